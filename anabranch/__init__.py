@@ -23,6 +23,7 @@ from anabranch.api.functions import (
     restore,
     vacuum,
 )
+from anabranch.api.progress import progress
 
 if TYPE_CHECKING:
     from anabranch.api.install import install, uninstall
@@ -46,6 +47,7 @@ __all__ = [
     "generate",
     "history",
     "install",
+    "progress",
     "read",
     "restore",
     "session",
@@ -68,4 +70,5 @@ _LAZY = {
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'anabranch' has no attribute {name!r}")
-    return getattr(import_module(_LAZY[name]), name)
+    with errors.needs_pyspark(f"anabranch.{name}"):
+        return getattr(import_module(_LAZY[name]), name)

@@ -1,8 +1,11 @@
 """Public: what ``delta.tables`` has, under the same names."""
 
-from anabranch.api.delta_table import DeltaTable
-from anabranch.api.merge_builder import DeltaMergeBuilder
-from anabranch.api.optimize_builder import DeltaOptimizeBuilder
-from anabranch.api.table_builder import DeltaTableBuilder, IdentityGenerator
+from anabranch.errors import needs_pyspark
+
+with needs_pyspark("anabranch.tables"):
+    from anabranch.api.delta_table import DeltaTable
+    from anabranch.api.merge_builder import DeltaMergeBuilder
+    from anabranch.api.optimize_builder import DeltaOptimizeBuilder
+    from anabranch.api.table_builder import DeltaTableBuilder, IdentityGenerator
 
 __all__ = ["DeltaMergeBuilder", "DeltaOptimizeBuilder", "DeltaTable", "DeltaTableBuilder", "IdentityGenerator"]

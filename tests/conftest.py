@@ -28,7 +28,11 @@ error still; what is made durable, and when, is asked in tests/storage/test_loca
 QUICK = "not spark and not slow"
 """What `make quick` takes."""
 
-JVM = {"spark.driver.extraJavaOptions": QUICK_JAVA, "spark.driver.memory": "3g"}
+JVM = {
+    "spark.driver.extraJavaOptions": QUICK_JAVA,
+    "spark.driver.memory": "3g",
+    "spark.ui.showConsoleProgress": "false",
+}
 
 watch = Watch()
 watch.begin()

@@ -38,6 +38,7 @@ PROSE = [*sorted(ROOT.glob("*.md")), *PAGES]
 _BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s]+)\)")
 _LANGUAGES = {"python", "sh", "text", "json"}
+_RUN_BY_BASH = re.compile(r'"[^"]*(?<!\\)`[^"]*"')
 _MACHINE_PATH = re.compile(r"(?<![\w.])/(work|home|root|tmp|Users)/")
 
 
@@ -95,12 +96,18 @@ def run_shell(block: Block, names: dict[str, Any]) -> str:
     commands = [line for line in block.text.splitlines() if line.startswith("anabranch ") and " demo" not in line]
     output, code = "", 0
     for command in commands:
-        words = shlex.split(Template(command).safe_substitute(names), comments=True)
+        words = as_bash_splits(Template(command).safe_substitute(names))
         result = CliRunner().invoke(app, words[1:], env={"COLUMNS": "300"})
         output, code = output + result.output, result.exit_code
         assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     assert code == block.exit_code, output
     return output
+
+
+def as_bash_splits(command: str) -> list[str]:
+    r"""The words of a command as bash gives them; ``\`` before a backtick is taken away, which `shlex` does not do."""
+    assert not _RUN_BY_BASH.search(command), f"bash runs what stands between backticks: {command}"
+    return shlex.split(command.replace("\\`", "`"), comments=True)
 
 
 def matches(output: str, expected: str) -> bool:
@@ -168,6 +175,20 @@ def test_a_wrong_example_is_noticed(tmp_path: Path) -> None:
     with pytest.raises(AssertionError) as failed:
         run_page(page)
     assert failed.traceback[-1].lineno == 9
+
+
+@pytest.mark.parametrize("page", PROSE, ids=name_of)
+def test_no_example_for_the_shell_has_a_backtick_that_bash_would_run(page: Path) -> None:
+    lines = [line for block in blocks(page) if block.language == "sh" for line in block.text.splitlines()]
+    assert not [line for line in lines if _RUN_BY_BASH.search(line)]
+
+
+def test_a_line_is_split_as_bash_splits_it() -> None:
+    line = 'anabranch sql "SELECT 1 FROM delta.\\`/t\\`" --csv  # a comment'
+    assert as_bash_splits(line) == ["anabranch", "sql", "SELECT 1 FROM delta.`/t`", "--csv"]
+    assert as_bash_splits("anabranch sql 'FROM delta.`/t`'")[2] == "FROM delta.`/t`"
+    with pytest.raises(AssertionError, match="bash runs"):
+        as_bash_splits('anabranch sql "FROM delta.`/t`"')
 
 
 @pytest.mark.parametrize(

@@ -35,8 +35,9 @@ DOCUMENTED = {
 
 
 def facts_of(kind: type[AnabranchError]) -> dict[str, str]:
-    """A fact for each field of the text."""
-    return {name: f"the {name}" for _, name, _, _ in string.Formatter().parse(kind.template) if name}
+    """A fact for each field of the text; where a conflict is, two facts say."""
+    fields = [name for _, name, _, _ in string.Formatter().parse(kind.template) if name]
+    return {fact: f"the {fact}" for name in fields for fact in (("file", "shown") if name == "place" else (name,))}
 
 
 # -- names -------------------------------------------------------------------------------------------------------------

@@ -19,6 +19,8 @@ OF_A_THREAD = {
     "anabranch/protocol/session_says.py",
     "anabranch/errors/rows.py",
     "anabranch/storage/told.py",
+    "anabranch/commands/watching.py",
+    "anabranch/spark/settings.py",
 }
 """What listens on one thread, and what one call says; both end with the block that began them."""
 HELD = {
@@ -32,6 +34,8 @@ HELD = {
     "installed sessions",
     "sessions with streams",
     "wrapped attributes",
+    "who watches commands",
+    "what commands show",
 }
 BOUNDS = {
     "tables whose rows are not shown": 10_000,
@@ -43,6 +47,7 @@ BOUNDS = {
     "connections of WebHDFS": 64,
     "newest snapshots": 1000,
     "checksums": 1000,
+    "refused transactions": 1000,
     "clean-ups of logs": 10_000,
     "deletion vectors": 512,
     "schemas of files": 100_000,
@@ -50,6 +55,8 @@ BOUNDS = {
     "settings warned of": 1000,
     "when a session's settings were listed": None,
     "sessions whose executors cannot run Arrow": None,
+    "sessions that have Delta's own JARs": None,
+    "sessions that said what only Spark's writer can do": None,
     "moves of winners": None,
     "names of something else": None,
     "spellings of tables' files": 1000,

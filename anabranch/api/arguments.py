@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import Column
+from pyspark.sql.types import StructType
 
-from anabranch.errors import InvalidArgument
+from anabranch.errors import InvalidArgument, InvalidOption
+from anabranch.protocol.schema.types import Struct
+from anabranch.spark.file_settings import given_as_text
+from anabranch.spark.types import parse_columns, schema_of
 
 
 def flat(columns: tuple[Any, ...]) -> tuple[str, ...]:
@@ -84,3 +89,34 @@ def assignments(argument: str, values: Any) -> Mapping[str, str | Column]:
             reason = f"Values of dict in '{argument}' must contain only SQL text or Columns."
             raise InvalidArgument(option=argument, value=value, reason=reason)
     return values
+
+
+def partition_columns(given: Any) -> Struct:
+    """The columns that the folders of a Parquet table name, given as SQL text or a ``StructType``.
+
+    Raises:
+        InvalidArgument: it is something else.
+    """
+    if given is None:
+        return Struct()
+    if isinstance(given, str):
+        given = parse_columns(given)
+    if not isinstance(given, StructType):
+        raise InvalidArgument(option="partitionSchema", value=given, reason="it takes SQL text or a StructType.")
+    return Struct(tuple(replace(field, nullable=True) for field in schema_of(given)))
+
+
+def file_settings(given: Any) -> dict[str, str]:
+    """Settings of file systems for one handle, as text.
+
+    Raises:
+        InvalidArgument: it is no dict.
+        InvalidOption: a setting is of something else.
+    """
+    if not isinstance(given or {}, Mapping):
+        told = type(given).__name__  # not the value, which may hold a secret
+        raise InvalidArgument(option="hadoopConf", value=told, reason="it takes a dict of text to text.")
+    for key in given or {}:
+        if not str(key).startswith(("fs.", "dfs.")):
+            raise InvalidOption(option="hadoopConf", value=key, reason="it takes settings of fs. and dfs. only.")
+    return given_as_text(given or {})

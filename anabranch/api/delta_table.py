@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from anabranch.api.arguments import assignments, of_type, text, whole_number
+from anabranch.api.arguments import assignments, file_settings, of_type, partition_columns, text, whole_number
 from anabranch.api.arguments import condition as check_condition
 from anabranch.api.merge_builder import DeltaMergeBuilder
 from anabranch.api.optimize_builder import DeltaOptimizeBuilder
 from anabranch.api.skipping import rows_of
 from anabranch.api.table_builder import DeltaTableBuilder, IdentityGenerator
+from anabranch.api.timeline.view import Timeline
+from anabranch.api.timeline.view import timeline as timeline_of
 from anabranch.catalog.named_tables import naming, refresh_named
 from anabranch.catalog.names import Name, dotted, is_path, parts_of, spelled
 from anabranch.catalog.resolver import Resolver
@@ -37,17 +38,17 @@ from anabranch.commands.maintenance.vacuum import Vacuum
 from anabranch.commands.opening import Location, file_set, open_log
 from anabranch.commands.queries.describe import DETAIL, SHOWN_HISTORY, as_table, detail, history
 from anabranch.commands.queries.read import Read
+from anabranch.commands.queries.timeline.read import LAST
 from anabranch.errors import InvalidArgument, InvalidOption, NameTaken
+from anabranch.errors.inputs import check_session
 from anabranch.errors.secrets import without_secrets
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.predicates import Condition
-from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.settings import VACUUMS_LITE
 from anabranch.spark.engine import SparkEngine
-from anabranch.spark.file_settings import given_as_text, speaking, speaks
+from anabranch.spark.file_settings import speaking, speaks
 from anabranch.spark.session import checks_retention
 from anabranch.spark.settings import honoured, honours, setting
-from anabranch.spark.types import parse_columns, schema_of
 from anabranch.statements.conditions import understood, understood_values
 from anabranch.statements.executor.parquet_tables import refuse_conversion, table_name
 
@@ -89,7 +90,8 @@ class DeltaTable:
             NotATable: there is none. InvalidOption: a setting is of something else, or would be mixed with what the
             environment says. NotBuilt: the two sides could not both follow a setting.
         """
-        settings = _file_settings(hadoopConf)
+        check_session("sparkSession", sparkSession)
+        settings = file_settings(hadoopConf)
         with speaking(sparkSession, settings):
             open_log(path).snapshot()
         return cls(sparkSession, path, file_settings=settings)
@@ -101,6 +103,7 @@ class DeltaTable:
         Raises:
             UnknownTable: there is no Delta table of this name. NotATable: its files are gone.
         """
+        check_session("sparkSession", sparkSession)
         with speaking(sparkSession):
             found = Resolver(sparkSession).named(tableOrViewName)
             open_log(found.location).snapshot()
@@ -109,6 +112,7 @@ class DeltaTable:
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
         """Whether there is a Delta table at this path, or of this name in Spark's catalog."""
+        check_session("sparkSession", sparkSession)
         with speaking(sparkSession):
             if open_log(identifier).exists():
                 return True
@@ -152,6 +156,7 @@ class DeltaTable:
         Example:
             >>> DeltaTable.convertToDelta(spark, "parquet.`/data/flights`", "day DATE")
         """
+        check_session("sparkSession", sparkSession)
         name = table_name(identifier)
         if name is not None:
             found = Resolver(sparkSession).find(identifier)
@@ -159,7 +164,7 @@ class DeltaTable:
         form, path = parquet_path(identifier)
         if form == "parquet":
             with speaking(sparkSession), honoured(sparkSession, "CONVERT"):
-                Convert(path, _partition_columns(partitionSchema)).run()
+                Convert(path, partition_columns(partitionSchema)).run()
         return cls.forPath(sparkSession, path)
 
     def __repr__(self) -> str:
@@ -239,7 +244,9 @@ class DeltaTable:
             InvalidArgument: the source is no DataFrame, or the condition neither text nor a Column.
         """
         if not isinstance(source, DataFrame):
-            raise InvalidArgument(option="source", value=type(source).__name__, reason="it must be DataFrame.")
+            given = f"{type(source).__module__}.{type(source).__qualname__}"
+            reason = "it must be DataFrame of Spark, as spark.createDataFrame makes one."
+            raise InvalidArgument(option="source", value=given, reason=reason)
         check_condition("condition", condition)
         return DeltaMergeBuilder(
             self._path,
@@ -259,6 +266,15 @@ class DeltaTable:
             InvalidOption: the limit is no whole number from 0.
         """
         return self._engine.rows(as_table(history(self._path, limit), SHOWN_HISTORY))
+
+    def timeline(self, last: int = LAST) -> Timeline:
+        """The newest ``last`` versions: what each did, the table after it, and what would help. A notebook shows it as
+        a page; ``save(path)`` writes that page. Delta-spark has no such method.
+
+        Raises:
+            InvalidOption: ``last`` is no whole number from 1.
+        """
+        return timeline_of(self._path, last)
 
     @honours("VACUUM")
     def vacuum(self, retentionHours: float | None = None) -> DataFrame:
@@ -471,24 +487,5 @@ def _session(spark: SparkSession | None) -> SparkSession:
     found = spark or SparkSession.getActiveSession()
     if found is None:
         raise InvalidOption(option="sparkSession", value=None, reason="there is no active session; pass one.")
+    check_session("sparkSession", found)
     return found
-
-
-def _file_settings(given: Mapping[str, str] | None) -> dict[str, str]:
-    if not isinstance(given or {}, Mapping):
-        told = type(given).__name__  # not the value, which may hold a secret
-        raise InvalidArgument(option="hadoopConf", value=told, reason="it takes a dict of text to text.")
-    for key in given or {}:
-        if not str(key).startswith(("fs.", "dfs.")):
-            raise InvalidOption(option="hadoopConf", value=key, reason="it takes settings of fs. and dfs. only.")
-    return given_as_text(given or {})
-
-
-def _partition_columns(given: Any) -> Struct:
-    if given is None:
-        return Struct()
-    if isinstance(given, str):
-        given = parse_columns(given)
-    if not isinstance(given, StructType):
-        raise InvalidArgument(option="partitionSchema", value=given, reason="it takes SQL text or a StructType.")
-    return Struct(tuple(replace(field, nullable=True) for field in schema_of(given)))

@@ -29,8 +29,9 @@ from anabranch.commands.queries.describe import history as describe_history
 from anabranch.commands.queries.explain import Skipping
 from anabranch.commands.queries.explain import explain as explain_skipping
 from anabranch.commands.queries.read import files as live_files
-from anabranch.errors import InvalidCondition
-from anabranch.expressions import Context, condition, conjuncts, exact_literal, exact_predicate
+from anabranch.errors.html import Rows
+from anabranch.errors.inputs import check_session
+from anabranch.expressions import Context, condition, conjuncts, exact_literal, exact_predicate, unusable
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.layout.clustering import paths_of
 from anabranch.protocol.predicates import Predicate
@@ -56,8 +57,8 @@ def append(
     path_or_name: Location,
     rows: Any,
     *,
-    partition_by: tuple[str, ...] | list[str] | None = None,
-    cluster_by: tuple[str, ...] | list[str] | None = None,
+    partition_by: str | tuple[str, ...] | list[str] | None = None,
+    cluster_by: str | tuple[str, ...] | list[str] | None = None,
     properties: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
     txn_app_id: str | None = None,
@@ -71,9 +72,10 @@ def append(
         spark: a session or None; it is asked where a table lies that is said by its name, and how a bucket is reached
             where neither the environment nor ``storage_options`` say so.
         path_or_name: path or URL of the table, or, with a session, the name of one that is there.
-        rows: an Arrow table, a pandas DataFrame, a list of dicts or a dict of lists.
-        partition_by: for a new table.
-        cluster_by: for a new table; not together with ``partition_by``.
+        rows: an Arrow table, a pandas DataFrame, a list of dicts or a dict of lists; no rows are a version too, where
+            there is a table or they name columns.
+        partition_by: a column, or several, for a new table.
+        cluster_by: a column, or several, for a new table; not together with ``partition_by``.
         properties: for a new table.
         storage_options: as in obstore.
         txn_app_id: makes the append idempotent, together with ``txn_version``: where this application has committed
@@ -103,8 +105,8 @@ def appender(
     spark: Any,
     path_or_name: Location,
     *,
-    partition_by: tuple[str, ...] | list[str] | None = None,
-    cluster_by: tuple[str, ...] | list[str] | None = None,
+    partition_by: str | tuple[str, ...] | list[str] | None = None,
+    cluster_by: str | tuple[str, ...] | list[str] | None = None,
     properties: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Appender:
@@ -146,13 +148,15 @@ def _speaking(spark: Any) -> AbstractContextManager[None]:
 def _append(
     spark: Any,
     path_or_name: Location,
-    partition_by: tuple[str, ...] | list[str] | None,
-    cluster_by: tuple[str, ...] | list[str] | None,
+    partition_by: str | tuple[str, ...] | list[str] | None,
+    cluster_by: str | tuple[str, ...] | list[str] | None,
     properties: Mapping[str, str] | None,
     storage_options: Mapping[str, str] | None,
 ) -> Append:
     """An append whose rows are still to come."""
     place = path_or_name
+    if spark is not None:
+        check_session("spark", spark)
     if spark is not None and may_be_name(path_or_name):
         from anabranch.catalog.resolver import Resolver  # needs Spark, which what has a path does not
 
@@ -161,12 +165,16 @@ def _append(
     return Append(
         place,
         (),
-        None if partition_by is None else tuple(partition_by),
+        _names(partition_by),
         dict(properties or {}),
         storage_options,
-        cluster_by=None if cluster_by is None else paths_of(cluster_by),
+        cluster_by=None if cluster_by is None else paths_of(_names(cluster_by) or ()),
         texts=Texts(exact_predicate, exact_literal),
     )
+
+
+def _names(columns: str | tuple[str, ...] | list[str] | None) -> tuple[str, ...] | None:
+    return (columns,) if isinstance(columns, str) else None if columns is None else tuple(columns)
 
 
 def clone(
@@ -265,20 +273,19 @@ def _context(snapshot: Snapshot) -> Context:
 def _understood(where: str, snapshot: Snapshot, context: Context) -> Predicate:
     understood = condition(where, context)
     if understood.columns is None:
-        reason = f"it does not parse, or names something else than the columns {', '.join(snapshot.schema.names)}."
-        raise InvalidCondition(expression=where, table=snapshot.table, reason=reason)
+        raise unusable(where, context)
     return understood.predicate
 
 
 def history(
     path: Location, limit: int | None = None, storage_options: Mapping[str, str] | None = None
 ) -> list[dict[str, Any]]:
-    """The newest commits first, a dict each, with the columns of DESCRIBE HISTORY.
+    """The newest commits first, a dict each, with the columns of DESCRIBE HISTORY; a notebook shows them as a table.
 
     Raises:
         NotATable: there is no table.
     """
-    return describe_history(path, limit, storage_options)
+    return Rows(describe_history(path, limit, storage_options), f"history of {path}")
 
 
 def check(

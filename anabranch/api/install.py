@@ -28,11 +28,11 @@ from anabranch.api.streams import StreamReader, StreamWriter
 from anabranch.api.writer_v2 import WriterV2
 from anabranch.catalog.entries import forget
 from anabranch.errors import AnabranchError
-from anabranch.errors.inputs import check_text
+from anabranch.errors.inputs import check_session, check_text
 from anabranch.errors.process_state import hold
 from anabranch.spark.file_settings import speaking
 from anabranch.spark.missing_files import vanished
-from anabranch.spark.session import has_own_delta, plain_catalog
+from anabranch.spark.session import check_own_delta, has_own_delta, plain_catalog
 from anabranch.spark.sql_text import Placed, in_views
 from anabranch.statements.executor.name_resolver import Names
 from anabranch.statements.prefilter import glance, may_touch_delta
@@ -49,13 +49,19 @@ _wrapped: dict[tuple[type, str], tuple[Any, Any]] = hold("wrapped attributes", "
 def install(spark: SparkSession) -> SparkSession:
     """Make a session ready for Delta tables; safe to call twice, and from several threads.
 
+    Raises:
+        InvalidArgument: ``spark`` is no session.
+        MissingDeltaJars: the session's catalog is delta-spark's, whose JARs are not there.
+
     Example:
         >>> spark = anabranch.install(SparkSession.builder.getOrCreate())
         >>> spark.read.format("delta").load("/data/flights")
         >>> spark.sql("DELETE FROM flights WHERE carrier = :c", {"c": "UA"})
     """
+    check_session("spark", spark)
     with _lock:
         if spark not in formats:
+            check_own_delta(spark)
             formats[spark] = frozenset({"anabranch"} if has_own_delta(spark) else {"anabranch", "delta"})
         _wrap_all(type(spark), type(spark.range(0)), type(plain_catalog(spark)))
     return spark

@@ -4,7 +4,7 @@ rows of a version, with file skipping, and of what versions changed. For the com
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -18,6 +18,8 @@ from anabranch.commands.queries.change_feed import ReadChanges
 from anabranch.commands.queries.read import Read, kept, shown_ids
 from anabranch.commands.queries.time_travel import AsOf
 from anabranch.errors import MissingJava, UnknownColumn, UnknownPathOrName
+from anabranch.errors.inputs import check_session
+from anabranch.spark.consoles import outlives_sessions, said_by_site
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.file_settings import speaking
 from anabranch.spark.session import build
@@ -75,9 +77,11 @@ def read(
         NotATable, VersionNotFound, UnknownColumn, InvalidCondition.
         TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no version stands for that moment.
         InvalidTimestamp, AmbiguousTimeTravel: the version is named wrongly, or more than once.
+        InvalidArgument: ``spark`` is no session.
         InvalidOption: ``row_ids`` of a table that does not track its rows.
         NotBuilt: Spark's connector cannot be told one of the ``storage_options``.
     """
+    check_session("spark", spark)
     with speaking(spark):
         path = Resolver(spark).anywhere(path_or_name).location
     with speaking(spark, for_spark(path, storage_options or {})):
@@ -99,16 +103,22 @@ def _read(
     return engine.to_df(files, condition, columns, ids, as_of=asked is not None)
 
 
-def looked_up(name: str) -> Entry | None:
-    """The entry of a table in the catalog of this machine's session; None of what cannot be a name.
+def looked_up(name: str, start: Callable[[], SparkSession] = session) -> Entry | None:
+    """The entry of a table in the catalog of this machine's session; None of what cannot be a name. No session is
+    started for a catalog that would be empty.
+
+    Args:
+        start: gives the session.
 
     Raises:
         UnknownPathOrName: there is none of this name, or no session; with the reason.
     """
     if parts_of(name) is None:
         return None
+    if SparkSession.getActiveSession() is None and not outlives_sessions(said_by_site()):
+        raise UnknownPathOrName(name=name, reason=_IN_MEMORY)
     try:
-        spark = session()
+        spark = start()
     except MissingJava as error:
         raise UnknownPathOrName(name=name, reason=error.message) from None
     with speaking(spark):
@@ -149,6 +159,7 @@ def changes(
     Example:
         >>> anabranch.changes(spark, "/data/flights", start=3).filter("_change_type = 'delete'").show()
     """
+    check_session("spark", spark)
     with speaking(spark):
         engine, path = SparkEngine(spark), Resolver(spark).anywhere(path_or_name).location
         asked = ReadChanges(path, start, end, start_timestamp, end_timestamp, engine.zone(), engine.reads_beyond())

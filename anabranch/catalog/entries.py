@@ -122,7 +122,8 @@ def see(spark: SparkSession, name: Name) -> Seen | None:
     check_text("The name of a table", spelled(full))
     is_sessions, is_global = full[0].lower() == SESSIONS, full[-2].lower() == _GLOBAL
     schema = full[:-1] if is_sessions else (SESSIONS, _GLOBAL)
-    seen = listed(spark, schema, re.sub(r"\W", ".", full[-1], flags=re.ASCII)) if is_sessions or len(name) < 3 else []
+    is_asked = (is_sessions or len(name) < 3) and not _is_path(spark, full)
+    seen = listed(spark, schema, re.sub(r"\W", ".", full[-1], flags=re.ASCII)) if is_asked else []
     seen = [each for each in seen if _is_named(each, full, spark)]
     for each in seen:
         if each.is_temporary and (is_global if each.name[1] else len(name) == 1):
@@ -130,6 +131,12 @@ def see(spark: SparkSession, name: Name) -> Seen | None:
     if not is_sessions:
         return _see_elsewhere(spark, full)
     return next((each for each in seen if not each.is_temporary), None)
+
+
+def _is_path(spark: SparkSession, name: Name) -> bool:
+    """Whether it is a path behind the name of a format: cheaper to ask than to be told by an error of Spark's."""
+    is_likely = "/" in name[-1] and name[-2].lower() != _GLOBAL
+    return is_likely and not plain_catalog(spark).databaseExists(spelled(name[:-1]))
 
 
 def listed(spark: SparkSession, schema: Name, pattern: str | None = None) -> list[Seen]:

@@ -5,17 +5,20 @@ Only what can be no path is looked up as a name, so that paths need no Spark whe
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from anabranch.cli.sessions import started
 from anabranch.errors import UnknownPathOrName
 
 if TYPE_CHECKING:
     from anabranch.catalog.entry import Entry
 
 TableArgument = Annotated[str, typer.Argument(metavar="TABLE", help="Path, URL or name of the table.")]
+Wide = Annotated[bool, typer.Option("--wide", help="Show every column, also those that do not fit the line.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON value, for machines.")]
 
 
@@ -34,5 +37,5 @@ def found_table(table: str) -> tuple[str, Entry | None]:
         from anabranch.api.session import looked_up  # needs Spark, which a path does not
     except ModuleNotFoundError as error:
         raise UnknownPathOrName(name=table, reason=f"names are Spark's, and {error.name} is not installed.") from None
-    entry = looked_up(table)
+    entry = looked_up(table, partial(started, "anabranch"))
     return (table, None) if entry is None else (entry.location, entry)

@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.progress import Progress, TaskID
 
 from anabranch.api import functions
-from anabranch.cli.arguments import Json, TableArgument, found_table, location_of
-from anabranch.cli.output import console, print_json, print_table, print_text, print_values
+from anabranch.cli.arguments import Json, TableArgument, Wide, found_table, location_of
+from anabranch.cli.output import print_json, print_table, print_text, print_values
+from anabranch.cli.sessions import started
 from anabranch.commands.maintenance.fsck import MISSING
 from anabranch.commands.maintenance.optimize import Optimize
 from anabranch.commands.maintenance.reorg import Purge
@@ -83,15 +84,15 @@ def restore(
 
 def _refresh(entry: Entry) -> None:
     """Write the table's new columns into its entry in the catalog."""
-    from anabranch.api.session import session
     from anabranch.catalog.named_tables import refresh
 
-    refresh(session(), entry)
+    refresh(started("anabranch restore"), entry)
 
 
 def fsck(
     table: TableArgument,
     repair: Annotated[bool, typer.Option("--repair", help="Take the missing files out of the table.")] = False,
+    wide: Wide = False,
     as_json: Json = False,
 ) -> None:
     """List the table's files that are missing. Exit code 1 if some are, and are not taken out."""
@@ -100,7 +101,7 @@ def fsck(
     if as_json:
         print_json({"files": done.files, "lookedAt": done.version, "version": stands, "missing": done.rows})
     else:
-        print_table(tuple(MISSING.names), done.rows)
+        print_table(tuple(MISSING.names), done.rows, wide=wide)
         end = "" if stands is None else f"; version {stands} does without them"
         print_text(f"{len(done.missing)} of {done.files} files are missing at version {done.version}{end}")
     raise typer.Exit(1 if done.missing and done.committed is None else 0)
@@ -139,10 +140,9 @@ def reorg(table: TableArgument, where: PartitionFilter = None, as_json: Json = F
 
 
 def _rewrite(command: Optimize | Purge, where: str | None, as_json: bool) -> None:
+    spark = started(f"anabranch {type(command).__name__.lower()}")
     from anabranch.api.optimize_builder import optimized  # needs Spark, which the other commands do not
-    from anabranch.api.session import session
 
-    spark = session(f"anabranch {type(command).__name__.lower()}")
     with Progress(console=Console(stderr=True), transient=True, disable=as_json) as progress:
         task = progress.add_task("files", total=None)
         done = optimized(spark, command, where, lambda _, ready, of: progress.update(task, completed=ready, total=of))
@@ -176,7 +176,7 @@ def vacuum(
         said = {"table": done.table, "dryRun": dry_run, "files": files, "bytes": done.bytes, "folders": done.folders}
         print_json({**said, "failed": dict(done.failed), "spared": sorted(done.spared)})
     else:
-        with Progress(console=console, transient=True) as shown:
+        with Progress(console=Console(stderr=True), transient=True) as shown:
             done = functions.vacuum(
                 table, retain_hours, dry_run, lite, check_retention=check, progress=_ProgressBars(shown)
             )
@@ -204,4 +204,4 @@ def _print_vacuum(done: Vacuumed) -> None:
     would = "would be removed" if done.dry_run else "removed"
     print_text(f"{len(done.files)} files, {done.bytes} bytes {would}; {len(done.spared)} running jobs spared")
     for name, reason in done.failed.items():
-        console.print(f"✗ {name}: {reason}", style="red", highlight=False, markup=False, soft_wrap=True)
+        print_text(f"✗ {name}: {reason}", style="red")

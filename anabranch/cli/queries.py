@@ -3,42 +3,55 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from anabranch.api import functions
-from anabranch.cli.arguments import Json, TableArgument, found_table, location_of
+from anabranch.cli.arguments import Json, TableArgument, Wide, found_table, location_of
 from anabranch.cli.output import print_json, print_table, print_text, print_values
 from anabranch.commands.maintenance.check import check_table
+from anabranch.commands.opening import open_log
 from anabranch.commands.queries.describe import detail as describe_detail
 from anabranch.commands.queries.describe import history as describe_history
 from anabranch.commands.queries.read import FILE_COLUMNS
+from anabranch.protocol.schema.evolution import sql_name
 
 
 def history(
     table: TableArgument,
     limit: Annotated[int | None, typer.Option(help="Show at most this many commits.", min=0)] = None,
+    wide: Wide = False,
     as_json: Json = False,
 ) -> None:
-    """List the commits, newest first: who did what."""
+    """List the commits, newest first: who did what. With --wide also parameters, writers, and ids of transactions."""
     rows = describe_history(location_of(table), limit)
     if as_json:
         print_json(rows)
         return
-    shown = ("version", "timestamp", "operation", "operationParameters", "readVersion", "isBlindAppend", "engineInfo")
-    print_table(shown, rows)
+    shown = (
+        *("version", "timestamp", "operation", "operationParameters", "userName", "readVersion", "isolationLevel"),
+        *("isBlindAppend", "engineInfo", "userMetadata", "txnId"),
+    )
+    print_table(shown, rows, importance=("version", "timestamp", "operation", "readVersion", "engineInfo"), wide=wide)
 
 
 def detail(table: TableArgument, as_json: Json = False) -> None:
-    """Describe the table: schema, files, size, properties, protocol."""
+    """Describe the table: where it is, partitions, files, size, properties, protocol, columns."""
     path, entry = found_table(table)
     found = describe_detail(path)
     found = found if entry is None else {**found, "name": ".".join(entry.name)}
+    columns = _columns_of(path)
     if as_json:
-        print_json(found)
+        print_json({**found, "columns": columns})
         return
-    print_values("property", found)
+    spelled = ", ".join(f"{each['name']} {each['type']}{'' if each['nullable'] else ' NOT NULL'}" for each in columns)
+    print_values("property", {**found, "columns": spelled})
+
+
+def _columns_of(path: str) -> list[dict[str, Any]]:
+    fields = open_log(path).snapshot().schema.fields
+    return [{"name": each.name, "type": sql_name(each.type), "nullable": each.nullable} for each in fields]
 
 
 def check(
@@ -66,6 +79,7 @@ def files(
     explain: Annotated[
         bool, typer.Option("--explain", help="Say how many files each part of the condition rules out.")
     ] = False,
+    wide: Wide = False,
     as_json: Json = False,
 ) -> None:
     """List the files that may hold matching rows, or explain why no others do."""
@@ -76,4 +90,7 @@ def files(
         return
     rows = functions.files(table, where, version).to_pylist()
     rows = [{**row, "partition_values": dict(row["partition_values"])} for row in rows]
-    print_json(rows) if as_json else print_table(FILE_COLUMNS, rows)
+    if as_json:
+        print_json(rows)
+        return
+    print_table(FILE_COLUMNS, rows, importance=("path", "rows", "size", "vector"), wide=wide)

@@ -7,20 +7,28 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.box import SIMPLE
+from rich.console import Console
 from rich.table import Table
 
 from anabranch.cli.arguments import Json
 from anabranch.cli.output import console, print_json
+from anabranch.errors import needs_pyspark
 
 if TYPE_CHECKING:
     from anabranch.testing.matrix import Cell, Matrix
 
 
-def demo(keep: Annotated[Path | None, typer.Option(help="Keep the tables in this folder.")] = None) -> None:
-    """Run concurrent writers on real data, and prove that nothing was lost."""
-    from anabranch.cli.demo.story import demo as tell  # needs Spark, which `matrix` does not
+def demo(
+    keep: Annotated[Path | None, typer.Option(help="Keep the tables in this folder.")] = None, as_json: Json = False
+) -> None:
+    """Run concurrent writers on real data, and prove that nothing was lost. With --json that is on standard error."""
+    with needs_pyspark("This command"):
+        from anabranch.cli.demo.story import demo as tell  # needs Spark, which `matrix` does not
 
-    raise typer.Exit(0 if tell(keep, console) else 1)
+    holds = tell(keep, Console(stderr=True) if as_json else console)
+    if as_json:
+        print_json({"holds": holds, "tables": None if keep is None else str(keep)})
+    raise typer.Exit(0 if holds else 1)
 
 
 def matrix(

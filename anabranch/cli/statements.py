@@ -3,48 +3,68 @@
 from __future__ import annotations
 
 import csv
-import logging
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.box import SIMPLE
-from rich.markup import escape
-from rich.table import Table
-from rich.text import Text
 
-from anabranch.cli.arguments import Json
-from anabranch.cli.output import console, plain_value, print_json, print_text
+from anabranch.cli.arguments import Json, Wide
+from anabranch.cli.output import print_cells, print_json, print_text
+from anabranch.cli.sessions import started
+from anabranch.cli.values import shown
 from anabranch.errors import InvalidOption
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+BEGINNINGS = (
+    *("ALTER TABLE", "CONVERT TO DELTA", "CREATE TABLE", "DELETE FROM", "DESCRIBE DETAIL", "DESCRIBE HISTORY"),
+    *("DROP TABLE", "EXPLAIN", "FSCK REPAIR TABLE", "GENERATE", "INSERT INTO", "MERGE INTO", "OPTIMIZE", "REORG TABLE"),
+    *("RESTORE TABLE", "SELECT", "SHOW COLUMNS", "SHOW CREATE TABLE", "SHOW TBLPROPERTIES", "TRUNCATE TABLE", "UPDATE"),
+    *("VACUUM", "WITH"),
+)
+"""How statements begin, for the completion of shells."""
+
+
+def begun(incomplete: str) -> list[str]:
+    """The beginnings of statements that go on with what is typed, in the same case, since a shell compares letters.
+
+    Example:
+        >>> begun("desc")
+        ['describe detail', 'describe history']
+    """
+    spelled = str.lower if incomplete.islower() else str.upper
+    return [spelled(each) for each in BEGINNINGS if each.startswith(incomplete.upper())]
+
+
 def sql(
     statement: Annotated[
-        str | None, typer.Argument(help="SQL statements; several are run one after the other.")
+        str | None,
+        typer.Argument(
+            help="SQL statements; several are run one after the other.",
+            autocompletion=lambda incomplete: begun(incomplete),
+        ),
     ] = None,
     file: Annotated[Path | None, typer.Option("--file", "-f", help="Read the statements from this file.")] = None,
     limit: Annotated[int, typer.Option(help="Show at most this many rows of a result.", min=1)] = 1000,
+    wide: Wide = False,
     as_json: Json = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values, with a header.")] = False,
 ) -> None:
     """Run SQL on Delta tables, given as delta.`path` or by name. Without a statement or file, reads standard input."""
-    from anabranch.api.session import session  # needs Spark, which most commands do not
-    from anabranch.statements.reading import split
-    from anabranch.statements.sql import sql as run
-
     if as_json and as_csv:
         raise InvalidOption(option="--csv", value="true", reason="it goes without --json.")
     text = _text_of(statement, file)
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # else PySpark prints each error as well
-    spark = session("anabranch-sql")
+    spark = started("anabranch-sql")
+    from anabranch.statements.reading import split  # needs Spark, which most commands do not
+    from anabranch.statements.sql import sql as run
+
     for each in split(text):
         found = run(spark, each)
         if found.columns:
-            _print_rows(found, limit, as_json=as_json, as_csv=as_csv)
+            _print_rows(found, limit, wide=wide, as_json=as_json, as_csv=as_csv)
 
 
 def _text_of(statement: str | None, file: Path | None) -> str:
@@ -60,24 +80,27 @@ def _text_of(statement: str | None, file: Path | None) -> str:
         raise InvalidOption(option="--file", value=str(file), reason=f"it cannot be read ({error}).") from None
 
 
-def _print_rows(found: DataFrame, limit: int, *, as_json: bool, as_csv: bool) -> None:
+def _print_rows(found: DataFrame, limit: int, *, wide: bool, as_json: bool, as_csv: bool) -> None:
     """Every row as a machine reads it, or the first ones for people."""
     names = found.columns
-    if as_json or as_csv:
-        rows = [_plain_row(row) for row in found.collect()]
-        if as_json:
-            print_json([dict(zip(names, row, strict=True)) for row in rows])
-        else:
-            csv.writer(sys.stdout, lineterminator="\n").writerows([names, *rows])
+    if as_json:
+        _check_distinct(names)
+        print_json([dict(zip(names, row, strict=True)) for row in found.collect()])
         return
-    rows = [_plain_row(row) for row in found.take(limit + 1)]
-    table = Table(*map(escape, names), box=SIMPLE)
-    for row in rows[:limit]:
-        table.add_row(*(Text("NULL", style="dim") if each is None else Text(str(each)) for each in row))
-    console.print(table)
+    if as_csv:
+        lines = [[None if each is None else shown(each) for each in row] for row in found.collect()]
+        csv.writer(sys.stdout, lineterminator="\n").writerows([names, *lines])
+        return
+    rows = found.take(limit + 1)
+    texts = [["NULL" if each is None else shown(each) for each in row] for row in rows[:limit]]
+    print_cells(names, texts, wide=wide, ruled=True)
     if len(rows) > limit:
         print_text(f"and more; --limit shows more than {limit} rows")
 
 
-def _plain_row(row: Any) -> list[Any]:
-    return [each.asDict(recursive=True) if hasattr(each, "asDict") else plain_value(each) for each in row]
+def _check_distinct(names: list[str]) -> None:
+    """Raises InvalidOption: an object of JSON would lose columns, since several have one name."""
+    twice = sorted({each for each in names if names.count(each) > 1})
+    if twice:
+        reason = f"the result has several columns {', '.join(twice)}: name them apart by AS."
+        raise InvalidOption(option="--json", value="true", reason=reason)

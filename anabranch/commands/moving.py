@@ -116,6 +116,7 @@ class MoveHandler(WholeFilesHandler):
         )
 
     def _write(self, chosen: Sequence[FileSet]) -> None:
+        self._progress("written", 0, len(chosen))
         packed = self._packed_together(chosen)
         if packed:
             self._progress("written", len(packed), len(chosen))

@@ -25,7 +25,9 @@ from anabranch.commands.idempotence import application_of, is_written, with_txn
 from anabranch.commands.opening import file_set, only
 from anabranch.commands.sources import base_of
 from anabranch.commands.staging import Staging
+from anabranch.commands.watching import tell
 from anabranch.errors import ExecutionFailed, MissingDataFile
+from anabranch.errors.html import ShownAsTable
 from anabranch.log.file_locations import located_file
 from anabranch.log.footers import read_footer
 from anabranch.log.log import Log
@@ -61,7 +63,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Outcome(ShownAsTable):
     """What a change did: the rows changed and where it stands; ``committed`` is None where no row matched."""
 
     rows: int
@@ -225,10 +227,12 @@ class ChangeHandler(RowRebaseHandler):
     def stage(self, runtime: Runtime) -> Transaction:
         """Do all the work on the snapshot: the transaction as it stands before any winner is looked at."""
         began, snapshot, change = runtime.now_ms(), self._snapshot, self._change
+        tell("finding rows")
         candidates, whole, rest = self._candidates()
         decided = len(whole) and not len(rest)  # else the engine is asked, also of no file: it checks the condition
         at_once, marks = (None, {}) if decided else self._found(file_set(snapshot, rest))
         scanned = runtime.now_ms()
+        tell("writing")
         part = self._staged_part(rest, marks, whole, at_once)
         reads = ReadSet(change.where, frozenset(candidates["path"].to_pylist()))
         ours = replace(part, reads=reads, stands=replace(part.stands, must_follow=self._seen))
@@ -239,8 +243,10 @@ class ChangeHandler(RowRebaseHandler):
         """The selected rows, and their new images with them where these are written alone and nothing records them."""
         where, updates = self._change.where, self._change.assignments
         alone = updates is not None and self._snapshot.properties.vectors and not self._recorder.is_on
-        at_once = self._engine.find_changed(files, where, updates or {}) if alone else None
-        return at_once, self._engine.find(files, where) if at_once is None else at_once.marks
+        found = self._engine.find_changed(files, where, updates or {}) if alone else None
+        if found is None:
+            return None, self._engine.find(files, where)
+        return (None if found.images is None else found), found.marks
 
     def matches(self, files: pa.Table) -> Marks:
         """The rows of these files that the condition selects, evaluated as at the start of the command."""

@@ -61,6 +61,7 @@
     │   │       ├── InvalidArgument     (also a TypeError and a ValueError)
     │   │       └── UnreadableType      (also a pyspark ParseException)
     │   ├── UnsupportedSetting
+    │   │   └── MissingDeltaJars
     │   ├── NonPartitionColumn
     │   ├── InvalidTimestamp
     │   ├── AmbiguousTimeTravel
@@ -113,6 +114,7 @@
     │   └── UnsupportedCommand
     ├── ExecutionFailed                 Spark could not evaluate rows
     ├── MissingJava
+    ├── MissingPySpark                  (also a ModuleNotFoundError)
     ├── CommitOutcomeUnknown            neither success nor failure: the store never answered
     └── DeltaConcurrentModificationException
         ├── ConcurrentAppendException
@@ -212,6 +214,9 @@ from anabranch.errors.root import AnabranchError as AnabranchError
 from anabranch.errors.running import CommitOutcomeUnknown as CommitOutcomeUnknown
 from anabranch.errors.running import ExecutionFailed as ExecutionFailed
 from anabranch.errors.running import MissingJava as MissingJava
+from anabranch.errors.running import MissingPySpark as MissingPySpark
+from anabranch.errors.running import needs_pyspark as needs_pyspark
+from anabranch.errors.settings import MissingDeltaJars as MissingDeltaJars
 from anabranch.errors.settings import NonPartitionColumn as NonPartitionColumn
 from anabranch.errors.settings import UnknownOption as UnknownOption
 from anabranch.errors.settings import UnknownSetting as UnknownSetting

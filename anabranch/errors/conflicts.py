@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from anabranch.errors.root import AnabranchError, twin
+from anabranch.errors.cards import NOWHERE, Card
+from anabranch.errors.root import AnabranchError, Facts, twin
+
+_CONFLICT = (
+    " Reason: {explanation}. Winner: {winner}. Ours: {operation} where {predicate}, based on version {base_version},"
+    " by {user} at {time}.{place} {suggestion}"
+)
 
 
-class DeltaConcurrentModificationException(AnabranchError, twin("DeltaConcurrentModificationException")):  # type: ignore[misc]
+class DeltaConcurrentModificationException(AnabranchError, Card, twin("DeltaConcurrentModificationException")):  # type: ignore[misc]
     """Another transaction committed first and ours cannot commit after it; nothing of ours is visible.
 
     Facts: ``table``, ``sub_condition`` (why row-level concurrency did not help), ``winner`` (a sentence) with
-    ``winner_version``, ``winner_operation``, ``winner_user``, ``winner_timestamp`` (in milliseconds); ``operation``,
-    ``predicate``, ``base_version``, ``user`` and ``timestamp`` of ours; ``file``, ``rows`` (a few positions in it) and
-    ``samples`` (their values) where rows are the reason; ``suggestion``, and ``narrower``, what to add to the
+    ``winner_version``, ``winner_operation``, ``winner_user``, ``winner_timestamp`` (in milliseconds) and
+    ``winner_txn_id``; ``operation``, ``predicate``, ``base_version``, ``user`` and ``timestamp`` of ours; ``file``,
+    ``rows`` (a few positions in it), ``row_count`` (how many there are) and ``samples`` (the values of the few) where
+    rows are the reason; ``suggestion``, and ``narrower``, what to add to the
     condition, where that is known. Source: Databricks documentation, "Isolation levels and write conflicts", section
     "Write conflicts".
     """
@@ -29,6 +37,12 @@ class DeltaConcurrentModificationException(AnabranchError, twin("DeltaConcurrent
         facts.setdefault("suggestion", "Run the command again.")
         super().__init__(**facts)
 
+    def worded(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
+        """With the sentences that say where, as far as that is known."""
+        said = {heading: facts.get(name) for heading, name in (("File", "file"), ("Rows", "shown"))}
+        known = [f" {heading}: {words}." for heading, words in said.items() if words and words != NOWHERE]
+        return {**facts, "place": "".join(known)}
+
     def getCondition(self) -> str:
         """The condition with its sub-condition, such as ``DELTA_CONCURRENT_APPEND.ROW_LEVEL_CHANGES``."""
         sub = self.facts["sub_condition"]
@@ -36,11 +50,10 @@ class DeltaConcurrentModificationException(AnabranchError, twin("DeltaConcurrent
 
     getErrorClass = getCondition
 
-
-_CONFLICT = (
-    " Reason: {explanation}. Winner: {winner}. Ours: {operation} where {predicate}, based on version {base_version},"
-    " by {user} at {time}. File: {file}. Rows: {shown}. {suggestion}"
-)
+    def what_happened(self) -> str:
+        """The first sentences of the message, of which the reason, the winner and the advice are facts of their own."""
+        known = {**self.facts, "explanation": "", "suggestion": ""}
+        return self.template.removesuffix(_CONFLICT).format_map(Facts(known)).strip()
 
 
 class ConcurrentAppendException(DeltaConcurrentModificationException, twin("ConcurrentAppendException")):  # type: ignore[misc]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from os import PathLike, fspath
 from typing import Any
 
-from anabranch.errors.root import AnabranchError, InputBase, ParseBase, of_pyspark, printable
+from anabranch.errors.root import AnabranchError, InputBase, ParseBase, of_pyspark
 from anabranch.errors.secrets import is_secret
+from anabranch.errors.visible import visible
 
 
 class InputError(AnabranchError, InputBase):
@@ -139,7 +141,7 @@ def check_text(what: str, text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise LoneSurrogate(what=what, sign=printable(text[error.start]), at=error.start) from None
+        raise LoneSurrogate(what=what, sign=visible(text[error.start]), at=error.start) from None
 
 
 class InvalidCharactersInColumnNames(InputError):
@@ -172,7 +174,7 @@ class UnwritableVoid(UnsupportedType):
     )
 
 
-_KNOWN = ("delta.", "anabranch.")
+_KNOWN = ("delta.", "anabranch.", "sparkSession")
 
 
 class ValueRefused(InputError):
@@ -216,6 +218,25 @@ class InvalidArgument(InvalidOption, TypeError, ValueError):
 
     condition = "INVALID_ARGUMENT"
     template = "The argument {option} cannot be {value}: {reason}"
+
+
+def check_session(argument: str, spark: Any) -> None:
+    """Raises `InvalidArgument` unless an argument is a session, classic or of Connect."""
+    if isinstance(spark, type) or not (hasattr(spark, "conf") and hasattr(spark, "createDataFrame")):
+        reason = "it takes a SparkSession, which comes first; anabranch.session() gives one."
+        raise InvalidArgument(option=argument, value=_called(spark), reason=reason)
+
+
+def check_location(location: Any) -> None:
+    """Raises `InvalidArgument` unless the place of a table is text, or a path of Python."""
+    if not isinstance(location, str | PathLike) or not isinstance(fspath(location), str):
+        reason = "it takes the path or URL of a table, as text or as a pathlib.Path."
+        raise InvalidArgument(option="path", value=_called(location), reason=reason)
+
+
+def _called(value: Any) -> str:
+    """What a value is, which is not shown: it may hold a secret."""
+    return "None" if value is None else f"of the type {type(value).__name__}"
 
 
 class UnreadableType(InvalidOption, ParseBase):
@@ -318,7 +339,8 @@ class RetentionTooShort(InputError, of_pyspark("IllegalArgumentException")):  # 
         "VACUUM of the table at {table} would retain {hours} hours, but the table {retained} "
         "(delta.deletedFileRetentionDuration): readers of older versions would lose their files, as would writers of "
         "other engines. Nothing was removed. If nobody uses those versions, disable the check: "
-        "check_retention=False, or spark.databricks.delta.retentionDurationCheck.enabled = false."
+        "check_retention=False in Python, --no-check on the command line, or SET "
+        "spark.databricks.delta.retentionDurationCheck.enabled = false in SQL."
     )
 
 

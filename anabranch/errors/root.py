@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from anabranch.errors.rows import hides_any, may_show_rows, without_partitions
 from anabranch.errors.secrets import without_secrets
+from anabranch.errors.visible import visible
 
 __all__ = ["AnabranchError", "InputBase", "ParseBase", "of_pyspark", "twin"]
 
@@ -51,12 +52,7 @@ _TABLES = ("table", "root", "source")
 _Error = TypeVar("_Error", bound="AnabranchError")
 
 
-def printable(text: str) -> str:
-    """A text with lone surrogates escaped, so that it can be written anywhere."""
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
-class _Facts(dict[str, Any]):
+class Facts(dict[str, Any]):
     """Facts for a template; a missing one reads ``unknown``."""
 
     def __missing__(self, key: str) -> str:
@@ -86,8 +82,8 @@ class AnabranchError(_Base):
         facts = facts if shown else self.without_rows(facts)
         facts = {name: without_secrets(fact) if isinstance(fact, str) else fact for name, fact in facts.items()}
         self.facts: Mapping[str, Any] = facts
-        said = f"[{self.getCondition()}] {self.template.format_map(_Facts(facts))}"
-        self.message = printable(without_secrets(f"{said}\n{facts['excerpt']}" if facts.get("excerpt") else said))
+        said = f"[{self.getCondition()}] {self.template.format_map(Facts(self.worded(facts)))}"
+        self.message = visible(without_secrets(f"{said}\n{facts['excerpt']}" if facts.get("excerpt") else said))
         super().__init__(self.message)
         if hides_any():
             self.__suppress_context__ = True  # which tracebacks show, and which may quote a row
@@ -121,6 +117,10 @@ class AnabranchError(_Base):
         """The facts without values of rows; a subclass with further values overrides this."""
         paths = {name: without_partitions(str(facts[name])) for name in _PATHS if facts.get(name)}
         return {**facts, **paths}
+
+    def worded(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The facts by the names in the template; a subclass may add words that are made of several."""
+        return facts
 
     def pointing(self: _Error, excerpt: str) -> _Error:
         """The same error with the excerpt of the statement at fault; an error that has one keeps it."""

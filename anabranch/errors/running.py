@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from anabranch.errors.root import AnabranchError
 
 
@@ -18,6 +21,27 @@ class MissingJava(AnabranchError):
 
     condition = "MISSING_JAVA"
     template = "Spark needs Java 17 or newer: {reason} {instead}"
+
+
+class MissingPySpark(AnabranchError, ModuleNotFoundError):
+    """Something needs PySpark, which is not installed; also a ``ModuleNotFoundError``."""
+
+    condition = "MISSING_PYSPARK"
+    template = (
+        "{what} needs PySpark, which is not installed: pip install 'anabranch[spark]' (in a clone '.[spark]'). On a "
+        "cluster, use its own PySpark, version 4.0 or newer."
+    )
+
+
+@contextmanager
+def needs_pyspark(what: str) -> Iterator[None]:
+    """Within the block modules are imported that need PySpark. Raises MissingPySpark: it is not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if isinstance(error, AnabranchError) or (error.name or "").partition(".")[0] not in ("pyspark", "py4j"):
+            raise
+        raise MissingPySpark(what=what) from None
 
 
 class CommitOutcomeUnknown(AnabranchError):

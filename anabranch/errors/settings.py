@@ -14,6 +14,17 @@ class UnsupportedSetting(InputError, of_pyspark("IllegalArgumentException")):  #
     template = "The session's setting {setting} cannot be {value} for {verb}: {reason}. Unset or change it."
 
 
+class MissingDeltaJars(UnsupportedSetting):
+    """A session names delta-spark's catalog, and its JARs are not there: Spark opens no table by any name."""
+
+    condition = "MISSING_DELTA_JARS"
+    sql_state = "46103"
+    template = (
+        "The session's setting {setting} is {value}, a class of delta-spark, whose JARs are not there, so Spark "
+        "can open no table: start the session without {setting} and {other}, or add the JARs again."
+    )
+
+
 class NonPartitionColumn(InputError):
     """A condition that may only use partition columns uses another one."""
 

@@ -39,7 +39,7 @@ class StorePermissionDenied(StoreError):
 
     condition = "STORE_PERMISSION_DENIED"
     sql_state = "42501"
-    template = "No permission for {name} under {root}: {reason} Check the folder's owner or the credentials."
+    template = "No permission for {name} under {root}: {reason}"
 
 
 class NoCredentials(StorePermissionDenied):

@@ -41,8 +41,9 @@ class StreamDeletes(StreamStopped):
     condition = "DELTA_SOURCE_IGNORE_DELETE"
     template = (
         "The stream that reads the table at {table} meets deleted rows at version {version} ({operation}), for example "
-        "of the file {file}. A stream shows appended rows only. Set the option ignoreDeletes or skipChangeCommits to "
-        "'true' to leave deletes out, or readChangeFeed to be shown them, or begin anew with another checkpoint."
+        "of the file {file}. A stream shows appended rows only. Start the query again on its checkpoint with the "
+        "option ignoreDeletes or skipChangeCommits set to 'true', which leaves deletes out. Where the table records "
+        "its changes, readChangeFeed with another checkpoint shows them."
     )
 
 
@@ -52,9 +53,9 @@ class StreamChanges(StreamStopped):
     condition = "DELTA_SOURCE_TABLE_IGNORE_CHANGES"
     template = (
         "The stream that reads the table at {table} meets changed rows at version {version} ({operation}), for example "
-        "of the file {file}. A stream shows appended rows only. Set the option skipChangeCommits to 'true' to leave "
-        "such commits out, ignoreChanges to be shown the rows that they wrote, or readChangeFeed to be shown the "
-        "changes, or begin anew with another checkpoint."
+        "of the file {file}. A stream shows appended rows only. Start the query again on its checkpoint with the "
+        "option skipChangeCommits set to 'true', which leaves such commits out, or ignoreChanges, which shows the rows "
+        "that they wrote. Where the table records its changes, readChangeFeed with another checkpoint shows them."
     )
 
 

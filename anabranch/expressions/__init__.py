@@ -13,6 +13,7 @@ from anabranch.expressions.blocks import unqualified
 from anabranch.expressions.context import Context
 from anabranch.expressions.depth import shallow
 from anabranch.expressions.dialect import TokenizedText
+from anabranch.expressions.endings import unnamed
 from anabranch.expressions.exact import exact_literal, exact_predicate
 from anabranch.expressions.merge_expressions import parameters_of, understood_merge
 from anabranch.expressions.printed_columns import check_assigned, column_condition
@@ -28,6 +29,7 @@ from anabranch.expressions.tokens import (
     with_fixed_clock,
 )
 from anabranch.expressions.trees import columns_of, conjuncts, predicate_of, readable_tree
+from anabranch.expressions.unusable import unusable
 from anabranch.protocol.predicates import Condition, Unknown
 
 __all__ = [
@@ -44,6 +46,7 @@ __all__ = [
     "exact_predicate",
     "parameters_of",
     "understood_merge",
+    "unusable",
 ]
 
 
@@ -56,7 +59,7 @@ def condition(
         names: what the text may put before the table's columns (`unqualified`).
 
     Raises:
-        InvalidCondition: it is empty, or holds more than one statement.
+        InvalidCondition: it is empty, or holds more than one statement. UnreadableExpression: it ends by AND or OR.
         NotBuilt: it holds a subquery, and may not.
     """
     given = TokenizedText.of(text)
@@ -65,17 +68,18 @@ def condition(
         given = unqualified(given, names, context.schema)
     flat = shallow(given, context.table)
     if queries and (asks or asks_a_query(flat.tokens)):
-        expression = with_fixed_clock(flat, context).text
+        expression = unnamed(with_fixed_clock(flat, context), context.table)
         return Condition(given.text, Unknown(), False, expression, alias=names[-1] if names else None, asks=True)
     read = fixed(flat, context)
+    expression = unnamed(read, context.table)
     known, is_known = readable_tree(read, context, lambda tree: columns_of(tree, context.schema) is not None)
     if not is_known:
-        return Condition(given.text, Unknown(), row_local=False, expression=read.text, columns=None)
+        return Condition(given.text, Unknown(), row_local=False, expression=expression, columns=None)
     called = calls(read.tokens)
     is_plain = called <= DETERMINISTIC and not has_window(read.tokens)
     row_local = is_plain and (not called or context.is_builtin(called))
     columns = mentioned(read.tokens, context.schema)
-    return Condition(given.text, predicate_of(known, context), row_local, read.text, columns)
+    return Condition(given.text, predicate_of(known, context), row_local, expression, columns)
 
 
 def assignment(text: str | TokenizedText, context: Context, names: tuple[str, ...] = ()) -> str:
@@ -83,7 +87,7 @@ def assignment(text: str | TokenizedText, context: Context, names: tuple[str, ..
     `condition`.
 
     Raises:
-        InvalidCondition: it is empty, or holds more than one statement.
+        InvalidCondition: it is empty, or holds more than one statement. UnreadableExpression: it ends by AND or OR.
         NotBuilt: it holds a subquery or a window.
     """
     given = TokenizedText.of(text)
@@ -93,4 +97,4 @@ def assignment(text: str | TokenizedText, context: Context, names: tuple[str, ..
     if has_window(read.tokens):
         what = f"a window in the assignment {given.text}"
         raise NotBuilt(what=what, instead="Compute it first, and join the result.")
-    return read.text
+    return unnamed(read, context.table)

@@ -12,13 +12,13 @@ from typing import ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.databricks import Databricks
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from anabranch.errors import SqlSyntaxError
 from anabranch.expressions.error_pointer import excerpt
 
-__all__ = ["AnabranchSQL", "Token", "TokenType", "TokenizedText", "is_name", "tokenized", "word"]
+__all__ = ["AnabranchSQL", "Token", "TokenType", "TokenizedText", "is_name", "misread", "tokenized", "word"]
 
 
 class AnabranchSQL(Databricks):
@@ -151,11 +151,8 @@ class TokenizedText:
 
 
 def _parsed(text: str, raw: Sequence[Token]) -> exp.Expr | None:
-    within = list(_for_parser(raw))
-    if within and text[: within[0].start].strip():
-        within[0].comments.clear()  # what stands before the expression is no part of it
     try:
-        statements = _DIALECT.parser().parse([*_OPENING, *within, *_CLOSING], text)
+        statements = _statements(text, raw)
     except (SqlglotError, RecursionError):
         return None
     if len(statements) != 1 or not isinstance(statements[0], exp.Select):
@@ -164,6 +161,34 @@ def _parsed(text: str, raw: Sequence[Token]) -> exp.Expr | None:
     known = ("expressions", "where", "kind")
     others = [name for name, value in statements[0].args.items() if value and name not in known]
     return where.this.this if where and isinstance(where.this, exp.Paren) and not others else None
+
+
+def _statements(text: str, raw: Sequence[Token]) -> list[exp.Expr | None]:
+    """Raises SqlglotError, RecursionError: the parser cannot read it."""
+    within = list(_for_parser(raw))
+    if within and text[: within[0].start].strip():
+        within[0].comments.clear()  # what stands before the expression is no part of it
+    closing = [_placed(each, len(text)) for each in _CLOSING]
+    return _DIALECT.parser().parse([*_OPENING, *within, *closing], text)
+
+
+def misread(text: TokenizedText) -> str:
+    """Where the parser stops in an expression that has no tree, to be put behind words; empty where it does not say.
+
+    Example:
+        >>> misread(TokenizedText("id = = 1"))
+        " at or near '='"
+    """
+    if not text.is_readable:
+        return ": a text, a name in backticks or a comment does not end"
+    try:
+        _statements(text.text, text.raw)
+    except ParseError as error:
+        near = next((str(each["highlight"]) for each in error.errors if each.get("highlight")), "")
+        return f" at or near {near!r}" if near else " at its end"
+    except (SqlglotError, RecursionError):
+        pass
+    return ""
 
 
 def _for_parser(raw: Sequence[Token]) -> Iterator[Token]:

@@ -18,6 +18,7 @@ from anabranch.errors import NotBuilt
 from anabranch.expressions.context import Context
 from anabranch.expressions.depth import shallow
 from anabranch.expressions.dialect import TokenizedText
+from anabranch.expressions.endings import unnamed
 from anabranch.expressions.printed_columns import check_assigned, column_condition, equalities, printed
 from anabranch.expressions.sides import Reading, Sides, name_parts
 from anabranch.expressions.tokens import DETERMINISTIC, calls, fixed, has_window
@@ -37,12 +38,14 @@ class _Read:
     Attributes:
         called: what has to mean Spark's own for it to be decided row by row; None where it is not so decided anyway.
         tree: how a text was read.
+        is_certain: whether Spark reads it just so.
     """
 
     expression: Any
     called: frozenset[str] | None
     predicate: Predicate
     tree: exp.Expr | None = None
+    is_certain: bool = False
 
 
 def understood_merge(on: Any, clauses: Sequence[Clause], sides: Sides, context: Context) -> tuple[Condition, Matching]:
@@ -54,11 +57,15 @@ def understood_merge(on: Any, clauses: Sequence[Clause], sides: Sides, context: 
 
     Raises:
         InvalidCondition: a text is empty, or holds more than one statement.
+        UnreadableExpression: one ends by AND or OR.
         NotBuilt: an expression holds a subquery or a window.
     """
     first = _read(on, sides, context)
-    evolves, equated = sides.evolved is not None, _equated(on, first.tree, sides)
-    matching, reads = Matching(first.expression, (), sides.target, sides.source, equated, evolves), [first]
+    equated = _equated(on, first.tree, sides)
+    keys = equated if first.is_certain else ()
+    matching, reads = Matching(first.expression, (), sides.target, sides.source, equated, keys), [first]
+    alone = len(keys) > 0 and len(keys) == len(_required(first.tree))
+    matching = replace(matching, by_keys_alone=alone, evolves=sides.evolved is not None)
     for clause in clauses:
         condition = None if clause.condition is None else _read(clause.condition, sides, context)
         values = mapped(clause.values, lambda value: _read(value, sides, context))
@@ -119,7 +126,8 @@ def _read_text(text: str, sides: Sides, context: Context) -> _Read:
 
     known, is_known = readable_tree(given, context, names_columns)
     predicate = Unknown() if known is None else predicate_of(_of_target(known, sides), context)
-    return _Read(given.text, calls(given.tokens) if is_known else None, predicate, known or given.tree)
+    called, is_certain = calls(given.tokens) if is_known else None, known is not None and is_known
+    return _Read(unnamed(given, context.table), called, predicate, known or given.tree, is_certain)
 
 
 def _of_target(tree: exp.Expr, sides: Sides) -> exp.Expr:
@@ -141,9 +149,13 @@ def _equated(on: Any, tree: exp.Expr | None, sides: Sides) -> tuple[tuple[str, s
     return tuple(pair for both in readings if (pair := _pair(both)) is not None)
 
 
+def _required(tree: exp.Expr | None) -> list[exp.Expr]:
+    """The parts that all have to hold."""
+    return list(tree.flatten()) if isinstance(tree, exp.And) else [tree] if tree is not None else []
+
+
 def _equal_columns(tree: exp.Expr | None) -> list[tuple[list[str], ...]]:
-    parts = list(tree.flatten()) if isinstance(tree, exp.And) else [tree] if tree is not None else []
-    found = [each for part in parts if isinstance(each := part.unnest(), exp.EQ)]
+    found = [each for part in _required(tree) if isinstance(each := part.unnest(), exp.EQ)]
     pairs = [(each.left.unnest(), each.right.unnest()) for each in found]
     return [(_parts(a), _parts(b)) for a, b in pairs if isinstance(a, exp.Column) and isinstance(b, exp.Column)]
 

@@ -19,6 +19,8 @@ from anabranch.protocol.schema.leaves import leaves_of
 from anabranch.protocol.schema.types import Struct
 
 _PLAIN = re.compile(r"^Column<'(.*)'>$", re.DOTALL)
+_ARGUMENT = re.compile(r"columnnodeexpression\(UnresolvedAttribute\(List\(([^()]*)\),[^']*?,None,None\)\)\)")
+"""How Spark prints the argument of a function of Python: with what the JVM knows of the place in the code."""
 _FRAME = re.compile(r"(?<![\w.`])__anabranch_[0-9a-f]{16}_(?:v|asof)\d*\.")
 """The alias of every frame of a table's rows, as a column prints it that was taken from one: ``df["id"]``."""
 _QUERY = re.compile(
@@ -55,13 +57,13 @@ def column_condition(
     """
     text, is_plain = _printed(column)
     if queries and _has_query(text):
-        return Condition(text=text, predicate=Unknown(), row_local=False, expression=column, asks=True)
+        return Condition(text=_readable(text), predicate=Unknown(), row_local=False, expression=column, asks=True)
     _refuse_query(text)
     is_open = is_plain and not _HIDDEN_CALL.search(text) and not _NOT_OF_THE_ROW.search(text)
     row_local = is_open and not _calls(text)
     is_clear = row_local and not _names_oddly(text, (*_names_in(context.schema), *others))
     predicate = _printed_predicate(text, context, named) if is_clear else Unknown()
-    return Condition(text=text, predicate=predicate, row_local=row_local, expression=column, columns=None)
+    return Condition(text=_readable(text), predicate=predicate, row_local=row_local, expression=column, columns=None)
 
 
 def bare_names(alias: str, schema: Struct) -> Named:
@@ -93,8 +95,15 @@ def check_assigned(column: Any) -> None:
 
 
 def printed(expression: Any) -> str:
-    """What a Column prints; a text as it is."""
-    return expression if isinstance(expression, str) else _printed(expression)[0]
+    """What a Column prints, for people; a text as it is."""
+    return expression if isinstance(expression, str) else _readable(_printed(expression)[0])
+
+
+def _readable(text: str) -> str:
+    """The same without what only the JVM knows: ``f(t.id)``. For people: what a Column means is read before, since
+    without its arguments' spelling a function of Python may look like one of Spark's.
+    """
+    return _ARGUMENT.sub(lambda found: ".".join(found[1].split(", ")), text)
 
 
 def _printed(column: Any) -> tuple[str, bool]:

@@ -75,8 +75,8 @@ def tokens_of(text: TokenizedText, context: Context) -> list[Token]:
     check_text("An expression", text.text)
     try:
         tokens = text.tokens if text.raw else []
-    except SqlglotError as error:
-        reason = f"it does not parse ({next(iter(str(error).splitlines()), '')})."
+    except SqlglotError:
+        reason = "a text, a name in backticks or a comment in it does not end."
         raise UnreadableExpression(expression=text.text, table=context.table, reason=reason) from None
     if not tokens:
         raise UnreadableExpression(expression=repr(text.text), table=context.table, reason="it is empty.")

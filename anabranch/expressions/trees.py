@@ -354,10 +354,16 @@ def literal_of(tree: exp.Expr, context: Context) -> tuple[Any] | None:
             return (str(tree.this),) if tree.is_string else _number(str(tree.this))
         case exp.Neg():
             inner = literal_of(tree.this, context)
-            return (-inner[0],) if inner and type(inner[0]) in (int, float, Decimal) else None
+            return _negated(inner[0]) if inner else None
         case exp.Cast() if isinstance(tree.this, exp.Literal) and tree.this.is_string:
             return _moment_literal(str(tree.this.this), tree.to.this, context)
     return None
+
+
+def _negated(value: Any) -> tuple[Any] | None:
+    if isinstance(value, Decimal):
+        return (value.copy_negate() if value else value,)  # a minus would round to the digits of Python's context
+    return (-value,) if type(value) in (int, float) else None
 
 
 def _number(text: str) -> tuple[Any] | None:

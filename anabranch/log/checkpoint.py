@@ -7,7 +7,7 @@ belongs to, so that the caller can read another segment; file actions are read o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -112,7 +112,7 @@ class Checkpoint:
             raise ValueError(f"it has {rows} actions, and {LAST_CHECKPOINT} says {hint.actions}")
 
     def _sidecars(self) -> tuple[str, ...]:
-        values = self._lines.others if self._lines is not None else self._values
+        values = self._lines.others if self._lines is not None else self._of_kinds(_V2_COLUMNS)
         said = checkpoint_file(self._found.name)
         versions = [each["version"] for each in values.get("checkpointMetadata", ())]
         if versions != [self._found.version] and (versions or (said is not None and said.id)):
@@ -121,8 +121,12 @@ class Checkpoint:
 
     @lazy
     def _values(self) -> Mapping[str, list[Any]]:
-        """The few actions that are not files, of all parts, by kind."""
-        found: dict[str, list[Any]] = {kind: [] for kind in (*_HEAD_COLUMNS, *_V2_COLUMNS)}
+        """The few actions that are not files, by kind."""
+        return self._of_kinds((*_HEAD_COLUMNS, *_V2_COLUMNS))
+
+    def _of_kinds(self, kinds: Sequence[str]) -> Mapping[str, list[Any]]:
+        """The actions of these kinds, of all parts."""
+        found: dict[str, list[Any]] = {kind: [] for kind in kinds}
         for part in self._parts:
             wanted = [kind for kind in found if kind in part.file.columns]
             table = part.file.read(wanted) if wanted else pa.table({})
@@ -188,10 +192,9 @@ class _Part:
             return schema.empty_table()
         self._check(kind, type_)
         present = {field.name for field in type_}
-        wanted = [f.name for f in schema if f.name in present]
-        column = self._column(kind, wanted)
+        pieces = self._pieces(kind, [f.name for f in schema if f.name in present])
         try:
-            actions = _projected(column, schema)
+            actions = pa.concat_tables([schema.empty_table(), *(_projected(each, schema) for each in pieces)])
             actions = self._completed(actions, kind, present)
         except _NOT_WHOLE as error:
             raise self.file.refuse(f"an action {kind} is not as it must be ({detail(error, str)}).") from cause(error)
@@ -212,9 +215,10 @@ class _Part:
         if lacks - {"deletionVector"} or (lacks and present - _KNOWN):
             raise self.file.refuse(f"an action {kind} has the fields {sorted(present)}.")
 
-    def _column(self, kind: str, names: list[str]) -> pa.StructArray:
+    def _pieces(self, kind: str, names: list[str]) -> list[pa.StructArray]:
+        """The actions with these fields, as they are read: some at a time."""
         column = self.file.read([f"{kind}.{name}" for name in names])[kind]
-        return _valid(column)
+        return [_valid(chunk) for chunk in column.chunks]
 
     def _completed(self, actions: pa.Table, kind: str, present: set[str]) -> pa.Table:
         """With texts made from typed columns where the writer left only those."""
@@ -223,9 +227,9 @@ class _Part:
             ("partitionValues", "partitionValues_parsed", partition_maps),
         ):
             if parsed in present and kind == "add" and actions[name].null_count:
-                typed = pc.struct_field(self._column(kind, ["path", parsed]), parsed)
-                own = actions[name].combine_chunks()
-                made = texts(typed) if pa.types.is_struct(typed.type) else pa.nulls(len(own), own.type)
+                typed = [pc.struct_field(each, parsed) for each in self._pieces(kind, ["path", parsed])]
+                own = actions[name]
+                made = pa.chunked_array([_made(each, texts, own.type) for each in typed], own.type)
                 filled = made if own.null_count == len(own) else pc.if_else(own.is_valid(), own, made)
                 actions = actions.set_column(actions.column_names.index(name), actions.schema.field(name), filled)
         return actions
@@ -267,16 +271,18 @@ def _sidecar_name(path: str) -> str:
     return f"{SIDECARS}/{name}"
 
 
-def _valid(column: pa.ChunkedArray) -> pa.StructArray:
-    """The actions of a column; not copied where they are contiguous, as most writers leave them."""
-    found = []
-    for chunk in column.chunks:
-        valid = chunk.is_valid()
-        count = valid.true_count
-        first = pc.index(valid, True).as_py() if count else 0
-        together = chunk.slice(first, count)
-        found.append(together if together.null_count == 0 else chunk.filter(valid))
-    return found[0] if len(found) == 1 else pa.concat_arrays([pa.array([], column.type), *found])
+def _valid(actions: pa.StructArray) -> pa.StructArray:
+    """Those that are there; not copied where they are contiguous, as most writers leave them."""
+    valid = actions.is_valid()
+    count = valid.true_count
+    first = pc.index(valid, True).as_py() if count else 0
+    together = actions.slice(first, count)
+    return together if together.null_count == 0 else actions.filter(valid)
+
+
+def _made(typed: pa.Array, texts: Callable[[pa.StructArray], pa.Array], wanted: pa.DataType) -> pa.Array:
+    """The texts of typed values; NULL where they are no struct, as nobody should write them."""
+    return texts(typed) if pa.types.is_struct(typed.type) else pa.nulls(len(typed), wanted)
 
 
 def _projected(actions: pa.StructArray, schema: pa.Schema) -> pa.Table:

@@ -9,10 +9,8 @@ converted to maps column by column.
 from __future__ import annotations
 
 import json
-import os
 import re
-from collections.abc import Collection, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,7 +25,6 @@ from anabranch.storage.native import native_file
 _SCHEMAS = {"add": ADDS, "remove": DROPS}
 _TAGGED = re.compile(rb'^.*"tags"\s*:\s*\{.*$', re.MULTILINE)
 _FEW_BYTES = 16 * 1024
-_BLOCK_BYTES = 4 << 20
 _MOST_KEYS = 64
 """Up to this many keys of a map become temporary columns; Arrow's cost grows with the square of their number."""
 _MOST_BYTES = (1 << 31) - 1
@@ -87,25 +84,8 @@ def _read(lines: bytes, keys: Mapping[str, list[str]]) -> pa.Table:
     )
     options = pj.ParseOptions(explicit_schema=explicit, unexpected_field_behavior="ignore")
 
-    def parsed(block: bytes) -> pa.Table:
-        reading = pj.ReadOptions(use_threads=False, block_size=min(len(block) + 1, _MOST_BYTES))
-        return pj.read_json(native_file(block), read_options=reading, parse_options=options)
-
-    if len(lines) <= _BLOCK_BYTES:
-        return parsed(lines)
-    with ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="anabranch-parse") as pool:
-        return pa.concat_tables(pool.map(parsed, _blocks(lines)))
-
-
-def _blocks(lines: bytes) -> Iterator[bytes]:
-    """Whole lines in blocks of about `_BLOCK_BYTES`, none of which Arrow would call empty."""
-    start = 0
-    while start < len(lines):
-        end = lines.find(b"\n", start + _BLOCK_BYTES) + 1 or len(lines)
-        block = lines[start:end]
-        if not block.isspace():
-            yield block
-        start = end
+    reading = pj.ReadOptions(use_threads=False, block_size=min(len(lines) + 1, _MOST_BYTES))
+    return pj.read_json(native_file(lines), read_options=reading, parse_options=options)
 
 
 def _json_field(field: pa.Field, keys: Mapping[str, list[str]]) -> pa.Field:
@@ -119,11 +99,20 @@ def _actions(table: pa.Table, kind: str) -> pa.Table:
     numbers = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
     column = column.take(pa.array(numbers))
     schema = _SCHEMAS[kind]
-    found = pa.Table.from_arrays([_column(column, i, field) for i, field in enumerate(schema)], schema=schema)
+    found = pa.Table.from_arrays(
+        _lightened([_column(column, i, field) for i, field in enumerate(schema)]), schema=schema
+    )
     for name in _REQUIRED[kind]:
         if found[name].null_count:
             raise ValueError(f"an action {kind} has no {name}")
     return _with_lines(found, numbers)
+
+
+def _lightened(columns: list[pa.Array]) -> list[pa.Array]:
+    """The same columns; those without any value share one buffer of zeros, since most tables have many of these."""
+    empty = [i for i, values in enumerate(columns) if values.null_count == len(values)]
+    nothing = pa.nulls(len(columns[0]), pa.struct([(str(i), columns[i].type) for i in empty]))
+    return [nothing.field(str(i)) if i in empty else values for i, values in enumerate(columns)]
 
 
 def _column(actions: pa.StructArray, index: int, field: pa.Field) -> pa.Array:

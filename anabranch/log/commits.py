@@ -7,11 +7,14 @@ truncated or not JSON is refused by name and never taken for an empty version.
 from __future__ import annotations
 
 import json
+import os
 import re
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -24,7 +27,7 @@ from anabranch.log.columnar import file_actions
 from anabranch.log.file_names import commit_name
 from anabranch.log.lazy import lazy
 from anabranch.log.size_limits import enough_memory
-from anabranch.protocol.actions import AppTransaction, DomainMetadata, Metadata, Protocol, optional_number_in
+from anabranch.protocol.actions import AppTransaction, DomainMetadata, Metadata, NotWhole, Protocol, optional_number_in
 
 _FILE_LINE = (b'{"add":', b'{"remove":')
 _BEFORE_ANOTHER = re.compile(rb'\n(?!\{"(?:add|remove)":)')
@@ -36,8 +39,8 @@ _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _FEED = "cdc"
 _FEED_LINE = b'{"cdc":'
 _OF_CHECKPOINTS = ("checkpointMetadata", "sidecar")
-_PIECE_BYTES = 1 << 25
-"""About this many bytes of file actions are parsed at once, which bounds the memory of parsing."""
+_PIECE_BYTES = 2 << 20
+"""About this many bytes of file actions are parsed at once by each thread, which bounds the memory of parsing."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +191,7 @@ def _file_actions(
     largest = max(raws, key=lambda raw: len(raw.data)).file if raws else ""
     with enough_memory(table, largest):
         try:
-            parsed = [_placed(file_actions(piece, columns), start) for start, piece in _pieces(files)]
+            parsed = list(_parsed(files, columns))
         except MemoryError:  # Arrow's is an exception of Arrow's, too
             raise
         except (ValueError, pa.ArrowException) as error:
@@ -196,6 +199,26 @@ def _file_actions(
         if len(parsed) == 1:
             return parsed[0]
         return pa.concat_tables(adds for adds, _ in parsed), pa.concat_tables(removes for _, removes in parsed)
+
+
+def _parsed(files: Sequence[FileLines], columns: Collection[str]) -> Iterator[tuple[pa.Table, pa.Table]]:
+    """The actions of each piece, in order; several threads parse, and no more pieces are cut out than they take."""
+
+    def parsed(piece: tuple[int, bytes]) -> tuple[pa.Table, pa.Table]:
+        start, lines = piece
+        return _placed(file_actions(lines, columns), start)
+
+    first, *second = islice(pieces := _pieces(files), 2)
+    if not second:
+        yield parsed(first)
+        return
+    workers, waiting = os.cpu_count() or 1, deque[Future[tuple[pa.Table, pa.Table]]]()
+    with ThreadPoolExecutor(workers, thread_name_prefix="anabranch-parse") as pool:
+        for piece in chain((first, *second), pieces):
+            waiting.append(pool.submit(parsed, piece))
+            if len(waiting) > workers:
+                yield waiting.popleft().result()
+        yield from (each.result() for each in waiting)
 
 
 def _pieces(files: Sequence[FileLines]) -> Iterator[tuple[int, bytes]]:
@@ -320,13 +343,20 @@ def _whole(table: str, raw: Raw) -> Iterator[None]:
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, InvalidSchema) as error:
-        reason = f"an action is not whole ({detail(error)})."
+        reason = f"an action is not whole ({_why(error)})."
         raise CorruptLog(table=table, file=raw.file, reason=reason) from cause(error)
+
+
+def _why(error: Exception) -> str:
+    """What is wrong with an action: our own sentence on a field, which is lacking or is no such value, as it stands."""
+    if isinstance(error, NotWhole):
+        return str(error)
+    return f"{error.args[0]} is missing" if isinstance(error, KeyError) else detail(error)
 
 
 def _info(body: Any) -> Mapping[str, Any]:
     if not isinstance(body, dict):
-        raise TypeError("commitInfo is no object")
+        raise NotWhole("commitInfo is no object")
     optional_number_in(body, "inCommitTimestamp")
     return body
 
@@ -352,7 +382,7 @@ _VALUES: Mapping[str, Callable[[Any], Any]] = {
 def _only(by_kind: Mapping[str, list[Any]], kind: str) -> Any:
     found = by_kind.get(kind, [])
     if len(found) > 1:
-        raise ValueError(f"{len(found)} {kind} actions in one commit")
+        raise NotWhole(f"{len(found)} {kind} actions in one commit")
     return found[0] if found else None
 
 

@@ -20,6 +20,7 @@ from anabranch.storage.native import file_with, native_file
 
 READ_WHOLE_BYTES = 1 << 20
 """A file up to this size is fetched at once."""
+_ROWS = 1 << 16
 
 
 class LogParquet:
@@ -74,7 +75,7 @@ class LogParquet:
             spans = self._groups.spans(groups, columns)
             part = file_with(self._store, self._entry.name, self._entry.size, spans)
             parquet = _reader(part, self._parquet.metadata)
-        found = parquet.read_row_groups(groups, columns=list(columns))
+        found = _in_pieces(parquet, groups, columns)
         if len(found) != self._groups.rows(groups):
             raise ValueError(f"it holds {len(found)} rows where its footer states {self._groups.rows(groups)}")
         return found
@@ -112,6 +113,14 @@ class LogParquet:
 
 
 _UNREADABLE = (pa.ArrowException, OSError, OverflowError, MemoryError, ValueError, UnicodeDecodeError)
+
+
+def _in_pieces(parquet: pq.ParquetFile, groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
+    """The rows as chunks of `_ROWS`. In one piece each column of texts would grow as it is read, by copies, and take
+    fresh memory again and again, which costs more than to decode it.
+    """
+    found = list(parquet.iter_batches(_ROWS, row_groups=groups, columns=list(columns)))
+    return pa.Table.from_batches(found) if found else parquet.read_row_groups(groups, columns=list(columns))
 
 
 def _reader(source: pa.NativeFile, footer: pq.FileMetaData | None = None) -> pq.ParquetFile:

@@ -39,6 +39,8 @@ def replay(adds: pa.Table, removes: pa.Table) -> tuple[pa.Table, pa.Table, pa.Ch
     all_keys = pa.chunked_array(keys(adds).chunks + keys(removes).chunks, pa.string())
     if len(all_keys) == 0:
         return adds.select(FILES.names), removes.select(REMOVES.names), all_keys
+    if not len(removes) and pc.count_distinct(all_keys).as_py() == len(all_keys):  # as where a table is first loaded
+        return adds.select(FILES.names), removes.select(REMOVES.names), all_keys
     last = _last_per_key(all_keys, np.concatenate([line_numbers(adds), line_numbers(removes)]))
     live, gone = _picked(adds, last[: len(adds)]), _picked(removes, last[len(adds) :])
     return live.select(FILES.names), gone.select(REMOVES.names), all_keys

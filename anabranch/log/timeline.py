@@ -24,7 +24,7 @@ from anabranch.log.lazy import lazy
 from anabranch.log.log import Log
 from anabranch.log.segment import earliest_version
 from anabranch.log.snapshot import Snapshot, read_commit
-from anabranch.protocol.actions import Metadata
+from anabranch.protocol.actions import Metadata, optional_number_in
 from anabranch.protocol.in_commit_timestamps import IN_COMMIT, Boundary, boundary
 from anabranch.storage.contract import Entry, Store
 
@@ -185,6 +185,7 @@ def stated_ms(store: Store, entry: Entry) -> int | None:
 def _commit_info(line: bytes) -> Mapping[str, Any] | None:
     try:
         found = json.loads(line)["commitInfo"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return None
-    return found if isinstance(found, dict) and isinstance(found.get(IN_COMMIT), int | None) else None
+        optional_number_in(found, IN_COMMIT)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None  # parsing the whole file says what is wrong, by its name
+    return found

@@ -23,6 +23,11 @@ from anabranch.protocol.schema.types import Struct, parse_schema, schema_json
 
 _TEXT_MAP = pa.map_(pa.string(), pa.string())
 
+
+class NotWhole(TypeError, ValueError):
+    """An action is not as PROTOCOL.md says; the text names the field, and shows none of its value."""
+
+
 VECTOR = pa.struct(
     [
         ("storageType", pa.string()),
@@ -99,7 +104,7 @@ class Protocol:
         """
         reader, writer = _version(action, "minReaderVersion"), _version(action, "minWriterVersion")
         if reader == _FEATURES_FOR_READERS and writer < _FEATURES_FOR_WRITERS:
-            raise ValueError(f"reader version {reader} needs writer version {_FEATURES_FOR_WRITERS}, not {writer}")
+            raise NotWhole(f"reader version {reader} needs writer version {_FEATURES_FOR_WRITERS}, not {writer}")
         return cls(
             min_reader=reader,
             min_writer=writer,
@@ -285,7 +290,7 @@ def _text_in(action: Mapping[str, Any], name: str) -> str:
     found = action[name]
     if isinstance(found, str):
         return found
-    raise TypeError(f"{name} is no text")
+    raise NotWhole(f"{name} is no text")
 
 
 def _optional_text_in(action: Mapping[str, Any], name: str) -> str | None:
@@ -293,7 +298,7 @@ def _optional_text_in(action: Mapping[str, Any], name: str) -> str | None:
 
 
 def optional_number_in(action: Mapping[str, Any], name: str) -> int | None:
-    """A 64-bit integer that an action may have. Raises TypeError: the value is not one."""
+    """A 64-bit integer that an action may have. Raises NotWhole: the value is not one."""
     found = action.get(name)
     return None if found is None else _number(found, name)
 
@@ -301,7 +306,7 @@ def optional_number_in(action: Mapping[str, Any], name: str) -> int | None:
 def _number(found: Any, name: str) -> int:
     if type(found) is int and -(1 << 63) <= found < 1 << 63:
         return found
-    raise TypeError(f"{name} is no whole number of 64 bits")
+    raise NotWhole(f"{name} is no whole number of 64 bits")
 
 
 def _format(found: Any) -> dict[str, Any]:
@@ -315,7 +320,7 @@ def _version(action: Mapping[str, Any], name: str) -> int:
     if isinstance(found, str) and found.isascii() and found.isdigit() and len(found) < _DIGITS:
         found = int(found)
     if type(found) is not int or not 1 <= found < 1 << 31:
-        raise ValueError(f"{name} is no version of the protocol")
+        raise NotWhole(f"{name} is no version of the protocol")
     return found
 
 
@@ -323,9 +328,9 @@ def _features(action: Mapping[str, Any], name: str, version: int, listing: int) 
     """The features of a list; an empty list counts as absent where no list is allowed."""
     listed = _list_in(action, name)
     if version == listing and listed is None:
-        raise ValueError(f"version {version} comes with {name}")
+        raise NotWhole(f"version {version} comes with {name}")
     if version < listing and listed:
-        raise ValueError(f"{name} come with version {listing}, not {version}")
+        raise NotWhole(f"{name} come with version {listing}, not {version}")
     return None if listed is None or version < listing else frozenset(listed)
 
 
@@ -333,14 +338,14 @@ def _list_in(action: Mapping[str, Any], name: str) -> list[str] | None:
     found = action.get(name)
     if found is None or (isinstance(found, list) and all(isinstance(each, str) for each in found)):
         return found
-    raise TypeError(f"{name} is no list of texts")
+    raise NotWhole(f"{name} is no list of texts")
 
 
 def _texts(configuration: Mapping[str, Any]) -> dict[str, str]:
     """Properties as texts; one without a value counts as unset, and a bare true or 5 as its text."""
     for key, value in configuration.items():
         if not isinstance(value, str | bool | int | float | None):
-            raise TypeError(f"the property {key} is no text")
+            raise NotWhole(f"the property {key} is no text")
     bare = {key: value for key, value in configuration.items() if value is not None}
     return {key: value if isinstance(value, str) else json.dumps(value) for key, value in bare.items()}
 

@@ -64,6 +64,8 @@ class Matching:
         on: the condition over both sides.
         target, source: the aliases, None where there is none.
         equated: pairs of a table's and a source's column that ON requires to be equal; only for messages.
+        keys: those of them that it requires for certain.
+        by_keys_alone: whether ON requires nothing else.
         evolves: whether structs of the source may lack members, which are then NULL.
         added: columns that the MERGE adds to the table, used in no expression.
         recorded: whether it has to be known what changed rows were before.
@@ -74,6 +76,8 @@ class Matching:
     target: str | None = None
     source: str | None = None
     equated: tuple[tuple[str, str], ...] = ()
+    keys: tuple[tuple[str, str], ...] = ()
+    by_keys_alone: bool = False
     evolves: bool = False
     added: tuple[str, ...] = ()
     recorded: bool = False

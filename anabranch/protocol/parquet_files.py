@@ -23,11 +23,42 @@ files that our own transaction has just written.
 
 
 def parquet_bytes(rows: pa.Table, codec: str = "snappy") -> bytes:
-    """Rows as one Parquet file."""
+    """Rows as one Parquet file; of what holds a NaN it says no bounds, by which Spark would skip the row."""
     sink = io.BytesIO()
     spelled = {"lz4_raw": "lz4", "uncompressed": "none"}.get(codec, codec)  # Arrow writes the raw format as lz4
-    pq.write_table(rows, sink, compression=spelled, coerce_timestamps="us", allow_truncated_timestamps=True)
+    bounded = [path for name in rows.column_names for path in _bounded(name, rows[name])]
+    pq.write_table(
+        rows,
+        sink,
+        compression=spelled,
+        coerce_timestamps="us",
+        allow_truncated_timestamps=True,
+        write_statistics=bounded,
+    )
     return sink.getvalue()
+
+
+def _bounded(name: str, column: pa.ChunkedArray) -> list[str]:
+    """The leaves of a column that hold no NaN, as a Parquet file names them."""
+    found = [leaf for chunk in (pa.array([], column.type), *column.chunks) for leaf in _leaves(name, chunk)]
+    unbounded = {
+        path for path, values in found if pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py()
+    }
+    return [path for path in dict.fromkeys(path for path, _ in found) if path not in unbounded]
+
+
+def _leaves(path: str, values: pa.Array) -> Iterator[tuple[str, pa.Array]]:
+    kind = values.type
+    if pa.types.is_struct(kind):
+        for field, part in zip(kind, values.flatten(), strict=True):
+            yield from _leaves(f"{path}.{field.name}", part)
+    elif pa.types.is_map(kind):
+        yield from _leaves(f"{path}.key_value.key", values.keys)
+        yield from _leaves(f"{path}.key_value.value", values.items)
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        yield from _leaves(f"{path}.list.element", values.values)
+    else:
+        yield path, values
 
 
 def nan_free(rows: pa.Table) -> frozenset[Name]:

@@ -21,18 +21,20 @@ from anabranch.protocol.schema.assignments import spelled
 from anabranch.protocol.schema.types import Struct
 from anabranch.spark import arrow_orders
 from anabranch.spark.arrow_orders import Output
-from anabranch.spark.arrow_packing import SMALL_BYTES, fits, is_able, mapped, name_of, named, task_of, tidy
+from anabranch.spark.arrow_packing import SMALL_BYTES, fits, is_able, mapped, name_of, named, slots_here, task_of, tidy
 from anabranch.spark.paths import spark_root
 from anabranch.spark.relocating import leading, sampled_of
 from anabranch.spark.types import free_name
 
 _logger = logging.getLogger(__name__)
-MOST_FILE_BYTES = 256 << 20
+MOST_FILE_BYTES = 512 << 20
 """More than these are not tried."""
 MOST_BYTES = 512 << 20
-"""Of rows in memory, which are there twice for a while."""
+"""Of rows in memory at once. Beside them there are a column of theirs a second time, and row groups to be written."""
 MOST_BYTES_HERE = 128 << 20
-"""The same in the driver's process."""
+"""The same in the driver's process, where tasks run in others."""
+_THREADS, _MOST_THREADS = 2, 4
+"""Each one that writes needs memory for a row group."""
 _ANSWER = "number long, path string, moves string, rows long, refused string"
 
 
@@ -52,7 +54,9 @@ def clustered(spark: SparkSession, files: FileSet, curve: Curve, outputs: int, f
     hidden = f"{spark_root(spark, files.root).removeprefix('file://')}/{moves}"
     said = {**task.said, **_order(files, curve, outputs, task.said["wanted"])}
     said |= {"keys": keys, "moves": None if moves is None else hidden}
-    made = _here(said) if task.size <= SMALL_BYTES else _there(spark, said)
+    slots = slots_here(spark)
+    said |= {"threads": min(_MOST_THREADS, slots or _THREADS), "most_bytes": MOST_BYTES}
+    made = _here(said, slots) if slots or task.size <= SMALL_BYTES else _there(spark, said)
     done = made is not None and named(dict(_names(made, said)))
     for each in (said["folder"], said["moves"]):
         if each is not None:
@@ -84,13 +88,12 @@ def _order(files: FileSet, curve: Curve, outputs: int, wanted: pa.Schema) -> dic
         "every": sampled_of(files, outputs),
         "bits": bits_per_column(len(columns)),
         "cells": places(curve.kind, len(columns)) if len(columns) > 1 else None,
-        "most_bytes": MOST_BYTES,
     }
 
 
-def _here(said: Mapping[str, Any]) -> list[Output] | None:
+def _here(said: Mapping[str, Any], slots: int) -> list[Output] | None:
     try:
-        return arrow_orders.ordered({**said, "most_bytes": min(said["most_bytes"], MOST_BYTES_HERE)})
+        return arrow_orders.ordered({**said, "most_bytes": MOST_BYTES if slots else min(MOST_BYTES, MOST_BYTES_HERE)})
     except Exception as error:  # whatever it is, Spark says it better, or can do it
         _logger.debug("Arrow does not cluster into %s: %s", said["folder"], type(error).__name__)
         return None

@@ -3,7 +3,8 @@
 Imports pyarrow and numpy only: this module travels to executors by value, where nothing of ours is installed. What to
 do comes as plain values (`anabranch.spark.arrow_packing`). Guarantees: a file is written only if Arrow reads each
 source exactly as Spark does, and writes each column as Spark does; whatever is not known to be so ends the attempt.
-Rows go from row group to row group, so that memory is bounded. No two attempts write one file.
+Rows go from row group to row group, so that memory is bounded, and are read on a thread beside the one that writes. No
+two attempts write one file.
 
 Deletion vectors come as bits, one for each row up to the last deleted one. Files are local ones.
 """
@@ -20,6 +21,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+
+from anabranch.spark.arrow_ahead import ahead
+from anabranch.spark.arrow_dictionaries import compacted, with_dictionaries
 
 ASIDE = "_temporary"
 """The folder of attempts, in that of the job: by this name Spark's own attempts lie there, and no reader sees it."""
@@ -42,6 +46,10 @@ class Unlike(Exception):
     """Arrow is not known to read or write this as Spark does."""
 
 
+class CalledOff(Exception):
+    """Nobody waits for this any more."""
+
+
 def attempted(task: Mapping[str, Any]) -> tuple[str, int]:
     """Write the live rows of the task's files, one file behind the other, as one new file, where no reader sees it.
 
@@ -49,7 +57,7 @@ def attempted(task: Mapping[str, Any]) -> tuple[str, int]:
         task: ``folder`` is where; ``files`` says of each file where it is (``path``), which rows are deleted and by
             what its rows are known (``first_id``, ``version``); ``wanted`` are the columns as they are stored, in an
             Arrow schema; ``hidden`` the names of those with ids, if any; ``codec``; ``group_bytes``; ``says`` is
-            what the footer says.
+            what the footer says; ``is_called_off``, if it is there, is asked now and then whether to go on.
 
     Returns:
         Its path and the number of rows; no path where there is no row.
@@ -58,9 +66,11 @@ def attempted(task: Mapping[str, Any]) -> tuple[str, int]:
         Unlike, or anything that Arrow or the system raises: the attempt has failed, and left nothing.
     """
     check(task)
+    task = with_dictionaries(task)
     path = new_path(task["folder"])
     try:
-        rows = written(path, task, live(task))
+        with ahead(live(task)) as batches:
+            rows = written(path, task, batches)
     except BaseException:
         remove(path)
         raise
@@ -119,7 +129,7 @@ def written(path: str, task: Mapping[str, Any], batches: Iterator[pa.RecordBatch
 
 
 def _write_group(writer: pq.ParquetWriter, group: Sequence[pa.RecordBatch], wanted: pa.Schema) -> None:
-    table = pa.Table.from_batches(group, wanted)
+    table = compacted(pa.Table.from_batches(group, wanted))
     writer.write_table(table, row_group_size=table.num_rows)
 
 
@@ -149,7 +159,11 @@ def live(task: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
     """The live rows of a task's files, one file behind the other."""
     for file in task["files"]:
         with pa.OSFile(file["path"]) as opened:  # no map into memory: a file that is cut short would end the process
-            yield from _live_of(pq.ParquetFile(opened), file, task)
+            source = pq.ParquetFile(opened, read_dictionary=file.get("dictionaries"))
+            for batch in _live_of(source, file, task):
+                if task.get("is_called_off", bool)():
+                    raise CalledOff
+                yield batch
 
 
 def _live_of(source: pq.ParquetFile, file: Mapping[str, Any], task: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
@@ -176,7 +190,7 @@ def _live_of(source: pq.ParquetFile, file: Mapping[str, Any], task: Mapping[str,
 def _batches(source: pq.ParquetFile, group: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The columns of a row group; without any of them its rows alone."""
     if names:
-        yield from _columns(source, group, names, _rows_at_once(source, group, names))
+        yield from _columns(source, group, names, rows_at_once(source, group, names))
         return
     left = source.metadata.row_group(group).num_rows
     while left:
@@ -189,16 +203,24 @@ def _columns(source: pq.ParquetFile, group: int, names: Sequence[str], rows: int
     return iter(source.iter_batches(rows, row_groups=[group], columns=names, use_threads=False))
 
 
-def _rows_at_once(source: pq.ParquetFile, group: int, names: Sequence[str]) -> int:
+def rows_at_once(source: pq.ParquetFile, group: int, names: Sequence[str]) -> int:
     """How many rows of a row group fit into memory together, by the first ones: of values that a file holds once, for
-    many rows, its footer does not say how long they are.
+    many rows, its footer does not say how long they are. Those of one length tell it by their types.
     """
     known = source.metadata.row_group(group)
-    width = known.total_byte_size / max(1, known.num_rows)
-    if known.num_rows > _PROBED_ROWS:
-        first = next(_columns(source, group, names, _PROBED_ROWS))
-        width = max(width, first.nbytes / len(first))
+    widths = [_width(source.schema_arrow.field(name).type) for name in names]
+    width = max(known.total_byte_size / max(1, known.num_rows), sum(each or 0 for each in widths))
+    unknown = [name for name, each in zip(names, widths, strict=True) if each is None]
+    if unknown and known.num_rows > _PROBED_ROWS:
+        first = next(_columns(source, group, unknown, _PROBED_ROWS))
+        width = max(width, sum(each or 0 for each in widths) + first.nbytes / len(first))
     return max(1, min(BATCH_ROWS, int(_BATCH_BYTES / max(1, width))))
+
+
+def _width(kind: pa.DataType) -> float | None:
+    """How many bytes a value takes; None where that depends on the value. Of a dictionary there is one for all rows."""
+    kind = kind.index_type if pa.types.is_dictionary(kind) else kind
+    return kind.bit_width / 8 if pa.types.is_primitive(kind) or pa.types.is_decimal(kind) else None
 
 
 def _kept(deleted: bytes | None) -> Any:
@@ -270,10 +292,10 @@ def check(task: Mapping[str, Any]) -> None:
         raise Unlike("pyarrow is too old")
     for file in task["files"]:
         with pa.OSFile(file["path"]) as opened:
-            _check(pq.ParquetFile(opened), task["wanted"])
+            check_file(pq.ParquetFile(opened), task["wanted"])
 
 
-def _check(source: pq.ParquetFile, wanted: pa.Schema) -> None:
+def check_file(source: pq.ParquetFile, wanted: pa.Schema) -> None:
     """Raises Unlike unless Arrow reads the wanted columns of a file as Spark does."""
     said = source.metadata.metadata or {}
     if _LEGACY in said or said.get(_VERSION, _CORRECTED_SINCE) < _CORRECTED_SINCE:

@@ -1,13 +1,17 @@
 """Writes the live rows of data files in the order of a curve, by Arrow, on an executor or here.
 
-Imports pyarrow and numpy only, as `anabranch.spark.arrow_files`, whose guarantees hold here too. All rows are in memory
-at once; more than that is refused. The order is that of `anabranch.spark.relocating`, for the same rows.
+Imports pyarrow and numpy only, as `anabranch.spark.arrow_files`, whose guarantees hold here too. The files are read for
+the columns of the curve first, and then for the rows of as many outputs as fit into memory together, again and again.
+Threads share the files, and the outputs. The order is that of `anabranch.spark.relocating`, for the same rows.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import reduce
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,54 +19,41 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from anabranch.spark.arrow_files import PLACE_BITS, Unlike, check, live, new_path, remove, written
+from anabranch.spark.arrow_dictionaries import with_dictionaries
+from anabranch.spark.arrow_files import PLACE_BITS, CalledOff, Unlike, check, live, new_path, remove, written
+from anabranch.spark.arrow_places import begins, bounds_of, hashed, ordered_indexes, placed, short, splits_of
 
-SAMPLE_LENGTH = 1024
 _TAKEN_ROWS = 1 << 17
-_BY = [("is_known", "ascending"), ("key", "ascending"), ("origin", "ascending")]
+_SPARE = 0.9
+"""Rows of later files may be wider than those of the first."""
 Output = tuple[int, str, str, int]
 """The number of an output, its path, that of its origins (empty where nobody asks), and how many rows it has."""
-
-
-def bounds_of(sample: pa.Array, ranges: int) -> pa.Array:
-    """The lowest values of all ranges but the first, so that about as many of these values lie in each.
-
-    NULL has the first range for itself.
-    """
-    values = sample.drop_null()
-    ordered = values.take(pc.sort_indices(values))
-    places = sorted({len(ordered) * i // ranges for i in range(1, ranges)} - {0}) if len(ordered) else []
-    return pc.unique(ordered.take(pa.array(places, pa.int64())))
 
 
 def ordered(task: Mapping[str, Any]) -> list[Output]:
     """Write the live rows of the task's files along its curve, where no reader sees them.
 
     Args:
-        task: as for `anabranch.spark.arrow_files.attempted`, and: ``origin``, the name of the column of ``wanted`` that
-            says where a row comes from; ``keys``, the paths of the curve's columns; ``cells``, for more than one of
-            these the place of each cell on the curve, and ``bits``, those of a number in a cell; ``every``, of how many
-            rows one is looked at to part them into so many ``outputs``; ``moves``, the folder for origins, or None;
-            ``most_bytes``, how much memory rows may take.
+        task: as for `anabranch.spark.arrow_files.attempted`, and: ``keys``, the paths of the curve's columns;
+            ``cells``, for more than one of these the place of each cell on the curve, and ``bits``, those of a number
+            in a cell; ``every``, of how many rows one is looked at to part them into so many ``outputs``; ``moves``,
+            the folder for origins, or None; ``most_bytes``, how much memory rows may take; ``threads``, how many.
 
     Raises:
         Unlike, or anything that Arrow or the system raises: nothing is left.
     """
     check(task)
-    rows = _all_rows(task)
-    order, outputs = _order(rows, task)
     made: list[Output] = []
     try:
-        for number in range(task["outputs"]):
-            begin, end = np.searchsorted(outputs, [number, number + 1])
-            if begin < end:
-                _write(number, rows, order[begin:end], task, made)
+        with _Crew.of(task) as crew:
+            order = _Order.of(task, crew)
+            _write_all(order, {**with_dictionaries(task), **crew.said}, crew, made)
     except BaseException:
         for _, *paths, _ in made:
             for path in filter(None, paths):
                 remove(path)
         raise
-    return made
+    return sorted(made)
 
 
 def running(task: Mapping[str, Any]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -82,116 +73,254 @@ def running(task: Mapping[str, Any]) -> Callable[[Iterator[pa.RecordBatch]], Ite
     return run
 
 
-def _all_rows(task: Mapping[str, Any]) -> pa.Table:
-    batches, held = list[pa.RecordBatch](), 0
-    for batch in live(task):
-        batches.append(batch)
-        held += batch.nbytes
-        if held > task["most_bytes"]:
-            raise Unlike("there are more rows than may be in memory")
-    return pa.Table.from_batches(batches, task["wanted"]).combine_chunks()
+# -- threads -----------------------------------------------------------------------------------------------------------
 
 
-def _write(number: int, rows: pa.Table, order: Any, task: Mapping[str, Any], made: list[Output]) -> None:
-    stored = rows.drop_columns([task["origin"]])
-    path = new_path(task["folder"])
-    moves = "" if task["moves"] is None else new_path(task["moves"])
-    made.append((number, path, moves, len(order)))
-    parts = (order[i : i + _TAKEN_ROWS] for i in range(0, len(order), _TAKEN_ROWS))
-    taken = (batch for part in parts for batch in stored.take(pa.array(part)).combine_chunks().to_batches())
-    written(path, {**task, "wanted": stored.schema}, taken)
-    if moves:
-        came = rows[task["origin"]].to_numpy()[order]
-        columns = {"source": (came >> PLACE_BITS).astype(np.int32), "row": came & ((1 << PLACE_BITS) - 1)}
-        pq.write_table(pa.table(columns), moves, compression="zstd", store_schema=False)
+class _Crew:
+    """Threads that share the parts of one task; where one fails, or this one is interrupted, all of them stop."""
+
+    def __init__(self, pool: ThreadPoolExecutor, is_called_off: Callable[[], bool]) -> None:
+        self._pool, self._is_called_off, self._stopped = pool, is_called_off, threading.Event()
+
+    @classmethod
+    def of(cls, task: Mapping[str, Any]) -> _Crew:
+        """As many as the task says."""
+        return cls(ThreadPoolExecutor(task["threads"], "anabranch-order"), task.get("is_called_off", bool))
+
+    def __enter__(self) -> _Crew:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopped.set()
+        self._pool.shutdown(cancel_futures=True)
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """What a task says so that its parts stop."""
+        return {"is_called_off": lambda: self._stopped.is_set() or self._is_called_off()}
+
+    def go_on(self) -> None:
+        """Do not stop, although one failed."""
+        self._stopped.clear()
+
+    def all(self, act: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]:
+        """What came of each part. Once one fails no other begins, and its error is raised when none runs any more."""
+        failed: list[BaseException] = []
+
+        def one(part: Any) -> Any:
+            if self._stopped.is_set():
+                raise CalledOff
+            try:
+                return act(part)
+            except BaseException as error:
+                failed.append(error)
+                self._stopped.set()  # here, and not by who waits: it may come late to it
+                raise
+
+        futures = [self._pool.submit(one, part) for part in parts]
+        try:
+            wait(futures)
+        except BaseException:
+            self._stopped.set()
+            wait(futures)
+            raise
+        if failed:
+            raise failed[0]
+        return [each.result() for each in futures]
+
+
+class _Room:
+    """How much memory several threads may take together."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._lock, self.held = most, threading.Lock(), 0
+
+    def take(self, size: int) -> None:
+        """Take some of it. Raises _Full: there is not so much."""
+        with self._lock:
+            self.held += size
+            if self.held > self._most:
+                raise _Full
+
+
+class _Full(Unlike):
+    """There are more rows than may be in memory."""
 
 
 # -- the order ---------------------------------------------------------------------------------------------------------
 
 
-def _order(rows: pa.Table, task: Mapping[str, Any]) -> tuple[Any, Any]:
-    """The indexes of all rows in their order, and the number of the output of each."""
-    origin = _whole(rows[task["origin"]])
-    values = [_at(rows, path) for path in task["keys"]]
-    chosen = pa.array(_hashed(origin.to_numpy()) % task["every"] == 0)
-    looked_at = [_short(each.filter(chosen)) for each in values]
+@dataclass(frozen=True)
+class _Keys:
+    """Of the live rows of one file: the curve's columns, where the rows came from, and which are in the sample."""
+
+    values: list[pa.Array]
+    origins: Any
+    is_chosen: Any
+
+    @classmethod
+    def of(cls, file: Mapping[str, Any], task: Mapping[str, Any], room: _Room) -> _Keys:
+        batches, is_chosen = list[pa.RecordBatch](), [np.empty(0, dtype=bool)]
+        for batch in live({**task, "files": [file]}):
+            room.take(batch.nbytes)
+            batches.append(batch)
+            is_chosen.append(hashed(batch[task["origin"]].to_numpy()) % task["every"] == 0)
+        rows = pa.Table.from_batches(batches, task["wanted"])
+        origins = rows[task["origin"]].to_numpy()
+        return cls([_at(rows, path) for path in task["keys"]], origins, np.concatenate(is_chosen))
+
+
+@dataclass(frozen=True)
+class _Order:
+    """The indexes of all live rows in their order, and where each output begins; of the rows as they are listed, how
+    many are before each file, and where each came from.
+    """
+
+    rows: Any
+    begins: Any
+    files: Any
+    origins: Any
+
+    @classmethod
+    def of(cls, task: Mapping[str, Any], crew: _Crew) -> _Order:
+        """The order, by what is in the columns of the curve."""
+        columns = {path[0] for path in task["keys"]} | {task["origin"]}
+        wanted = pa.schema([field for field in task["wanted"] if field.name in columns])
+        told, room = {**task, **crew.said, "wanted": wanted, "hidden": None}, _Room(task["most_bytes"])
+        keys: list[_Keys] = crew.all(partial(_Keys.of, task=told, room=room), task["files"])
+        sample = np.flatnonzero(np.concatenate([each.is_chosen for each in keys]))
+        places, looked_at = _places(keys, task, crew)
+        splits = splits_of(looked_at, task["outputs"])
+        ends = np.cumsum([0, *(len(each.origins) for each in keys)])
+        origins = None if task["moves"] is None else np.concatenate([each.origins for each in keys])
+        rows = ordered_indexes(places)
+        return cls(rows, begins(places, rows, looked_at.take(pa.array(splits)), sample[splits]), ends, origins)
+
+
+def _places(keys: Sequence[_Keys], task: Mapping[str, Any], crew: _Crew) -> tuple[pa.Array, pa.Array]:
+    """What rows are ordered by, of all of them and of the sample: a value, or a place on the curve."""
+    values = list(zip(*(each.values for each in keys), strict=True))
+    looked_at = [
+        short(pa.concat_arrays([part.filter(pa.array(each.is_chosen)) for part, each in zip(parts, keys, strict=True)]))
+        for parts in values
+    ]
     if len(values) == 1:
-        key, sample_key = values[0], looked_at[0]
-    else:
-        ranges = (1 << task["bits"]) - 1  # besides the one of NULL
-        bounds = [bounds_of(each, ranges) for each in looked_at]
-        key, sample_key = (_placed(several, bounds, task) for several in (values, looked_at))
-    sample = pa.table({"key": sample_key, "origin": origin.filter(chosen)})
-    return _parted(pa.table({"key": key, "origin": origin}), _splits(sample, task["outputs"]))
-
-
-def _splits(sample: pa.Table, outputs: int) -> pa.Table:
-    """Where all outputs but the first begin, with equal shares of the sample between them."""
-    starts = sorted({len(sample) * i // outputs for i in range(1, outputs)} - {0})
-    return sample.take(_sorted(sample)).take(pa.array(starts, pa.int64()))
-
-
-def _parted(keys: pa.Table, splits: pa.Table) -> tuple[Any, Any]:
-    """A stable sort, in which a split comes before the row that is at its place."""
-    order = _sorted(pa.concat_tables([splits, keys])).to_numpy()
-    is_split = order < len(splits)
-    return order[~is_split].astype(np.int64) - len(splits), np.cumsum(is_split)[~is_split]
-
-
-def _sorted(keys: pa.Table) -> pa.Array:
-    """The indexes of these keys in their order, NULLs first; keys that are alike stay as they are."""
-    known = keys.append_column("is_known", keys["key"].is_valid())
-    return pc.sort_indices(known.combine_chunks(), sort_keys=_BY)
-
-
-def _placed(values: Sequence[pa.Array], bounds: Sequence[pa.Array], task: Mapping[str, Any]) -> pa.Array:
-    """The places of rows on the curve."""
-    numbers = [_range_numbers(*both) for both in zip(values, bounds, strict=True)]
-    cell = reduce(lambda left, right: left << task["bits"] | right, numbers)
-    return task["cells"].take(pa.array(cell))
-
-
-def _range_numbers(values: pa.Array, bounds: pa.Array) -> Any:
-    """The number of each value's range; that of NULL is 0."""
-    order = pc.sort_indices(pa.concat_arrays([bounds, values.drop_null()])).to_numpy()  # stable, as above
-    reached = np.empty(len(order), np.int64)
-    reached[order] = np.cumsum(order < len(bounds))
-    found = np.zeros(len(values), np.int64)
-    found[values.is_valid().to_numpy(zero_copy_only=False)] = reached[len(bounds) :] + 1
-    return found
+        return pa.concat_arrays(values[0]), looked_at[0]
+    ranges = (1 << task["bits"]) - 1  # besides the one of NULL
+    bounds, cells = [bounds_of(each, ranges) for each in looked_at], task["cells"].to_numpy()
+    found = crew.all(lambda each: placed(each.values, bounds, task["bits"], cells), keys)
+    return pa.array(np.concatenate(found)), pa.array(placed(looked_at, bounds, task["bits"], cells))
 
 
 def _at(rows: pa.Table, path: Sequence[str]) -> pa.Array:
-    found = _whole(rows[path[0]])
+    column = rows[path[0]]
+    found = column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [_none(column.type)])
     return found if len(path) == 1 else pc.struct_field(found, list(path[1:]))
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
+def _none(kind: pa.DataType) -> pa.Array:
+    return pa.array([], kind)
 
 
-def _short(values: pa.Array) -> pa.Array:
-    """Long texts by their beginnings, which part the others about as well."""
-    if pa.types.is_string(values.type):
-        return pc.utf8_slice_codeunits(values, 0, SAMPLE_LENGTH)
-    return pc.binary_slice(values, 0, SAMPLE_LENGTH) if pa.types.is_binary(values.type) else values
+# -- rows --------------------------------------------------------------------------------------------------------------
 
 
-# -- the sample --------------------------------------------------------------------------------------------------------
+def _write_all(order: _Order, task: Mapping[str, Any], crew: _Crew, made: list[Output]) -> None:
+    """Write all outputs, as many at once as have room: how many that is, the rows tell that were read before."""
+    at = task["wanted"].get_field_index(task["origin"])
+    told = {key: value for key, value in task.items() if key != "origin"} | {"wanted": task["wanted"].remove(at)}
+    first, last, width = 0, len(order.begins) - 1, _width_of(told)
+    while first < last:
+        end = _fitting(order.begins, first, task["most_bytes"] / width)
+        try:
+            rows, index, width = _rows(order, first, end, told, crew)
+        except _Full:
+            if end - first == 1:
+                raise
+            width *= 2
+            crew.go_on()
+            continue
+        begin = order.begins[first]
+        writing = partial(_write, order=order, rows=rows, index=index, at=begin, task=told, made=made)
+        crew.all(writing, range(first, end))
+        first = end
 
-_P = [np.uint64(each) for each in (0, 11400714785074694791, 14029467366897019727, 1609587929392839161)]
-_P4, _P5, _SEED = np.uint64(9650029242287828579), np.uint64(2870177450012600261), np.uint64(42)
+
+def _width_of(task: Mapping[str, Any]) -> float:
+    """How much memory a row takes, by the first ones."""
+    first = next(live(task), None)
+    return 1.0 if first is None else max(1.0, first.nbytes / len(first))
 
 
-def _hashed(values: Any) -> Any:
-    """What Spark's ``xxhash64`` makes of numbers, so that both look at the same rows."""
-    with np.errstate(over="ignore"):
-        mixed = _turned(values.astype(np.uint64) * _P[2], 31) * _P[1]
-        found = _turned((_SEED + _P5 + np.uint64(8)) ^ mixed, 27) * _P[1] + _P4
-        for shift, factor in ((33, _P[2]), (29, _P[3]), (32, np.uint64(1))):
-            found = (found ^ (found >> np.uint64(shift))) * factor
-    return found.astype(np.int64)
+def _fitting(begins: Any, first: int, rows: float) -> int:
+    """The output before which those end that have room for their rows together, at least one."""
+    end = np.searchsorted(begins, begins[first] + int(rows * _SPARE), side="right") - 1
+    return max(first + 1, int(end))
 
 
-def _turned(values: Any, bits: int) -> Any:
-    return values << np.uint64(bits) | values >> np.uint64(64 - bits)
+def _rows(
+    order: _Order, first: int, end: int, task: Mapping[str, Any], crew: _Crew
+) -> tuple[pa.RecordBatch, Any, float]:
+    """The rows of some outputs, the index among them of each row in its order, and how much memory a row takes."""
+    index, kept = order.rows[order.begins[first] : order.begins[end]], None
+    if len(index) < len(order.rows):
+        kept = np.zeros(len(order.rows), dtype=bool)
+        kept[index] = True
+        index = (np.cumsum(kept, dtype=np.uint32) - np.uint32(1))[index]
+    room = _Room(task["most_bytes"])
+    reading = partial(_rows_of, order=order, kept=kept, task=task, room=room)
+    batches = [batch for each in crew.all(reading, range(len(task["files"]))) for batch in each]
+    columns = [[batch.column(at) for batch in batches] for at in range(len(task["wanted"]))]
+    del batches
+    return _combined(columns, task["wanted"], crew), index, max(1.0, room.held / max(1, len(index)))
+
+
+def _rows_of(number: int, order: _Order, kept: Any, task: Mapping[str, Any], room: _Room) -> list[pa.RecordBatch]:
+    """Those rows of one file that are kept."""
+    found, (at, end) = list[pa.RecordBatch](), order.files[number : number + 2]
+    for batch in live({**task, "files": [task["files"][number]]}):
+        rows = batch if kept is None else batch.filter(pa.array(kept[at : at + len(batch)]))
+        at += len(batch)
+        room.take(rows.nbytes)
+        found.append(rows)
+    if at != end:
+        raise Unlike("a file has other rows than before")
+    return found
+
+
+def _combined(columns: list[list[pa.Array]], wanted: pa.Schema, crew: _Crew) -> pa.RecordBatch:
+    """Each column in one piece; its parts are let go when it is done, so that not all rows are there twice."""
+
+    def combined(at: int) -> pa.Array:
+        parts, columns[at] = columns[at], []
+        return pa.concat_arrays(parts or [_none(wanted.field(at).type)])
+
+    return pa.RecordBatch.from_arrays(crew.all(combined, range(len(columns))), schema=wanted)
+
+
+def _write(
+    number: int, order: _Order, rows: pa.RecordBatch, index: Any, at: int, task: Mapping[str, Any], made: list[Output]
+) -> None:
+    """Write an output, if it has rows, and where these came from; ``at`` is where ``index`` begins in the order."""
+    begin, end = order.begins[number : number + 2]
+    if begin == end:
+        return
+    path = new_path(task["folder"])
+    moves = "" if task["moves"] is None else new_path(task["moves"])
+    made.append((number, path, moves, int(end - begin)))
+    written(path, task, _taken(rows, index[begin - at : end - at], task))
+    if moves:
+        _write_moves(moves, order.origins[order.rows[begin:end]])
+
+
+def _taken(rows: pa.RecordBatch, index: Any, task: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+    for at in range(0, len(index), _TAKEN_ROWS):
+        if task["is_called_off"]():
+            raise CalledOff
+        yield rows.take(pa.array(index[at : at + _TAKEN_ROWS]))
+
+
+def _write_moves(path: str, origins: Any) -> None:
+    columns = {"source": (origins >> PLACE_BITS).astype(np.int32), "row": origins & ((1 << PLACE_BITS) - 1)}
+    packed = {"use_dictionary": ["source"], "column_encoding": {"row": "DELTA_BINARY_PACKED"}}
+    pq.write_table(pa.table(columns), path, compression="zstd", store_schema=False, **packed)

@@ -6,14 +6,16 @@ Spark's writer what Arrow does not honour. Guarantees: an attempt writes where n
 attempt has written gets a name that readers see, so repeated and killed attempts count for nothing; what could not be
 packed is told, and nothing is left of it.
 
-What is small is packed here, without a Spark job.
+What is small is packed here, without a Spark job, and so is all where Spark's tasks would run in this process.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
+import threading
 import uuid
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,18 +41,22 @@ from anabranch.protocol.schema.column_mapping import fields_of, file_schema
 from anabranch.protocol.schema.leaves import indexed
 from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.schema.voids import has_void
-from anabranch.spark import arrow_files, arrow_orders, writer_settings
+from anabranch.spark import arrow_ahead, arrow_dictionaries, arrow_files, arrow_orders, arrow_places, writer_settings
 from anabranch.spark.failures import is_cancelled
-from anabranch.spark.paths import places, spark_root
+from anabranch.spark.paths import on_disk, places, spark_root
+from anabranch.spark.session import is_connect
+from anabranch.spark.settings import listed
 
 _logger = logging.getLogger(__name__)
 Bin = tuple[FileSet, str]
 """Files that share their partition values, and the folder of that partition for what they become."""
 
-GROUP_BYTES = 128 << 20
-"""Of a row group, as Arrow holds it in memory; Spark's are as large."""
+GROUP_BYTES = 64 << 20
+"""Of a row group, as Arrow holds it in memory. Spark's are twice as large at most; of these one is read while another
+is encoded."""
 SMALL_BYTES = 32 << 20
 _SMALL_WORKERS = 4
+_LOCAL = re.compile(r"local(?:\[([0-9]+|\*)(?:,\s*[0-9]+)?\])?")
 _ANSWER = "number long, path string, rows long, refused string"
 _MOST_BINS = 256
 _MOST_SAID_BYTES = 8 << 20
@@ -58,6 +64,8 @@ _MOST_SAID_BYTES = 8 << 20
 _MOST_ROWS = 1 << 31
 """A deletion vector with a position beyond is none that bits are sent for."""
 _NO_PYTHON = ("ModuleNotFoundError", "ImportError", "PYTHON_VERSION", "Cannot run program", "pyarrow")
+_TRAVELLING = (arrow_ahead, arrow_dictionaries, arrow_files, arrow_orders, arrow_places)
+"""The modules that executors get by value."""
 _unable = per_object("sessions whose executors cannot run Arrow")
 
 
@@ -83,9 +91,9 @@ def packed(spark: SparkSession, bins: Sequence[Bin]) -> frozenset[int]:
         return frozenset()
     found = (task_of(spark, number, *bins[number]) for number in likely)
     tasks = [each for each in found if each is not None]
-    done: set[int] = set()
-    if sum(each.size for each in tasks) <= SMALL_BYTES:
-        done.update(_adopted(tasks, _run_here(tasks)))
+    done, slots = set[int](), slots_here(spark)
+    if slots or sum(each.size for each in tasks) <= SMALL_BYTES:
+        done.update(_adopted(tasks, _run_here(tasks, slots or _SMALL_WORKERS)))
     else:
         for several in _jobs(tasks):
             done.update(_adopted(several, _run(spark, several)))
@@ -98,6 +106,16 @@ def packed(spark: SparkSession, bins: Sequence[Bin]) -> frozenset[int]:
 def is_able(spark: SparkSession) -> bool:
     """Whether executors are not known to lack Arrow, and the session says nothing that Arrow cannot do."""
     return spark not in _unable and writer_settings.are_plain(spark)
+
+
+def slots_here(spark: SparkSession) -> int:
+    """How many tasks at once the session runs in this very process; 0 where executors do. Threads do the same then,
+    and no worker has to start.
+    """
+    found = None if is_connect(spark) else _LOCAL.fullmatch(listed(spark).get("spark.master", ""))
+    if found is None:
+        return 0
+    return (os.cpu_count() or 1) if found[1] == "*" else max(1, int(found[1] or 1))
 
 
 def fits(files: FileSet) -> bool:
@@ -126,9 +144,9 @@ def _stored(files: FileSet) -> Struct:
 
 def task_of(spark: SparkSession, number: int, files: FileSet, folder: str) -> Task | None:
     """What is to be done with a bin; None where it does not lie on a disk."""
-    root = _on_disk(spark_root(spark, files.root))
+    root = on_disk(spark_root(spark, files.root))
     paths = files.files["path"].to_pylist()
-    read = [_on_disk(each.reader) for each in places(spark, files.root, paths, files.allowed)]
+    read = [on_disk(each.reader) for each in places(spark, files.root, paths, files.allowed)]
     deleted = [_bits(files.vectors.get(path)) for path in paths]
     if root is None or None in read or _TOO_FAR in deleted:
         return None
@@ -154,11 +172,6 @@ def _floats(files: FileSet) -> list[Name]:
 
 def _nullable(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field.with_nullable(True) for field in schema])
-
-
-def _on_disk(url: str) -> str | None:
-    """The path of a ``file:`` URL; None of any other."""
-    return url.removeprefix("file://") if url.startswith("file:///") else None
 
 
 _OF_FILES = ("path", "deleted", "first_id", "version")
@@ -188,9 +201,15 @@ class _Attempt:
     rows: int = 0
 
 
-def _run_here(tasks: Sequence[Task]) -> list[_Attempt]:
-    with ThreadPoolExecutor(min(_SMALL_WORKERS, max(1, len(tasks))), thread_name_prefix="anabranch-pack") as pool:
-        return [_Attempt(*each) for each in pool.map(_tried, [(task.number, task.said) for task in tasks])]
+def _run_here(tasks: Sequence[Task], workers: int) -> list[_Attempt]:
+    """By threads, which are called off where this one is interrupted."""
+    called_off = threading.Event()
+    told = [(task.number, {**task.said, "is_called_off": called_off.is_set}) for task in tasks]
+    with ThreadPoolExecutor(min(workers, max(1, len(tasks))), thread_name_prefix="anabranch-pack") as pool:
+        try:
+            return [_Attempt(*each) for each in pool.map(_tried, told)]
+        finally:
+            called_off.set()
 
 
 def _tried(numbered: tuple[int, Mapping[str, Any]]) -> tuple[int, str | None, int]:
@@ -228,7 +247,7 @@ def mapped(spark: SparkSession, tasks: int, run: Any, columns: str) -> list[Any]
     """What so many tasks answer, each of which is given its number; nothing where executors cannot run Arrow. Raises
     PySparkException, Py4JJavaError: the job was cancelled.
     """
-    for module in (arrow_files, arrow_orders):
+    for module in _TRAVELLING:
         cloudpickle.register_pickle_by_value(module)
     try:
         return spark.range(0, tasks, 1, tasks).mapInArrow(run, columns).collect()

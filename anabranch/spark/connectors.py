@@ -1,7 +1,7 @@
 """Connectors: what Spark needs to reach a store, and what it says where that is missing.
 
-Knows Hadoop's words; asks nothing of Spark. Guarantee: what a text says of another store, or of another bucket, is
-never told of the table's.
+Knows Hadoop's words, and its JARs beside Spark's; asks nothing of Spark. Guarantee: what a text says of another store,
+or of another bucket, is never told of the table's.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pyspark.errors import PythonException
 
 from anabranch.errors import MissingConnector, NoCredentials, NoSuchBucket
+from anabranch.spark.consoles import spark_home
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,22 @@ CONNECTORS = {
 }
 """By the scheme of a table's URL."""
 
+_CLIENT = re.compile(r"hadoop-client-api-(\d[\w.-]*)\.jar")
+
+
+def package_of(scheme: str) -> str | None:
+    """The package of the connector for a scheme of tables' URLs; None where Spark brings it. One of Hadoop's own has
+    the version of the Hadoop that lies with the Spark of this Python, if there is one.
+    """
+    connector = CONNECTORS.get(scheme)
+    if connector is None:
+        return None
+    jars = (_CLIENT.fullmatch(each.name) for each in (spark_home() / "jars").glob("hadoop-client-api-*.jar"))
+    versions = {found[1] for found in jars if found is not None}
+    is_one = len(versions) == 1 and re.fullmatch(r"org\.apache\.hadoop:[\w-]+", connector.package)
+    return f"{connector.package}:{versions.pop()}" if is_one else connector.package
+
+
 _NO_CREDENTIALS = re.compile(
     "NoAuthWithAWSException|NoAwsCredentialsException|No AWS Credentials|KeyProviderException"
     "|Failure to initialize configuration"
@@ -70,7 +87,7 @@ def check_reached(error: Exception, table: str) -> None:
     if connector is None or isinstance(error, PythonException) or "USER_RAISED_EXCEPTION" in text:
         return  # what a user's own code says is no answer of a store
     if connector.missing.search(text):
-        raise MissingConnector(root=table, package=connector.package) from None
+        raise MissingConnector(root=table, package=package_of(store)) from None
     if _NO_CREDENTIALS.search(text):
         raise NoCredentials(
             root=table, instead=f"Spark has credentials of its own, set {connector.settings}."

@@ -33,8 +33,6 @@ _TOLD = re.compile(r"== (Analyzed Logical|Physical) Plan ==")
 _kept_out = cache("names of tables whose rows are not shown", 10_000)
 """Their aliases, without versions. When the cache has dropped one, no table's rows are shown."""
 
-_CONSTANT = re.compile(r"== Optimized Logical Plan ==\nLocalRelation .*\n\n== Physical Plan ==\nLocalTableScan .*\n*\Z")
-
 
 def marked(
     rows: DataFrame, table_id: str | None, version: int | None, *, shown: bool = True, as_of: bool = False
@@ -152,13 +150,6 @@ def printed_plan(rows: DataFrame, mode: str = "extended") -> str:
         with redirect_stdout(caught):
             rows.explain(mode=mode)
     return caught.text
-
-
-def is_constant(rows: DataFrame) -> bool:
-    """Whether Spark has computed the rows by the time that it has planned for them, so that to ask for them runs
-    nothing. Raises what Spark does where one cannot be computed.
-    """
-    return _CONSTANT.search(printed_plan(rows)) is not None
 
 
 class _OfThisThread(io.TextIOBase):

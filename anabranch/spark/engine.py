@@ -31,6 +31,7 @@ from anabranch.protocol.schema.types import Struct, from_arrow
 from anabranch.protocol.settings import ASSIGNS
 from anabranch.spark import (
     arrow_clustering,
+    arrow_finding,
     arrow_packing,
     change_files,
     dataframe_source,
@@ -76,11 +77,15 @@ class SparkEngine:
         merge.check(self.spark, files, matching, columns)
 
     def find(self, files: FileSet, condition: Condition) -> dict[str, BitMap64]:
-        """See `anabranch.spark.row_addresses.find`."""
-        return row_addresses.find(self.spark, files, condition)
+        """See `anabranch.spark.row_addresses.find`; what Arrow can find, it does."""
+        marks = arrow_finding.found(self.spark, files, condition)
+        return row_addresses.find(self.spark, files, condition) if marks is None else marks
 
     def find_changed(self, files: FileSet, condition: Condition, assignments: Mapping[str, Any]) -> Changed | None:
-        """See `anabranch.spark.write.find_changed`."""
+        """See `anabranch.spark.write.find_changed`; of rows that Arrow finds the images are made apart."""
+        marks = arrow_finding.found(self.spark, files, condition)
+        if marks is not None:
+            return Changed(marks, None)
         return write.find_changed(self.spark, files, condition, assignments)
 
     def write_changed(self, files: FileSet, changed: Changed, folder: str) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from anabranch.protocol.exactness import is_exact
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.schema.assignments import leaves
@@ -33,17 +34,24 @@ def check_change(
         Nondeterministic: a part has another value each time.
         SchemaMismatch: no value of that type fits its column.
     """
+    if (is_known := is_exact(condition.predicate, files.schema)) and not assignments:
+        return  # it compares columns of the table with values of their types
     rows = scan(spark, files, ids=True)
-    with reported(condition.text, files.root, files.version):
-        named = rows if condition.alias is None else rows.alias(condition.alias)
-        filtered = named.filter(as_column(condition.expression, spark))
-        _ = filtered.schema  # else Spark Connect looks at it only later
-        check_deterministic(named, [as_column(condition.expression, spark)])
+    if not is_known:
+        _check_condition(spark, rows, files, condition)
     if assignments:
         _ = changed(rows, files, assignments, F.lit(True)).schema
         values = [value for _, value in leaves(assignments)]
         with reported(text_of(assignments), files.root, files.version):
             check_deterministic(named_for(rows, values), [as_column(each, spark).isNull() for each in values])
+
+
+def _check_condition(spark: SparkSession, rows: DataFrame, files: FileSet, condition: Condition) -> None:
+    with reported(condition.text, files.root, files.version):
+        named = rows if condition.alias is None else rows.alias(condition.alias)
+        filtered = named.filter(as_column(condition.expression, spark))
+        _ = filtered.schema  # else Spark Connect looks at it only later
+        check_deterministic(named, [as_column(condition.expression, spark)])
 
 
 def check_deterministic(rows: DataFrame, conditions: Sequence[Column]) -> None:

@@ -21,12 +21,16 @@ from anabranch.spark.violations import violation_in
 
 _CLASS = re.compile(r"^(?:: |Caused by: )?(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): ")
 # Spark suggests our own columns too where a name is misspelled, and spells the names of sides that we gave.
+_OUR_FRAME = re.compile(r"(?<![\w.`])__anabranch_\w+\.")
 _OUR_SIDE = re.compile(r"`__anabranch_\w+`\.")
 _OURS = re.compile(r", (?:`[^`]+`\.)?`__anabranch_\w+`|(?:`[^`]+`\.)?`__anabranch_\w+`, ")
 _STATE = re.compile(r"\s*SQLSTATE: \w{5}\.?")
 _BYTES = re.compile(r",? but found \[[-\d, ]*\]")  # of a file that is no Parquet: it may be anybody's
 _NAMED = re.compile(r"(?:^|(?:Exception|Error): )\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]", re.MULTILINE)
 _UNFIT = re.compile(r"a value does not fit the column [^:\n]+? of type [a-z_]+(?:\([\d, ]+\))?")
+# How some versions print the argument of a function of Python: with what the JVM knows of the place in the code.
+_PRINTED = re.compile(r"columnnodeexpression\(UnresolvedAttribute\(List\(([^()]*)\),[^']*?,None,None\)\)\)")
+_COLUMN = re.compile(r"Column<'(.*)'>", re.DOTALL)
 _PLACE = re.compile(r"(; line \d+,? pos \d+)?;?$")
 
 
@@ -61,7 +65,7 @@ def reported(expression: str, table: str, version: int | None = None) -> Iterato
         if (file := file_in(error)) is not None and is_within(table, file):
             raise missing(table, file, version) from None
         reason = reason_of(error) if may_show_rows(table) else without_values(error)
-        raise ExecutionFailed(what=expression, table=table, reason=reason) from None
+        raise ExecutionFailed(what=_PRINTED.sub(r"\1", expression), table=table, reason=reason) from None
 
 
 @contextmanager
@@ -74,6 +78,17 @@ def computed(what: str, table: str) -> Iterator[None]:
     except (PySparkException, Py4JJavaError) as error:
         with reported(what, table):
             raise error from None
+
+
+def shown(expression: object) -> str:
+    """An expression as an error shows it: SQL text as it is, a Column as PySpark prints what it stands for.
+
+    Example:
+        >>> shown(F.col("id") + 1)
+        '+(id, 1)'
+    """
+    found = None if isinstance(expression, str) else _COLUMN.fullmatch(str(expression))
+    return _OUR_FRAME.sub("", found[1]) if found is not None else str(expression)
 
 
 def is_cancelled(error: Exception) -> bool:

@@ -15,6 +15,7 @@ from itertools import groupby
 from typing import TypeVar
 from uuid import uuid4
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -33,7 +34,8 @@ from anabranch.protocol.partitions import hive_segment
 from anabranch.protocol.schema.column_mapping import PARQUET_ID
 from anabranch.protocol.schema.types import arrow_type
 from anabranch.spark.failures import is_cancelled
-from anabranch.spark.types import column, delta_type
+from anabranch.spark.row_positions import bitmap
+from anabranch.spark.types import column, delta_type, quoted
 from anabranch.storage import open_store
 from anabranch.storage.contract import Entry, Store
 from anabranch.storage.native import native_file
@@ -46,8 +48,10 @@ MOST_BYTES = 8 << 20
 _VALUE_BYTES = 16
 """So much, at most, takes a value that is no text."""
 
+FILE_ROWS = 250_000
+"""So many rows go into one file."""
 _MOST_FILES = 16
-_AT_ONCE = 256
+_AT_ONCE = 1 << 12
 _LONGEST_NAME = 255
 """So many bytes has a folder's name at most, on most disks."""
 _TEXTS = (T.StringType(), T.BinaryType())
@@ -60,8 +64,12 @@ _OLD_CALENDAR = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyIN
 
 def are_few(schema: T.StructType, count: float) -> bool:
     """Whether so many rows of these columns may be held, as far as that can be told before their texts are seen."""
-    is_plain = all(isinstance(each.dataType, T.DecimalType) or each.dataType in (*_PLAIN, *_TEXTS) for each in schema)
-    return is_plain and count <= MOST_ROWS and count * len(schema) * _VALUE_BYTES <= MOST_BYTES
+    return are_plain(schema) and count <= MOST_ROWS and count * len(schema) * _VALUE_BYTES <= MOST_BYTES
+
+
+def are_plain(schema: T.StructType) -> bool:
+    """Whether Arrow and Spark see the same in values of these columns."""
+    return all(isinstance(each.dataType, T.DecimalType) or each.dataType in (*_PLAIN, *_TEXTS) for each in schema)
 
 
 def is_small(files: FileSet, count: float) -> bool:
@@ -69,18 +77,19 @@ def is_small(files: FileSet, count: float) -> bool:
     return count <= MOST_ROWS and sum(files.files["size"].to_pylist()) <= MOST_BYTES
 
 
-def collected(rows: DataFrame, count: float) -> pa.Table | None:
+def collected(rows: DataFrame, count: float, most_rows: int | None = None) -> pa.Table | None:
     """Evaluate rows, at most ``count`` by what the caller knows (less than infinite), and bring them here; None where
-    they turn out to be too many or too large.
+    they turn out to be too many (more than ``most_rows``, `MOST_ROWS` where None) or too large.
 
     Their names must differ. Whatever comes back was evaluated once, and None says that nothing of it is used.
     """
-    schema, most = rows.schema, int(min(count, MOST_ROWS))
-    if not are_few(schema, most):
+    limit = MOST_ROWS if most_rows is None else most_rows
+    schema, most = rows.schema, int(min(count, limit))
+    if not are_few(schema, min(most, MOST_ROWS)):
         return None
-    rows = rows if count <= MOST_ROWS else rows.limit(most + 1)
+    rows = rows if count <= limit else rows.limit(most + 1)
     texts = [each.name for each in schema if each.dataType in _TEXTS]
-    found = (_without_long(rows, texts, MOST_BYTES // max(most, 1)) if texts else rows).toArrow()
+    found = (_without_long(rows, texts, MOST_BYTES // max(min(most, MOST_ROWS), 1)) if texts else rows).toArrow()
     if len(found) > most or (texts and pc.any(found.column(len(schema))).as_py()):
         return None
     return as_arrow(found.select(range(len(schema))), schema)
@@ -88,9 +97,11 @@ def collected(rows: DataFrame, count: float) -> pa.Table | None:
 
 def _without_long(rows: DataFrame, texts: Sequence[str], most: int) -> DataFrame:
     """The rows, and whether the texts of each have more bytes than they may; then they are not there."""
-    sizes = [F.coalesce(F.octet_length(column(name)), F.lit(0)) for name in texts]
+    sizes = [F.octet_length(quoted(name)) for name in texts]
+    if len(sizes) > 1:  # of one alone, NULL says as well that nothing is too long
+        sizes = [F.coalesce(each, F.lit(0)) for each in sizes]
     fits = reduce(Column.__add__, sizes) <= most
-    shown = [F.when(fits, column(name)).alias(name) if name in texts else column(name) for name in rows.columns]
+    shown = [F.when(fits, column(name)).alias(name) if name in texts else quoted(name) for name in rows.columns]
     return rows.select(*shown, (~fits).alias("__anabranch_long"))
 
 
@@ -103,10 +114,12 @@ def as_arrow(rows: pa.Table, schema: T.StructType) -> pa.Table:
 
 def marks(paths: pa.ChunkedArray, rows: pa.ChunkedArray) -> dict[str, BitMap64]:
     """Rows by their addresses."""
-    found: dict[str, BitMap64] = {}
-    for path, row in zip(paths.to_pylist(), rows.to_pylist(), strict=True):
-        found.setdefault(path, BitMap64()).add(row)
-    return found
+    encoded = paths.combine_chunks().dictionary_encode()
+    numbers, positions = encoded.indices.to_numpy(zero_copy_only=False), rows.to_numpy()
+    order = np.argsort(numbers, kind="stable")
+    ends = np.cumsum(np.bincount(numbers, minlength=len(encoded.dictionary)))
+    parts = np.split(positions[order], ends[:-1]) if len(ends) else []
+    return {path: bitmap(part) for path, part in zip(encoded.dictionary.to_pylist(), parts, strict=True)}
 
 
 def attempted(work: Callable[[], _T]) -> _T | None:
@@ -137,20 +150,24 @@ def _is_kept(name: str) -> bool:
     return name.endswith(".parquet") and not name.startswith((".", "_"))
 
 
-def count_in(root: str, files: Sequence[Entry]) -> int:
-    """How many rows they hold."""
+def kept_in(
+    root: str, files: Sequence[Entry], schema: T.StructType, most_bytes: int = MOST_BYTES
+) -> tuple[int, pa.Table | None]:
+    """How many rows these files hold, and the rows, where they take at most so many bytes; each small file is asked for
+    once.
+    """
     store = open_store(root)
-    return sum(read_footer(store, each).num_rows for each in files)
+    if sum(each.size for each in files) > most_bytes:
+        return sum(read_footer(store, each).num_rows for each in files), None
+    opened = [pq.ParquetFile(native_file(store.get(each.name))) for each in files]
+    count = sum(each.metadata.num_rows for each in opened)
+    return count, _rows_of(opened, schema, most_bytes) if opened and are_plain(schema) else None
 
 
-def read(root: str, files: Sequence[Entry], count: int, schema: T.StructType) -> pa.Table | None:
-    """The rows of these files, ``count`` in all, where they are few."""
-    if not files or not are_few(schema, count) or sum(each.size for each in files) > MOST_BYTES:
-        return None
-    store, left = open_store(root), MOST_BYTES
+def _rows_of(files: Sequence[pq.ParquetFile], schema: T.StructType, left: int) -> pa.Table | None:
+    """The rows of these files; None where they are longer, or a file counts days in another way."""
     batches: list[pa.RecordBatch] = []
-    for each in files:
-        file = pq.ParquetFile(native_file(store.get(each.name)))
+    for file in files:
         if any(key in (file.metadata.metadata or {}) for key in _OLD_CALENDAR):
             return None
         for batch in file.iter_batches(_AT_ONCE):
@@ -158,7 +175,7 @@ def read(root: str, files: Sequence[Entry], count: int, schema: T.StructType) ->
             left -= batch.nbytes
             if left < 0:
                 return None
-    return as_arrow(pa.Table.from_batches(batches, file.schema_arrow), schema)
+    return as_arrow(pa.Table.from_batches(batches, files[0].schema_arrow), schema)
 
 
 # -- rows that are written ---------------------------------------------------------------------------------------------
@@ -178,15 +195,16 @@ class Shape:
 
 
 def put(root: str, folder: str, rows: pa.Table, shape: Shape) -> None:
-    """Write rows below ``root/folder``, one file for each combination of partition values: they have the columns that
-    files hold, under physical names, and the texts of the partition values.
+    """Write rows below ``root/folder``, one file for each combination of partition values, or more where they are many:
+    they have the columns that files hold, under physical names, and the texts of the partition values.
     """
     store = open_store(root)
     for values, part in _parts(rows, shape.folders):
         if len(part):
             segments = [hive_segment(name, value) for name, value in zip(shape.folders, values, strict=True)]
-            file = _numbered(part.drop_columns(list(shape.folders)), shape.ids)
-            _put_one(store, "/".join([folder, *segments]), file, shape)
+            rows_of_files = _numbered(part.drop_columns(list(shape.folders)), shape.ids)
+            for first in range(0, len(part), FILE_ROWS):
+                _put_one(store, "/".join([folder, *segments]), rows_of_files.slice(first, FILE_ROWS), shape)
 
 
 def names_folders(rows: pa.Table, folders: Sequence[str]) -> bool:

@@ -8,7 +8,7 @@ rows that a clause acts on, their number and their new images come from one eval
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
@@ -24,7 +24,18 @@ from anabranch.protocol.schema.types import Field, Struct
 from anabranch.spark import few_rows
 from anabranch.spark.expression_checks import check_deterministic
 from anabranch.spark.failures import reported
-from anabranch.spark.merge_clauses import Decider, Names, columns_set, explained, null_of, numbered, of_side, text_of
+from anabranch.spark.merge_by_keys import inserts_plainly, joins_plainly, narrowed, outcome
+from anabranch.spark.merge_clauses import (
+    Decider,
+    Names,
+    columns_set,
+    explained,
+    first_acting,
+    null_of,
+    numbered,
+    of_side,
+    text_of,
+)
 from anabranch.spark.merge_here import IMAGE, ROW_ID, few_changes, images_here, inserts_here, left_here
 from anabranch.spark.merge_outcome import Outcome, counted_here, counted_in
 from anabranch.spark.merge_source import Held, as_kept, named_source
@@ -35,8 +46,8 @@ from anabranch.spark.rules import Writing, obeying
 from anabranch.spark.scan import scan
 from anabranch.spark.scratch import check_types, keep, kept
 from anabranch.spark.type_fit import default_value
-from anabranch.spark.types import column, free_name
-from anabranch.spark.write import are_few, gathered, put_as_they_are, put_few, rows_in, write_into
+from anabranch.spark.types import arrow_rows, column, free_name, spark_type
+from anabranch.spark.write import are_few, are_put_as_they_are, gathered, put_as_they_are, put_few, rows_in, write_into
 
 BROADCAST_BYTES = 64 << 20
 """Up to this size a source is broadcast, so that the table's rows need not be sorted.
@@ -45,7 +56,13 @@ Measured with 4 M rows in the table: a source of 24 MB takes half the time so, o
 """
 
 _RANDOM = "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED"
-_KEPT = ("path", "row", "number", "clause")
+_OUTCOME: Mapping[str, T.DataType] = {
+    "path": T.StringType(),
+    "row": T.LongType(),
+    "number": T.LongType(),
+    "clause": T.IntegerType(),
+}
+_KEPT = tuple(_OUTCOME)
 
 
 @dataclass(frozen=True)
@@ -77,21 +94,37 @@ def check(spark: SparkSession, files: FileSet, matching: Matching, source: T.Str
     """
     check_types(source)
     held = Held("", T.StructType([as_kept(each) for each in source]), 0, 0)
-    _ = _changes(spark, files, matching, held).schema
-    if matching.inserts:
-        _ = _inserted(files, matching, held, named_source(spark, held, _names(files, matching, held))).schema
-    _check_conditions(spark, files, matching, held)
+    checked: list[When] = ["not matched"]
+    if not joins_plainly(files, matching, source):
+        _ = _changes(spark, files, matching, held).schema
+        checked += ["matched", "not matched by source"]
+    names, decider = _decider(files, matching, held)
+    if matching.inserts and not inserts_plainly(files, matching, source):
+        _ = _inserted(files, matching, held, named_source(spark, held, names)).schema
+    elif conditional := [each for each in matching.of("not matched") if each.condition is not None]:
+        rows = named_source(spark, held, names)
+        for clause in conditional:
+            decider.check(rows, clause)
+    _check_conditions(spark, files, matching, held, checked)
 
 
-def _check_conditions(spark: SparkSession, files: FileSet, matching: Matching, held: Held) -> None:
+def _check_conditions(
+    spark: SparkSession, files: FileSet, matching: Matching, held: Held, checked: Collection[When]
+) -> None:
     names = _names(files, matching, held)
-    target, source = _target(spark, files, names, matching), named_source(spark, held, names)
-    sides = {"matched": target.crossJoin(source), "not matched": source, "not matched by source": target}
+
+    def side(when: When) -> DataFrame:
+        source = named_source(spark, held, names)
+        if when == "not matched":
+            return source
+        target = _target(spark, files, names, matching, held)
+        return target.crossJoin(source) if when == "matched" else target
+
     for clause in matching.clauses:
-        if clause.condition is not None:
+        if clause.condition is not None and clause.when in checked:
             try:
                 with explained(text_of(clause), files.root):
-                    check_deterministic(sides[clause.when], [as_column(clause.condition, spark)])
+                    check_deterministic(side(clause.when), [as_column(clause.condition, spark)])
             except Nondeterministic as error:
                 raise Nondeterministic(**error.facts, delta_condition=_RANDOM) from None
 
@@ -111,10 +144,16 @@ def join(spark: SparkSession, files: FileSet, matching: Matching, held: Held, fo
         AmbiguousMerge: several source rows would change one row.
         ExecutionFailed: something cannot be evaluated, or does not fit its column, on some row.
     """
+    updates, repeats = columns_set(matching, files.schema, "update"), matching.may_match_twice
+    found = few_rows.attempted(lambda: outcome(spark, files, matching, held))
+    if found is not None:
+        schema = T.StructType([T.StructField(name, kind) for name, kind in _OUTCOME.items()])
+        for i, field in enumerate(files.schema.fields if updates else ()):
+            schema = schema.add(_image(i), spark_type(field.type))
+        return _found(counted_here(found), Changes(found, schema, updates, repeats), files, matching)
     rows = _changes(spark, files, matching, held)
     if not len(files.files):
         return Joined({}, {})
-    updates, repeats = columns_set(matching, files.schema, "update"), matching.may_match_twice
     with explained(f"MERGE ON {matching.on}", files.root):
         here = few_rows.attempted(lambda: few_changes(rows, files, held))
         if here is not None:
@@ -178,11 +217,13 @@ def write_inserts(
     if not clauses:
         return
     names = _names(files, matching, held)
-    held, joined = left_here(held, joined)
-    if held.here is not None and not len(held.here):
+    left, others = left_here(held, joined)
+    if left.here is not None and not len(left.here):
         return
-    if not joined and _put_inserts(spark, files, matching, held, folder):  # else others may match what is left
+    if not others and _put_inserts(spark, files, matching, left, folder):  # else others may match what is left
         return
+    if held.here is not None:  # its rows are numbered from 0 on
+        held, joined = left, others
     source = named_source(spark, held, names)
     rows = _unmatched(spark, source, joined, names)
     if any(isinstance(value, Reserved) for _, clause in clauses for value in clause.values.values()):
@@ -199,8 +240,23 @@ def write_inserts(
 
 def _put_inserts(spark: SparkSession, files: FileSet, matching: Matching, held: Held, folder: str) -> bool:
     """Write the rows that are here without Spark, if they are inserted as they are."""
-    rows = inserts_here(files, matching, held)
-    return rows is not None and put_as_they_are(spark, rows, files, folder)
+    inserting, acting = matching.of("not matched"), None
+    if held.here is None:
+        return False
+    if len(inserting) > 1 or inserting[0].condition is not None:
+        if not (inserts_plainly(files, matching, held.schema) and are_put_as_they_are(spark, files)):
+            return False
+        acting = _acting(spark, files, matching, held)
+    rows = inserts_here(files, matching, held, acting)
+    return rows is not None and (not len(rows) or put_as_they_are(spark, rows, files, folder))
+
+
+def _acting(spark: SparkSession, files: FileSet, matching: Matching, held: Held) -> pa.Table:
+    """The numbers of the rows that are here, and of the NOT MATCHED clause that acts on each, if any."""
+    names = _names(files, matching, held)
+    with explained("the rows that MERGE inserts", files.root):
+        acts = first_acting(numbered(matching, "not matched"), spark).alias("clause")
+        return named_source(spark, held, names).select(column(names.number).alias("number"), acts).toArrow()
 
 
 def _inserted(files: FileSet, matching: Matching, held: Held, rows: DataFrame) -> DataFrame:
@@ -231,14 +287,18 @@ def _obeying(
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
-def _target(spark: SparkSession, files: FileSet, names: Names, matching: Matching) -> DataFrame:
+def _target(spark: SparkSession, files: FileSet, names: Names, matching: Matching, held: Held) -> DataFrame:
+    """The table's rows with their addresses: all of them, or those that can match."""
     address = address_of(files.schema)
-    own = [column(name) for name in files.schema.names if name not in matching.added]
+    there = [name for name in files.schema.names if name not in matching.added]
+    own = [column(name) for name in there]
     ours = [column(address.path).alias(names.path), column(address.row).alias(names.row)]
     keeps = _keeps_ids(files, matching)
     if keeps and files.tracked is not None:
         ours.append(column(files.tracked.row_id).alias(names.row_id))
-    return scan(spark, files, address=True, ids=keeps).select(*own, *ours).alias(names.target)
+    here = None if keeps else narrowed(spark, files, matching, held, there, address)
+    rows = scan(spark, files, address=True, ids=keeps) if here is None else arrow_rows(spark, here)
+    return rows.select(*own, *ours).alias(names.target)
 
 
 def _keeps_ids(files: FileSet, matching: Matching) -> bool:
@@ -269,7 +329,7 @@ def is_broadcast(held: Held, master: str | None) -> bool:
 def _changes(spark: SparkSession, files: FileSet, matching: Matching, held: Held) -> DataFrame:
     """The join's outcome, not yet evaluated: address, source row, acting clause, and images if some clause updates."""
     names, decider = _decider(files, matching, held)
-    sides = _sides(spark, _target(spark, files, names, matching), files, matching, held)
+    sides = _sides(spark, _target(spark, files, names, matching, held), files, matching, held)
     kind = "left" if matching.acts_without_match else "inner"
     with explained(f"MERGE ON {matching.on}", files.root):
         rows = sides[0].join(sides[1], as_column(matching.on, spark), kind)

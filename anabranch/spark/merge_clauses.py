@@ -22,7 +22,7 @@ from anabranch.errors import InvalidCondition, UnknownColumn
 from anabranch.protocol.merges import Action, Clause, Matching, Reserved, SourceColumn, When
 from anabranch.protocol.schema.assignments import Path, leaves, spelled
 from anabranch.protocol.schema.types import Field, Struct
-from anabranch.spark.failures import reported
+from anabranch.spark.failures import reported, shown
 from anabranch.spark.members import is_set, rebuilt
 from anabranch.spark.row_addresses import as_column
 from anabranch.spark.row_numbers import value_at
@@ -118,17 +118,20 @@ class Decider:
             InvalidCondition, UnknownColumn, SchemaMismatch: an expression does not fit the columns.
         """
         for _, clause in clauses:
-            self._check(rows, clause)
+            self.check(rows, clause)
         with explained("; ".join(text_of(clause) for _, clause in clauses), self.table):
             spark = rows.sparkSession
-            rows = rows.select("*", F.when(where, _first(clauses, spark)).alias(self.names.clause))
+            rows = rows.select("*", F.when(where, first_acting(clauses, spark)).alias(self.names.clause))
             # A column of its own each: what is random must not be evaluated a second time when it is fitted.
             values = [each for i, clause in clauses for each in self._values(i, clause, spark)]
             rows = rows.select("*", *values)
             return rows.select("*", *self._images(clauses, rows.schema, rest or null_of))
 
-    def _check(self, rows: DataFrame, clause: Clause) -> None:
-        """A WHERE takes only what is decided row by row; a SELECT would take aggregates and generators too."""
+    def check(self, rows: DataFrame, clause: Clause) -> None:
+        """Raises as `decide` unless the clause fits rows of these columns, each by itself.
+
+        A WHERE takes only what is decided row by row; a SELECT would take aggregates and generators too.
+        """
         spark = rows.sparkSession
         with explained(text_of(clause), self.table):
             if clause.condition is not None:
@@ -204,8 +207,8 @@ def of_side(alias: str, name: str) -> Column:
 
 def text_of(clause: Clause) -> str:
     """A clause as an error shows it."""
-    condition = "" if clause.condition is None else f" AND {clause.condition}"
-    values = ", ".join(f"{'.'.join(path)} = {value}" for path, value in leaves(clause.values))
+    condition = "" if clause.condition is None else f" AND {shown(clause.condition)}"
+    values = ", ".join(f"{'.'.join(path)} = {shown(value)}" for path, value in leaves(clause.values))
     return f"WHEN {clause.when.upper()}{condition} THEN {clause.action.upper()} {values}".rstrip()
 
 
@@ -225,7 +228,7 @@ def explained(expression: str, table: str) -> Iterator[None]:
             raise InvalidCondition(expression=expression, table=table, reason=reason) from None
 
 
-def _first(clauses: Numbered, spark: SparkSession) -> Column:
+def first_acting(clauses: Numbered, spark: SparkSession) -> Column:
     """The number of the first clause whose condition is TRUE, else NULL."""
     first = _nothing(F.lit(None).cast("int"))
     for number, clause in clauses:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.merges import Joined, Matching, SourceColumn
+from anabranch.protocol.merges import Clause, Joined, Matching, SourceColumn
 from anabranch.protocol.rules.table_rules import LENGTH
 from anabranch.protocol.schema.types import Field, arrow_type
 from anabranch.spark import few_rows
@@ -43,23 +43,41 @@ def images_here(rows: pa.Table, updates: Collection[int], files: FileSet) -> pa.
 
 def left_here(held: Held, joined: Sequence[Joined]) -> tuple[Held, Sequence[Joined]]:
     """A source that is here without the rows that joins have matched whose outcome is here, and the other joins."""
-    if held.here is None:
-        return held, joined
     tables = [(each, each.handle.place) for each in joined if each.handle is not None]
     here = [(each, place) for each, place in tables if not isinstance(place, str)]
+    others = [each for each, place in tables if isinstance(place, str)]
+    if held.arrow is None or (held.here is None and others):
+        return held, joined
     matched = [place["number"].combine_chunks() for _, place in here]
     numbers = pa.concat_arrays([pa.array([], pa.int64()), *matched])
-    left = held.here.filter(pc.invert(pc.is_in(held.here.column(len(held.schema)), value_set=numbers)))
-    others = [each for each, place in tables if isinstance(place, str)]
-    return replace(held, here=left, rows=len(left)), others
+    left = held.arrow.filter(pc.invert(pc.is_in(held.arrow.column(len(held.schema)), value_set=numbers)))
+    return replace(held, here=left, arrow=left, rows=len(left)), others
 
 
-def inserts_here(files: FileSet, matching: Matching, held: Held) -> pa.Table | None:
-    """What the one NOT MATCHED clause makes of a source's rows, if it takes all columns as they are."""
-    clauses, rows = matching.of("not matched"), held.here
-    if rows is None or len(clauses) != 1 or clauses[0].condition is not None:
+def inserts_here(files: FileSet, matching: Matching, held: Held, acting: pa.Table | None = None) -> pa.Table | None:
+    """What NOT MATCHED clauses make of a source's rows, if each takes all columns as they are.
+
+    ``acting`` says which clause acts on which row, by their numbers; the one there is acts on all where None.
+    """
+    rows, made = held.here, list[pa.Table]()
+    if rows is None:
         return None
-    values = {name.lower(): value for name, value in clauses[0].values.items()}
+    for number, clause in enumerate(matching.clauses):
+        if clause.when == "not matched":
+            found = _inserted(files, clause, held, rows if acting is None else _acted_on(rows, acting, number))
+            if found is None:
+                return None
+            made.append(found)
+    return pa.concat_tables(made)
+
+
+def _acted_on(rows: pa.Table, acting: pa.Table, clause: int) -> pa.Table:
+    numbers = acting.filter(pc.equal(acting["clause"], clause))["number"]
+    return rows.filter(pc.is_in(rows.column(rows.num_columns - 1), value_set=numbers.combine_chunks()))
+
+
+def _inserted(files: FileSet, clause: Clause, held: Held, rows: pa.Table) -> pa.Table | None:
+    values = {name.lower(): value for name, value in clause.values.items()}
     found = [_as_it_is(rows, held, each, values.get(each.name.lower())) for each in files.schema]
     columns = [each for each in found if each is not None]
     return pa.table(columns, names=list(files.schema.names)) if len(columns) == len(found) else None

@@ -39,7 +39,8 @@ def counted_in(rows: DataFrame, files: FileSet) -> Outcome:
 
 def counted_here(rows: pa.Table) -> Outcome:
     """The same of rows that are here."""
-    pairs: Counter[int | None] = Counter(rows["clause"].to_pylist())
+    counts = pc.value_counts(rows["clause"])
+    pairs: dict[int | None, int] = {each["values"].as_py(): each["counts"].as_py() for each in counts}
 
     def acted(clauses: Sequence[int | None]) -> pa.Table:
         return rows.filter(pc.is_in(rows["clause"], value_set=pa.array(clauses, pa.int32())))

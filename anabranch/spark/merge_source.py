@@ -20,14 +20,17 @@ from pyspark.sql import types as T
 from anabranch.errors import ExecutionFailed
 from anabranch.protocol.rules.table_rules import LENGTH
 from anabranch.protocol.schema.types import from_arrow, to_arrow
-from anabranch.spark import few_rows
-from anabranch.spark.dataframe_source import is_constant, printed_plan
+from anabranch.spark import arrow_reading, few_rows
+from anabranch.spark.dataframe_source import printed_plan
 from anabranch.spark.failures import reported
 from anabranch.spark.merge_clauses import Names
+from anabranch.spark.outlooks import outlook
 from anabranch.spark.scratch import keep, kept, size_of
 from anabranch.spark.types import column, spark_schema
 
 _NUMBER = T.StructField("number", T.LongType())
+_SMALL_BYTES, _MOST_ROWS = 4 << 20, 100_000
+"""What a source reads, and how many rows it has, at most, to be brought here instead of being kept in files."""
 _KEEPS_NAMES = ("Filter", "Sort", "GlobalLimit", "LocalLimit", "Deduplicate", "Repartition", "ResolvedHint")
 _ALIAS = re.compile(r"SubqueryAlias (?:.*\.)?(?:`((?:[^`]|``)+)`|([^`.]+))")
 
@@ -42,6 +45,7 @@ class Held:
         rows: how many rows it has.
         bytes: their size in the folder.
         here: the rows and their numbers, from 0 on, where they are few.
+        arrow: the rows and their numbers, where they are few, or may be read by Arrow.
     """
 
     url: str
@@ -49,6 +53,7 @@ class Held:
     rows: int
     bytes: int
     here: pa.Table | None = None
+    arrow: pa.Table | None = None
 
     @property
     def place(self) -> str | pa.Table:
@@ -65,17 +70,24 @@ def hold(spark: SparkSession, source: DataFrame, root: str, folder: str) -> Held
     """
     with reported("the source of the MERGE", root):
         schema = T.StructType([as_kept(each) for each in source.schema])
-        here = few_rows.attempted(lambda: _constant(source))
+        here = few_rows.attempted(lambda: _at_once(source, is_here=arrow_reading.is_here(spark, root)))
         if here is not None:
-            return Held("", schema, len(here), here.nbytes, _with_numbers(here))
+            return _few(_with_numbers(here), schema, here.nbytes)
         rows = source.select("*", F.monotonically_increasing_id().alias("number"))
         inside = f"{folder}/_source-{uuid4().hex}"
         url, files = keep(spark, rows, root, inside), few_rows.files_in(root, inside)
         if files is None:
             return Held(url, schema, *size_of(spark, url))
-        count = few_rows.count_in(root, files)
-        here = few_rows.read(root, files, count, T.StructType([*schema, _NUMBER]))
-        return Held(url, schema, count, sum(each.size for each in files), None if here is None else _renumbered(here))
+        most = arrow_reading.MOST_BYTES if arrow_reading.is_here(spark, root) else few_rows.MOST_BYTES
+        count, found = few_rows.kept_in(root, files, T.StructType([*schema, _NUMBER]), most)
+        size = sum(each.size for each in files)
+        if found is not None and few_rows.are_few(schema, count) and found.nbytes <= few_rows.MOST_BYTES:
+            return _few(_renumbered(found), schema, size, url)
+        return Held(url, schema, count, size, arrow=found)
+
+
+def _few(rows: pa.Table, schema: T.StructType, size: int, url: str = "") -> Held:
+    return Held(url, schema, len(rows), size, rows, rows)
 
 
 def held_here(source: pa.Table) -> Held | None:
@@ -84,14 +96,18 @@ def held_here(source: pa.Table) -> Held | None:
     schema = spark_schema(found)
     if not few_rows.are_few(schema, len(source)) or source.nbytes > few_rows.MOST_BYTES:
         return None
-    return Held("", schema, len(source), source.nbytes, _with_numbers(source.cast(to_arrow(found), safe=False)))
+    return _few(_with_numbers(source.cast(to_arrow(found), safe=False)), schema, source.nbytes)
 
 
-def _constant(source: DataFrame) -> pa.Table | None:
-    """The rows of a source that Spark knows as soon as it has planned, where they are few."""
-    if not few_rows.are_few(source.schema, 1) or not is_constant(source):
+def _at_once(source: DataFrame, *, is_here: bool) -> pa.Table | None:
+    """The rows of a source that Spark knows as soon as it has planned, or that are read in no time and go nowhere."""
+    if not few_rows.are_few(source.schema, 1):
         return None
-    return few_rows.collected(source.toDF(*(f"c{i}" for i in range(len(source.schema)))), inf)
+    found = outlook(source)
+    if not found.is_constant and not (is_here and found.bytes is not None and found.bytes <= _SMALL_BYTES):
+        return None
+    most = few_rows.MOST_ROWS if found.is_constant else _MOST_ROWS
+    return few_rows.collected(source.toDF(*(f"c{i}" for i in range(len(source.schema)))), inf, most)
 
 
 def _renumbered(rows: pa.Table) -> pa.Table:

@@ -23,6 +23,12 @@ _GONE = re.compile(
 )
 
 
+_STILL_NEEDED = (
+    "is not there, although the newest version has it: something else than a VACUUM removed it. Put it back from a "
+    "copy; or `anabranch fsck` lists what is missing, and with --repair takes it out of the table, without its rows"
+)
+
+
 def file_in(error: Exception) -> str | None:
     """The URL of the missing file, percent-decoded; None where the error is another one."""
     if isinstance(error, AnalysisException):
@@ -50,8 +56,18 @@ def is_within(table: str, file: str) -> bool:
 def missing(table: str, file: str, version: int | None) -> MissingDataFile:
     """The error for a file of a version that was removed while somebody read."""
     which = "the version that is read" if version is None else f"version {version}, which is read,"
-    reason = f"is not there any more: {which} is older than what a VACUUM retained. Read the table anew"
+    old = f"is not there any more: {which} is older than what a VACUUM retained. Read a newer version"
+    reason = _STILL_NEEDED if is_live(table, file) else old
     return MissingDataFile(table=table, file=file, version=version, reason=reason)
+
+
+def is_live(table: str, file: str) -> bool:
+    """Whether the newest version still names a file, so that no VACUUM has removed it; False where nobody can say."""
+    try:
+        snapshot, name = Log(open_store(table)).newest(), store_name(table, file)
+        return snapshot is not None and name in {store_name(table, each) for each in snapshot.files["path"].to_pylist()}
+    except (AnabranchError, ValueError):
+        return False
 
 
 def vanished(rows: DataFrame, error: Exception, pinned: tuple[str, int] | None) -> MissingDataFile | None:

@@ -95,6 +95,11 @@ def literal(reader: str) -> str:
     return _WILD.sub(r"\\\1", reader)
 
 
+def on_disk(reader: str) -> str | None:
+    """The path of a ``file:`` URL; None of any other."""
+    return reader.removeprefix("file://") if reader.startswith("file:///") else None
+
+
 def shown(reader: str) -> str:
     """The ``_metadata.file_path`` of a path that the reader was given.
 

@@ -40,6 +40,11 @@ def _logical(field: Field) -> Column:
     return value if as_it_is else value.alias(field.name)
 
 
+def is_stored_as_it_is(field: Field) -> bool:
+    """Whether files have a column just as the table has it, so that `stored` changes nothing."""
+    return held(field.type) == field.type and not _metadata(field)
+
+
 def stored(field: Field, *, compatible: bool) -> Column:
     """A column of which files hold something, as they have it: physical names, Parquet field ids also inside, and no
     void members. Raises NotBuilt: the table is Iceberg-``compatible``, so that elements, keys and values need field

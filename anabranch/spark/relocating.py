@@ -28,7 +28,7 @@ from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.stats.statistics import num_records
 from anabranch.spark import timestamps
 from anabranch.spark.arrow_files import PLACE_BITS
-from anabranch.spark.arrow_orders import SAMPLE_LENGTH, bounds_of
+from anabranch.spark.arrow_places import SAMPLE_LENGTH, bounds_of
 from anabranch.spark.curves import Steps, count_reached, in_plan, place_on, ranges_of
 from anabranch.spark.failures import reported
 from anabranch.spark.paths import spark_root

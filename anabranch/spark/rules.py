@@ -74,7 +74,8 @@ def obeying(
         for each in rules.generated:
             rows = _computed(rows, schema, each, writings, table)
         rows = _checked(rows, schema, rules, writings, table, beside)
-    return rows.select(*map(column, (*schema.names, *beside)))
+    wanted = [*schema.names, *beside]
+    return rows if rows.columns == wanted else rows.select(*map(column, wanted))
 
 
 # -- generated columns -------------------------------------------------------------------------------------------------

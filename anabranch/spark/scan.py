@@ -18,8 +18,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from anabranch.errors import CorruptVector
-from anabranch.protocol.layout.file_sets import FileSet
+from anabranch.protocol.layout.file_sets import FileSet, check_vectors
 from anabranch.spark import metadata_column
 from anabranch.spark.raw_rows import address_of, open_files, open_plain
 from anabranch.spark.relations import reused
@@ -88,13 +87,9 @@ def _wanted(files: FileSet, columns: Sequence[str] | None, address: bool, ids: b
 
 
 def with_vectors(files: FileSet) -> tuple[FileSet, FileSet]:
-    """The files that have deleted rows, and the others. Raises CorruptVector: a file has a vector in the log but none
-    in the set; its deleted rows would come back.
-    """
+    """The files that have deleted rows, and the others. Raises CorruptVector: as `check_vectors`."""
+    check_vectors(files)
     paths = files.files["path"]
-    for path in files.files.filter(pc.is_valid(files.files["deletionVector"]))["path"].to_pylist():
-        if path not in files.vectors:
-            raise CorruptVector(table=files.root, file=path, reason="it was not loaded.")
     has = pc.is_in(paths, value_set=pa.array([path for path, rows in files.vectors.items() if rows], pa.string()))
     marked, plain = files.files.filter(has), files.files.filter(pc.invert(has))
     vectors = {path: files.vectors[path] for path in marked["path"].to_pylist()}

@@ -6,9 +6,6 @@ Knows what a session needs; reads the environment. Never changes a session that 
 from __future__ import annotations
 
 import os
-import re
-import shutil
-import subprocess
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -16,12 +13,15 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.catalog import Catalog
 
-from anabranch.errors import MissingJava
+from anabranch.errors import MissingDeltaJars
+from anabranch.errors.process_state import per_object
 from anabranch.protocol.settings import CHECKS_RETENTION, MERGES_SCHEMA, OPTIMIZES_WRITES, READS_BEYOND
+from anabranch.spark.consoles import quiet, quiet_python, said_by_site
+from anabranch.spark.java import check_java
 
-OLDEST_JAVA = 17
 _GIB = 1 << 30
-_VERSION = re.compile(r'version "(\d+)')
+_EXTENSIONS, _CATALOG = "spark.sql.extensions", "spark.sql.catalog.spark_catalog"
+_with_jars = per_object("sessions that have Delta's own JARs")
 
 
 def is_connect(spark: SparkSession) -> bool:
@@ -50,27 +50,44 @@ def build(app: str = "anabranch", master: str | None = None, conf: Mapping[str, 
         return running
     check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers run whatever `python3` is, without pyarrow
-    chosen = master or "local[*]"
+    quiet_python()
+    chosen, by_site = master or "local[*]", said_by_site()
+    defaults = {name: value for name, value in _defaults(chosen).items() if name not in by_site}
     builder = SparkSession.builder.appName(app).master(chosen)
-    for name, value in {**_defaults(chosen), **(conf or {})}.items():
+    for name, value in {**defaults, **quiet(conf or {}, by_site), **(conf or {})}.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 
 
-def check_java() -> str:
-    """The ``java`` that Spark will start. Raises MissingJava: there is none, or it is too old."""
-    java = _java()
-    version = _version(java)
-    if version is None or version < OLDEST_JAVA:
-        found = f"the one at {java} is version {version}." if version else f"{java} does not start."
-        raise MissingJava(reason=found, instead=_advice())
-    return java
-
-
 def has_own_delta(spark: SparkSession) -> bool:
-    """Whether Delta's own JARs are set up in a session, so that ``format("delta")`` is theirs."""
-    settings = ("spark.sql.extensions", "spark.sql.catalog.spark_catalog")
-    return any("delta" in (spark.conf.get(name, None) or "").lower() for name in settings)
+    """Whether Delta's own JARs are there and set up in a session, so that ``format("delta")`` is theirs."""
+    if not any(_names_delta(spark, name) for name in (_EXTENSIONS, _CATALOG)):
+        return False
+    if spark not in _with_jars:
+        _with_jars[spark] = _finds_delta(spark)
+    return _with_jars[spark]
+
+
+def check_own_delta(spark: SparkSession) -> None:
+    """Raises MissingDeltaJars: the catalog of a session is Delta's own, whose JARs are not there.
+
+    Where only the extension is named, Spark goes on without it, and so do we.
+    """
+    if _names_delta(spark, _CATALOG) and not has_own_delta(spark):
+        raise MissingDeltaJars(setting=_CATALOG, value=spark.conf.get(_CATALOG), other=_EXTENSIONS)
+
+
+def _names_delta(spark: SparkSession, setting: str) -> bool:
+    return "delta" in (spark.conf.get(setting, None) or "").lower()
+
+
+def _finds_delta(spark: SparkSession) -> bool:
+    """Whether Spark finds a format ``delta``. It is asked for no path, so that nothing is looked for anywhere."""
+    try:
+        _ = _plain(spark, "read").format("delta").load().schema
+    except Exception as error:  # classic sessions hand on the JVM's own, which has no type in PySpark
+        return "DATA_SOURCE_NOT_FOUND" not in str(error)
+    return True
 
 
 def driver_memory(total_bytes: int) -> str:
@@ -88,43 +105,11 @@ def _defaults(master: str) -> dict[str, str]:
         # Else Spark starts one task for each path of a long list before it plans: 24 s for 10 000 files, not 1.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": cores,
         "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
+        "spark.ui.showConsoleProgress": "false",  # it writes into files and notebooks as well
     }
     if master.startswith("local"):
         settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     return settings
-
-
-def _java() -> str:
-    home = os.environ.get("JAVA_HOME")
-    java = os.path.join(home, "bin", "java") if home else shutil.which("java")
-    if java is None or not os.path.exists(java):
-        missing = "there is none on PATH, and JAVA_HOME is not set."
-        raise MissingJava(
-            reason=f"JAVA_HOME is {home}, but there is no {java}." if home else missing, instead=_advice()
-        )
-    return java
-
-
-def _version(java: str) -> int | None:
-    """The feature release that a ``java`` says it is; 1 for Java 8 and older."""
-    try:
-        done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
-    except OSError:
-        return None
-    match = _VERSION.search(done.stderr + done.stdout)
-    return int(match[1]) if match else None
-
-
-def _advice() -> str:
-    how = {
-        "darwin": "brew install openjdk@17",
-        "linux": "apt-get install openjdk-17-jre-headless (or dnf install java-17-openjdk-headless)",
-        "win32": "winget install EclipseAdoptium.Temurin.17.JRE",
-    }
-    system = how.get(sys.platform, "install a JRE, version 17 or newer")
-    anywhere = "pip install install-jdk && python -c \"import jdk; print(jdk.install('17'))\""
-    return f"Install one: {system}. Or, without root: {anywhere}, and set JAVA_HOME to the folder that it prints."
 
 
 def merges_schema(spark: SparkSession) -> bool:
@@ -150,10 +135,15 @@ def checks_retention(spark: SparkSession) -> bool:
 
 def plain_catalog(spark: SparkSession) -> Catalog:
     """Spark's own catalog, also where ``spark.catalog`` leads to ours."""
-    door: Any = type(spark).catalog
-    plain = getattr(getattr(door, "fget", None), "anabranch_plain", door)
-    found: Catalog = plain.__get__(spark, type(spark))
+    found: Catalog = _plain(spark, "catalog")
     return found
+
+
+def _plain(spark: SparkSession, name: str) -> Any:
+    """A property of Spark's own session, also where it leads to ours."""
+    door: Any = getattr(type(spark), name)
+    plain = getattr(getattr(door, "fget", None), "anabranch_plain", door)
+    return plain.__get__(spark, type(spark))
 
 
 def plain_sql(spark: SparkSession, text: str, args: Any = None, **frames: DataFrame) -> DataFrame:

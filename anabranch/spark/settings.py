@@ -6,7 +6,7 @@ session asks for that by ``autoReset``; each process warns of an undocumented se
 
 On a classic session asking for one setting takes some 0.1 ms and listing them all some 10; on Connect either is one
 round trip. So there the list is asked for; here the settings that are acted upon are asked for by their names, and the
-list once a second at most, for the warnings.
+list once a second at most, for the warnings, or where a command needs it, once for that command.
 """
 
 from __future__ import annotations
@@ -14,11 +14,14 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import wraps
+from contextvars import ContextVar, copy_context
+from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar
 
 from pyspark.sql import SparkSession
+from pyspark.util import inheritable_thread_target
 
 from anabranch.errors import UnknownSetting
 from anabranch.errors.process_state import cache, per_object
@@ -29,6 +32,8 @@ from anabranch.spark.session import is_connect
 _LISTED_S = 1.0
 _listed = per_object("when a session's settings were listed")
 _warned = cache("settings warned of", 1000)
+_command: ContextVar[tuple[SparkSession, dict[str, str]] | None] = ContextVar("anabranch_settings", default=None)
+"""The session of the command that runs, and its settings, once they were listed."""
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
@@ -51,10 +56,14 @@ def honoured(spark: SparkSession, verb: str) -> Iterator[None]:
     if is_said():
         yield
         return
-    values = _read(spark)
-    settings.check(values, verb)
-    with honouring(_said(spark, values)) as held:
-        yield
+    token = _command.set((spark, {}))
+    try:
+        values = _read(spark)
+        settings.check(values, verb)
+        with honouring(_said(spark, values)) as held:
+            yield
+    finally:
+        _command.reset(token)
     if held.used_txn and settings.flag(values, settings.TXN_RESET, False):
         spark.conf.unset(settings.TXN_VERSION)
 
@@ -78,6 +87,31 @@ def honours(verb: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
         return run
 
     return with_settings
+
+
+def listed(spark: SparkSession) -> Mapping[str, str]:
+    """Every setting of a session; while a command of it runs, as they were when they were first asked for."""
+    running = _command.get()
+    if running is None or running[0] is not spark:
+        return spark.conf.getAll
+    if not running[1]:
+        running[1].update(spark.conf.getAll)
+    return running[1]
+
+
+@contextmanager
+def listing(spark: SparkSession) -> Iterator[None]:
+    """Have the settings of a running command `listed` while the block waits for Spark, and not after it. A failure is
+    left to whoever needs the list.
+    """
+    running = _command.get()
+    if running is None or running[0] is not spark or running[1] or is_connect(spark):
+        yield
+        return
+    inheriting: Any = inheritable_thread_target(spark)  # which closes the thread's connection to the JVM behind it
+    with ThreadPoolExecutor(1, thread_name_prefix="anabranch-settings") as pool:
+        pool.submit(inheriting(partial(copy_context().run, listed, spark)))
+        yield
 
 
 def setting(spark: SparkSession, name: str, default: bool) -> bool:
@@ -120,7 +154,7 @@ def _read(spark: SparkSession) -> dict[str, str]:
 def _all(spark: SparkSession) -> dict[str, str]:
     """Every setting that may be acted upon, or of Delta Lake; those that nobody documents are warned of."""
     names = (settings.PREFIX, settings.ASSIGNS)
-    found = {name: value for name, value in spark.conf.getAll.items() if name.startswith(names)}
+    found = {name: value for name, value in listed(spark).items() if name.startswith(names)}
     _listed[spark] = time.monotonic()
     for name, hint in settings.unknown(found).items():
         if _warned.add(name, True):

@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 
 from anabranch.errors import SchemaMismatch
 from anabranch.errors.rows import may_show_rows
-from anabranch.protocol.rules.table_rules import NONE, Rules
+from anabranch.protocol.rules.table_rules import NONE, Rules, limits_of
 from anabranch.protocol.schema.evolution import DIFFER, Misfit, misfit
 from anabranch.protocol.schema.types import INTEGERS, DataType, Field, Struct, decimal_of, upcastable
 from anabranch.spark.failures import reported, unfit
@@ -24,6 +24,7 @@ from anabranch.spark.types import column, delta_type, filled, is_void, spark_typ
 _FLOATS = ("float", "double")
 _TIMES = ("date", "timestamp", "timestamp_ntz")
 _ADD = "The option mergeSchema = true adds it to the table."
+_ADD_OR_REPLACE = f"{_ADD} The option overwriteSchema = true replaces the table's columns by those of the rows."
 _CAST = "Cast it, or replace the column by the option overwriteSchema = true in mode overwrite."
 
 
@@ -36,15 +37,27 @@ def fitted(rows: DataFrame, schema: Struct, table: str, rules: Rules = NONE) -> 
     Raises:
         SchemaMismatch: a column too many, one twice, a NOT NULL one absent, or a type that does not widen to its own.
     """
-    given, generated = _by_folded_name(rows, schema, table), {each.column for each in rules.generated}
+    if _are_fit(rows, schema):
+        return rows
+    advice = _ADD_OR_REPLACE if rules.replaceable else _ADD
+    given, generated = _by_folded_name(rows, schema, table, advice), {each.column for each in rules.generated}
     found = []
     for field in schema:
         there = given.get(field.name.lower())
         if there is None and (field.name in rules.defaults or field.name in generated):
             found.append(default_value(rows, field, rules, table).alias(field.name))
         else:
-            found.append(_fitted(field, there, table, casts=rules.casts))
+            found.append(_fitted(field, there, table, advice, casts=rules.casts))
     return rows.select(*found)
+
+
+def _are_fit(rows: DataFrame, schema: Struct) -> bool:
+    """Whether the rows have the very columns of a schema, all of plain types and without a length to keep: each call
+    that makes a column costs a small write much of its time.
+    """
+    if any(not isinstance(each.type, str) or limits_of(each) is not None for each in schema):
+        return False
+    return [(each.name, each.dataType) for each in rows.schema] == [(e.name, spark_type(e.type)) for e in schema]
 
 
 def given_columns(rows: DataFrame, schema: Struct) -> frozenset[str]:
@@ -105,19 +118,19 @@ def _checked(field: Field, value: Column, source: DataType, target: DataType, ta
     return F.coalesce(value.try_cast(wanted), F.when(value.isNotNull(), F.raise_error(said).cast(wanted)))
 
 
-def _by_folded_name(rows: DataFrame, schema: Struct, table: str) -> dict[str, T.StructField]:
+def _by_folded_name(rows: DataFrame, schema: Struct, table: str, advice: str) -> dict[str, T.StructField]:
     given: dict[str, T.StructField] = {}
     for each in rows.schema:
         expected = schema.find(each.name)
         if expected is None:
-            raise _surplus(each, schema, table)
+            raise _surplus(each, schema, table, advice)
         if each.name.lower() in given:
             raise _mismatch(expected, table, each.dataType, "the rows have two columns of that name.")
         given[each.name.lower()] = each
     return given
 
 
-def _fitted(field: Field, given: T.StructField | None, table: str, *, casts: bool) -> Column:
+def _fitted(field: Field, given: T.StructField | None, table: str, advice: str, *, casts: bool) -> Column:
     target = spark_type(field.type)
     if given is None and not field.nullable:
         raise _mismatch(field, table, None, "it is NOT NULL and the rows do not have it.")
@@ -128,7 +141,7 @@ def _fitted(field: Field, given: T.StructField | None, table: str, *, casts: boo
     if casts and (why is None or why.reason == DIFFER):
         return assigned(field, column(given.name), given.dataType, table, partial=True).alias(field.name)
     if why is not None:
-        raise why.error(table, _ADD if why.reason != DIFFER else _CAST)
+        raise why.error(table, advice if why.reason != DIFFER else _CAST)
     return limited(field, shaped(column(given.name), source, field.type), table).alias(field.name)
 
 
@@ -137,9 +150,9 @@ def _mismatch(field: Field, table: str, found: T.DataType | None, reason: str) -
     return SchemaMismatch(column=field.name, table=table, reason=reason, expected=expected, found=given)
 
 
-def _surplus(given: T.StructField, schema: Struct, table: str) -> SchemaMismatch:
+def _surplus(given: T.StructField, schema: Struct, table: str, advice: str) -> SchemaMismatch:
     known, found = ", ".join(schema.names) or "none", given.dataType.simpleString()
-    return Misfit(given.name, known, found, "it is not one of its columns.").error(table, _ADD)
+    return Misfit(given.name, known, found, "it is not one of its columns.").error(table, advice)
 
 
 def _assignable(source: DataType, target: DataType) -> bool:

@@ -32,22 +32,22 @@ from anabranch.protocol.schema.column_mapping import FIELD_ID
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.protocol.schema.voids import check_writable, held
 from anabranch.protocol.stats.statistics import num_records
-from anabranch.spark import few_rows, timestamps, writer_settings
-from anabranch.spark.failures import reported
+from anabranch.spark import arrow_finding, few_rows, timestamps, writer_settings
+from anabranch.spark.failures import reported, shown
 from anabranch.spark.members import is_set, rebuilt
 from anabranch.spark.paths import spark_root
-from anabranch.spark.physical_names import stored
+from anabranch.spark.physical_names import is_stored_as_it_is, stored
 from anabranch.spark.raw_rows import address_of, open_files
 from anabranch.spark.rebalance import evened
 from anabranch.spark.row_addresses import as_column, named_for
 from anabranch.spark.row_ids import kept, names_of
 from anabranch.spark.rules import Writing, obeying
 from anabranch.spark.scan import scan
+from anabranch.spark.settings import listing
 from anabranch.spark.type_fit import fitted, given_columns
-from anabranch.spark.types import column, free_name, paired
+from anabranch.spark.types import arrow_rows, column, free_name, paired
 from anabranch.storage.told import given
 
-_ONE_FILE_ROWS = 250_000
 _ONE_TASK_ROWS = 20_000
 """So many rows are read by the task that writes them: a shuffle costs a job, which takes longer than to read them."""
 _FEW_FILES = 64
@@ -111,10 +111,15 @@ def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mappi
         ExecutionFailed: it could not be computed, or its value does not fit, on some row.
         RowViolation: a new image breaks a rule of the table.
     """
-    read, few = rows_in(files.restricted(dict(marks))), are_few(count_of(marks))
-    rows = gathered(marked_rows(spark, files, marks), count_of(marks), read)
-    images = changed(rows, files, assignments, F.lit(True))
-    write_tracked(spark, files, images, text_of(assignments), folder, few=few)
+    count = count_of(marks)
+    here = None if files.tracked else arrow_finding.brought(spark, files, marks, files.schema.names)
+    rows = marked_rows(spark, files, marks) if here is None else arrow_rows(spark, here)
+    read = count if here is not None else rows_in(files.restricted(dict(marks)))
+    images = changed(gathered(rows, count, read), files, assignments, F.lit(True))
+    with reported(text_of(assignments), files.root, files.version):  # it may be cancelled
+        is_put = here is not None and put_few(images, files, folder, count)
+    if not is_put:
+        write_tracked(spark, files, images, text_of(assignments), folder, few=are_few(count))
 
 
 def find_changed(
@@ -245,7 +250,7 @@ def rows_in(files: FileSet) -> float:
 
 def are_few(count: float) -> bool:
     """Whether so many rows go into one file."""
-    return count <= _ONE_FILE_ROWS
+    return count <= few_rows.FILE_ROWS
 
 
 def files_for(count: float) -> int:
@@ -255,7 +260,7 @@ def files_for(count: float) -> int:
         >>> files_for(600_000)
         3
     """
-    return max(1, ceil(count / _ONE_FILE_ROWS))
+    return max(1, ceil(count / few_rows.FILE_ROWS))
 
 
 def write_tracked(
@@ -327,28 +332,51 @@ def brought(rows: DataFrame, files: FileSet, count: float, beside: Sequence[str]
     """Evaluate rows with the columns of a file set and those ``beside``, at most ``count``, and bring them here; None
     where they are too many or too large for that, or only Spark can write them.
     """
-    schema, rules, spark = files.schema, files.rules, rows.sparkSession
-    if rules.materialised or rules.most_rows is not None or not writer_settings.are_plain(spark):
+    rules, spark = files.rules, rows.sparkSession
+    if rules.materialised or rules.most_rows is not None or not writer_settings.may_be_plain(spark):
         return None
-    as_stored, folders = _as_stored(schema, files.partition_columns, rules)
-    found = few_rows.collected(rows.select(*as_stored, *map(column, beside)), count)
-    if found is None or not few_rows.names_folders(found, folders):
+    whole, folders = _stored_rows(rows, files, beside)
+    with listing(spark):
+        found = few_rows.collected(whole, count)
+    if found is None or not writer_settings.are_plain(spark) or not few_rows.names_folders(found, folders):
         return None
     return Brought(found.drop_columns(list(beside)), _shape(spark, files, folders), found.select(list(beside)))
 
 
-def put_as_they_are(spark: SparkSession, rows: pa.Table, files: FileSet, folder: str) -> bool:
-    """Write rows with the columns of a file set, of plain types, without Spark; False where it takes Spark to know what
-    their files hold, or whether they obey the table's rules, and nothing was written.
+def _stored_rows(rows: DataFrame, files: FileSet, beside: Sequence[str]) -> tuple[DataFrame, list[str]]:
+    """The rows as files hold them, with the columns ``beside``, and the names of folders.
+
+    Rows that are such already are passed as they are: each call that makes a column costs a small write of its time.
+
+    Raises:
+        UnwritableVoid: no file can hold such rows.
     """
-    rules = files.rules
-    if files.partition_columns or rules.bind_rows or rules.materialised or rules.most_rows is not None:
-        return False
-    if not writer_settings.are_plain(spark):
+    schema, partitions = files.schema, files.partition_columns
+    named = not partitions and not beside and tuple(rows.columns) == tuple(schema.names)
+    if named and all(map(is_stored_as_it_is, schema)):
+        check_writable(schema)
+        return rows, []
+    as_stored, folders = _as_stored(schema, partitions, files.rules)
+    return rows.select(*as_stored, *map(column, beside)), folders
+
+
+def put_as_they_are(spark: SparkSession, rows: pa.Table, files: FileSet, folder: str) -> bool:
+    """Write rows with the columns of a file set, of plain types, without Spark; False where `are_put_as_they_are` says
+    so, and nothing was written.
+    """
+    if not are_put_as_they_are(spark, files):
         return False
     names = [each.physical_name for each in files.schema]
     few_rows.put(files.root, folder, rows.rename_columns(names), _shape(spark, files, ()))
     return True
+
+
+def are_put_as_they_are(spark: SparkSession, files: FileSet) -> bool:
+    """Whether it takes no Spark to know what files hold that are written, and whether rows obey the table's rules."""
+    rules = files.rules
+    if files.partition_columns or rules.bind_rows or rules.materialised or rules.most_rows is not None:
+        return False
+    return writer_settings.are_plain(spark)
 
 
 def _shape(spark: SparkSession, files: FileSet, folders: Sequence[str]) -> few_rows.Shape:
@@ -369,4 +397,4 @@ def put_few(rows: DataFrame, files: FileSet, folder: str, count: float) -> bool:
 
 def text_of(assignments: Mapping[str, Any]) -> str:
     """Assignments as an error shows them."""
-    return ", ".join(f"{'.'.join(path)} = {expression}" for path, expression in leaves(assignments))
+    return ", ".join(f"{'.'.join(path)} = {shown(expression)}" for path, expression in leaves(assignments))

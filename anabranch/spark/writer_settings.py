@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
+from anabranch.errors.process_state import per_object
+from anabranch.spark.settings import listed
+
 _COMMITS = "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
 _NEEDED = {
     "spark.sql.legacy.parquet.datetimeRebaseModeInRead": "corrected",
@@ -22,14 +25,26 @@ _NEEDED = {
 """What a session must say, or leave at the default, which is the same since Spark 4."""
 _HADOOP = ("parquet.", "spark.hadoop.parquet.", "spark.sql.sources.outputCommitterClass")
 """Settings of Spark's writer that begin so are its own; there is no reading them all."""
+_were_not = per_object("sessions that said what only Spark's writer can do")
+
+
+def may_be_plain(spark: SparkSession) -> bool:
+    """Whether `are_plain` may say so: to ask it takes 10 ms, in which rows can be computed that it is asked about. Of a
+    session of which it said otherwise, it is asked before.
+    """
+    return spark not in _were_not or are_plain(spark)
 
 
 def are_plain(spark: SparkSession) -> bool:
     """Whether the session leaves Spark's writer as it is, or says what Arrow's can do."""
-    said = spark.conf.getAll
-    if any(name.startswith(_HADOOP) for name in said):
-        return False
-    return all(said.get(name, wanted).lower() == wanted for name, wanted in _NEEDED.items())
+    said = listed(spark)
+    own = any(name.startswith(_HADOOP) for name in said)
+    found = not own and all(said.get(name, wanted).lower() == wanted for name, wanted in _NEEDED.items())
+    if found:
+        _were_not.pop(spark, None)
+    else:
+        _were_not[spark] = True
+    return found
 
 
 def said_version(spark: SparkSession) -> dict[str, str]:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from anabranch.catalog.entries import is_foreign
 from anabranch.catalog.names import parts_of
 from anabranch.errors import InvalidOption, SqlAnalysisError, SqlSyntaxError, UnknownTable
-from anabranch.errors.inputs import check_text
+from anabranch.errors.inputs import check_session, check_text
 from anabranch.errors.rows import statement as one_statement
 from anabranch.expressions.dialect import TokenizedText
 from anabranch.spark.file_settings import speaking
@@ -72,6 +72,7 @@ def sql(
     Example:
         >>> anabranch.sql(spark, "DELETE FROM delta.`/data/flights` WHERE carrier = :c", {"c": "UA"}).show()
     """
+    check_session("spark", spark)
     if not isinstance(text, str):
         raise InvalidOption(option="sqlQuery", value=type(text).__name__, reason="it takes the text of a statement.")
     _check_texts(args)

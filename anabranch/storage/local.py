@@ -229,8 +229,16 @@ class LocalStore:
 
     def _failed(self, name: str, error: OSError) -> StoreError:
         """Our error for a disk's refusal; nothing has happened."""
-        kind = StorePermissionDenied if error.errno in _DENIED else StoreFull if error.errno in _FULL else StoreError
-        return kind(name=name, root=self.url, reason=_reason(error))
+        if error.errno in _DENIED:
+            reason = f"{_reason(error)} Check the folder's owner."
+            return StorePermissionDenied(name=name, root=self.url, reason=reason)
+        kind = StoreFull if error.errno in _FULL else StoreError
+        return kind(name=name, root=self.url, reason=f"{_reason(error)}{self._hint(error)}")
+
+    def _hint(self, error: OSError) -> str:
+        """What to do where a path leads over a file."""
+        is_file = error.errno in (errno.ENOTDIR, errno.EEXIST) and os.path.isfile(self.root)
+        return " A file is there, where a folder is needed: choose another path." if is_file else ""
 
     def _unknown(self, name: str, error: OSError) -> PutOutcomeUnknown:
         return PutOutcomeUnknown(name=name, root=self.url, reason=_reason(error))

@@ -128,7 +128,9 @@ def tried(ask: Callable[[], _T], pauses_s: Iterable[float] = PAUSES_S) -> _T:
 def typed(name: str, root: str, error: Refused | Unanswered) -> StoreError:
     """The error of a failed request that has changed nothing."""
     text = reason(error)
-    kind = StorePermissionDenied if _DENIED.search(text) else StoreFull if _FULL.search(text) else StoreError
+    if _DENIED.search(text):
+        return StorePermissionDenied(name=name, root=root, reason=f"{text} Check the folder's owner.")
+    kind = StoreFull if _FULL.search(text) else StoreError
     return kind(name=name, root=root, reason=text)
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from anabranch.storage.contract import Store
 
 _GAP_BYTES = 64 << 10
-_MOST_BYTES = 32 << 20
+_MOST_BYTES = 8 << 20
 _READERS = 8
 
 

@@ -234,7 +234,7 @@ class ObjectStore:
     def _failed_put(self, name: str, error: Exception) -> StoreError:
         if is_refusal(error):
             return typed(name, self.url, error)
-        return PutOutcomeUnknown(name=name, root=self.url, reason=reason(error))
+        return PutOutcomeUnknown(name=name, root=self.url, reason=reason(self.url, error))
 
     def _lost(self, name: str) -> StoreError:
         """The error of a conflict: it is a loss only if the name exists."""

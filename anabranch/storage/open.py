@@ -18,7 +18,7 @@ from obstore.exceptions import BaseError
 from obstore.store import MemoryStore, from_url
 
 from anabranch.errors import NotBuilt, UnknownStore
-from anabranch.errors.inputs import check_text
+from anabranch.errors.inputs import check_location, check_text
 from anabranch.errors.process_state import cache, hold, memo
 from anabranch.errors.secrets import is_ambiguous, without_secrets, without_values
 from anabranch.storage.contract import Store
@@ -103,7 +103,7 @@ def open_store(location: str | os.PathLike[str], storage_options: Mapping[str, s
             `anabranch.storage.told.telling`, what a session says counts where these and the environment say nothing.
 
     Raises:
-        LoneSurrogate: the location is not valid text.
+        InvalidArgument: the location is no text and no path. LoneSurrogate: it is not valid text.
         UnknownStore: an unknown kind of location, a malformed one, or an option that the service does not have.
 
     Example:
@@ -130,7 +130,7 @@ def for_spark(location: str | os.PathLike[str], storage_options: Mapping[str, st
         >>> for_spark("s3a://lake/events", {"region": "eu-west-1", "timeout": "60s"})
         {'fs.s3a.bucket.lake.endpoint.region': 'eu-west-1'}
     """
-    text = os.fspath(location)
+    text = location_text(location)
     match = _SCHEME.match(text) if isinstance(location, str) else None
     if match is None or match[1].lower() not in _CANONICAL:
         return {}
@@ -143,13 +143,19 @@ def for_spark(location: str | os.PathLike[str], storage_options: Mapping[str, st
     return told
 
 
+def location_text(location: str | os.PathLike[str]) -> str:
+    """A location as text. Raises InvalidArgument: it is neither a text nor a path of ``pathlib``."""
+    check_location(location)
+    return os.fspath(location)
+
+
 def listed_stores(text: str) -> tuple[str, ...]:
     """The URLs of a comma-separated list."""
     return tuple(each.strip() for each in text.split(",") if each.strip())
 
 
 def _open(location: str | os.PathLike[str], options: Mapping[str, str]) -> Store:
-    given = os.fspath(location)
+    given = location_text(location)
     check_text("The place of a table", given)
     if (mounted_store := _mounts.get(given)) is not None:
         return mounted_store
@@ -214,7 +220,9 @@ def mounted(store: Store, at: str | None = None) -> Iterator[str]:
 
 
 def _local(location: str, path: str) -> LocalStore:
-    if not path or "\0" in path:
+    if not path:
+        _refuse(location or "An empty text", "a table is named by its path or URL.")
+    if "\0" in path:
         _refuse(location, "it is no path.")
     # POSIX keeps two leading slashes apart from one; nobody means that.
     return LocalStore(re.sub(r"^//+", "/", os.path.abspath(path)))

@@ -12,6 +12,7 @@ from obstore.exceptions import BaseError, GenericError, PermissionDeniedError, U
 
 from anabranch.errors import NoCredentials, NoSuchBucket, StoreError, StorePermissionDenied, WrongRegion
 from anabranch.errors.secrets import without_secrets
+from anabranch.storage.service_sentences import DENIALS, code_of, sentence, was_never_sent, words
 
 _STATUS = re.compile(r"Server returned non-2xx status code: (\d{3})")
 _ASK_AGAIN = {408, 409, 425, 429}
@@ -47,32 +48,34 @@ def typed(name: str, root: str, error: Exception) -> StoreError:
         return NoSuchBucket(name=name, root=root)
     if _REGION.search(text):
         return WrongRegion(name=name, root=root)
+    if code_of(words(error)) in DENIALS:
+        return StorePermissionDenied(name=name, root=root, reason=reason(root, error))
     status = _STATUS.search(text)
     refused = status is not None and status[1] in ("401", "403")  # a list's refusal is no PermissionDeniedError
-    denied = refused or isinstance(error, (PermissionDeniedError, UnauthenticatedError))
-    kind = StorePermissionDenied if denied else StoreError
-    return kind(name=name, root=root, reason=reason(error))
+    if refused or isinstance(error, (PermissionDeniedError, UnauthenticatedError)):
+        return StorePermissionDenied(name=name, root=root, reason=f"{reason(root, error)} Check the credentials.")
+    return StoreError(name=name, root=root, reason=reason(root, error))
 
 
 def is_refusal(error: Exception) -> bool:
     """Whether the store itself refused, or was never asked, so that nothing happened.
 
     A ``GenericError`` may be anything from a lost reply to a full refusal. Only an HTTP status decides, or that there
-    were no credentials to ask with; if obstore ever words it differently, refusals become unknown outcomes.
+    were no credentials to ask with, or that our own client sent nothing; if obstore ever words it differently, refusals
+    become unknown outcomes.
     """
     if not isinstance(error, GenericError):
         return isinstance(error, (PermissionDeniedError, UnauthenticatedError)) or not isinstance(error, BaseError)
-    if _ROLE_ASKED.search(str(error)):
+    if _ROLE_ASKED.search(str(error)) or was_never_sent(words(error)):
         return True
     status = _STATUS.search(str(error))
     code = int(status[1]) if status else 0
     return code == 501 or (400 <= code < 500 and code not in _ASK_AGAIN)
 
 
-def reason(error: Exception) -> str:
-    """The service's own words, without what is of use to obstore's authors alone."""
-    text = str(error).partition("\n\nDebug source")[0].strip()
-    return text if text.endswith(".") else f"{text}."
+def reason(root: str, error: Exception) -> str:
+    """Why a request failed, in a sentence for a message."""
+    return sentence(root, words(error))
 
 
 def safe_cause(error: Exception) -> Exception | None:

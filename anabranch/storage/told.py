@@ -2,8 +2,8 @@
 
 Knows Hadoop's settings as they come, the environment, and which of them counts. It keeps nothing beyond the block, so
 that no session ever uses what another one said. Guarantees: where the environment has credentials of a service, what a
-session says of it is not used; what is given for one call counts more than both, and is refused where a variable would
-be mixed with it.
+session says of it is not used, and is refused where it names a server and the environment names none; what is given for
+one call counts more than both, and is refused where a variable would be mixed with it.
 """
 
 from __future__ import annotations
@@ -110,6 +110,7 @@ def told_options(scheme: str, authority: str, options: Mapping[str, str]) -> dic
 
     Raises:
         InvalidOption, NotBuilt: what is given for one call cannot be followed.
+        InvalidOption: the session names a server of its own, and the environment has keys, but names no server.
     """
     told, service = _current.get(), SERVICES.get(scheme, "hdfs")
     who, where = WHO.get(service, frozenset()), WHERE.get(service, frozenset())
@@ -123,6 +124,7 @@ def told_options(scheme: str, authority: str, options: Mapping[str, str]) -> dic
     elif (who | where) & alone.keys():
         _check_unmixed(scheme, _spoken(service) & (who | where), said)
     else:
+        _check_same_server(service, _spoken(service), said)
         said = _of_session(_with_a_file(said), _spoken(service), who, where) | alone
     return {key: value for key, value in said.items() if key not in mine}
 
@@ -132,6 +134,16 @@ def _of_session(said: dict[str, str], spoken: set[str], who: frozenset[str], whe
     if spoken & who or (spoken & where and where.intersection(said)):
         return {}
     return {key: value for key, value in said.items() if key not in spoken}
+
+
+def _check_same_server(service: str, spoken: set[str], said: Mapping[str, str]) -> None:
+    """Raises InvalidOption: the environment's keys would go to Amazon's, where the session names another server."""
+    if service == "aws" and "endpoint" in said and "access_key_id" in spoken and not spoken & WHERE[service]:
+        reason = (
+            "the environment has AWS_ACCESS_KEY_ID, which counts more than the session, but no server, so its keys "
+            "would go to Amazon's: set AWS_ENDPOINT_URL, too, or unset the keys."
+        )
+        raise InvalidOption(option="spark.hadoop.fs.s3a.endpoint", value=said["endpoint"], reason=reason)
 
 
 def _followed(scheme: str, authority: str, told: Told) -> dict[str, str]:

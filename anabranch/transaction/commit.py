@@ -12,12 +12,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from anabranch.errors import AnabranchError, CommitOutcomeUnknown
+from anabranch.errors.html import ShownAsTable
 from anabranch.log.cleanup import clean_up
 from anabranch.log.log import Log
 from anabranch.transaction.phases import reach
 from anabranch.transaction.put import Put, check_stands, unknown, write_checksum
 from anabranch.transaction.rebase import Rebase
 from anabranch.transaction.rebase_handler import RebaseHandler
+from anabranch.transaction.refused import note
 from anabranch.transaction.retry import APPEND_ATTEMPTS_AT_LEAST, RetryPolicy, Runtime
 from anabranch.transaction.transaction import Transaction
 
@@ -25,7 +27,7 @@ _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Committed:
+class Committed(ShownAsTable):
     """Where our transaction stands: its ``version``, the versions that it was ``rebased_over``, and its metrics."""
 
     version: int
@@ -49,8 +51,9 @@ def commit(ours: Transaction, log: Log, handler: RebaseHandler, retry: RetryPoli
         committed = _placed(rebase, put, log, retry, runtime)
     except CommitOutcomeUnknown:
         raise
-    except Exception:
+    except Exception as error:
         _discard(rebase, put, log)
+        note(ours, error)
         raise
     except BaseException as interrupt:
         if put.may_stand_at is not None:

@@ -19,12 +19,14 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from anabranch.errors import ConcurrentAppendException, DeltaConcurrentModificationException
+from anabranch.errors.cards import NOWHERE
 from anabranch.log.commits import Commit
 from anabranch.log.timeline import in_words
 from anabranch.protocol.actions import FileRow
 from anabranch.protocol.predicates import Always, Condition, columns_of
+from anabranch.protocol.properties import SERIALIZABLE
 from anabranch.transaction.retry import Runtime
-from anabranch.transaction.transaction import Transaction
+from anabranch.transaction.transaction import Transaction, is_blind_append
 
 _logger = logging.getLogger(__name__)
 SAMPLE = 5
@@ -49,7 +51,8 @@ class ConflictDetails(Protocol):
 class Conflict:
     """Ours cannot stand behind ``winner``; ``error`` says it in the documented words.
 
-    ``file`` is the file that both touch, in a state whose positions ``rows`` are; ``more`` are further facts.
+    ``file`` is the file that both touch, in a state whose positions ``rows`` are, a few of ``row_count``; ``more`` are
+    further facts.
     """
 
     kind: type[DeltaConcurrentModificationException]
@@ -58,6 +61,7 @@ class Conflict:
     winner: Commit | None = None
     file: FileRow | None = None
     rows: tuple[int, ...] = ()
+    row_count: int = 0
     more: Mapping[str, Any] = field(default_factory=dict)
 
     def error(
@@ -77,12 +81,13 @@ class Conflict:
             timestamp=now,
             time=in_words(now),
             txn_id=ours.txn_id,
-            file=self.file["path"] if self.file else "none in particular",
-            rows=list(self.rows) if self.rows else "none in particular",
+            file=self.file["path"] if self.file else NOWHERE,
+            rows=list(self.rows) if self.rows else NOWHERE,
+            row_count=self.row_count,
             samples=samples,
-            shown=_shown(self.rows, samples),
+            shown=_shown(self.rows, self.row_count, samples),
             narrower=narrower,
-            suggestion=_suggestion(self.sub_condition, ours, narrower),
+            suggestion=_suggestion(self.sub_condition, ours, self.winner, narrower),
             **_winner_facts(self.winner),
             **self.more,
         )
@@ -153,8 +158,8 @@ _SUGGESTIONS = {
     "WITH_PARTITION_HINT": "Run the command again, or name the partition in the condition, "
     "so that other partitions do not matter.",
     "WITHOUT_HINT": "Run the command again.",
-    "PREDICATES_NEED_REWRITE": "Run the command again, or state the condition with columns, literals and "
-    "deterministic functions only.",
+    "PREDICATES_NEED_REWRITE": "Run the command again, or state the condition as SQL text with columns, literals and "
+    "deterministic built-in functions only.",
     "WHOLE_TABLE_READ": "Run the command again, or give it a condition on the table's own columns.",
     "EMPTY_READ_PREDICATES": "Run the command again, or give it a condition on the table's own columns.",
     "WHOLE_TABLE_REPLACE": "Run the command again: all rows of the table are new.",
@@ -171,7 +176,7 @@ _TO_ON = "Add AND {} to the ON condition: that is what the source holds now, and
 _TO_WHERE = "All rows that it selected have {}: if no others are meant, add that to the condition."
 
 
-def _suggestion(sub_condition: str, ours: Transaction, narrower: str | None) -> str:
+def _suggestion(sub_condition: str, ours: Transaction, winner: Commit | None, narrower: str | None) -> str:
     said = [_SUGGESTIONS.get(sub_condition, "Run the command again.")]
     if narrower is not None:
         said.append((_TO_ON if ours.info.operation == "MERGE" else _TO_WHERE).format(narrower))
@@ -179,6 +184,10 @@ def _suggestion(sub_condition: str, ours: Transaction, narrower: str | None) -> 
         vectors = ours.base.properties.vectors
         setting = "anabranch.conflictResolution = row" if vectors else "delta.enableDeletionVectors = true"
         said.append(f"With row-level conflict detection ({setting}) only the same rows would conflict.")
+    if ours.isolation == SERIALIZABLE and winner is not None and is_blind_append(winner):
+        said.append(
+            "The table is at Serializable; at WriteSerializable an insert that reads nothing would not conflict."
+        )
     return " ".join(said)
 
 
@@ -190,21 +199,28 @@ def _winner_facts(winner: Commit | None) -> dict[str, Any]:
         return {"winner": "unknown", "winner_version": None}
     info = winner.head.info
     operation, engine = info.get("operation", "an unnamed operation"), info.get("engineInfo", "an unknown engine")
-    user = info.get("userName") or info.get("userId") or "an unknown user"
+    user, txn_id = info.get("userName") or info.get("userId") or "an unknown user", info.get("txnId")
     return {
         "winner": f"version {winner.version}, {operation} by {user} ({engine}), at {in_words(winner.timestamp)}",
         "winner_version": winner.version,
         "winner_operation": operation,
         "winner_user": user,
         "winner_timestamp": winner.timestamp,
+        "winner_txn_id": txn_id if isinstance(txn_id, str) else None,
     }
 
 
-def _shown(rows: Sequence[int], samples: Sequence[Mapping[str, Any]]) -> str:
+def _shown(rows: Sequence[int], count: int, samples: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
-        return "none in particular"
-    values = "; ".join(", ".join(f"{name} = {value!r}" for name, value in each.items()) for each in samples)
-    return f"{list(rows)} in it" + (f", with {values}" if values else "")
+        return NOWHERE
+    values = "; ".join(", ".join(f"{name} = {_said(value)}" for name, value in each.items()) for each in samples)
+    more = f" ({len(rows)} of {count:,})" if count > len(rows) else ""
+    return f"{list(rows)} in it{more}" + (f", with {values}" if values else "")
+
+
+def _said(value: Any) -> str:
+    """A value in a sentence: texts in quotes, numbers and times as they are."""
+    return repr(value) if isinstance(value, str | bytes) else str(value)
 
 
 def some_of(rows: BitMap64) -> tuple[int, ...]:

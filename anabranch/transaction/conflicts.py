@@ -246,8 +246,9 @@ def _marked_rows_are_gone(ours: Transaction, net: Net, handler: RebaseHandler) -
 def _same_rows(ours: Transaction, path: str, net: Net, handler: RebaseHandler) -> Conflict | None:
     change = net.changed[path]
     if change.after is None:
-        rows = ours.does.marks.get(path) or _live(ours.does.sources[path])
-        return _row_conflict(ours, change.winners[-1], change.before, rows)
+        marks, source = ours.does.marks.get(path), ours.does.sources[path]
+        count = len(marks) if marks else (num_records(source.row.get("stats")) or 0) - len(source.vector)
+        return _row_conflict(ours, change.winners[-1], change.before, marks or _live(source), count)
     grown, shrunk = growth(ours.does.sources[path].vector, handler.vector(change.after))
     if shrunk:  # a union of vectors would delete the restored rows again
         return _restored(ConcurrentDeleteReadException, change, shrunk)
@@ -255,11 +256,13 @@ def _same_rows(ours: Transaction, path: str, net: Net, handler: RebaseHandler) -
     return _row_conflict(ours, _who_marked(change.winners, path, both, handler), change.before, both) if both else None
 
 
-def _row_conflict(ours: Transaction, winner: Commit, file: FileRow, rows: BitMap64) -> Conflict:
+def _row_conflict(
+    ours: Transaction, winner: Commit, file: FileRow, rows: BitMap64, count: int | None = None
+) -> Conflict:
     both_delete = ours.only_deletes and only_deletes(winner)
     kind = ConcurrentDeleteDeleteException if both_delete else ConcurrentDeleteReadException
     said = "both changed the same rows"
-    return Conflict(kind, why_rows(winner), said, winner, file, some_of(rows))
+    return Conflict(kind, why_rows(winner), said, winner, file, some_of(rows), len(rows) if count is None else count)
 
 
 def _live(source: Source) -> BitMap64:
@@ -303,7 +306,7 @@ def _restored_rows(ours: Transaction, net: Net, handler: RebaseHandler) -> Confl
 
 def _restored(kind: type[DeltaConcurrentModificationException], change: Change, rows: BitMap64) -> Conflict:
     said, winner = "rows were restored", change.winners[-1]
-    return Conflict(kind, "ROW_LEVEL_CHANGES", said, winner, change.after, some_of(rows))
+    return Conflict(kind, "ROW_LEVEL_CHANGES", said, winner, change.after, some_of(rows), len(rows))
 
 
 def _new_rows_match(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
@@ -322,7 +325,10 @@ def _matching(added: Added, handler: RebaseHandler) -> Conflict | None:
         winner = added.winners[path]
         said = "rows that the condition selects were added"
         file = file_of(added.files, path)
-        return Conflict(ConcurrentAppendException, "ROW_LEVEL_CHANGES", said, winner, file, some_of(positions))
+        shown = some_of(positions)
+        return Conflict(
+            ConcurrentAppendException, "ROW_LEVEL_CHANGES", said, winner, file, shown, row_count=len(positions)
+        )
     return None
 
 

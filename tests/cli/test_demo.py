@@ -15,7 +15,8 @@ from pyspark.sql import DataFrame
 from rich.console import Console
 
 from anabranch.cli.demo.race import Race, Run, writers
-from anabranch.cli.demo.story import _spark_prints_to, _table, differing_rows
+from anabranch.cli.demo.story import _table, differing_rows
+from anabranch.cli.sessions import java_prints_to
 from anabranch.errors import ConcurrentAppendException
 from anabranch.transaction.commit import Committed
 
@@ -78,7 +79,7 @@ def test_what_a_child_process_prints_goes_to_the_file_and_what_comes_later_to_th
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     log = tmp_path / "spark.log"
-    with _spark_prints_to(log):
+    with java_prints_to(log):
         subprocess.run([sys.executable, "-c", "import sys; print('WARN log4j', file=sys.stderr)"], check=True)
     print("later", file=sys.stderr)
     assert log.read_text() == "WARN log4j\n"
@@ -86,6 +87,6 @@ def test_what_a_child_process_prints_goes_to_the_file_and_what_comes_later_to_th
 
 
 def test_what_spark_said_is_printed_where_it_did_not_start(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(subprocess.CalledProcessError), _spark_prints_to(tmp_path / "spark.log"):
+    with pytest.raises(subprocess.CalledProcessError), java_prints_to(tmp_path / "spark.log"):
         subprocess.run([sys.executable, "-c", "raise SystemExit('no memory')"], check=True)
     assert capfd.readouterr().err == "no memory\n"

@@ -61,6 +61,12 @@ def hdfs(folder: Path) -> Iterator[Served]:
         yield Served(url, {})
 
 
+@contextmanager
+def webhdfs(folder: Path) -> Iterator[Served]:
+    with mini_hdfs.serving_both(folder) as urls:
+        yield Served(urls.webhdfs, {})
+
+
 def over_http(key: str) -> Worse:
     """By an HTTP front before the server that this option names."""
 
@@ -75,6 +81,13 @@ def over_http(key: str) -> Worse:
             yield Served(served.root, options | {f"{key.partition('_')[0]}_TIMEOUT": "2s"})
 
     return reached
+
+
+@contextmanager
+def before_the_name_node(served: Served, chances: Chances) -> Iterator[Served]:
+    """By an HTTP front before the NameNode; what it hands to a DataNode goes there by the honest network."""
+    with front.serving(Faulty(front.forwarding(port_of(served.root)), chances, late_s=3)) as bad:
+        yield Served(f"webhdfs://127.0.0.1:{bad.server_port}", {"timeout": "2"})
 
 
 @contextmanager
@@ -104,6 +117,7 @@ STORES: dict[str, tuple[Callable[[], str], Server, Worse]] = {
         over_http("GOOGLE_SERVICE_ACCOUNT_KEY"),
     ),
     "HDFS": (mini_hdfs.why_absent, hdfs, over_rpc),
+    "WebHDFS": (mini_hdfs.why_absent, webhdfs, before_the_name_node),
 }
 """Why there is none of a kind here, or nothing; how to have one; and how to reach it badly."""
 

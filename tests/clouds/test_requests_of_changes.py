@@ -1,4 +1,4 @@
-"""What UPDATE, DELETE and MERGE ask of S3: Anabranch's own client no more often than deltalake, which does it all."""
+"""What UPDATE, DELETE and MERGE ask of S3: Anabranch's own client about as seldom as deltalake, which does it all."""
 
 from __future__ import annotations
 
@@ -36,7 +36,11 @@ def counts(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, tuple[int, 
     return found
 
 
+MORE = {"MERGE of two rows": 2}
+"""So many more are let: a source that may be evaluated only once is kept in the table's folder, and read from there."""
+
+
 @pytest.mark.parametrize("verb", OURS)
 def test_our_client_asks_no_more_often_than_deltalake(counts: Mapping[str, tuple[int, int, int]], verb: str) -> None:
     ours, _, theirs = counts[verb]
-    assert 0 < ours <= theirs
+    assert 0 < ours <= theirs + MORE.get(verb, 0)

@@ -22,8 +22,10 @@ TYPES = {
     "f": "float",
     "m": "decimal(5,2)",
     "w": "decimal(38,0)",
+    "fine": "decimal(38,10)",
     "n": "timestamp_ntz",
 }
+LONG = "-1234567890123456789012345678.9123456789"
 SCHEMA = Struct(tuple(Field(name, kind) for name, kind in TYPES.items()))
 
 
@@ -43,6 +45,12 @@ SCHEMA = Struct(tuple(Field(name, kind) for name, kind in TYPES.items()))
         ("m > 1.25", {"m": Decimal("1.26")}, True),
         ("id > 0.5", {"id": 1}, True),
         ("t > TIMESTAMP '2024-01-01 00:00:00 UTC'", {"t": dt.datetime(2025, 1, 1, tzinfo=dt.UTC)}, True),
+        (
+            "fine = -1234567890123456789012345678.9123456789",
+            {"fine": Decimal("-1234567890123456789012345678.9123456789")},
+            True,
+        ),
+        ("fine < -1234567890123456789012345678.5", {"fine": Decimal("-1234567890123456789012345678.7")}, True),
         ("true", {}, True),
     ],
 )
@@ -76,6 +84,12 @@ def test_a_simple_condition_is_judged_row_by_row(text: str, row: dict[str, Any],
         "id IN (1, 'x')",
         "w > 0.5",
         "f > 16777217",
+        f"m IN ({10**30}.5, 0.0000000001)",
+        "x < 1e400",
+        "x BETWEEN 0 AND 1e400",
+        f"x < {10**39}",
+        f"x < {10**39}.5",
+        f"x > 0.{'0' * 38}1",
         "n > TIMESTAMP '2024-01-01 00:00:00 UTC'",
         "id >",
         "id > 0; id < 1",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from anabranch import errors
 from anabranch.expressions import Context, check_assigned, column_condition
-from anabranch.expressions.printed_columns import bare_names
+from anabranch.expressions.printed_columns import bare_names, printed
 from anabranch.protocol.predicates import And, Compare, Condition, Not, Or, Predicate, Unknown
 from anabranch.protocol.schema.types import Field, Struct
 
@@ -270,3 +270,20 @@ def test_the_alias_of_a_table_is_no_part_of_its_columns_names() -> None:
 def test_a_column_that_is_called_like_an_alias_and_a_column_is_not_taken_for_one() -> None:
     bare = bare_names("t", Struct((*SCHEMA.fields, Field("T.id", "long"))))
     assert column_condition(Printed("=(t.id, 1)"), CONTEXT, bare).predicate == Unknown()
+
+
+ARGUMENT = (
+    "columnnodeexpression(UnresolvedAttribute(List({}),None,false,Origin(None,None,None,None,None,None,None,"
+    "Some([Ljava.lang.StackTraceElement;@41a25ba1),None,None)))"
+)
+
+
+def test_a_function_of_python_is_shown_with_the_names_of_its_arguments() -> None:
+    found = said_of(f"<(<lambda>({ARGUMENT.format('id')}, {ARGUMENT.format('t, x')}), 20)")
+    assert found.text == "<(<lambda>(id, t.x), 20)"
+    assert printed(Printed(f"f({ARGUMENT.format('id')})")) == "f(id)"
+
+
+def test_a_function_of_python_with_the_name_of_one_of_sparks_is_not_taken_for_that() -> None:
+    found = said_of(f"isnull({ARGUMENT.format('id')})")
+    assert (found.text, found.row_local, found.predicate) == ("isnull(id)", False, Unknown())

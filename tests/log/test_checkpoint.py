@@ -116,13 +116,13 @@ def test_its_count_is_that_of_its_actions() -> None:
 def test_the_head_is_read_without_a_file_action(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoint = written(store, files_table([{"path": "a", "size": 1}]), REMOVES.empty_table())
     asked: list[tuple[list[int], list[str]]] = []
-    read = pq.ParquetFile.read_row_groups
+    read = pq.ParquetFile.iter_batches
 
-    def watched(self: pq.ParquetFile, groups: list[int], columns: list[str]) -> pa.Table:
-        asked.append((groups, columns))
-        return read(self, groups, columns=columns)
+    def watched(self: pq.ParquetFile, size: int, row_groups: list[int], columns: list[str]) -> Any:
+        asked.append((row_groups, columns))
+        return read(self, size, row_groups=row_groups, columns=columns)
 
-    monkeypatch.setattr(pq.ParquetFile, "read_row_groups", watched)
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", watched)
     assert checkpoint.head() == HEAD
     ((groups, columns),) = asked
     assert groups == [0], "the files stand in the second"

@@ -314,6 +314,26 @@ def test_a_part_of_another_type_than_the_protocol_says_is_refused_before_anyone_
     refused(GOOD + json.dumps(action) + "\n")
 
 
+@pytest.mark.parametrize(
+    ("action", "why"),
+    [
+        ({"commitInfo": {"inCommitTimestamp": "abc"}}, "inCommitTimestamp is no whole number of 64 bits"),
+        ({"commitInfo": [1]}, "commitInfo is no object"),
+        ({"metaData": {"id": "x"}}, "schemaString is missing"),
+        ({"metaData": {**METADATA, "partitionColumns": "day"}}, "partitionColumns is no list of texts"),
+        ({"protocol": {"minReaderVersion": 0}}, "minReaderVersion is no version of the protocol"),
+    ],
+)
+@pytest.mark.parametrize("shows_rows", ["true", "false"])
+def test_a_malformed_field_is_named_in_a_sentence_and_not_by_an_error_of_python(
+    action: dict[str, Any], why: str, shows_rows: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANABRANCH_ROWS_IN_ERRORS", shows_rows)
+    with pytest.raises(errors.CorruptLog) as refusal:
+        parse_head("t", Raw(0, (GOOD + json.dumps(action) + "\n").encode()))
+    assert refusal.value.facts["reason"] == f"an action is not whole ({why})."
+
+
 def test_half_of_a_character_in_what_a_commit_tells_of_itself_is_a_question_mark() -> None:
     text = json.dumps({"commitInfo": {"userMetadata": "half \ud83d, whole \U0001f600"}})
     head = parse_head("t", Raw(0, (text + "\n").encode()))

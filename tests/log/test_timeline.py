@@ -14,7 +14,9 @@ from anabranch import errors
 from anabranch.log.file_names import commit_name
 from anabranch.log.history import history
 from anabranch.log.log import Log
-from anabranch.log.timeline import version_at
+from anabranch.log.timeline import timeline, version_at
+from anabranch.protocol.actions import Metadata
+from anabranch.protocol.in_commit_timestamps import ENABLED
 from anabranch.storage import open_store
 from anabranch.testing import Watched
 from tests.support.raw_logs import PROTOCOL, add, info, metadata, put_commit
@@ -115,6 +117,15 @@ def test_a_promise_that_a_commit_does_not_keep_is_refused_by_the_files_name(tmp_
     with pytest.raises(errors.CorruptLog) as refused:
         version_at(log, 200)
     assert refused.value.file == commit_name(1)
+
+
+@pytest.mark.parametrize("said", ["abc", "200", [200], {"ms": 200}, True, 200.5, 10**30], ids=repr)
+def test_a_time_that_is_no_number_is_refused_by_the_names_of_the_file_and_the_field(tmp_path: Path, said: Any) -> None:
+    log = table_of(tmp_path, [1, 2, 3], {0: 100, 1: said, 2: 300}, **ON)
+    with pytest.raises(errors.CorruptLog) as refused:
+        timeline(log.store, Metadata("id", "", configuration={ENABLED: "true"})).timestamp(1)
+    assert refused.value.file == commit_name(1)
+    assert "an action is not whole (inCommitTimestamp is no whole number of 64 bits)" in refused.value.message
 
 
 def test_the_commit_info_is_found_though_it_is_not_first_or_very_long(tmp_path: Path) -> None:

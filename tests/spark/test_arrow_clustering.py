@@ -18,11 +18,11 @@ from anabranch.protocol.features.row_tracking import Tracked
 from anabranch.protocol.layout.curves import ORIGINS, Curve
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.schema.types import Field, Struct, to_arrow
-from anabranch.spark import arrow_clustering, arrow_orders, arrow_packing, relocating
+from anabranch.spark import arrow_clustering, arrow_orders, arrow_packing, arrow_places, relocating
 from anabranch.spark.arrow_clustering import clustered
 from anabranch.spark.relocating import cluster
 from tests.spark.tables import file_row, file_set
-from tests.spark.test_arrow_packing import PLAIN, assert_alike, files_in, left_in, some, value_of
+from tests.spark.test_arrow_packing import PLAIN, assert_alike, files_in, keep_out, left_in, some, value_of
 
 pytestmark = pytest.mark.spark
 
@@ -49,7 +49,8 @@ def test_arrow_makes_the_files_that_spark_makes(
     """Along one column or more of any type, of all rows or of a sample: files, numbers, order and origins."""
     runtime = random.Random(seed)
     files = any_rows(tmp_path, runtime)
-    monkeypatch.setattr(arrow_clustering, "SMALL_BYTES", runtime.choice([-1, 1 << 30]))
+    if runtime.random() < 0.3:
+        keep_out(monkeypatch)
     monkeypatch.setattr(relocating, "_SAMPLE_ROWS", runtime.choice([100, 1 << 16]))
     monkeypatch.setattr(relocating, "_SAMPLE_ROWS_PER_OUTPUT", 1)
     names = [*(f"c{i}" for i in range(len(PLAIN))), "s.n", "s.t"]
@@ -92,7 +93,8 @@ def test_more_rows_than_may_be_in_memory_are_left_to_spark(
 def test_what_is_not_alike_is_left_to_spark_whole(
     spark: SparkSession, tmp_path: Path, small: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrow_clustering, "SMALL_BYTES", 1 << 30 if small else -1)
+    if not small:
+        keep_out(monkeypatch)
     table = pa.table({"v": [1.0, float("nan")]})
     files = file_set(tmp_path, [file_row(tmp_path, "a.parquet", table)], table.schema)
     assert not clustered(spark, files, Curve(("v",), "zorder"), 1, "job", None)
@@ -129,7 +131,7 @@ def test_what_cannot_be_taken_over_whole_is_not_taken_over(tmp_path: Path) -> No
 def test_numbers_are_hashed_as_by_spark(spark: SparkSession) -> None:
     numbers = [0, 1, -1, 2**63 - 1, -(2**63), 1 << 40, 123456789]
     rows = spark.createDataFrame([(each,) for each in numbers], "n long").select(F.xxhash64("n").alias("h")).collect()
-    assert arrow_orders._hashed(np.array(numbers, np.int64)).tolist() == [row["h"] for row in rows]
+    assert arrow_places.hashed(np.array(numbers, np.int64)).tolist() == [row["h"] for row in rows]
 
 
 def test_ids_of_rows_go_with_them(spark: SparkSession, tmp_path: Path) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 import random
 import sys
+import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -29,8 +32,8 @@ from anabranch.protocol.parquet_files import said_nan_free
 from anabranch.protocol.rules.table_rules import LENGTH, Rules
 from anabranch.protocol.schema.types import Array, Field, Map, Struct, to_arrow
 from anabranch.protocol.stats.footers import footer_stats
-from anabranch.spark import arrow_files, arrow_packing
-from anabranch.spark.arrow_packing import packed
+from anabranch.spark import arrow_clustering, arrow_files, arrow_packing
+from anabranch.spark.arrow_packing import packed, slots_here
 from anabranch.spark.relocating import pack
 from anabranch.spark.types import arrow_rows
 from tests.spark.tables import file_row, file_set, numbered
@@ -41,7 +44,14 @@ pytestmark = pytest.mark.spark
 @pytest.fixture
 def on_executors(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is small enough to be packed without a Spark job."""
-    monkeypatch.setattr(arrow_packing, "SMALL_BYTES", -1)
+    keep_out(monkeypatch)
+
+
+def keep_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the session for one whose tasks run elsewhere, and everything for large."""
+    for module in (arrow_packing, arrow_clustering):
+        monkeypatch.setattr(module, "SMALL_BYTES", -1)
+        monkeypatch.setattr(module, "slots_here", lambda spark: 0)
 
 
 def files_in(root: Path, folder: str) -> list[Path]:
@@ -174,7 +184,8 @@ def test_arrow_makes_the_file_that_spark_makes(
     """Of files with columns of any types, mapped or tracked or not: rows, order, types, numbers and statistics."""
     runtime = random.Random(seed)
     files = any_files(spark, tmp_path, runtime)
-    monkeypatch.setattr(arrow_packing, "SMALL_BYTES", runtime.choice([-1, 1 << 30]))
+    if runtime.random() < 0.5:
+        keep_out(monkeypatch)
     monkeypatch.setattr(arrow_packing, "GROUP_BYTES", runtime.choice([1, 20_000, 1 << 27]))
     pack(spark, files, "native")
     assert packed(spark, [(files, "arrow")]) == {0}
@@ -253,10 +264,62 @@ def test_many_bins_are_packed_by_one_job(spark: SparkSession, tmp_path: Path) ->
     assert found == {f"{i:05d}": 100 + i - (2 if i == 3 else 0) for i in range(9) if i != 4}
 
 
-def test_few_rows_are_packed_without_a_job(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("small", "slots"), [(-1, 2), (1 << 20, 0)], ids=["in a local session", "few rows"])
+def test_what_this_process_can_do_needs_no_job(
+    spark: SparkSession, tmp_path: Path, small: int, slots: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arrow_packing, "SMALL_BYTES", small)
+    monkeypatch.setattr(arrow_packing, "slots_here", lambda spark: slots)
     before = len(spark.sparkContext.statusTracker().getJobIdsForGroup(None))
     assert packed(spark, [(numbered(tmp_path, {"a.parquet": 5}), "job")]) == {0}
     assert len(spark.sparkContext.statusTracker().getJobIdsForGroup(None)) == before
+
+
+MASTERS = {
+    "local": 1,
+    "local[3]": 3,
+    "local[4, 2]": 4,
+    "local[*]": os.cpu_count(),
+    "local-cluster[2,1,1024]": 0,
+    "spark://local:7077": 0,
+    "yarn": 0,
+    "": 0,
+}
+
+
+@pytest.mark.parametrize("master", MASTERS)
+def test_only_a_local_master_runs_its_tasks_in_this_process(
+    spark: SparkSession, master: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arrow_packing, "listed", lambda spark: {"spark.master": master})
+    assert slots_here(spark) == MASTERS[master]
+    monkeypatch.setattr(arrow_packing, "is_connect", lambda spark: True)
+    assert slots_here(spark) == 0
+
+
+def test_threads_stop_where_the_caller_is_interrupted(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else Ctrl-C would wait for all that is being packed."""
+    began, ended = threading.Event(), []
+
+    def interrupted(task: Any) -> Any:
+        if task["folder"].endswith("0"):
+            assert began.wait(60)
+            raise KeyboardInterrupt
+        began.set()
+        while not task["is_called_off"]():
+            time.sleep(0.01)
+        with pytest.raises(arrow_files.CalledOff):
+            list(arrow_files.live(task))
+        ended.append(task)
+        return "", 0
+
+    monkeypatch.setattr(arrow_files, "attempted", interrupted)
+    files = numbered(tmp_path, {"a.parquet": 5})
+    with pytest.raises(KeyboardInterrupt):
+        packed(spark, [(files, "job/0"), (files, "job/1")])
+    assert ended
 
 
 # -- what is left to Spark ---------------------------------------------------------------------------------------------

@@ -6,6 +6,8 @@ import pytest
 from pyspark.errors import PySparkException, PythonException
 
 from anabranch import errors
+from anabranch.spark.connectors import package_of
+from anabranch.spark.consoles import spark_home
 from anabranch.spark.failures import reported
 
 
@@ -55,6 +57,14 @@ def test_a_store_that_spark_cannot_reach_is_one_sentence(
 def test_what_is_said_of_another_store_is_not_said_of_the_tables(table: str, text: str) -> None:
     with pytest.raises(errors.ExecutionFailed), reported("the scan", table):
         raise PySparkException(text)
+
+
+def test_the_package_that_is_missing_has_the_version_of_sparks_own_hadoop() -> None:
+    (client,) = (spark_home() / "jars").glob("hadoop-client-api-*.jar")
+    version = client.stem.removeprefix("hadoop-client-api-")
+    assert package_of("s3") == f"org.apache.hadoop:hadoop-aws:{version}"
+    with pytest.raises(errors.MissingConnector, match=f"hadoop-aws:{version} "), reported("the scan", "s3://b/t"):
+        raise PySparkException('No FileSystem for scheme "s3a"')
 
 
 def test_what_a_function_of_the_user_raises_is_its_own() -> None:

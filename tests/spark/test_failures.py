@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+import anabranch
+from anabranch import DeltaTable
 from anabranch.errors import ExecutionFailed
+from anabranch.protocol.merges import Clause
 from anabranch.spark.failures import reason_of, reported
+from anabranch.spark.merge_clauses import text_of
 
 pytestmark = pytest.mark.spark
 
@@ -26,6 +31,16 @@ def test_a_job_that_is_cancelled_says_so(spark: SparkSession) -> None:
     assert "cancelled" in failed.value.reason
     assert "calling o" not in failed.value.reason
     assert "org.apache" not in failed.value.reason
+
+
+def test_a_column_that_cannot_be_computed_is_shown_as_what_it_stands_for(spark: SparkSession, tmp_path: Path) -> None:
+    anabranch.append(None, tmp_path, [{"id": 1}])
+    table, fails = DeltaTable.forPath(spark, str(tmp_path)), F.raise_error(F.lit("no")).cast("long")
+    with pytest.raises(ExecutionFailed) as in_update:
+        table.update(set={"id": fails + table.toDF()["id"] * 0})
+    assert in_update.value.facts["what"] == "id = +(CAST(raise_error('no') AS BIGINT), *(id, 0))"
+    clause = Clause("matched", "update", F.expr("true"), {"id": fails})
+    assert text_of(clause) == "WHEN MATCHED AND true THEN UPDATE id = CAST(raise_error('no') AS BIGINT)"
 
 
 def test_the_reason_of_a_function_that_fails_is_its_own_error() -> None:

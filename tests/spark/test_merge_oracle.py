@@ -20,8 +20,21 @@ from anabranch import DeltaTable
 from anabranch.api.merge_builder import DeltaMergeBuilder
 from anabranch.commands.dml.append import Append
 from anabranch.errors import AmbiguousMerge, ExecutionFailed
+from anabranch.spark import merge as merge_on_spark
+from anabranch.spark import merge_by_keys
 from tests.support.duck_merges import Answer, Duck
-from tests.support.random_merges import COLUMNS, RandomClause, RandomMerge, RandomTable, Text, arrow, merges, tables
+from tests.support.random_merges import (
+    COLUMNS,
+    RandomClause,
+    RandomMerge,
+    RandomTable,
+    Text,
+    arrow,
+    flat_tables,
+    merges,
+    merges_by_keys,
+    tables,
+)
 from tests.support.readers import same_rows
 from tests.support.thinning import examples
 from tests.support.worlds import World, table_path
@@ -39,7 +52,9 @@ def make(folder: Path, table: RandomTable) -> World:
     properties = {"delta.enableDeletionVectors": str(table.vectors).lower()}
     for i, rows in enumerate(table.files):
         first = i == 0
-        Append(world.path, arrow(rows), table.partition_by if first else None, properties if first else {}).run()
+        Append(
+            world.path, arrow(rows, table.columns), table.partition_by if first else None, properties if first else {}
+        ).run()
     return world
 
 
@@ -92,7 +107,11 @@ histories = given(table=tables(), commands=st.lists(merges(), min_size=1, max_si
 def test_spark_and_the_oracle_make_the_same_of_any_merge_or_both_refuse_it(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, table: RandomTable, commands: list[RandomMerge]
 ) -> None:
-    world, duck = make(tmp_path_factory.mktemp("merges"), table), Duck(table)
+    compare(spark, tmp_path_factory.mktemp("merges"), table, commands)
+
+
+def compare(spark: SparkSession, folder: Path, table: RandomTable, commands: list[RandomMerge]) -> None:
+    world, duck = make(folder, table), Duck(table)
     anabranch.install(spark)
     for merge in commands:
         note(f"{world.rows()}\n{merge}")
@@ -103,6 +122,30 @@ def test_spark_and_the_oracle_make_the_same_of_any_merge_or_both_refuse_it(
         assert world.version - before == bool(ours.counts)
     duck.close()
     world.assert_clean()
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.timeout(300 + 10 * EXAMPLES)
+def test_arrow_and_the_oracle_make_the_same_of_a_merge_by_keys(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    joined: list[bool] = []
+
+    def seen(*given: Any) -> Any:
+        found = merge_by_keys.outcome(*given)
+        joined.append(found is not None)
+        return found
+
+    monkeypatch.setattr(merge_on_spark, "outcome", seen)
+
+    @settings(drawing, max_examples=EXAMPLES)
+    @given(table=flat_tables(), commands=st.lists(merges_by_keys(), min_size=1, max_size=3))
+    def race(table: RandomTable, commands: list[RandomMerge]) -> None:
+        compare(spark, tmp_path_factory.mktemp("merges"), table, commands)
+
+    race()
+    assert sum(joined) > len(joined) / 4
 
 
 # -- the oracle itself -------------------------------------------------------------------------------------------------

@@ -109,7 +109,7 @@ def test_many_images_go_into_few_files_and_row_ids_stay(
     session: SparkSession, tmp_path: Path, vectors: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(few_rows, "MOST_ROWS", 0)  # all of it by Spark
-    monkeypatch.setattr(writing, "_ONE_FILE_ROWS", 10)
+    monkeypatch.setattr(few_rows, "FILE_ROWS", 10)
     monkeypatch.setattr(writing, "evened", counted := Counted(writing.evened))
     path = str(tmp_path / "t")
     wishes = {WISH: "true", "delta.enableDeletionVectors": vectors, "delta.enableRowTracking": "true"}

@@ -146,6 +146,8 @@ def test_a_file_that_vanished_since_is_named(session: SparkSession, path: str) -
     with pytest.raises(MissingDataFile) as told:
         load(session, path).collect()
     assert name in told.value.facts["file"]
+    assert "anabranch fsck" in told.value.message
+    assert "VACUUM retained" not in told.value.message, "there was none"
 
 
 def test_few_are_kept(session: SparkSession, path: str) -> None:

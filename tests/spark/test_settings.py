@@ -1,11 +1,13 @@
-"""How settings are read: cheaply, and never changed but for what the session itself asks for. No JVM."""
+"""How settings are read: cheaply, and never changed but for what the session itself asks for. No JVM but for one."""
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from anabranch.commands.idempotence import application_of
 from anabranch.errors import UnknownSetting, UnsupportedSetting
@@ -13,7 +15,7 @@ from anabranch.errors.process_state import Cache
 from anabranch.protocol import settings
 from anabranch.protocol.session_says import current, is_said
 from anabranch.spark import settings as reading
-from anabranch.spark.settings import honoured, honours
+from anabranch.spark.settings import honoured, honours, listed, listing
 
 
 class Conf:
@@ -69,6 +71,19 @@ def test_a_door_within_a_door_asks_no_second_time_and_behind_them_nothing_is_sai
     assert current().user_metadata is None
 
 
+def test_a_command_lists_the_settings_once_and_the_next_one_anew() -> None:
+    session = Session(commitInfo__userMetadata="note")
+    with honoured(session, "DELETE"):  # type: ignore[arg-type]
+        assert reading.listed(session) == reading.listed(session) == session.conf.values  # type: ignore[arg-type]
+        assert session.conf.lists == 1
+        assert reading.listed(Session()) == {}  # type: ignore[arg-type]
+    session.conf.values["parquet.encryption.footer.key"] = "k"
+    with honoured(session, "DELETE"):  # type: ignore[arg-type]
+        assert "parquet.encryption.footer.key" in reading.listed(session)  # type: ignore[arg-type]
+    session.conf.values.clear()
+    assert reading.listed(session) == {}  # type: ignore[arg-type]
+
+
 def test_the_version_is_unset_only_where_it_was_used_and_the_command_ended_well() -> None:
     said = {"write__txnAppId": "a", "write__txnVersion": "1", "write__txnVersion__autoReset__enabled": "true"}
     session = Session(**said)
@@ -117,3 +132,25 @@ def test_an_unknown_setting_is_warned_of_once_in_a_process() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         run()
+
+
+@pytest.mark.spark
+@pytest.mark.classic("a server lists them in one call")
+def test_while_a_command_waits_its_settings_are_listed_as_they_are_then(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "_LISTED_S", math.inf)
+    with honoured(spark, "WRITE"):
+        pass  # the first of a session lists them at once
+    try:
+        with honoured(spark, "WRITE"):
+            with listing(spark):
+                pass
+            spark.conf.set("spark.anabranch.later", "x")
+            assert "spark.anabranch.later" not in listed(spark)
+            assert "spark.app.name" in listed(spark)
+        with listing(spark):  # without a command there is nobody to keep them for
+            pass
+        assert "spark.anabranch.later" in listed(spark)
+    finally:
+        spark.conf.unset("spark.anabranch.later")

@@ -17,6 +17,7 @@ from pyroaring import BitMap64
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+import anabranch
 from anabranch.errors import ExecutionFailed, InvalidCondition, SchemaMismatch
 from anabranch.protocol.partitions import HIVE_NULL, parse_hive_path, read_value
 from anabranch.protocol.schema.types import Field, Struct, from_arrow
@@ -373,3 +374,10 @@ def test_marks_may_lie_past_what_a_join_of_many_files_needs(
     monkeypatch.setattr("anabranch.spark.row_positions.IN_PLAN_FILES", 0)
     rewrite(spark, replace(files), {"c.parquet": BitMap64([4])}, {"s": "'new'"}, "job")
     assert {row["s"] for row in written(tmp_path / "job")} == {"new", *map(str, range(1, 9))}
+
+
+def test_a_nan_that_arrow_wrote_is_found_by_sparks_own_filters(spark: SparkSession, tmp_path: Path) -> None:
+    """A filter that goes down to the files skips row groups by the footer's bounds, of which Arrow leaves NaN out."""
+    path = str(tmp_path / "t")
+    anabranch.append(None, path, pa.table({"id": [1, 2], "x": [1.0, float("nan")]}))
+    assert [row.id for row in spark.read.parquet(path).where("x > 5").collect()] == [2]

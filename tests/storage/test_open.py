@@ -79,7 +79,6 @@ def test_an_azure_container_finds_its_account_in_the_environment_or_the_options(
 @pytest.mark.parametrize(
     "location",
     [
-        "",
         "swebhdfs://host/t",
         "dbfs:/t",
         "wasbs://c@acc.blob.core.windows.net/t",

@@ -85,6 +85,30 @@ def test_keys_of_a_session_are_not_sent_to_another_server_than_it_names(monkeypa
         assert asked() == SAID
 
 
+def test_keys_of_the_environment_are_not_sent_to_amazon_where_a_session_names_a_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "environment's")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    for name in ("fs.s3a.endpoint", "fs.s3a.bucket.lake.endpoint"):
+        with telling(ONE, lambda name=name: {**KEYS, name: "http://minio:9000"}):
+            with pytest.raises(InvalidOption, match="AWS_ENDPOINT_URL") as refused:
+                open_store("s3a://lake/t")
+            assert SECRET not in str(refused.value)
+            assert asked({"access_key_id": "k", "secret_access_key": "s"}) == {}, "the call says who asks"
+    for name, server in (("fs.s3a.bucket.other.endpoint", "http://h"), ("fs.s3a.endpoint", "s3.amazonaws.com")):
+        with telling(ONE, lambda name=name, server=server: {**KEYS, name: server}):
+            assert asked() == {}, "the bucket is Amazon's for the session, too"
+
+
+@pytest.mark.parametrize("variable", ["AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AWS_ENDPOINT_URL_S3"])
+def test_an_environment_with_keys_and_a_server_counts_alone(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "environment's")
+    monkeypatch.setenv(variable, "http://mine")
+    with telling(ONE, lambda: {**KEYS, "fs.s3a.endpoint": "http://session"}):
+        assert asked() == {}
+
+
 @pytest.mark.parametrize("option", ["AWS_ACCESS_KEY_ID", "endpoint", "skip_signature"])
 def test_where_options_say_who_or_where_nothing_of_a_session_is_used(option: str) -> None:
     with telling(ONE, lambda: KEYS):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import duckdb
 import pyarrow as pa
 
-from tests.support.random_merges import COLUMNS, NO_NUMBER, RandomClause, RandomMerge, RandomTable, Row, Text, arrow
+from tests.support.random_merges import NO_NUMBER, RandomClause, RandomMerge, RandomTable, Row, Text, arrow
 
 DONE = {"update": "updated", "insert": "inserted"}
 PAIRED = "pairs JOIN t ON t.rowid = pairs.t JOIN s ON s.rowid = pairs.s"
@@ -38,7 +38,8 @@ class Duck:
     def __init__(self, table: RandomTable) -> None:
         self._connection = duckdb.connect()
         self._connection.execute("SET TimeZone = 'UTC'")
-        self._make("t", arrow([row for rows in table.files for row in rows]))
+        self._columns = table.columns
+        self._make("t", arrow([row for rows in table.files for row in rows], table.columns))
 
     def rows(self) -> Sequence[Row]:
         """All rows."""
@@ -78,7 +79,7 @@ class Duck:
                 counts["deleted"] += self._count(f"SELECT DISTINCT t.rowid {chosen}")
             else:
                 counts[DONE[clause.action]] += self._count(f"SELECT 1 {chosen}")
-                images = ", ".join(_value(clause.assigned, name, others) for name in COLUMNS)
+                images = ", ".join(_value(clause.assigned, name, others) for name in self._columns)
                 self._run(f"INSERT INTO after SELECT {images} {chosen}")
         return counts
 

@@ -35,6 +35,8 @@ SCHEMA = pa.schema(
     }
 )
 COLUMNS = tuple(SCHEMA.names)
+FLAT = COLUMNS[:8]
+"""Those that are no structs and no lists."""
 NARROW = {"k": pa.int32(), "v": pa.int16(), "d": pa.decimal128(7, 2), "f": pa.float32()}
 """Types that a source may have instead, all values of which fit the table's."""
 PARTITIONINGS = ((), (), ("day",), ("k",), ("moment",), ("v", "d"))
@@ -64,11 +66,12 @@ class RandomClause:
     action: str
     condition: Text | None = None
     values: Mapping[str, Text] | None = None
+    columns: Sequence[str] = COLUMNS
 
     @property
     def assigned(self) -> Mapping[str, Text]:
-        """The values, a star written out."""
-        return {name: Text.of(f"s.{name}") for name in COLUMNS} if self.values is None else self.values
+        """The values, a star written out for the columns of the table."""
+        return {name: Text.of(f"s.{name}") for name in self.columns} if self.values is None else self.values
 
 
 @dataclass(frozen=True)
@@ -109,11 +112,13 @@ class RandomTable:
     files: Sequence[Sequence[Row]]
     partition_by: tuple[str, ...]
     vectors: bool
+    columns: Sequence[str] = COLUMNS
 
 
-def arrow(rows: Sequence[Row]) -> pa.Table:
+def arrow(rows: Sequence[Row], columns: Sequence[str] = COLUMNS) -> pa.Table:
     """Rows of the table as Arrow."""
-    return pa.Table.from_pylist([dict(row) for row in rows], schema=SCHEMA)
+    schema = pa.schema([SCHEMA.field(name) for name in columns])
+    return pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
 
 
 # -- values ------------------------------------------------------------------------------------------------------------
@@ -145,6 +150,13 @@ def tables(draw: st.DrawFn) -> RandomTable:
     """Tables of one to three files."""
     files = draw(st.lists(st.lists(_row, min_size=2, max_size=6), min_size=1, max_size=3))
     return RandomTable(files, draw(st.sampled_from(PARTITIONINGS)), draw(st.integers(0, 3)) > 0)
+
+
+@st.composite
+def flat_tables(draw: st.DrawFn) -> RandomTable:
+    """The same without structs and lists."""
+    found = draw(tables())
+    return RandomTable(found.files, found.partition_by, found.vectors, FLAT)
 
 
 # -- expressions -------------------------------------------------------------------------------------------------------
@@ -304,3 +316,36 @@ def merges(draw: st.DrawFn) -> RandomMerge:
     return RandomMerge(
         source, draw(st.permutations(COLUMNS)), draw(st.booleans()), draw(_ons), clauses, draw(st.booleans())
     )
+
+
+_FLAT_ONS = [
+    Text.of("t.k = s.k"),
+    Text.of("t.k = s.k"),
+    Text.of("t.k = s.k AND s.day = t.day"),
+    Text.of("s.word = t.word"),
+    Text.of("t.moment = s.moment"),
+    Text.of("t.local = s.local AND t.k = s.k"),
+    Text.of("t.d = s.d"),
+    Text.of("t.v = s.v AND t.word = s.word"),
+]
+_flat_conditions = conditions("s").filter(lambda text: not any(name in text.spark for name in COLUMNS[len(FLAT) :]))
+
+
+@st.composite
+def merges_by_keys(draw: st.DrawFn) -> RandomMerge:
+    """Commands on flat tables that match by keys alone, and take columns of the source as they are."""
+    whole = draw(merges())
+    taken = draw(st.lists(st.sampled_from(FLAT), min_size=1, max_size=3, unique=True))
+    some = {name: Text.of(f"s.{name}") for name in taken}
+    matched: list[list[RandomClause]] = [
+        [],
+        [RandomClause("matched", "delete")],
+        [RandomClause("matched", "update", None, None, FLAT)],
+        [RandomClause("matched", "update", None, some, FLAT)],
+    ]
+    once = RandomClause("not matched", "insert", None, None, FLAT)
+    asked = RandomClause("not matched", "insert", draw(_flat_conditions), None, FLAT)
+    inserts = draw(st.sampled_from([[], [once], [asked], [asked, once]]))
+    clauses = [*draw(st.sampled_from(matched)), *inserts] or [once]
+    columns = [name for name in whole.columns if name in FLAT]
+    return RandomMerge(whole.rows, columns, whole.narrow, draw(st.sampled_from(_FLAT_ONS)), clauses, False)

@@ -13,6 +13,7 @@ import pytest
 
 from anabranch import errors
 from anabranch.commands import conflict_details
+from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.dml.append import Append
 from anabranch.protocol.merges import Clause
 from anabranch.testing import at_phase
@@ -60,6 +61,7 @@ def test_mine_and_the_winner_are_named_with_operation_version_user_and_time(by_r
     info = by_row.info(1)
     assert said.winner_user == info.get("userName", "an unknown user")
     assert said.user == said.winner_user
+    assert said.winner_txn_id == info["txnId"]
     assert abs(said.winner_timestamp - info["timestamp"]) < 5000
     assert before <= said.winner_timestamp <= said.timestamp
     moment = dt.datetime.fromtimestamp(said.winner_timestamp / 1000, dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
@@ -79,7 +81,7 @@ def test_a_winner_that_says_nothing_of_itself_is_still_named(by_row: World) -> N
 
     said = refused(lambda: by_row.delete("id = 1"), anonymous)
     assert (said.winner_version, said.winner_operation) == (1, "an unnamed operation")
-    assert said.winner_user == "an unknown user"
+    assert (said.winner_user, said.winner_txn_id) == ("an unknown user", None)
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
@@ -90,6 +92,21 @@ def test_the_rows_that_both_changed_are_shown_as_mine_had_read_them(by_row: Worl
     assert said.rows == [1]
     assert said.samples == [{"id": 1, "day": DAYS[1], "x": 10}]
     assert "Rows: [1] in it, with id = 1, day = '2024-01-02', x = 10." in str(said)
+
+
+def test_a_message_says_nothing_of_what_is_none_in_particular(by_row: World) -> None:
+    said = refused(lambda: by_row.update("id <= 1", x=7), SetProperties(by_row.path, {"a": "b"}).run)
+    assert isinstance(said, errors.MetadataChangedException)
+    assert "in particular" not in str(said)
+    assert said.file == said.rows == "none in particular"
+
+
+def test_at_serializable_a_conflict_with_an_insert_names_the_level(tmp_path: Path) -> None:
+    world = World(table_path(tmp_path)).create(ROWS, delta_isolationLevel="Serializable")
+    said = refused(lambda: world.update("x >= 0", x=7), lambda: world.append(row(9, 1)))
+    assert "at WriteSerializable an insert that reads nothing would not conflict" in said.suggestion
+    said = refused(lambda: world.update("id = 1", x=7), lambda: world.update("id = 1", x=8))
+    assert "WriteSerializable" not in said.suggestion
 
 
 def test_the_rows_that_a_winner_brought_are_shown(by_row: World) -> None:
@@ -113,6 +130,24 @@ def test_five_rows_are_shown_at_most(by_row: World) -> None:
     said = refused(lambda: by_row.update(None, x=7), lambda: by_row.update(None, x=8))
     assert said.rows == [0, 1, 2, 3, 4]
     assert [each["id"] for each in said.samples] == [0, 1, 2, 3, 4]
+
+
+def test_of_many_rows_it_says_how_many_there_are(by_row: World) -> None:
+    said = refused(lambda: by_row.delete("id <= 6"), lambda: by_row.update(None, x=8))
+    assert (len(said.rows), said.row_count) == (5, 7)
+    assert "Rows: [0, 1, 2, 3, 4] in it (5 of 7), with id = 0" in str(said)
+    said = refused(lambda: by_row.delete("id <= 3"), lambda: by_row.update("id <= 3", x=9))
+    assert (len(said.rows), said.row_count) == (4, 4)
+    assert " of 4" not in str(said)
+
+
+def test_of_a_file_that_ours_takes_out_whole_every_live_row_counts(by_row: World) -> None:
+    by_row.delete("id = 8")
+    said = refused(lambda: by_row.overwrite(row(1, 1)), lambda: by_row.delete("id = 0"))
+    assert said.row_count == 1
+    said = refused(lambda: by_row.overwrite(row(1, 1)), lambda: by_row.overwrite(row(2, 2)))
+    assert said.row_count == 7
+    assert "(5 of 7)" in str(said)
 
 
 def test_partition_values_are_shown_with_the_rest(tmp_path: Path) -> None:

@@ -5,9 +5,7 @@ Fits into 80 columns. What Spark prints goes to a file beside the tables.
 
 from __future__ import annotations
 
-import os
 import shutil
-import sys
 import tempfile
 import threading
 import time
@@ -29,6 +27,7 @@ from anabranch.api.functions import clone
 from anabranch.api.session import session
 from anabranch.cli.demo.flights import flights, late_arrivals, schedule_changes
 from anabranch.cli.demo.race import Race, Run, writers
+from anabranch.cli.sessions import java_prints_to
 from anabranch.commands.dml.write import Write
 from anabranch.spark.engine import SparkEngine
 
@@ -48,7 +47,7 @@ def demo(keep: Path | None = None, console: Console | None = None) -> bool:
     with _folder(keep) as folder, ThreadPoolExecutor(1) as beside:
         rows = beside.submit(flights)
         options = {} if SparkSession.getActiveSession() else FOR_A_SHORT_LIFE
-        with console.status("starting Spark …"), _spark_prints_to(folder / "spark.log"):
+        with console.status("starting Spark …"), java_prints_to(folder / "spark.log"):
             spark = session("anabranch demo", **options)
         holds = _Story(spark, rows.result(), folder, console).tell(beside)
     kept = f"; the tables are in {keep}" if keep else ""
@@ -67,25 +66,6 @@ def _folder(keep: Path | None) -> Iterator[Path]:
         yield made
     finally:
         shutil.rmtree(made, ignore_errors=True)
-
-
-@contextmanager
-def _spark_prints_to(log: Path) -> Iterator[None]:
-    """A JVM that starts in this block writes its errors and warnings to ``log`` all its life; if none starts, they are
-    printed.
-    """
-    sys.stderr.flush()
-    terminal = os.dup(2)
-    with log.open("wb") as file:
-        os.dup2(file.fileno(), 2)
-    try:
-        yield
-    except Exception:
-        os.write(terminal, log.read_bytes())
-        raise
-    finally:
-        os.dup2(terminal, 2)
-        os.close(terminal)
 
 
 class _Story:

@@ -24,7 +24,15 @@ from anabranch.commands.dml.row_rules import UNREAD, Texts, default_scalars, obe
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.commands.staging import describe_file, remove
-from anabranch.errors import AnabranchError, InvalidOption, SchemaMismatch, StagedFilesVacuumed
+from anabranch.commands.watching import watched
+from anabranch.errors import (
+    AnabranchError,
+    InvalidOption,
+    PutOutcomeUnknown,
+    SchemaMismatch,
+    StagedFilesVacuumed,
+    StoreError,
+)
 from anabranch.errors.rows import NOT_SHOWN, may_show_rows, shows
 from anabranch.log.log import Log
 from anabranch.protocol.actions import AppTransaction, Metadata, files_table
@@ -55,6 +63,7 @@ _NESTED = (list, tuple, dict)
 _TIMES_STAGED = 10
 """So often an append writes its files before it gives up, where VACUUMs remove them each time."""
 _CAST = "Cast it first."
+_KINDS = "an Arrow table, a pandas DataFrame, a list of dicts or a dict of lists"
 
 
 @dataclass(frozen=True)
@@ -81,6 +90,7 @@ class Append(Masked):
     cluster_by: tuple[Path, ...] | None = None
     texts: Texts = UNREAD
 
+    @watched("APPEND")
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed:
         """Run it; returns the version at which the rows stand.
 
@@ -157,16 +167,26 @@ class _SmallFiles:
             [self._write_one(values, part, metadata) for values, part in partitioned(rows, metadata) if len(part)]
         )
 
+    def _put(self, name: str, data: bytes) -> None:
+        """Put a file; what the store refused for certain is not there to be removed."""
+        self._names.append(name)
+        try:
+            self._log.store.put(name, data)
+        except PutOutcomeUnknown:
+            raise
+        except StoreError:
+            self._names.remove(name)
+            raise
+
     def discard(self) -> None:
-        """Remove the files."""
+        """Remove the files that were written, or may have been."""
         remove(self._log.store, self._names)
 
     def _write_one(self, values: Mapping[str, str | None], rows: pa.Table, metadata: Metadata) -> dict[str, Any]:
         codec = rules_of(metadata).codec
         name = "/".join([*self._folders(values, metadata), f"part-00000-{self._runtime.new_id()}-c000.{codec}.parquet"])
         data = parquet_bytes(stored(rows, metadata), codec)
-        self._names.append(name)
-        self._log.store.put(name, data)
+        self._put(name, data)
         footer = pq.read_metadata(io.BytesIO(data))
         return describe_file(
             self._log.store,
@@ -207,8 +227,8 @@ def as_arrow(rows: Any, shows: Callable[[], bool] = may_show_rows) -> pa.Table:
         return rows
     if isinstance(rows, pa.RecordBatch):
         return pa.Table.from_batches([rows])
-    if type(rows).__module__.startswith("pandas."):
-        return _built(lambda: pa.Table.from_pandas(rows, preserve_index=False), shows)
+    if type(rows).__module__.partition(".")[0] == "pandas":
+        return _built(lambda: pa.Table.from_pandas(_with_named_index(rows), preserve_index=False), shows)
     if type(rows).__module__.startswith("pyspark."):  # it speaks Arrow too, but may read the very table
         raise InvalidOption(option="rows", value="a DataFrame of Spark", reason="write it by df.write, in mode append.")
     if hasattr(rows, "__arrow_c_stream__"):
@@ -219,13 +239,16 @@ def as_arrow(rows: Any, shows: Callable[[], bool] = may_show_rows) -> pa.Table:
     if isinstance(rows, Iterable) and not isinstance(rows, str | bytes):
         listed = list(rows)
         _check_nesting(listed)
-        if listed and all(isinstance(row, Mapping) for row in listed):
+        if all(isinstance(row, Mapping) for row in listed):  # of no rows too, which are nothing to add
             names = dict.fromkeys(name for row in listed for name in row)  # Arrow would only look at the first row's
             return _built(lambda: pa.table({name: [row.get(name) for row in listed] for name in names}), shows)
-    kinds = "an Arrow table, a pandas DataFrame, a list of dicts or a dict of lists"
-    raise InvalidOption(
-        option="rows", value=type(rows).__name__, reason=f"it takes {kinds}, with at least one row for dicts."
-    )
+    raise InvalidOption(option="rows", value=type(rows).__name__, reason=f"it takes {_KINDS}.")
+
+
+def _with_named_index(rows: Any) -> Any:
+    """A pandas DataFrame whose index is columns, as far as it has names; without one it only numbers the rows."""
+    named = [name for name in rows.index.names if name is not None]
+    return rows.reset_index(level=named) if named else rows
 
 
 def _check_nesting(values: Iterable[Any]) -> None:
@@ -245,7 +268,8 @@ def _built(build: Any, shows: Callable[[], bool]) -> pa.Table:
         return build()
     except (pa.ArrowException, AttributeError, TypeError, ValueError, RecursionError) as error:
         why = error if shows() else NOT_SHOWN
-        raise InvalidOption(option="rows", value="these rows", reason=f"they are not a table ({why}).") from None
+        reason = f"they are not a table ({why}). It takes {_KINDS}."
+        raise InvalidOption(option="rows", value="these rows", reason=reason) from None
 
 
 def fitted_to_rules(table: str, rows: pa.Table, schema: Struct, rules: Rules, texts: Texts) -> pa.Table:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from anabranch.commands.context import RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.moving import Batch, Move
+from anabranch.commands.watching import tell
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.layout import packing
@@ -55,7 +56,7 @@ def _compact(committed: Committed, log: Log, engine: Engine, runtime: Runtime) -
     least = () if said.compacts_from is None else (said.compacts_from,)
     batches = [Batch(each) for each in packing.due(beside, target, *least)]
     if batches:
-        Move(snapshot, batches, "OPTIMIZE", PARAMETERS).run(engine, log, RunContext(runtime=runtime))
+        Move(snapshot, batches, "OPTIMIZE", PARAMETERS).run(engine, log, RunContext(runtime=runtime, progress=tell))
 
 
 def _beside(files: pa.Table, adds: pa.Table) -> pa.Table:

@@ -9,6 +9,7 @@ from anabranch.commands.dml.auto_compaction import compact_after
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.commands.row_changes import Change, Outcome, run_change
+from anabranch.commands.watching import watched
 from anabranch.log.log import Log
 from anabranch.protocol.actions import compact_json
 from anabranch.protocol.predicates import Always, Condition
@@ -31,6 +32,7 @@ class Delete(Masked):
     where: Condition = EVERY_ROW
     operation: str = "DELETE"
 
+    @watched("DELETE")
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Outcome:
         """Run it at the version for which ``where`` was understood, or at the newest.
 

@@ -28,7 +28,9 @@ from anabranch.commands.opening import Location, Masked, file_set, only, open_lo
 from anabranch.commands.row_changes import RowRebaseHandler, emptied, rows_of, staged_and_committed, with_counts
 from anabranch.commands.sources import base_of, version_read, whole_table
 from anabranch.commands.staging import Staging, remove
+from anabranch.commands.watching import tell, watched
 from anabranch.errors import ExecutionFailed
+from anabranch.errors.html import ShownAsTable
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import FileRow, Metadata
@@ -71,6 +73,7 @@ class Merge(Masked):
     schema: Struct | None = None
     reads_target: int | None = None
 
+    @watched("MERGE")
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Merged:
         """Run it at the version for which it was understood, or at the newest.
 
@@ -101,7 +104,7 @@ class Merge(Masked):
 
 
 @dataclass(frozen=True)
-class Merged:
+class Merged(ShownAsTable):
     """What a MERGE did, in Delta's metrics; ``committed`` is None where it had nothing to do."""
 
     committed: Committed | None
@@ -159,11 +162,14 @@ class MergeHandler(RowRebaseHandler):
         began, snapshot = runtime.now_ms(), self._snapshot
         self._engine.check_merge(self._file_set(snapshot.files.slice(0, 0)), self._matching, self._merge.source)
         self._staging.start()
+        tell("reading the source")
         self._held = self._engine.hold(self._merge.source, self._metadata.schema, snapshot.table, self._staging.folder)
         self._matching = self._with_identities(runtime)
         candidates = self._candidates()
+        tell("joining")
         joined = self._join(candidates)
         scanned = runtime.now_ms()
+        tell("writing")
         ours = self._part(candidates, joined)
         given = [name for each in self._merge.matching.clauses if each.action == "insert" for name in each.values]
         own = own_numbers(snapshot.schema, given)

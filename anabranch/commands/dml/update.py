@@ -13,6 +13,7 @@ from anabranch.commands.dml.identity_values import check_not_assigned
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.commands.row_changes import Change, Outcome, run_change
+from anabranch.commands.watching import watched
 from anabranch.errors import InvalidOption, UnknownColumn
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
@@ -33,6 +34,7 @@ class Update(Masked):
     assignments: Mapping[str, Any]
     where: Condition = EVERY_ROW
 
+    @watched("UPDATE")
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Outcome:
         """Run it at the version for which it was understood, or at the newest.
 

@@ -23,6 +23,7 @@ from anabranch.commands.idempotence import application_of
 from anabranch.commands.opening import Location, Masked, file_set, live_rows, only, open_log
 from anabranch.commands.sources import base_of, version_read
 from anabranch.commands.staging import Staging
+from anabranch.commands.watching import tell, watched
 from anabranch.errors import InvalidOption, NonPartitionColumn, ReplaceWhereMismatch
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
@@ -108,6 +109,7 @@ class Write(Masked):
     most_rows: int | None = None
     batch: StreamBatch | None = None
 
+    @watched("WRITE")
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it.
 
@@ -171,6 +173,11 @@ class Write(Masked):
     def casts(self) -> bool:
         """Whether values of other types are cast to the table's."""
         return self.batch is not None and self.batch.casts
+
+    @property
+    def may_replace_columns(self) -> bool:
+        """Whether no row of the table stays, so that ``schema_change`` may be ``overwrite``."""
+        return self.mode == "overwrite" and self.replace_where is None and not self.dynamic
 
     def _operation(self) -> str:
         """What the history calls it."""
@@ -272,6 +279,7 @@ class _Jobs:
         """
         staging = self._staging = Staging(self._log.store, str(self._runtime.new_id()))
         staging.start()
+        tell("writing")
         source = self._with_identities(engine, source, metadata, staging)
         schema, columns = metadata.schema, metadata.partition_columns
         known, asked = rules_of(metadata), self._write
@@ -281,6 +289,7 @@ class _Jobs:
             codec=asked.codec or known.codec,
             most_rows=asked.most_rows,
             casts=asked.casts,
+            replaceable=asked.may_replace_columns,
         )
         engine.write(source, schema, columns, self._log.table, staging.folder, rules)
         adds = staging.collect(metadata)

@@ -21,7 +21,9 @@ import pyarrow.parquet as pq
 from anabranch.commands.ddl.check_identity import values_behind_marks
 from anabranch.commands.maintenance.check_files import Finding, bytes_of, findings_of_file
 from anabranch.commands.opening import Location, open_log
+from anabranch.commands.watching import counted, working
 from anabranch.errors import AnabranchError, CorruptLog, InvalidProperty
+from anabranch.errors.html import ShownAsTable
 from anabranch.log.agreement import disagreements
 from anabranch.log.checksum import Checksum
 from anabranch.log.file_names import checksum_name, checksum_version, commit_version, first_name
@@ -43,7 +45,7 @@ _NEEDS_BOTH = frozenset({DELETION_VECTORS, "timestampNtz", "columnMapping", "var
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(ShownAsTable):
     """What a check looked at, and what it found."""
 
     table: str
@@ -60,12 +62,15 @@ class Report:
         return not self.findings
 
     def __str__(self) -> str:
+        return "\n".join([self._caption, *(f"  {finding}" for finding in self.findings)])
+
+    @property
+    def _caption(self) -> str:
         verdict = "clean" if self.is_clean else f"{len(self.findings)} findings"
         kind = "deep check" if self.deep else "check"
-        lines = [
+        return (
             f"{kind} of {self.table} at version {self.version}: {self.files} files, {self.vectors} vectors: {verdict}"
-        ]
-        return "\n".join([*lines, *(f"  {finding}" for finding in self.findings)])
+        )
 
 
 def check_table(
@@ -86,6 +91,11 @@ def check(snapshot: Snapshot, *, deep: bool = False) -> Report:
         >>> check(log.snapshot()).is_clean
         True
     """
+    with working("CHECK", snapshot.table):
+        return _checked(snapshot, deep=deep)
+
+
+def _checked(snapshot: Snapshot, *, deep: bool) -> Report:
     try:
         files = snapshot.files.to_pylist()
     except CorruptLog as error:
@@ -93,7 +103,8 @@ def check(snapshot: Snapshot, *, deep: bool = False) -> Report:
     findings = [*_log_is_contiguous(snapshot), *_commits_say_when(snapshot), *_protocol_lists_match(snapshot)]
     findings += [*_no_path_twice(files), *_checksum_agrees(snapshot), *_row_ids(snapshot, files)]
     findings += [Finding("no identity value is given twice", *each) for each in values_behind_marks(snapshot, files)]
-    for found in _each(files, lambda file: list(findings_of_file(snapshot, file, deep=deep))):
+    looks = _each(files, lambda file: list(findings_of_file(snapshot, file, deep=deep)))
+    for found in counted("files checked", looks, len(files)):
         findings.extend(found)
     if deep and not findings:
         findings += _kept_row_ids(snapshot, files)

@@ -23,6 +23,7 @@ from anabranch.commands.maintenance.check_bounds import (
     python_of,
 )
 from anabranch.errors import AnabranchError, CorruptLog, FileOutsideTable, StoreError
+from anabranch.errors.html import ShownAsTable
 from anabranch.errors.secrets import without_secrets
 from anabranch.log.file_locations import located_file
 from anabranch.log.footers import read_whole_footer
@@ -38,7 +39,7 @@ _UNREADABLE = (pa.ArrowException, OSError, ValueError, OverflowError, MemoryErro
 
 
 @dataclass(frozen=True)
-class Finding:
+class Finding(ShownAsTable):
     """One thing that is wrong: which ``rule`` is broken, at which file of the table, and how."""
 
     rule: str

@@ -28,6 +28,7 @@ from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.commands.queries.time_travel import AsOf
 from anabranch.commands.sources import whole_table
 from anabranch.commands.staging import Staging
+from anabranch.commands.watching import watched
 from anabranch.errors import CloneRefused, CorruptLog, InvalidProperty, TableAlreadyExists
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
@@ -89,6 +90,7 @@ class Clone(Masked):
     target_options: Mapping[str, str] | None = None
     parquet: Struct | None = None
 
+    @watched("CLONE", "target")
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed:
         """Run it.
 

@@ -24,6 +24,7 @@ from anabranch.commands.engine import Engine
 from anabranch.commands.field_id_names import is_by_id
 from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.commands.staging import describe_file
+from anabranch.commands.watching import counted, watched
 from anabranch.errors import (
     ConversionRefused,
     EmptyDirectory,
@@ -77,6 +78,7 @@ class Convert(Masked):
     storage_options: Mapping[str, str] | None = None
     statistics: bool = True
 
+    @watched("CONVERT")
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where there is a Delta table already, which stays as it is.
 
@@ -236,7 +238,8 @@ def _identities(entries: Sequence[Entry]) -> set[tuple[Any, ...]]:
 
 def _footers(store: Store, entries: Sequence[Entry]) -> list[pq.FileMetaData]:
     with ThreadPoolExecutor(_READERS) as pool:
-        return list(pool.map(lambda entry: _footer(store, entry), entries))
+        read = pool.map(lambda entry: _footer(store, entry), entries)
+        return list(counted("footers read", read, len(entries)))
 
 
 def _footer(store: Store, entry: Entry) -> pq.FileMetaData:

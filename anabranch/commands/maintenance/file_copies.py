@@ -14,6 +14,7 @@ from uuid import UUID
 from pyroaring import BitMap64
 
 from anabranch.commands.staging import Staging
+from anabranch.commands.watching import counted
 from anabranch.errors import CloneRefused, MissingDataFile, NotFound, StoreError, StorePermissionDenied
 from anabranch.log.file_locations import allowed_by, located_file
 from anabranch.log.footers import check_is_parquet
@@ -50,7 +51,7 @@ def copy_files(source: Snapshot, copies: Sequence[Copy], staging: Staging, new_i
     names = [_new_name(staging, number, each, keys) for number, each in enumerate(copies)]
     with ThreadPoolExecutor(_COPIERS, thread_name_prefix="anabranch-copy") as pool:
         copied_to = handed_on(lambda each, name: _path_of(source, each, name, staging))
-        paths = list(pool.map(copied_to, copies, names))
+        paths = list(counted("files copied", pool.map(copied_to, copies, names), len(copies)))
     vectors = _copied_vectors(source, copies, staging, new_id)
     return [
         copied(each, path, vectors.get(number)) for number, (each, path) in enumerate(zip(copies, paths, strict=True))
@@ -71,7 +72,8 @@ def check_there(source: Snapshot, target: Store, files: Sequence[FileRow]) -> No
     for path in wanted:
         placed(target.url, path, allowed_by(target))  # the target's readers will ask for no less
     with ThreadPoolExecutor(_LOOKERS, thread_name_prefix="anabranch-look") as pool:
-        for _ in pool.map(handed_on(lambda pair: _look(source, target, *pair)), wanted.items()):
+        looks = pool.map(handed_on(lambda pair: _look(source, target, *pair)), wanted.items())
+        for _ in counted("files looked for", looks, len(wanted)):
             pass
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from anabranch.commands.watching import counted
 from anabranch.errors import CorruptLog, CorruptVector
 from anabranch.log.file_locations import located_file
 from anabranch.log.vectors import vector_location
@@ -57,7 +58,8 @@ def absent(store: Store, files: pa.Table) -> list[Absent]:
     """
     there = _Known(store)
     with ThreadPoolExecutor(_LOOKERS) as pool:
-        return [found for row in _rows(files, pool, there) if (found := row) is not None]
+        looks = counted("files looked for", _rows(files, pool, there), len(files))
+        return [found for found in looks if found is not None]
 
 
 def _rows(files: pa.Table, pool: ThreadPoolExecutor, there: _Known) -> Iterator[Absent | None]:

@@ -21,7 +21,9 @@ from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.maintenance.file_existence import Absent, absent
 from anabranch.commands.opening import Location, Masked, open_log
+from anabranch.commands.watching import watched
 from anabranch.errors import AppendOnlyTable, ConcurrentWriteException
+from anabranch.errors.html import ShownAsTable
 from anabranch.log.commits import Commit
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import FileRow
@@ -45,7 +47,7 @@ MISSING = pa.schema(
 
 
 @dataclass(frozen=True)
-class Repair:
+class Repair(ShownAsTable):
     """What a FSCK found and did.
 
     Attributes:
@@ -81,6 +83,7 @@ class Fsck(Masked):
     dry_run: bool = False
     storage_options: Mapping[str, str] | None = None
 
+    @watched("FSCK")
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Repair:
         """Run it.
 

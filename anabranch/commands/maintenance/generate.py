@@ -17,7 +17,9 @@ from difflib import get_close_matches
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, Masked, open_log
+from anabranch.commands.watching import watched
 from anabranch.errors import InvalidOption, ManifestRefused
+from anabranch.errors.html import ShownAsTable
 from anabranch.log.file_locations import allowed_by
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.layout.outside_files import placed
@@ -30,7 +32,7 @@ _WRITERS = 8
 
 
 @dataclass(frozen=True)
-class Manifests:
+class Manifests(ShownAsTable):
     """What a GENERATE did: the ``version`` that the manifests list, the names of those ``written`` and ``removed``."""
 
     version: int
@@ -51,6 +53,7 @@ class Generate(Masked):
     mode: str = MODES[0]
     storage_options: Mapping[str, str] | None = None
 
+    @watched("GENERATE")
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Manifests:
         """Run it.
 

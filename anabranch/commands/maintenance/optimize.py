@@ -22,7 +22,9 @@ from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.engine import Engine
 from anabranch.commands.moving import Batch, Move
 from anabranch.commands.opening import Location, Masked, only, open_log
+from anabranch.commands.watching import watched
 from anabranch.errors import AnabranchError, InvalidCondition, InvalidOption
+from anabranch.errors.html import ShownAsTable
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import compact_json
@@ -41,7 +43,7 @@ _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Optimized:
+class Optimized(ShownAsTable):
     """What OPTIMIZE did: where it stands, None where there was nothing to do; ``metrics`` in Delta's names."""
 
     committed: Committed | None
@@ -77,6 +79,7 @@ class Optimize(Masked):
     auto: bool = False
     workers: int = 1
 
+    @watched("OPTIMIZE")
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Optimized:
         """Run it at the version for which ``where`` was understood, or at the newest.
 
@@ -109,7 +112,7 @@ class Optimize(Masked):
             raise InvalidOption(
                 option="WHERE", value=self.where.text, reason="the table is clustered, not partitioned."
             )
-        check_zorder(columns := respelled(self.zorder_by, base.schema), base.metadata)
+        check_zorder(columns := respelled(self.zorder_by, base.schema, "ZORDER BY"), base.metadata)
         return clustered or columns
 
     def _batches(self, base: Snapshot, files: pa.Table, columns: Sequence[Path], runtime: Runtime) -> list[Batch]:

@@ -22,6 +22,7 @@ from anabranch.commands.maintenance.optimize import Optimized, outcome_of, selec
 from anabranch.commands.moving import Batch, Move
 from anabranch.commands.opening import Location, Masked, only, open_log
 from anabranch.commands.rewriting import PURGE
+from anabranch.commands.watching import watched
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import compact_json
@@ -47,6 +48,7 @@ class Purge(Masked):
     where: Condition = EVERY_ROW
     workers: int = 1
 
+    @watched("REORG")
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Optimized:
         """Run it at the version for which ``where`` was understood, or at the newest.
 

@@ -24,7 +24,9 @@ from anabranch.commands.maintenance.file_existence import absent
 from anabranch.commands.maintenance.restore_plan import Plan, planned
 from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.commands.queries.time_travel import AsOf
+from anabranch.commands.watching import watched
 from anabranch.errors import ConcurrentWriteException, InvalidOption, RestoreFilesMissing
+from anabranch.errors.html import ShownAsTable
 from anabranch.log.commits import Commit, parse_head
 from anabranch.log.log import Log
 from anabranch.log.replay import keys
@@ -59,7 +61,7 @@ RESULT = pa.schema([(name, pa.int64()) for name in METRICS])
 
 
 @dataclass(frozen=True)
-class Restored:
+class Restored(ShownAsTable):
     """What a RESTORE did.
 
     Attributes:
@@ -102,6 +104,7 @@ class Restore(Masked):
     zone: str = "UTC"
     storage_options: Mapping[str, str] | None = None
 
+    @watched("RESTORE")
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Restored:
         """Run it.
 

@@ -17,6 +17,7 @@ from anabranch.commands.ddl.iceberg import misfit
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, Masked, only, open_log
 from anabranch.commands.rewriting import Rewriting
+from anabranch.commands.watching import watched
 from anabranch.errors import InvalidOption
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Metadata, compact_json
@@ -41,6 +42,7 @@ class UpgradeUniform(Masked):
     table: Location
     version: int = 2
 
+    @watched("REORG")
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it; None where the table is so already.
 

@@ -14,6 +14,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Any, SupportsFloat
 
 from anabranch.commands.context import NEWEST, Progress, RunContext
 from anabranch.commands.engine import Engine
@@ -27,6 +28,7 @@ from anabranch.commands.maintenance.vacuum_retained import (
     retained_change_data,
 )
 from anabranch.commands.opening import Location, Masked, open_log
+from anabranch.commands.watching import tell, watched
 from anabranch.errors import (
     AnabranchError,
     DeltaConcurrentModificationException,
@@ -36,6 +38,7 @@ from anabranch.errors import (
     StoreError,
     TableError,
 )
+from anabranch.errors.html import ShownAsTable
 from anabranch.log.checksum_verifier import same_files
 from anabranch.log.cleanup import FARTHEST_AHEAD_MS
 from anabranch.log.log import Log
@@ -63,7 +66,7 @@ _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Vacuumed:
+class Vacuumed(ShownAsTable):
     """What a VACUUM did, or with ``dry_run`` would do.
 
     Attributes:
@@ -115,6 +118,7 @@ class Vacuum(Masked):
     dead_after_seconds: float = DEAD_AFTER_SECONDS
     threads: int = _THREADS
 
+    @watched("VACUUM")
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Vacuumed:
         """Run it.
 
@@ -128,6 +132,7 @@ class Vacuum(Masked):
         for left in reversed(range(_TIMES_ANNOUNCED)):
             snapshot = log.snapshot()
             plan = self._plan(snapshot, runtime)
+            tell("listing")
             found = plan.look(log, snapshot)
             context.progress("listed", len(found.files), len(found.files))
             reach("read")
@@ -153,8 +158,8 @@ class Vacuum(Masked):
         """Says by which moments it goes; raises an error unless it may be run."""
         _check(snapshot)
         default_ms, hours = snapshot.properties.tombstone_retention_ms, self.retention_hours
-        if hours is not None and not 0 <= hours < float("inf"):
-            raise InvalidOption(option="retentionHours", value=hours, reason="it takes a number from 0.")
+        if hours is not None and not _is_retention(hours):
+            raise InvalidOption(option="retentionHours", value=hours, reason="it takes a number of hours from 0.")
         asked_ms = default_ms if hours is None else round(hours * HOUR_MS)
         if self.check_retention and asked_ms < default_ms:
             retained = f"{default_ms / HOUR_MS:g} hours"
@@ -235,6 +240,10 @@ class Plan:
             names |= retained_change_data(log, snapshot, self.cutoff_ms)
         spared = found.running or frozenset()
         return Keeping(names, self.cutoff_ms, spared, found.others, Hidden.of(snapshot))
+
+
+def _is_retention(hours: Any) -> bool:
+    return isinstance(hours, SupportsFloat) and not isinstance(hours, bool) and 0 <= float(hours) < float("inf")
 
 
 def _check(snapshot: Snapshot) -> None:

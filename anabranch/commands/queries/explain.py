@@ -8,10 +8,13 @@ from dataclasses import dataclass
 import pyarrow.compute as pc
 
 from anabranch.commands.opening import only
+from anabranch.errors.html import facts
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.predicates import Predicate
 from anabranch.protocol.stats.skipping_verdicts import Conjunct, verdict
 
+NAMED = 20
+"""So many of the files that are kept are named."""
 _UNITS = ("bytes", "KB", "MB", "GB", "TB")
 
 
@@ -28,6 +31,7 @@ class Skipping:
         bytes_total: their size together.
         bytes_kept: the size of those that are kept.
         by: what each part did, in order; parts are joined by AND.
+        files: the paths of the first of those that are kept, as in the log.
     """
 
     table: str
@@ -38,19 +42,33 @@ class Skipping:
     bytes_total: int
     bytes_kept: int
     by: tuple[Conjunct, ...]
+    files: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        sizes = f"{_size(self.bytes_kept)} of {_size(self.bytes_total)}"
-        first = f"{self.table} at version {self.version}: {self.kept} of {self.total} files, {sizes}"
+        first = f"{self.table} at version {self.version}: {self._kept}"
         return "\n".join([first, *(f"  {each}" for each in self.by)])
+
+    @property
+    def _kept(self) -> str:
+        return f"{self.kept} of {self.total} files, {_size(self.bytes_kept)} of {_size(self.bytes_total)}"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: how much is kept, which files, and what each part ruled out, or why it did not."""
+        parts = [{"part": e.text, "rules out": f"{e.dropped} files", "why no more": e.reason or ""} for e in self.by]
+        more = self.kept - len(self.files)
+        kept = [*self.files, *([f"and {more:,} more"] if more else [])]
+        return facts(
+            f"{self.table} at version {self.version}",
+            {"condition": self.where, "kept": self._kept, "parts": parts, "files kept": kept},
+        )
 
 
 def explain(snapshot: Snapshot, where: str, predicate: Predicate, parts: Sequence[tuple[str, Predicate]]) -> Skipping:
     """What skipping makes of a condition: ``predicate`` is what is known of all of it, ``parts`` are text and predicate
     of each part, which AND joins.
     """
-    files, facts = snapshot.files, snapshot.facts
-    kept = only(files, facts.could_match(predicate))
+    files, known = snapshot.files, snapshot.facts
+    kept = only(files, known.could_match(predicate))
     return Skipping(
         table=snapshot.table,
         version=snapshot.version,
@@ -59,7 +77,8 @@ def explain(snapshot: Snapshot, where: str, predicate: Predicate, parts: Sequenc
         kept=len(kept),
         bytes_total=pc.sum(files["size"]).as_py() or 0,
         bytes_kept=pc.sum(kept["size"]).as_py() or 0,
-        by=tuple(verdict(text, part, facts) for text, part in parts),
+        by=tuple(verdict(text, part, known) for text, part in parts),
+        files=tuple(kept["path"].slice(0, NAMED).to_pylist()),
     )
 
 

@@ -5,7 +5,6 @@ Knows what delta-spark takes; the zone of a session is given. Reading is `anabra
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.errors import AmbiguousTimeTravel, InvalidOption
 from anabranch.log.timeline import version_at
 from anabranch.protocol.timestamps import AT_DIGITS, at_milliseconds, milliseconds
+from anabranch.storage.open import location_text
 
 _AT = re.compile(rf"^(?P<path>.+)@(?:[vV](?P<version>\d+)|(?P<digits>\d{{{AT_DIGITS}}}))$", re.DOTALL)
 
@@ -63,7 +63,7 @@ class AsOf(Masked):
         return None if self.timestamp is None else milliseconds(self.timestamp, self.zone)
 
     def _spelled(self) -> tuple[Location, re.Match[str] | None]:
-        match = _AT.match(os.fspath(self.table))
+        match = _AT.match(location_text(self.table))
         if match is None or open_log(self.table, self.storage_options).exists():
             return self.table, None
         return match["path"], match
@@ -71,5 +71,7 @@ class AsOf(Masked):
 
 def _number(version: int | str) -> int:
     if isinstance(version, bool) or not re.fullmatch(r"\d+", str(version)):
-        raise InvalidOption(option="versionAsOf", value=version, reason="it takes a whole number from 0.")
+        own = "a moment has an argument or option of its own, timestamp or timestampAsOf."
+        reason = f"it takes a whole number from 0; {own}"
+        raise InvalidOption(option="versionAsOf", value=version, reason=reason)
     return int(version)

@@ -102,19 +102,19 @@ def _parts(name: str) -> Path:
     return path
 
 
-def respelled(columns: Sequence[Path], schema: Struct) -> tuple[Path, ...]:
-    """The same columns in the schema's spelling. Raises InvalidOption: there is no such column."""
-    return tuple(tuple(each.name for each in _fields_on(schema, column)) for column in columns)
+def respelled(columns: Sequence[Path], schema: Struct, option: str = "clusterBy") -> tuple[Path, ...]:
+    """The same columns in the schema's spelling. Raises InvalidOption: there is no such column as the option names."""
+    return tuple(tuple(each.name for each in _fields_on(schema, column, option)) for column in columns)
 
 
-def _fields_on(schema: Struct, column: Path) -> list[Field]:
+def _fields_on(schema: Struct, column: Path, option: str = "clusterBy") -> list[Field]:
     fields: list[Field] = []
     level: DataType = schema
     for part in column:
         found = level.find(part) if isinstance(level, Struct) else None
         if found is None:
             raise InvalidOption(
-                option="clusterBy", value=".".join(column), reason=f"the columns are {', '.join(schema.names)}."
+                option=option, value=".".join(column), reason=f"the columns are {', '.join(schema.names)}."
             )
         fields.append(found)
         level = found.type

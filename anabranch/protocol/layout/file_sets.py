@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from anabranch.errors import CorruptVector
 from anabranch.protocol.features.row_tracking import Tracked
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.types import Struct
@@ -44,7 +45,7 @@ def count_of(marks: Marks) -> int:
 @dataclass(frozen=True)
 class Changed:
     """Rows that were found, with their new images, which are not written yet: these are opaque to others than the
-    engine that made them.
+    engine that made them, and None where they are still to be made.
     """
 
     marks: Marks
@@ -83,3 +84,10 @@ class FileSet:
         return replace(
             self, files=self.files.filter(keep), vectors={p: v for p, v in self.vectors.items() if p in paths}
         )
+
+
+def check_vectors(files: FileSet) -> None:
+    """Raises CorruptVector: a file has a vector in the log but none in the set; its deleted rows would come back."""
+    for path in files.files.filter(pc.is_valid(files.files["deletionVector"]))["path"].to_pylist():
+        if path not in files.vectors:
+            raise CorruptVector(table=files.root, file=path, reason="it was not loaded.")

@@ -97,6 +97,7 @@ class Rules:
         optimized_asked: the same as requested by the command, which takes precedence.
         most_rows: the most rows of a file.
         casts: values of other types are cast to the columns', as the command asks for it.
+        replaceable: the command could have replaced the columns, which is said where rows do not fit them.
     """
 
     not_null: tuple[NotNull, ...] = ()
@@ -109,6 +110,7 @@ class Rules:
     optimized_asked: bool | None = None
     most_rows: int | None = None
     casts: bool = False
+    replaceable: bool = False
 
     @property
     def bind_rows(self) -> bool:

@@ -49,7 +49,8 @@ class _View:
         output: the columns that this gave.
         print: by what the view can be told from another one of its name.
         level: where its rows are kept; None where they are not.
-        state: which versions of its tables, and which views, these rows come from; None where Spark has let go of them.
+        state: which versions of its tables, and which views, it shows; None where that is not known, or Spark has let
+            go of rows that were kept.
     """
 
     statement: CreateTempView | None
@@ -97,7 +98,7 @@ def keep(statement: CreateTempView, level: StorageLevel, run: Running) -> DataFr
     with _views.lock:
         known = _views[run.spark]
         if name in known:
-            known[name] = replace(known[name], level=level, state=_state(known, known[name], run))
+            known[name] = replace(known[name], level=level, state=_state(known, known[name], run, is_kept=True))
     return _shown(run.spark, name).persist(level)
 
 
@@ -223,8 +224,8 @@ def renew_named(run: Running, names: Iterable[Name]) -> None:
                 del known[name]
                 continue
             level = view.level if view.state is None or _is_kept(run.spark, name) else None
-            state = None if level is None else _state(known, view, run)
-            if level is not None and state == view.state:
+            state = _state(known, view, run, is_kept=level is not None)
+            if state is not None and state == view.state and level == view.level:
                 continue
             with _keeping_track(known, run.spark):
                 _put(_rows(view, view.statement, run), replace(view.statement, replaces=True), run.spark)
@@ -252,11 +253,17 @@ def _is_kept(spark: SparkSession, name: Name) -> bool:
     return level.useMemory or level.useDisk
 
 
-def _state(known: dict[Name, _View], view: _View, run: Running) -> Hashable:
-    """What the rows of a view come from, as far as it can change behind Spark's back."""
+def _state(known: dict[Name, _View], view: _View, run: Running, *, is_kept: bool) -> Hashable:
+    """What a view shows, as far as it can change behind Spark's back; None where that cannot be said of one whose rows
+    are not kept, since Spark may have another thing under some name by now.
+    """
     assert view.statement is not None, "a view of Spark's own is never kept"
     views = tuple((name, known[name].print) for name in sorted(view.reads & known.keys()))
-    return views, tuple(_versions(_brought_up(view, view.statement.query, Names(run.spark)), run))
+    versions = tuple(_versions(_brought_up(view, view.statement.query, Names(run.spark)), run))
+    if is_kept:
+        return views, versions
+    are_ours = all(name in known and known[name].statement is not None for name in view.reads)
+    return (views, versions, tuple(run.engine.settings().items())) if are_ours else None
 
 
 def _versions(query: Query, run: Running) -> Iterator[Hashable]:

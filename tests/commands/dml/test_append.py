@@ -17,12 +17,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import anabranch
 from anabranch import errors
 from anabranch.commands.dml.append import Append, as_arrow
 from anabranch.commands.queries.read import Read
 from anabranch.log import commits
 from anabranch.log.log import forget
-from anabranch.testing import at_phase
+from anabranch.storage import open_store
+from anabranch.testing import Watched, at_phase, mounted
+from anabranch.testing.stores import Call
 from tests.support.raw_logs import PROTOCOL, add, listing, metadata, put_commit
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows
 from tests.support.worlds import World
@@ -43,6 +46,29 @@ def stats_of(world: World) -> list[dict[str, Any]]:
 
 def column(world: World, name: str) -> list[Any]:
     return [row[name] for row in world.rows()]
+
+
+@pytest.mark.parametrize("rows", [[], (), {}, {"id": []}, pa.table({"id": pa.array([], pa.int64())})])
+def test_no_rows_are_a_version_without_new_rows(world: World, rows: Any) -> None:
+    world.append({"id": 1, "s": "a"})
+    assert anabranch.append(None, world.path, rows) == 1
+    assert world.rows() == [{"id": 1, "s": "a"}]
+
+
+def test_no_rows_without_columns_make_no_table(world: World) -> None:
+    with pytest.raises(errors.InvalidOption, match="at least one column"):
+        anabranch.append(None, world.path, [])
+
+
+@pytest.mark.parametrize("argument", ["partition_by", "cluster_by"])
+def test_one_column_may_be_said_by_its_name(world: World, argument: str) -> None:
+    anabranch.append(None, world.path, [{"id": 1, "day": "mon"}], **{argument: "day"})  # type: ignore[arg-type]
+    snapshot = world.log.snapshot()
+    found = {
+        "partition_by": snapshot.partition_columns,
+        "cluster_by": tuple(name for (name,) in snapshot.clustering_columns),
+    }
+    assert found[argument] == ("day",)
 
 
 # -- kinds of rows -----------------------------------------------------------------------------------------------------
@@ -88,7 +114,6 @@ def test_no_key_of_a_later_dict_is_dropped() -> None:
         5,
         "text",
         b"bytes",
-        [],
         [1, 2],
         [{"a": 1}, 5],
         [[1], [2]],
@@ -109,6 +134,20 @@ def test_an_empty_table_creates_a_table_without_files(world: World) -> None:
     assert len(world.log.snapshot().files) == 0
     assert world.log.snapshot().schema.names == ("id", "s")
     assert Append(world.path, TABLE.slice(0, 0)).run().version == 1
+
+
+def test_an_index_of_pandas_is_a_column_if_it_has_a_name(world: World) -> None:
+    """Whatever its version: some drop it, some keep it under a name of their own."""
+    rows = pd.DataFrame({"id": [1, 2, 3], "s": ["a", "b", "c"]})
+    assert as_arrow(rows[rows["id"] > 1]).column_names == ["id", "s"]
+    assert as_arrow(rows.set_index("id")).to_pydict() == {"id": [1, 2, 3], "s": ["a", "b", "c"]}
+    several = rows.set_index(["id", pd.Index([7, 8, 9])])
+    assert as_arrow(several).column_names == ["id", "s"]
+    Append(world.path, rows).run()
+    with pytest.raises(errors.SchemaMismatch, match="day"):
+        Append(world.path, rows.rename_axis("day")).run()
+    with pytest.raises(errors.InvalidOption):
+        as_arrow(rows.rename_axis("id"))
 
 
 def test_pandas_missing_values_become_null(world: World) -> None:
@@ -334,13 +373,13 @@ def test_any_partition_values_come_back(
 
 @pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
 def test_a_column_with_nan_gets_no_bounds_and_one_without_does(world: World, kind: pa.DataType) -> None:
-    """NaN is greater than every number, but Parquet's statistics leave it out."""
+    """NaN is greater than every number, but Arrow's statistics leave it out, so there are none of its column."""
     nan = pa.array([1.0, float("nan"), None], kind)
     Append(world.path, pa.table({"n": nan, "f": pa.array([1.0, 2.0, None], kind)})).run()
     (stats,) = stats_of(world)
     assert "n" not in stats["minValues"]
     assert (stats["minValues"]["f"], stats["maxValues"]["f"]) == (1.0, 2.0)
-    assert stats["nullCount"] == {"n": 1, "f": 1}
+    assert stats["nullCount"] == {"f": 1}
     assert stats["numRecords"] == 3
 
 
@@ -482,3 +521,20 @@ def test_a_table_with_statistics_that_no_reader_here_knows_is_appended_to(world:
     world.append({"id": 1, "x": 1})
     assert world.version == 1
     shutil.rmtree(world.path)  # nobody can read that file
+
+
+@pytest.mark.parametrize(("kind", "left"), [(errors.StorePermissionDenied, 0), (errors.PutOutcomeUnknown, 1)])
+def test_only_a_file_that_may_be_there_is_removed_or_told_of(
+    world: World, caplog: pytest.LogCaptureFixture, kind: type[errors.StoreError], left: int
+) -> None:
+    world.append({"id": 1})
+    failing = {"put": kind, "delete": errors.StorePermissionDenied}
+
+    def fail(call: Call) -> Exception | None:
+        made = failing.get(call.method) if str(call.about).endswith(".parquet") else None
+        return made and made(name=str(call.about), root="t", reason="as the test asked.")
+
+    with mounted(Watched(open_store(world.path), before=fail), world.path), pytest.raises(kind):
+        anabranch.append(None, world.path, [{"id": 2}])
+    assert [each.levelname for each in caplog.records if "which nothing names" in each.message] == ["WARNING"] * left
+    assert column(world, "id") == [1]

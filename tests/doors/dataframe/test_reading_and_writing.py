@@ -380,6 +380,27 @@ def test_bad_writes_are_refused_before_anything_is_visible(sql: SparkSession, pa
     assert len(table.history().collect()) == 1
 
 
+def test_a_surplus_column_is_told_the_options_that_its_mode_takes(sql: SparkSession, path: str) -> None:
+    make(sql, path, "p")
+    more = sql.createDataFrame([(1, 1, 1, "a", 5)], "id long, x long, y long, p string, more int")
+    adds, replaces = "mergeSchema = true adds it", "overwriteSchema = true replaces the table's columns"
+
+    def refused(mode: str, **options: str) -> str:
+        with pytest.raises(errors.SchemaMismatch) as mismatch:
+            more.write.format("delta").mode(mode).options(**options).save(path)
+        return mismatch.value.message
+
+    overwritten = refused("overwrite")
+    assert adds in overwritten
+    assert replaces in overwritten
+    keeping = {"replaceWhere": "p = 'a'"}, {"partitionOverwriteMode": "dynamic"}
+    for message in (refused("append"), *(refused("overwrite", **options) for options in keeping)):
+        assert adds in message
+        assert replaces not in message
+    more.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path)
+    assert sql.read.format("delta").load(path).columns[-1] == "more"
+
+
 def test_a_folder_that_cannot_be_written_gives_a_typed_error_and_the_session_goes_on(
     sql: SparkSession, tmp_path: Path
 ) -> None:

@@ -247,6 +247,12 @@ def test_a_source_is_a_data_frame(path: str, source: Any) -> None:
         DeltaTable(None, path).merge(source, ON)  # type: ignore[arg-type]
 
 
+def test_a_data_frame_of_pandas_is_told_apart_from_one_of_spark(path: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(errors.InvalidArgument, match=r"cannot be pandas.*: it must be DataFrame of Spark"):
+        DeltaTable(None, path).merge(pandas.DataFrame({"id": [1]}), ON)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("name", [None, "", 5])
 def test_an_alias_is_a_name(path: str, name: Any) -> None:
     with pytest.raises(errors.InvalidOption, match="it takes a name"):

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 import anabranch
 from anabranch import errors
+from anabranch.statements.executor import temporary_views
 
 pytestmark = pytest.mark.spark
 
@@ -165,6 +166,45 @@ def test_a_temporary_view_reads_what_its_names_mean_now(spark: SparkSession, run
     run("CREATE TABLE x USING delta AS SELECT 3 AS a")
     assert run("SELECT * FROM by_name") == run("SELECT * FROM kept") == [(3,)]
     for name in ("by_name", "by_path", "kept"):
+        spark.catalog.dropTempView(name)
+
+
+def test_a_temporary_view_is_made_anew_only_where_it_would_show_other_rows(
+    spark: SparkSession, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, real = list[str](), temporary_views._rows
+
+    def watched(view: Any, statement: Any, *rest: Any) -> Any:
+        made.append(statement.name)
+        return real(view, statement, *rest)
+
+    def made_by(*statements: str) -> list[str]:
+        made.clear()
+        for each in statements:
+            run(each)
+        return list(made)
+
+    monkeypatch.setattr(temporary_views, "_rows", watched)
+    spark.sql("CREATE OR REPLACE TEMPORARY VIEW theirs AS SELECT 1 AS id")
+    run("CREATE OR REPLACE TEMPORARY VIEW inner AS SELECT id FROM t")
+    run("CREATE OR REPLACE TEMPORARY VIEW outer AS SELECT id FROM inner WHERE id IN (SELECT id FROM t)")
+    run("CREATE OR REPLACE TEMPORARY VIEW beside AS SELECT t.id FROM t JOIN theirs ON t.id = theirs.id")
+    asked = "SELECT * FROM outer"
+    made_by(asked)
+    assert made_by(asked, asked) == []
+    assert made_by("INSERT INTO t VALUES (7)", asked, asked) == ["inner", "outer"]
+    assert (7,) in run(asked)
+    assert made_by("SET spark.sql.session.timeZone = Asia/Tokyo", asked, asked) == ["inner", "outer"]
+    run("SET spark.sql.session.timeZone = UTC")
+    run("CREATE OR REPLACE TEMPORARY VIEW inner AS SELECT id FROM t WHERE id < 3")
+    assert run(asked) == [(1,), (2,)]
+    assert run("SELECT * FROM beside") == [(1,)]
+    spark.sql("CREATE OR REPLACE TEMPORARY VIEW theirs AS SELECT 2 AS id")
+    assert run("SELECT * FROM beside") == [(2,)]
+    run("DROP TABLE t")
+    run("CREATE TABLE t USING delta AS SELECT 1 AS id")
+    assert run(asked) == [(1,)]
+    for name in ("outer", "beside", "inner", "theirs"):
         spark.catalog.dropTempView(name)
 
 

@@ -1,0 +1,73 @@
+"""Tables as lines of text, pure: as many columns as fit into a width, and no word is ever cut."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+
+from anabranch.errors.visible import visible
+
+GAP = 3
+"""Blanks between two columns."""
+
+
+@dataclass(frozen=True)
+class Laid:
+    """A table as text: its head and its lines, and the columns that had no room.
+
+    Attributes:
+        widths: of the columns that are shown.
+    """
+
+    head: str
+    lines: tuple[str, ...]
+    left_out: tuple[str, ...]
+    widths: tuple[int, ...]
+
+
+def laid(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], room: int | None, importance: Sequence[str] = ()
+) -> Laid:
+    """A table in ``room`` columns of a terminal, or as wide as it is where that is None.
+
+    Args:
+        columns: the names of the columns, in order.
+        rows: the texts of each, in one line.
+        importance: the columns that are shown first, from the most important on; the others follow in their order. The
+            first one is shown whatever its width.
+    """
+    cells = [[visible(" ".join(each.splitlines())) for each in row] for row in (columns, *rows)]
+    widths = {name: max(cell_len(row[i]) for row in cells) for i, name in enumerate(columns)}
+    kept = set(fitting(widths, (*importance, *(each for each in columns if each not in importance)), room))
+    shown = [i for i, name in enumerate(columns) if name in kept]
+    lines = [_line([row[i] for i in shown], [widths[columns[i]] for i in shown]) for row in cells]
+    left_out = tuple(name for name in columns if name not in kept)
+    return Laid(lines[0], tuple(lines[1:]), left_out, tuple(widths[columns[i]] for i in shown))
+
+
+def fitting(widths: Mapping[str, int], importance: Sequence[str], room: int | None) -> tuple[str, ...]:
+    """The columns that fit, chosen by their importance; the most important one always does.
+
+    Example:
+        >>> fitting({"a": 10, "b": 90, "c": 5}, ["a", "b", "c"], 80)
+        ('a', 'c')
+    """
+    kept, used = list[str](), -GAP
+    for name in importance:
+        if not kept or room is None or used + GAP + widths[name] <= room:
+            kept.append(name)
+            used += GAP + widths[name]
+    return tuple(kept)
+
+
+def wrapped(text: str, room: int) -> list[str]:
+    """A text in lines between its words; a word that is longer than a line stays whole."""
+    return textwrap.wrap(text, max(room, 1), break_long_words=False, break_on_hyphens=False) or [""]
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    padded = (cell + " " * (width - cell_len(cell)) for cell, width in zip(cells, widths, strict=True))
+    return (" " * GAP).join(padded).rstrip()

@@ -1,0 +1,239 @@
+"""The file actions of commits, one after the other, and the running totals of the table.
+
+Knows commits and no store. Guarantee: after each commit the totals are those of its snapshot, in one pass; what is kept
+is a few numbers for each live file. What a log does not say, such as the rows of a file without statistics, is None.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from anabranch.commands.queries.timeline.texts import text_of
+from anabranch.commands.queries.timeline.values import Did, FileChange, Totals
+from anabranch.log.commits import Commit
+from anabranch.protocol.layout.paths import is_absolute
+from anabranch.protocol.stats.statistics import num_records
+
+SHOWN_FILES = 8
+"""So many files of a commit are shown."""
+_COLUMNS = ["path", "size", "stats", "deletionVector"]
+_SMALL_COMMIT_BYTES = 1 << 20
+"""Lines of commits up to this size are parsed one by one, which is faster than Arrow for few lines."""
+_RECORDS = re.compile(r'\{"numRecords":(\d{1,18})[,}]')
+_PATH_LENGTH = 300
+_BATCH = 10_000
+
+
+class File(NamedTuple):
+    """The numbers of one live file."""
+
+    size: int | None
+    records: int | None
+    deleted: int
+
+    @property
+    def rows(self) -> int | None:
+        """Its live rows."""
+        return None if self.records is None else self.records - self.deleted
+
+
+class Freed(NamedTuple):
+    """What a commit left for VACUUM: how many of the table's own files it took out; the size is None where one is
+    unknown.
+    """
+
+    files: int = 0
+    bytes: int | None = 0
+
+
+@dataclass(frozen=True)
+class FileActions:
+    """A commit's ``add`` and ``remove`` actions, each a logical file's key (path and vector), its path and numbers."""
+
+    adds: list[tuple[str, str, File]]
+    removes: list[tuple[str, str, File]]
+    changes_data: bool
+
+
+class Running:
+    """The table's live files in figures, kept up to date commit by commit, from the ``files`` of a snapshot on; without
+    these the totals stay unknown.
+
+    Example:
+        >>> running = Running(1 << 27, snapshot.files)
+        >>> running.after(file_actions(commit)), running.totals, running.freed
+
+    Attributes:
+        freed: what the last commit left for VACUUM.
+    """
+
+    def __init__(self, small_below: int, files: pa.Table | None = None) -> None:
+        self._small_below, self.known = small_below, files is not None
+        self.freed = Freed()
+        self._live: dict[str, File] = {}
+        self._files = self._bytes = self._rows = self._deleted = self._small = self._uncounted = 0
+        if files is not None:
+            self._begin(files)
+
+    def _begin(self, files: pa.Table) -> None:
+        for batch in files.select(_COLUMNS).to_batches(max_chunksize=_BATCH):
+            for row in batch.to_pylist():
+                self._put(_key(row), _file(row))
+
+    @property
+    def totals(self) -> Totals | None:
+        """The figures now."""
+        if not self.known:
+            return None
+        rows = None if self._uncounted else self._rows
+        return Totals(self._files, self._bytes, rows, self._deleted, self._small)
+
+    def after(self, actions: FileActions, *, change_files: bool = False) -> Did:
+        """Apply a commit, and tell what it did."""
+        gone = {path: self._take(key, file) for key, path, file in actions.removes}
+        new = {path: (file, self._put(key, file)) for key, path, file in actions.adds}
+        self.freed = freed_of({path: file for path, file in gone.items() if path not in new})
+        return _told(gone, new, actions.changes_data, change_files)
+
+    def _put(self, key: str, file: File) -> bool:
+        """Add a file; whether it was there already."""
+        there = self._live.pop(key, None)
+        if there is not None:
+            self._count(there, -1)
+        self._live[key] = file
+        self._count(file, 1)
+        return there is not None
+
+    def _take(self, key: str, said: File) -> File:
+        """Remove a file; its numbers as its ``add`` said them, if that is known."""
+        there = self._live.pop(key, None)
+        if there is None:
+            return said
+        self._count(there, -1)
+        return there
+
+    def _count(self, file: File, sign: int) -> None:
+        self._files += sign
+        self._bytes += sign * (file.size or 0)
+        self._deleted += sign * file.deleted
+        self._small += sign * ((file.size or 0) < self._small_below)
+        if file.records is None:
+            self._uncounted += sign
+        else:
+            self._rows += sign * (file.records - file.deleted)
+
+
+def _told(gone: Mapping[str, File], new: Mapping[str, tuple[File, bool]], changes: bool, change_files: bool) -> Did:
+    marked = {path: file.deleted - gone[path].deleted for path, (file, _) in new.items() if path in gone}
+    added = {path: file for path, (file, restated) in new.items() if path not in gone and not restated}
+    removed = {path: file for path, file in gone.items() if path not in new}
+    rows_added = _sum(file.rows for file in added.values())
+    return Did(
+        files_added=len(added),
+        files_removed=len(removed),
+        bytes_added=sum(file.size or 0 for file in added.values()),
+        bytes_removed=_sum(file.size for file in removed.values()),
+        rows_added=rows_added if changes else 0,
+        rows_removed=_sum(file.rows for file in removed.values()) if changes else 0,
+        rows_marked=sum(marked.values()),
+        rows_moved=0 if changes or not removed else rows_added,
+        change_files=change_files,
+        files=_shown(added, removed, marked),
+    )
+
+
+def freed_of(files: Mapping[str, File]) -> Freed:
+    """Of removed files those that are the table's own: a clone names files of its source by absolute paths."""
+    own = [file.size for path, file in files.items() if not is_absolute(path)]
+    return Freed(len(own), _sum(own))
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    found = list(numbers)
+    return None if None in found else sum(each for each in found if each is not None)
+
+
+def _shown(added: Mapping[str, File], removed: Mapping[str, File], marked: Mapping[str, int]) -> tuple[FileChange, ...]:
+    some = [
+        *(FileChange("marked", path, None, rows) for path, rows in list(marked.items())[:SHOWN_FILES]),
+        *(FileChange("added", path, file.size, file.rows) for path, file in list(added.items())[:SHOWN_FILES]),
+        *(FileChange("removed", path, file.size, file.rows) for path, file in list(removed.items())[:SHOWN_FILES]),
+    ]
+    return tuple(
+        FileChange(each.what, text_of(each.path, _PATH_LENGTH) or "", each.bytes, each.rows)
+        for each in some[:SHOWN_FILES]
+    )
+
+
+# -- from lines to numbers ---------------------------------------------------------------------------------------------
+
+
+def file_actions(commit: Commit) -> FileActions:
+    """A commit's file actions. Raises CorruptLog: one is malformed."""
+    small = sum(end - start for start, end in commit.lines.runs) <= _SMALL_COMMIT_BYTES
+    found = _parsed(commit) if small else None
+    adds, removes = found or (_listed(commit.adds), _listed(commit.removes))
+    changes = any(row.get("dataChange") is not False for row in (*adds, *removes))
+    return FileActions(
+        [(_key(row), row["path"], _file(row)) for row in adds],
+        [(_key(row), row["path"], _file(row)) for row in removes],
+        changes,
+    )
+
+
+def _listed(actions: pa.Table) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = actions.select([*_COLUMNS, "dataChange"]).to_pylist()
+    return rows
+
+
+def _parsed(commit: Commit) -> tuple[list[dict[str, Any]], list[dict[str, Any]]] | None:
+    """The bodies of add and remove actions, or None where anything is odd: then Arrow's reader decides."""
+    found: dict[str, list[dict[str, Any]]] = {"add": [], "remove": []}
+    try:
+        lines = b"".join(commit.lines.parts()).split(b"\n")
+        for action in (json.loads(text) for text in lines if text.strip()):
+            for kind, bodies in found.items():
+                if (body := action.get(kind)) is not None:
+                    bodies.append(body)
+    except (ValueError, AttributeError, RecursionError):
+        return None
+    plain = all(_is_plain(body, kind) for kind, bodies in found.items() for body in bodies)
+    return (found["add"], found["remove"]) if plain else None
+
+
+def _is_plain(body: Any, kind: str) -> bool:
+    if not isinstance(body, dict) or type(body.get("path")) is not str:
+        return False
+    size, vector, stats = body.get("size"), body.get("deletionVector"), body.get("stats")
+    is_sized = (type(size) is int and -(1 << 63) <= size < 1 << 63) or (size is None and kind == "remove")
+    return is_sized and isinstance(stats, str | None) and (vector is None or _is_vector(vector))
+
+
+def _is_vector(vector: Any) -> bool:
+    if not isinstance(vector, dict):
+        return False
+    is_text = all(type(vector.get(name)) is str for name in ("storageType", "pathOrInlineDv"))
+    numbers = (vector.get("cardinality"), vector.get("offset") or 0)
+    return is_text and all(type(each) is int and abs(each) < 1 << 31 for each in numbers)
+
+
+def _key(row: Mapping[str, Any]) -> str:
+    """What tells two logical files apart: path and vector."""
+    vector = row.get("deletionVector")
+    if vector is None:
+        return row["path"]
+    offset = vector.get("offset")
+    return f"{row['path']}\0{vector['storageType']}\0{vector['pathOrInlineDv']}\0{'' if offset is None else offset}"
+
+
+def _file(row: Mapping[str, Any]) -> File:
+    vector, stats = row.get("deletionVector"), row.get("stats")
+    found = _RECORDS.match(stats) if stats else None
+    records = int(found[1]) if found else num_records(stats) if stats else None
+    return File(row.get("size"), records, 0 if vector is None else vector.get("cardinality") or 0)

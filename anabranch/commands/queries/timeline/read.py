@@ -1,0 +1,250 @@
+"""The timeline of a table, read from its log: no data file is opened, and no engine is needed.
+
+Knows the commit files that are still there, in one pass, some hundreds at a time. The table before the first of them
+comes from the snapshot of that version, where it can be had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from anabranch.commands.context import NEWEST
+from anabranch.commands.opening import Location, open_log
+from anabranch.commands.queries.timeline.actions import FileActions, Freed, Running, file_actions, freed_of
+from anabranch.commands.queries.timeline.advice import Figures, advise
+from anabranch.commands.queries.timeline.said import kind_of, said_by
+from anabranch.commands.queries.timeline.texts import text_of
+from anabranch.commands.queries.timeline.values import Entry, FileChange, Refusal, TableTimeline
+from anabranch.errors import CorruptLog, InvalidOption, VersionNotFound
+from anabranch.errors.secrets import without_secrets
+from anabranch.log.checkpoint_parts import checkpoints_in
+from anabranch.log.commits import Commit, parse_commit
+from anabranch.log.file_names import first_name
+from anabranch.log.log import Log
+from anabranch.log.snapshot import Snapshot, read_commits
+from anabranch.log.timeline import Timeline
+from anabranch.log.timeline import timeline as line_of
+from anabranch.protocol.actions import empty_files
+from anabranch.protocol.in_commit_timestamps import IN_COMMIT
+from anabranch.protocol.layout import packing
+from anabranch.protocol.layout.cubes import Cube, layout
+from anabranch.protocol.schema.leaves import listed
+from anabranch.transaction.refused import refused_of
+from anabranch.transaction.running_vacuums import END, START, retention_of
+
+LAST = 10_000
+"""So many of the newest versions are read, unless another number is asked for."""
+_READ_TOGETHER = 256
+_MOST_FILES_SHOWN = 20_000
+"""So many files are named in all, those of the newest versions."""
+
+
+def timeline(
+    table: Location,
+    last: int = LAST,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    now_ms: int | None = None,
+) -> TableTimeline:
+    """The newest ``last`` versions whose commit files are there.
+
+    Args:
+        now_ms: the time by which retention is counted, in milliseconds since 1970; by default the present.
+
+    Raises:
+        NotATable: there is no table.
+        InvalidOption: ``last`` is no whole number from 1.
+        CorruptLog: a commit is damaged.
+    """
+    if not isinstance(last, int) or isinstance(last, bool) or last < 1:
+        raise InvalidOption(option="last", value=last, reason="it takes a whole number from 1.")
+    log = open_log(table, storage_options)
+    newest = log.snapshot()
+    whole = line_of(log.store, newest.metadata)
+    kept = [place for place, version in enumerate(whole.versions) if version <= newest.version]
+    target = packing.target_size(newest.properties, pc.sum(newest.files["size"]).as_py() or 0)
+    checkpoints = checkpoint_versions(log)
+    found, freed = _entries(log, newest, whole, kept[-last:], checkpoints, target // 2)
+    entries = _without_many_files(found)
+    now = NEWEST.runtime.now_ms() if now_ms is None else now_ms
+    refusals = tuple(Refusal(*each) for each in refused_of(log.table, newest.metadata.id))
+    figures = _figures(newest, entries, freed, checkpoints, target, now)
+    return TableTimeline(
+        table=without_secrets(log.table),
+        newest=newest.version,
+        entries=tuple(entries),
+        older=len(kept[:-last]),
+        small_below=target // 2,
+        advice=advise(replace(figures, refused=len(refusals))),
+        refusals=refusals,
+    )
+
+
+def checkpoint_versions(log: Log) -> frozenset[int]:
+    """The versions of which the log holds a whole checkpoint."""
+    return frozenset(found.version for found in checkpoints_in(log.store.list_from(first_name(0))))
+
+
+# -- the pass over the commits -----------------------------------------------------------------------------------------
+
+
+def _entries(
+    log: Log, newest: Snapshot, whole: Timeline, places: Sequence[int], checkpoints: frozenset[int], small_below: int
+) -> tuple[list[Entry], list[Freed]]:
+    """The versions, and what each left for VACUUM."""
+    running = Running(small_below)
+    versions = [whole.versions[place] for place in places]
+    first_known, base = _first_state(log, newest, versions, checkpoints)
+    found, freed = list[Entry](), list[Freed]()
+    for place, commit in zip(places, _commits(log, newest, whole, places), strict=True):
+        if not running.known and commit.version == first_known + 1:
+            running = Running(small_below, base)
+        actions = file_actions(commit)
+        entry = _entry(whole, place, commit, actions, running, commit.version in checkpoints)
+        freed.append(_left(entry.said.operation, actions, running.freed))
+        if commit.version == first_known:  # the state after it is known, and none before
+            running = Running(small_below, base)
+            entry = replace(entry, totals=running.totals)
+        found.append(entry)
+    return found, freed
+
+
+def _left(operation: str | None, actions: FileActions, freed: Freed) -> Freed:
+    """What a commit left for VACUUM: the files that FSCK takes out are gone, and what a RESTORE adds was taken out
+    before and must stay.
+    """
+    if operation == "FSCK":
+        return Freed()
+    if operation != "RESTORE":
+        return freed
+    back = freed_of({path: file for _, path, file in actions.adds})
+    known = freed.bytes is not None and back.bytes is not None
+    return Freed(freed.files - back.files, freed.bytes - back.bytes if known else None)  # type: ignore[operator]
+
+
+def _first_state(
+    log: Log, newest: Snapshot, versions: Sequence[int], checkpoints: Iterable[int]
+) -> tuple[int, pa.Table]:
+    """The oldest version from which on the totals can be known without a gap, and its live files."""
+    whole = _last_run(versions)
+    if not whole:
+        return newest.version, newest.files
+    if whole[0] == 0:
+        return -1, empty_files()
+    for version in (whole[0] - 1, *sorted(each for each in checkpoints if each >= whole[0])):
+        try:
+            return version, log.snapshot(version).files
+        except (VersionNotFound, CorruptLog):
+            continue
+    return newest.version, newest.files
+
+
+def _last_run(versions: Sequence[int]) -> Sequence[int]:
+    """The versions behind the last gap."""
+    start = len(versions) - 1
+    while start > 0 and versions[start - 1] == versions[start] - 1:
+        start -= 1
+    return versions[max(start, 0) :]
+
+
+def _commits(log: Log, newest: Snapshot, whole: Timeline, places: Sequence[int]) -> Iterator[Commit]:
+    for start in range(0, len(places), _READ_TOGETHER):
+        some = [whole.entries[place] for place in places[start : start + _READ_TOGETHER]]
+        for raw in read_commits(log.store, some):
+            yield parse_commit(log.table, raw, newest.partition_keys)
+
+
+def _entry(
+    whole: Timeline, place: int, commit: Commit, actions: FileActions, running: Running, is_checkpoint: bool
+) -> Entry:
+    head = commit.head
+    did = running.after(actions, change_files=commit.has_change_feed)
+    stated = head.info.get(IN_COMMIT) if place >= whole.unstated else None
+    return Entry(
+        version=commit.version,
+        timestamp=int(whole.written[place] if stated is None else stated),
+        kind=kind_of(head, adds=bool(actions.adds), removes=bool(actions.removes), changes_data=actions.changes_data),
+        bytes=len(commit.raw.data),
+        said=said_by(head.info),
+        did=did,
+        streams=tuple((text_of(each.app_id, 200) or "", each.version) for each in head.app_transactions),
+        is_checkpoint=is_checkpoint,
+        totals=running.totals,
+    )
+
+
+def _without_many_files(entries: list[Entry]) -> list[Entry]:
+    """The entries, of which the newest ones name their files, until these are many."""
+    left, found = _MOST_FILES_SHOWN, []
+    for entry in reversed(entries):
+        shown: tuple[FileChange, ...] = entry.did.files if len(entry.did.files) <= left else ()
+        left -= len(shown)
+        found.append(entry if shown == entry.did.files else replace(entry, did=replace(entry.did, files=shown)))
+    return found[::-1]
+
+
+# -- figures -----------------------------------------------------------------------------------------------------------
+
+
+def _figures(
+    newest: Snapshot,
+    entries: Sequence[Entry],
+    freed: Sequence[Freed],
+    checkpoints: Iterable[int],
+    target: int,
+    now_ms: int,
+) -> Figures:
+    packable, packed = _packed(newest, target)
+    removed = _removed(entries, freed, now_ms, newest.properties.tombstone_retention_ms)
+    telling = [each for each in entries if each.said.base is not None]
+    return Figures(
+        totals=entries[-1].totals if entries and entries[-1].version == newest.version else None,
+        packable=packable,
+        packed=packed,
+        behind=newest.version - max(checkpoints, default=-1) - (0 if checkpoints else 1),
+        checkpoint_interval=newest.properties.checkpoint_interval,
+        removed_files=removed.files,
+        removed_bytes=removed.bytes,
+        commits=len(telling),
+        raced=sum((each.said.base or 0) < each.version - 1 for each in telling),
+    )
+
+
+def _packed(newest: Snapshot, target: int) -> tuple[int, int]:
+    """How many files OPTIMIZE would rewrite, and as how many."""
+    if not newest.clustering_columns:
+        bins = packing.plan(newest.files, target)
+        return sum(map(len, bins)), len(bins)
+    cube = Cube(tuple(listed([column]) for column in newest.clustering_columns), "hilbert")
+    groups = layout(newest.files, cube, target)
+    return sum(len(each.files) for each in groups), sum(each.outputs for each in groups)
+
+
+def _removed(entries: Sequence[Entry], freed: Sequence[Freed], now_ms: int, retention_ms: int) -> Freed:
+    """What was removed before the retention and after what the last VACUUM took. What a RESTORE brought back counts
+    against it, whenever that was, so the figures are rather too small.
+    """
+    taken = _vacuumed_until(entries, retention_ms)
+    old = [
+        left
+        for entry, left in zip(entries, freed, strict=True)
+        if taken < entry.timestamp and (entry.timestamp <= now_ms - retention_ms or left.files < 0)
+    ]
+    sizes = [each.bytes for each in old]
+    known = None if None in sizes else sum(size for size in sizes if size is not None)
+    return Freed(sum(each.files for each in old), known)
+
+
+def _vacuumed_until(entries: Sequence[Entry], default_ms: int) -> int:
+    """The time up to which the last VACUUM that ended took what commits had removed; 0 where none is known."""
+    ends = [place for place, each in enumerate(entries) if each.said.operation == END]
+    before = entries[: ends[-1]] if ends else ()
+    start = next((each for each in reversed(before) if each.said.operation == START), None)
+    if start is None:
+        return entries[ends[-1]].timestamp - default_ms if ends else 0
+    retained = retention_of(start.said.parameters)
+    return start.timestamp - (default_ms if retained is None else retained)

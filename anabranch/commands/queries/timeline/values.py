@@ -1,0 +1,149 @@
+"""What a timeline says: one `Entry` for each version, in frozen values.
+
+Pure. Guarantee: None means that the log does not say it. Every text was cleaned by `anabranch.commands.queries.timeline
+.texts`: it holds no credential of a URL, no value of an option with the name of a secret, and is of bounded length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Kind = Literal["append", "change", "move", "restore", "metadata", "vacuum", "empty"]
+"""What a commit did, by its actions: added new rows only; took rows away or changed them; moved rows, as OPTIMIZE does;
+set the table back; changed metadata or protocol and no file; only noted a VACUUM; nothing of these.
+"""
+
+
+@dataclass(frozen=True)
+class Totals:
+    """The table after a version; ``rows`` are live ones, None where a file has no statistics."""
+
+    files: int
+    bytes: int
+    rows: int | None
+    deleted_rows: int
+    small_files: int
+
+
+@dataclass(frozen=True)
+class FileChange:
+    """One file of a commit: ``what`` became of it, and its live rows, or the newly marked ones."""
+
+    what: Literal["added", "removed", "marked"]
+    path: str
+    bytes: int | None
+    rows: int | None
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a commit says of itself (``commitInfo``).
+
+    Attributes:
+        base: the version that the transaction read (``readVersion``).
+        rebased_over: the winners that it was carried over (``tags.anabranch.carriedOver``).
+        cut: the newest version that it is ordered after (``tags.anabranch.cut``).
+        predicate, row_local: its condition, and whether that is row-local.
+        more: the remaining fields, as text.
+    """
+
+    operation: str | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    engine: str | None = None
+    user: str | None = None
+    txn_id: str | None = None
+    base: int | None = None
+    isolation: str | None = None
+    is_blind: bool | None = None
+    cut: int | None = None
+    rebased_over: tuple[int, ...] | None = None
+    predicate: str | None = None
+    row_local: bool | None = None
+    more: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Did:
+    """What a commit did, by its actions. Files whose rows were only marked count neither as added nor as removed.
+
+    Attributes:
+        rows_marked: rows that it newly marked as deleted, by the cardinalities of deletion vectors.
+        rows_moved: live rows in new files that say that they change no data.
+        files: some of the files, at most `anabranch.commands.queries.timeline.actions.SHOWN_FILES`.
+    """
+
+    files_added: int = 0
+    files_removed: int = 0
+    bytes_added: int = 0
+    bytes_removed: int | None = 0
+    rows_added: int | None = 0
+    rows_removed: int | None = 0
+    rows_marked: int = 0
+    rows_moved: int | None = 0
+    change_files: bool = False
+    files: tuple[FileChange, ...] = ()
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One version; ``timestamp`` in milliseconds since 1970, ``bytes`` of its commit file.
+
+    Attributes:
+        streams: of each application that committed with it (``txn``), its id and version.
+        is_checkpoint: whether the log holds a checkpoint of it.
+        totals: the table after it, None where no kept file of the log says so.
+    """
+
+    version: int
+    timestamp: int
+    kind: Kind
+    bytes: int
+    said: Said
+    did: Did
+    streams: tuple[tuple[str, int], ...] = ()
+    is_checkpoint: bool = False
+    totals: Totals | None = None
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A transaction that this process saw refused, because of the winner at ``version``."""
+
+    version: int
+    base: int
+    operation: str
+    condition: str
+    timestamp: int
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What would help: ``command`` does it, ``sentence`` says what it would do, ``weight`` is how much it matters."""
+
+    topic: str
+    sentence: str
+    command: str | None
+    weight: Literal["act", "consider", "fine"]
+
+
+@dataclass(frozen=True)
+class TableTimeline:
+    """A table's timeline, oldest version first.
+
+    Attributes:
+        newest: the newest version; the last entry is that one, unless its commit file was cleaned up.
+        older: how many older commits are in the log and were left out.
+        small_below: files of fewer bytes count as small.
+        refusals: the refused transactions of this process; no log holds any.
+    """
+
+    table: str
+    newest: int
+    entries: tuple[Entry, ...]
+    older: int
+    small_below: int
+    advice: tuple[Advice, ...]
+    refusals: tuple[Refusal, ...] = ()

@@ -1,0 +1,104 @@
+"""Conflicts as cards, for notebooks: what happened, who won, by which rule, where, and what to do.
+
+Knows the facts of conflicts, and how IPython asks an error for its traceback. Guarantees: a card shows only facts that
+the error has, escaped; the lines of code that are the user's stay in the traceback, and the whole one is shown as soon
+as the user asks IPython for more than its usual mode (``%xmode Verbose``, then ``%tb``). Outside IPython nothing
+changes.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any
+
+from anabranch.errors.html import facts, plain
+
+_OURS = f"{Path(__file__).resolve().parent.parent}/"
+_HINT = "For the whole traceback: %xmode Verbose, then %tb."
+_WHAT, _WIDTH = "What", 12
+NOWHERE = "none in particular"
+"""The file, or the rows, of a conflict that is about none."""
+
+
+class Card:
+    """A conflict that IPython shows as a card."""
+
+    def _repr_html_(self) -> str:
+        said = told(self)
+        return facts(f"{type(self).__name__}: {said.pop(_WHAT)}", said)
+
+    def _render_traceback_(self: Any) -> list[str]:
+        """IPython's hook: the lines to show instead of the whole traceback."""
+        try:
+            return _rendered(self)
+        except Exception:  # whatever it is, the user must see the error
+            return traceback.format_exception(self)
+
+
+def told(error: Any) -> dict[str, str]:
+    """What the card says, by its headings, without what the error does not know."""
+    known = {name: value for name, value in error.facts.items() if value not in (None, "", NOWHERE)}
+    said = {
+        _WHAT: error.what_happened(),
+        "Why": known.get("explanation"),
+        "Winner": known.get("winner"),
+        "Ours": " ".join(_ours(known)),
+        "Rule": error.getCondition(),
+        "File": known.get("file"),
+        "Rows": known.get("shown"),
+        "What to do": known.get("suggestion"),
+    }
+    return {heading: plain(value) for heading, value in said.items() if value}
+
+
+def _ours(known: dict[str, Any]) -> Iterator[str]:
+    if "operation" in known:
+        yield str(known["operation"])
+    if "predicate" in known:
+        yield f"where {known['predicate']}"
+    if "base_version" in known:
+        yield f"based on version {known['base_version']}"
+    if "user" in known:
+        yield f"by {known['user']}"
+
+
+def as_text(error: Any) -> str:
+    """The card as lines of text."""
+    said = told(error)
+    lines = [said.pop(_WHAT), ""]
+    for heading, value in said.items():
+        first, *rest = value.splitlines()
+        lines += [f"  {heading:<{_WIDTH}}{first}", *(f"  {'':<{_WIDTH}}{line}" for line in rest)]
+    return "\n".join([*lines, "", _HINT])
+
+
+def _rendered(error: BaseException) -> list[str]:
+    shell = sys.modules["IPython"].get_ipython()
+    formatter = shell.InteractiveTB
+    if formatter.mode != "Context":  # the user has asked for more, or for less
+        return list(formatter.structured_traceback(type(error), error, error.__traceback__, tb_offset=1))
+    frames = without_ours(error.__traceback__)
+    card = type(type(error).__name__, (Exception,), {})(as_text(error))
+    return list(formatter.structured_traceback(type(card), card, frames, tb_offset=0))
+
+
+def without_ours(whole: TracebackType | None) -> TracebackType | None:
+    """The frames of a traceback that are neither ours nor the shell's; all of them where none is left."""
+    kept, theirs = list[TracebackType](), whole
+    while theirs is not None:
+        if not _is_ours(theirs.tb_frame):
+            kept.append(theirs)
+        theirs = theirs.tb_next
+    chain: TracebackType | None = None
+    for each in reversed(kept):
+        chain = TracebackType(chain, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    return chain or whole
+
+
+def _is_ours(frame: FrameType) -> bool:
+    module = str(frame.f_globals.get("__name__", ""))
+    return frame.f_code.co_filename.startswith(_OURS) or module.partition(".")[0] == "IPython"

@@ -1,0 +1,26 @@
+"""Texts of others as a terminal can show them.
+
+Pure; knows which characters a terminal obeys instead of showing them. Guarantee: a text from here moves no cursor, sets
+no colour and no title, and does not turn the direction in which the rest of the line is read.
+
+It is in the lowest package because the message of every error uses it.
+"""
+
+from __future__ import annotations
+
+import re
+
+_OBEYED = re.compile(
+    "\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+"""Control characters but for tabs and ends of lines, marks of direction, separators of lines, and lone surrogates."""
+
+
+def visible(text: str) -> str:
+    r"""A text with what a terminal would obey spelled out; tabs and ends of lines stay.
+
+    Example:
+        >>> visible("\x1b[31mred")
+        '\\x1b[31mred'
+    """
+    return _OBEYED.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)

@@ -1,0 +1,157 @@
+"""Finds rows, and brings some of them here, by Arrow in this process: no Spark job, and no row in the JVM.
+
+Knows which conditions Arrow judges just as Spark does. Guarantees: the rows that are found are those that Spark would
+find; the values that are brought are those that Spark would read; whatever is in doubt is left to Spark, and so is what
+fails, since Spark says why.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap64
+from pyspark.sql import SparkSession
+
+from anabranch.protocol.exactness import is_exact
+from anabranch.protocol.layout.file_sets import FileSet, Marks, difference_of
+from anabranch.protocol.predicates import Condition, columns_of
+from anabranch.protocol.schema.types import Struct
+from anabranch.protocol.stats.literals import domain
+from anabranch.spark import arrow_conditions, few_rows
+from anabranch.spark.arrow_files import Unlike
+from anabranch.spark.arrow_membership import among
+from anabranch.spark.arrow_reading import MOST_BYTES, Part, is_near, plain, read
+from anabranch.spark.row_positions import bitmap
+from anabranch.spark.types import spark_schema
+
+_logger = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+_ADDRESS = (pa.string(), pa.int64())
+
+
+def found(spark: SparkSession, files: FileSet, condition: Condition) -> dict[str, BitMap64] | None:
+    """The live rows for which a condition is TRUE, as `anabranch.spark.row_addresses.find` gives them; None where Spark
+    has to be asked.
+    """
+    predicate, names = condition.predicate, sorted(columns_of(condition.predicate))
+    if not is_exact(predicate, files.schema):
+        return None
+    columns = Struct(tuple(files.schema.field(name) for name in names))
+    if None in [domain(each) for each in columns]:
+        return None
+
+    def seen(part: Part, batch: pa.RecordBatch, first: int) -> Any:
+        rows = arrow_conditions.selected(predicate, plain(batch, columns))
+        return bitmap(np.flatnonzero(rows.to_numpy(zero_copy_only=False)) + first) if rows.true_count else None
+
+    def live() -> dict[str, BitMap64]:
+        by_file: dict[str, BitMap64] = {}
+        for path, rows in read(spark, files, names, seen):
+            by_file[path] = by_file.get(path, BitMap64()) | rows
+        return difference_of(by_file, files.vectors)
+
+    return _attempted(spark, files, live)
+
+
+def with_values(
+    spark: SparkSession, files: FileSet, values: Mapping[str, pa.Array], address: tuple[str, str]
+) -> pa.Table | None:
+    """The live rows that have one of some values, of which none is NULL, in each of several columns: these columns, in
+    the types of the values, and two more with each row's path, as in the log, and its position. File after file, and of
+    each in the order of rows. None where Spark has to look for them.
+
+    Args:
+        values: column -> values of its `domain`.
+        address: the names of the two columns.
+    """
+    columns = Struct(tuple(files.schema.field(name) for name in values))
+    deleted = {path: np.asarray(rows.to_array(), np.int64) for path, rows in files.vectors.items() if rows}
+    wanted, budget = [among(some) for some in values.values()], _Budget()
+
+    def seen(part: Part, batch: pa.RecordBatch, first: int) -> pa.RecordBatch | None:
+        there = plain(batch, columns)
+        keys = [there.column(name).cast(some.type) for name, some in values.items()]
+        rows = np.flatnonzero(reduce(np.logical_and, [are(key) for are, key in zip(wanted, keys, strict=True)]))
+        rows = rows[~np.isin(rows + first, deleted[part.log])] if part.log in deleted and len(rows) else rows
+        if not len(rows):
+            return None
+        return budget.taken(
+            _addressed([key.take(pa.array(rows)) for key in keys], [*values], address, part, rows + first)
+        )
+
+    empty = pa.schema([*((name, some.type) for name, some in values.items()), *zip(address, _ADDRESS, strict=True)])
+    if None in [domain(each) for each in columns]:
+        return None
+    found = _attempted(spark, files, lambda: read(spark, files, list(values), seen))
+    return None if found is None else pa.Table.from_batches([rows for _, rows in found], empty)
+
+
+def brought(
+    spark: SparkSession, files: FileSet, marks: Marks, columns: Sequence[str], address: tuple[str, str] | None = None
+) -> pa.Table | None:
+    """These columns of exactly the marked rows, in Arrow's types for them: file after file, and of each in the order of
+    rows. None where Spark has to read them.
+
+    Args:
+        address: the names of two more columns, with each row's path, as in the log, and its position.
+    """
+    schema = Struct(tuple(files.schema.field(name) for name in columns))
+    if not marks or not few_rows.are_plain(spark_schema(schema)):
+        return None
+    wanted = {path: np.asarray(rows.to_array(), np.int64) for path, rows in marks.items()}
+    budget = _Budget()
+
+    def marked(part: Part, first: int, count: int) -> Any:
+        begin, end = np.searchsorted(wanted[part.log], [first, first + count])
+        return wanted[part.log][begin:end]
+
+    def taken(part: Part, batch: pa.RecordBatch, first: int) -> pa.RecordBatch | None:
+        rows = marked(part, first, batch.num_rows)
+        if not len(rows):
+            return None
+        some = plain(batch.take(pa.array(rows - first)), schema)
+        return budget.taken(some if address is None else _addressed(some.columns, columns, address, part, rows))
+
+    def joined() -> pa.Table:
+        chosen = files.restricted(dict(marks))
+        found = read(spark, chosen, columns, taken, lambda part: len(marked(part, part.first, part.rows)) > 0)
+        return pa.Table.from_batches([rows for _, rows in found])
+
+    return _attempted(spark, files, joined)
+
+
+class _Budget:
+    """How many bytes of rows may still be brought; threads may share it, since a little more does no harm."""
+
+    def __init__(self) -> None:
+        self._left = MOST_BYTES
+
+    def taken(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows. Raises Unlike: they are more than may be brought."""
+        self._left -= rows.nbytes
+        if self._left < 0:
+            raise Unlike("there are more rows than may be brought")
+        return rows
+
+
+def _addressed(
+    columns: Sequence[pa.Array], names: Sequence[str], address: tuple[str, str], part: Part, positions: Any
+) -> pa.RecordBatch:
+    path = pa.repeat(pa.scalar(part.log), len(positions))
+    return pa.RecordBatch.from_arrays([*columns, path, pa.array(positions)], [*names, *address])
+
+
+def _attempted(spark: SparkSession, files: FileSet, work: Callable[[], _T]) -> _T | None:
+    if not is_near(spark, files):
+        return None
+    try:
+        return work()
+    except Exception as error:
+        _logger.debug("the rows of %s are left to Spark: %s", files.root, type(error).__name__)
+        return None

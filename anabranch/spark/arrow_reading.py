@@ -1,0 +1,203 @@
+"""Reads rows of data files by Arrow in this process, row group by row group on a few threads, without a Spark job.
+
+Knows where Arrow reads files just as Spark does, and refuses all else: files that are not on a disk, or of size where
+Spark's executors are elsewhere, sessions that read days in another way, files that `anabranch.spark.arrow_files`
+refuses. Guarantees: batches hold the columns that were asked for, under the table's names and in Arrow's types for
+them, and the positions of their rows; memory is bounded by a batch for each thread.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from anabranch.protocol.layout.file_sets import FileSet, check_vectors
+from anabranch.protocol.partitions import partition_arrays
+from anabranch.protocol.rules.table_rules import char_length
+from anabranch.protocol.schema.column_mapping import file_schema
+from anabranch.protocol.schema.types import Field, Struct, arrow_type
+from anabranch.protocol.schema.voids import has_void
+from anabranch.spark import writer_settings
+from anabranch.spark.arrow_dictionaries import small_in
+from anabranch.spark.arrow_files import Unlike, check_file, rows_at_once
+from anabranch.spark.hive_folders import names_no_instant
+from anabranch.spark.paths import on_disk, places, spark_root
+
+SMALL_BYTES = 32 << 20
+"""Of files that are read here even where Spark's executors are elsewhere."""
+MOST_BYTES = 128 << 20
+"""Of rows that are held here at once, as Arrow holds them."""
+_MOST_WORKERS = 8
+_AT_ONCE = 256
+_MANY_ROWS = 1 << 16
+
+
+@dataclass(frozen=True)
+class Part:
+    """A row group of a file.
+
+    Attributes:
+        log: the file's path, as in the log.
+        first: the position of its first row.
+        rows: how many it has.
+    """
+
+    log: str
+    path: str
+    group: int
+    first: int
+    rows: int
+    footer: pq.FileMetaData
+    constants: Mapping[str, Any]
+
+
+Seen = Callable[[Part, pa.RecordBatch, int], Any]
+"""What is made of a batch, whose first row has this position in its file; None: nothing. Texts may come as dictionaries
+with indices (`plain`).
+"""
+
+
+def is_near(spark: SparkSession, files: FileSet) -> bool:
+    """Whether reading these files here takes nothing away from executors elsewhere, and the session reads as it is."""
+    if not len(files.files) or files.layouts or not writer_settings.are_plain(spark):
+        return False
+    return is_here(spark, files.root) or (pc.sum(files.files["size"]).as_py() or 0) <= SMALL_BYTES
+
+
+def is_here(spark: SparkSession, root: str) -> bool:
+    """Whether a table lies on a disk, and Spark's executors are threads of this machine."""
+    master = spark.conf.get("spark.master", None) or ""
+    return master.startswith("local") and on_disk(spark_root(spark, root)) is not None
+
+
+def read(
+    spark: SparkSession,
+    files: FileSet,
+    columns: Sequence[str],
+    seen: Seen,
+    is_wanted: Callable[[Part], bool] = lambda part: True,
+) -> list[tuple[str, Any]]:
+    """What ``seen`` makes of the batches of these files, with the file's path as in the log: file after file, and of
+    each in the order of rows. Deleted rows are among them. Row groups that are not wanted are left out.
+
+    Raises:
+        Unlike, or anything that Arrow or the system raises: nothing is known.
+        InvalidPartitionValue, CorruptLog, CorruptVector, MissingDataFile, UnknownStore: the files cannot be read.
+    """
+    check_vectors(files)
+    stored = Struct(tuple(files.schema.field(name) for name in columns if name not in files.partition_columns))
+    if not len(stored) or has_void(stored) or any(char_length(each) is not None for each in stored):
+        raise Unlike("Spark changes such columns as it reads them")
+    found: list[tuple[str, Any]] = []
+    with _pool() as pool:
+        for parts in _windows(_parts(spark, files, columns, stored)):
+            wanted = [each for each in parts if is_wanted(each)]
+            made = pool.map(lambda part: _made(part, stored, seen), wanted)
+            found += [(part.log, each) for part, several in zip(wanted, made, strict=True) for each in several]
+    return found
+
+
+@contextmanager
+def _pool() -> Iterator[ThreadPoolExecutor]:
+    """Threads that read; who is interrupted waits for no row group that is not begun yet."""
+    workers = min(_MOST_WORKERS, os.cpu_count() or 1)
+    with ThreadPoolExecutor(workers, thread_name_prefix="anabranch-read") as pool:
+        try:
+            yield pool
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _windows(parts: Iterator[Part]) -> Iterator[list[Part]]:
+    """The parts, some at a time, since each holds the footer of its file."""
+    while several := list(islice(parts, _AT_ONCE)):
+        yield several
+
+
+def _made(part: Part, stored: Struct, seen: Seen) -> list[Any]:
+    return [each for each in (seen(part, *one) for one in _batches(part, stored)) if each is not None]
+
+
+def _parts(spark: SparkSession, files: FileSet, columns: Sequence[str], stored: Struct) -> Iterator[Part]:
+    """The row groups of files of which Arrow is known to read these columns as Spark does."""
+    constants = _constants(files, [name for name in columns if name in files.partition_columns])
+    wanted = file_schema(stored)
+    found = places(spark, files.root, files.files["path"].to_pylist(), files.allowed)
+    for place, values in zip(found, constants, strict=True):
+        path, first = on_disk(place.reader), 0
+        if path is None:
+            raise Unlike("a file is not on a disk")
+        with pa.OSFile(path) as opened:  # no map into memory: a file that is cut short would end the process
+            source = pq.ParquetFile(opened)
+            check_file(source, wanted)
+        for group in range(source.metadata.num_row_groups):
+            rows = source.metadata.row_group(group).num_rows
+            yield Part(place.log, path, group, first, rows, source.metadata, values)
+            first += rows
+
+
+def _constants(files: FileSet, names: Sequence[str]) -> list[dict[str, pa.Scalar]]:
+    """For each file the values of these partition columns."""
+    fields = [files.schema.field(name) for name in names]
+    if any(_depends_on_zone(files, each) or char_length(each) is not None for each in fields):
+        raise Unlike("Spark changes such partition values as it reads them")
+    arrays = partition_arrays(files.files, files.schema, names, files.root)
+    return [{name: arrays[name][i] for name in names} for i in range(len(files.files))]
+
+
+def _depends_on_zone(files: FileSet, field: Field) -> bool:
+    return field.type == "timestamp" and names_no_instant(files, field.physical_name)
+
+
+def _batches(part: Part, stored: Struct) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """The rows of a row group, batch by batch, each with the position of its first row."""
+    first, end = part.first, part.first + part.rows
+    there = set(part.footer.schema.to_arrow_schema().names)
+    names = [each.physical_name for each in stored if each.physical_name in there]
+    if not names:
+        raise Unlike("a file has none of the columns")
+    texts = [each.physical_name for each in stored if each.type == "string" and each.physical_name in there]
+    with pa.OSFile(part.path) as opened:
+        source = pq.ParquetFile(opened, metadata=part.footer)
+        count = rows_at_once(source, part.group, names)
+        repeated = small_in(opened, part.footer, part.group, texts) if texts and part.rows >= _MANY_ROWS else ()
+        source = pq.ParquetFile(opened, metadata=part.footer, read_dictionary=repeated) if repeated else source
+        for batch in source.iter_batches(count, row_groups=[part.group], columns=names, use_threads=False):
+            yield _named(batch, stored, part.constants), first
+            first += batch.num_rows
+    if first != end:
+        raise Unlike("a row group has another number of rows than its footer says")
+
+
+def _named(batch: pa.RecordBatch, stored: Struct, constants: Mapping[str, Any]) -> pa.RecordBatch:
+    """The batch under the table's names; columns that the file lacks are NULL, and texts may be held once for many."""
+    columns = [_column(batch, each) for each in stored]
+    columns += [pa.repeat(value, batch.num_rows) for value in constants.values()]
+    return pa.RecordBatch.from_arrays(columns, [*stored.names, *constants])
+
+
+def plain(batch: pa.RecordBatch, fields: Struct) -> pa.RecordBatch:
+    """These columns of a batch, each text by itself."""
+    return pa.RecordBatch.from_arrays(
+        [batch.column(each.name).cast(arrow_type(each.type)) for each in fields], list(fields.names)
+    )
+
+
+def _column(batch: pa.RecordBatch, field: Field) -> pa.Array:
+    at, wanted = batch.schema.get_field_index(field.physical_name), arrow_type(field.type)
+    if at < 0:
+        return pa.nulls(batch.num_rows, wanted)
+    values = batch.column(at)
+    is_as_wanted = values.type.equals(wanted) or pa.types.is_dictionary(values.type)
+    return values if is_as_wanted else values.cast(wanted)

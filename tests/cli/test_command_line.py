@@ -1,0 +1,100 @@
+"""The command line as a whole: its version, its completion, and what it says where PySpark is missing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import anabranch
+from anabranch import errors
+from anabranch.cli import app
+from anabranch.cli.statements import BEGINNINGS, begun
+from tests.test_storeys import IMPORT_WITHOUT_SPARK, ROOT
+
+
+def test_it_says_its_version() -> None:
+    done = CliRunner().invoke(app, ["--version"])
+    assert (done.exit_code, done.output) == (0, f"anabranch {anabranch.__version__}\n")
+
+
+def completed(shell: str, words: str) -> str:
+    """What a shell offers behind these words."""
+    said = {
+        "_ANABRANCH_COMPLETE": f"complete_{shell}",
+        "_TYPER_COMPLETE_ARGS": words,
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+    }
+    start = "from anabranch.cli import app; app(prog_name='anabranch')"
+    env = {**os.environ, **said, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", start], env=env, capture_output=True, text=True, timeout=60, check=False
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize(
+    ("words", "offered"), [("anabranch his", "history"), ("anabranch sql desc", "describe history")]
+)
+def test_shells_complete_commands_and_statements(shell: str, words: str, offered: str) -> None:
+    assert offered in completed(shell, words)
+
+
+def test_statements_are_completed_in_the_case_of_what_is_typed() -> None:
+    assert (begun("vac"), begun("VAC")) == (["vacuum"], ["VACUUM"])
+    assert begun("") == list(BEGINNINGS)
+    assert begun("nothing") == []
+
+
+def test_what_is_offered_are_statements() -> None:
+    from anabranch.statements.registry import ENTRIES
+
+    known = set().union(*(each.first for each in ENTRIES)) | {"SELECT", "WITH"}
+    assert {each.split()[0] for each in BEGINNINGS} <= known
+
+
+def without_pyspark(code: str) -> subprocess.CompletedProcess[str]:
+    block = IMPORT_WITHOUT_SPARK.replace("for module in sys.argv[1:]:\n    importlib.import_module(module)\n", code)
+    return subprocess.run(
+        [sys.executable, "-c", block], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@pytest.mark.parametrize("code", ["anabranch.session()", "anabranch.DeltaTable", "import anabranch.tables"])
+def test_missing_pyspark_names_the_extra(code: str) -> None:
+    done = without_pyspark(
+        f"import anabranch\ntry:\n    {code}\nexcept ModuleNotFoundError as error:\n"
+        "    print(type(error) is anabranch.errors.MissingPySpark, error)\n"
+    )
+    assert done.stdout.startswith("True [MISSING_PYSPARK] anabranch."), done.stderr
+    assert "pip install 'anabranch[spark]'" in done.stdout
+
+
+def test_another_missing_module_is_no_missing_pyspark() -> None:
+    with pytest.raises(ModuleNotFoundError) as raised, errors.needs_pyspark("this"):
+        raise ModuleNotFoundError("No module named 'other'", name="other")
+    assert not isinstance(raised.value, errors.AnabranchError)
+
+
+def test_a_mistyped_path_starts_no_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from anabranch.api import session
+
+    def started(*_: Any) -> Any:
+        raise AssertionError("a session was started")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    monkeypatch.setattr(session.SparkSession, "getActiveSession", lambda: None)
+    with pytest.raises(errors.UnknownPathOrName, match=r"poeple.*spark\.sql\.catalogImplementation"):
+        session.looked_up("poeple", started)
+    (tmp_path / "spark-defaults.conf").write_text("spark.sql.catalogImplementation  hive\n")
+    with pytest.raises(AssertionError, match="a session was started"):
+        session.looked_up("poeple", started)

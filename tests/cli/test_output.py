@@ -1,0 +1,118 @@
+"""What the commands print is whole, and is only shown: by any terminal, any encoding, any reader of a pipe."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+import anabranch
+from anabranch.cli import app
+from anabranch.protocol.schema.types import Field, Struct
+from tests.support.raw_logs import PROTOCOL, add, info, metadata, put_commit
+from tests.test_storeys import ROOT
+
+MEAN = "\x1b[31mred\x1b]0;title\x07\u202e\x9b5m"
+HIDDEN = "s3a://KEY:SECRET@lake/t"
+
+
+def run(*words: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    """The command line, in a process of its own."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    return subprocess.run(
+        [sys.executable, "-m", "anabranch.cli", *words], env=env, capture_output=True, timeout=60, check=False
+    )
+
+
+@pytest.fixture
+def mean(tmp_path: Path) -> str:
+    """A table whose log was written by somebody who wishes harm."""
+    named = metadata()
+    named["metaData"].update(name=MEAN, description=MEAN, configuration={"note": HIDDEN})
+    said = info(operation=MEAN, userName=MEAN, operationParameters={"source": HIDDEN}, userMetadata=MEAN)
+    put_commit(tmp_path / "mean", 0, said, PROTOCOL, named, add(f"{MEAN}.parquet"))
+    return str(tmp_path / "mean")
+
+
+@pytest.mark.parametrize("words", [("history", "--wide"), ("detail",), ("files", "--wide"), ("check",), ("fsck",)])
+def test_nothing_that_a_log_says_is_obeyed_by_the_terminal(words: tuple[str, ...], mean: str) -> None:
+    done = CliRunner().invoke(app, [words[0], mean, *words[1:]])
+    assert not {"\x1b", "\x07", "\u202e", "\x9b"} & set(done.output)
+
+
+@pytest.mark.parametrize("command", ["history", "detail"])
+def test_a_secret_in_a_location_that_a_log_holds_is_not_shown(command: str, mean: str) -> None:
+    wide = ["--wide"] if command == "history" else []
+    done = CliRunner().invoke(app, [command, mean, *wide])
+    assert "s3a://lake/t" in done.output
+    assert "SECRET" not in done.output
+
+
+def test_detail_shows_the_columns(tmp_path: Path) -> None:
+    fields = (Field("id", "long", nullable=False), Field("s", Struct((Field("x y", "string"),))))
+    put_commit(tmp_path, 0, PROTOCOL, metadata(Struct(fields)))
+    assert "id bigint NOT NULL, s struct<" in " ".join(
+        CliRunner().invoke(app, ["detail", str(tmp_path)]).stdout.split()
+    )
+    found = json.loads(CliRunner().invoke(app, ["detail", str(tmp_path), "--json"]).stdout)["columns"]
+    assert found[0] == {"name": "id", "type": "bigint", "nullable": False}
+
+
+@pytest.mark.parametrize("columns", ["0", "00", "999999999999"])
+def test_a_width_that_no_line_has_is_not_taken(columns: str, mean: str) -> None:
+    for words in (("history", mean), ("--help",)):
+        assert run(*words, COLUMNS=columns).stdout == run(*words, COLUMNS="80").stdout != b""
+    assert b"DELTA_TABLE_NOT_FOUND" in run("history", f"{mean}/none", COLUMNS=columns).stderr
+
+
+def test_what_an_encoding_lacks_is_spelled_out(tmp_path: Path) -> None:
+    put_commit(tmp_path, 0, info(operation="日本"), PROTOCOL, metadata())
+    table = run("history", str(tmp_path), PYTHONIOENCODING="ascii")
+    assert (table.returncode, b"\\u65e5\\u672c" in table.stdout) == (0, True)
+    done = run("history", str(tmp_path), "--json", PYTHONIOENCODING="latin-1")
+    assert json.loads(done.stdout)[0]["operation"] == "日本"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_output_that_cannot_be_written_is_one_sentence(words: tuple[str, ...], mean: str) -> None:
+    with Path("/dev/full").open("wb") as full:
+        command = [sys.executable, "-m", "anabranch.cli", "history", mean, *words]
+        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(command, env=env, stdout=full, stderr=subprocess.PIPE, timeout=60, check=False)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert b"No space left" in done.stderr
+
+
+def test_standard_output_of_a_vacuum_holds_no_progress(mean: str) -> None:
+    done = run("vacuum", mean, "--retain-hours", "0")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"--no-check" in done.stderr
+
+
+VALUES = "date'2026-01-31' d, 1.50BD p, X'00ff' b, array(date'2026-01-31') a, double('NaN') n, map(1, 'x') m"
+AS_JSON = {"d": "2026-01-31", "p": "1.50", "b": "AP8=", "a": ["2026-01-31"], "n": "NaN", "m": {"1": "x"}}
+
+
+@pytest.mark.spark
+def test_sql_prints_values_of_any_type(spark: SparkSession) -> None:
+    done = CliRunner().invoke(app, ["sql", f"SELECT {VALUES}", "--json"])
+    assert done.exit_code == 0, done.exception
+    assert json.loads(done.stdout) == [AS_JSON]
+    done = CliRunner().invoke(app, ["sql", f"SELECT {VALUES}", "--csv"])
+    assert done.stdout.splitlines()[1] == '2026-01-31,1.50,AP8=,"[""2026-01-31""]",NaN,"{""1"": ""x""}"'
+
+
+@pytest.mark.spark
+def test_columns_of_one_name_are_refused_where_json_would_lose_one(spark: SparkSession) -> None:
+    done = CliRunner().invoke(app, ["sql", "SELECT 1 AS x, 2 AS x", "--json"])
+    assert isinstance(done.exception, anabranch.errors.InvalidOption)
+    assert done.stdout == ""
+    assert CliRunner().invoke(app, ["sql", "SELECT 1 AS x, 2 AS x", "--csv"]).stdout == "x,x\n1,2\n"

@@ -1,0 +1,172 @@
+"""Commands say what they are at to whoever watches; nothing of that reaches what they do."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import anabranch
+from anabranch.commands import Vacuum, watching
+from anabranch.commands.context import RunContext
+from anabranch.commands.watching import Work, counted, tell, watch_with, working
+from anabranch.errors import NotATable
+from anabranch.testing import at_phase
+from anabranch.transaction import phases
+from tests.support.worlds import World
+
+Step = tuple[str, int, int]
+
+
+class Watching:
+    """Watches everything, or nothing, and remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.wants, self.works, self.steps, self.ended = True, list[Work](), list[Step](), list[Work]()
+
+    def begin(self, work: Work) -> Callable[[], None] | None:
+        if not self.wants:
+            return None
+        self.works.append(work)
+        whole = work.tell
+
+        def remembered(step: str, done: int = 0, of: int = 0) -> None:
+            self.steps.append((step, done, of))
+            whole(step, done, of)
+
+        work.tell = remembered  # type: ignore[method-assign]
+        return lambda: self.ended.append(work)
+
+    @property
+    def names(self) -> list[str]:
+        return [work.name for work in self.works]
+
+
+@pytest.fixture
+def seen() -> Iterator[Watching]:
+    before, watcher = list(watching._watchers), Watching()
+    watch_with(watcher)
+    yield watcher
+    watching._watchers[:] = before
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """A table of eight files."""
+    path = str(tmp_path / "table")
+    for number in range(8):
+        anabranch.append(None, path, [{"id": number}])
+    return path
+
+
+def test_each_command_is_watched_under_its_name_and_table(path: str, seen: Watching) -> None:
+    anabranch.check(path)
+    anabranch.vacuum(path, dry_run=True)
+    anabranch.fsck(path)
+    anabranch.generate(path)
+    anabranch.restore(path, version=1)
+    anabranch.clone(path, f"{path}-copy", shallow=False)
+    anabranch.append(None, path, [{"id": 1}])
+    assert seen.names == ["CHECK", "VACUUM", "FSCK", "GENERATE", "RESTORE", "CLONE", "APPEND"]
+    assert [Path(work.table).name for work in seen.works] == ["table"] * 5 + ["table-copy", "table"]
+    assert seen.ended == seen.works
+    assert not any(work.failed for work in seen.works)
+
+
+def test_commands_of_rows_are_watched_too(tmp_path: Path, seen: Watching) -> None:
+    world = World(str(tmp_path / "t")).create([{"id": i, "x": i} for i in range(4)])
+    world.update("id = 1", x=7)
+    world.delete("id = 2")
+    world.merge([{"id": 1, "x": 8}, {"id": 9, "x": 9}])
+    world.optimize()
+    world.reorg()
+    world.overwrite({"id": 1, "x": 1})
+    assert seen.names == ["APPEND", "UPDATE", "DELETE", "MERGE", "OPTIMIZE", "REORG", "WRITE"]
+
+
+def test_they_say_what_they_are_at(tmp_path: Path, seen: Watching) -> None:
+    world = World(str(tmp_path / "t")).create([{"id": i, "x": i} for i in range(4)])
+    seen.steps.clear()
+    world.update("id = 1", x=7)
+    assert [step for step, _, _ in seen.steps] == ["finding rows", "writing", "committing", "finishing"]
+    seen.steps.clear()
+    world.merge([{"id": 1, "x": 8}])
+    assert [step for step, _, _ in seen.steps][:3] == ["reading the source", "joining", "writing"]
+    seen.steps.clear()
+    world.append({"id": 5, "x": 5})
+    world.optimize()
+    assert [step for step in seen.steps if step[0] == "written"] == [("written", 0, 1), ("written", 1, 1)]
+
+
+def test_files_are_counted_while_they_are_looked_at(path: str, seen: Watching) -> None:
+    anabranch.check(path)
+    assert seen.steps == [("files checked", done, 8) for done in range(1, 9)]
+    anabranch.clone(path, f"{path}-copy", shallow=False)
+    assert [step for step in seen.steps if step[0] == "files copied"] == [("files copied", n, 8) for n in range(1, 9)]
+    anabranch.fsck(path)
+    assert ("files looked for", 8, 8) in seen.steps
+
+
+def test_a_command_inside_another_is_a_step_of_that(path: str, seen: Watching) -> None:
+    with at_phase("staged", lambda: anabranch.append(None, path, [{"id": 9}])):
+        anabranch.append(None, path, [{"id": 8}])
+    assert seen.names == ["APPEND"]
+
+
+def test_a_command_that_fails_has_ended_and_says_so(tmp_path: Path, seen: Watching) -> None:
+    with pytest.raises(NotATable):
+        anabranch.vacuum(str(tmp_path / "nothing"))
+    (work,) = seen.ended
+    assert work.failed
+    anabranch.append(None, str(tmp_path / "t"), [{"id": 1}])
+    assert len(seen.ended) == 2
+
+
+def test_whoever_gives_a_progress_of_his_own_is_told_alone(path: str, seen: Watching) -> None:
+    told = list[Step]()
+    Vacuum(path, dry_run=True).run(context=RunContext(progress=lambda *step: told.append(step)))
+    assert not seen.works
+    assert told == [("listed", 8, 8)]
+
+
+def test_where_nobody_watches_nothing_listens(path: str, seen: Watching) -> None:
+    seen.wants = False
+    with working("CHECK", path) as work:
+        assert work is None
+        assert not getattr(phases._local, "listeners", ())
+        tell("anything", 1, 2)
+        assert list(counted("anything", "abc", 3)) == ["a", "b", "c"]
+    assert not seen.steps
+
+
+def test_when_a_command_has_ended_nothing_listens(path: str, seen: Watching) -> None:
+    with working("CHECK", path):
+        assert len(phases._local.listeners) == 1
+    assert not phases._local.listeners
+    tell("too late")
+    assert not seen.steps
+
+
+def test_threads_have_commands_of_their_own(path: str, seen: Watching) -> None:
+    both = threading.Barrier(2)
+
+    def look() -> None:
+        with working("CHECK", path):
+            both.wait(30)
+            tell(threading.current_thread().name)
+            both.wait(30)
+
+    threads = [threading.Thread(target=look, name=name) for name in ("one", "two")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {work.step[0] for work in seen.works} == {"one", "two"}
+
+
+def test_no_secret_of_a_location_is_said(seen: Watching) -> None:
+    with working("CHECK", "s3://KEY:SECRET@lake/t"):
+        pass
+    assert seen.works[0].table == "s3://lake/t"

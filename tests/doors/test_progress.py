@@ -1,0 +1,421 @@
+"""Commands that take long show how far they are, in terminals and notebooks, and nowhere else."""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import anabranch
+from anabranch.api import progress as room
+from anabranch.api.bars import NotebookBar, Terminal, headline, line
+from anabranch.commands.watching import Work, tell, watch_with, working
+from anabranch.errors import InvalidArgument
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SLOW = """
+import time
+import anabranch
+from anabranch.testing import at_phase
+
+{before}
+for number in (1, 2):
+    anabranch.append(None, "flights", [{{"id": number}}])
+with at_phase("{phase}", lambda: time.sleep({seconds})):
+    anabranch.restore("flights", version=0)
+print("all done")
+"""
+AT_ONCE = """
+import threading, time
+from concurrent.futures import ThreadPoolExecutor
+import anabranch
+from anabranch.testing import at_phase
+
+begin = threading.Barrier(4)
+
+def run(name):
+    for number in (1, 2):
+        anabranch.append(None, name, [{"id": number}])
+    begin.wait()
+    with at_phase("staged", lambda: time.sleep(1.6 + 0.2 * int(name[-1]))):
+        anabranch.restore(name, version=0)
+    anabranch.vacuum(name, dry_run=True)
+    return anabranch.check(name).is_clean
+
+with ThreadPoolExecutor(4) as pool:
+    for _ in range(2):
+        print(list(pool.map(run, ["table0", "table1", "table2", "table3"])))
+"""
+HOSTILE = "<script>[red]{task}\x1b[2J"
+
+
+def script(before: str = "", phase: str = "staged", seconds: float = 1.8) -> str:
+    return SLOW.format(before=before, phase=phase, seconds=seconds)
+
+
+def in_terminal(code: str, folder: Path, **environment: str) -> tuple[str, str]:
+    """What a script prints, and what its standard error, a terminal, was sent."""
+    pty = pytest.importorskip("pty", reason="there are no pseudo-terminals here")
+    ours, theirs = pty.openpty()
+    begun = subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm", **environment},
+    )
+    os.close(theirs)
+    sent = b""
+    while True:
+        try:
+            part = os.read(ours, 65536)
+        except OSError:  # Linux says so that the other side is closed
+            break
+        if not part:
+            break
+        sent += part
+    os.close(ours)
+    printed = begun.communicate()[0].decode()
+    assert begun.returncode == 0, sent.decode()
+    return printed, sent.decode()
+
+
+def work(step: str = "", done: int = 0, of: int = 0, table: str = "/data/flights", seconds: float = 0) -> Work:
+    made = Work("OPTIMIZE", table)
+    made.tell(step, done, of)
+    made.began -= seconds
+    return made
+
+
+# -- where -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_terminal_shows_a_command_that_takes_long_and_is_clear_at_its_end(tmp_path: Path) -> None:
+    printed, sent = in_terminal(script(), tmp_path)
+    assert printed == "all done\n"
+    assert "RESTORE flights" in sent
+    assert sent.endswith(("\x1b[?25h\r", "\x1b[?25h", "\x1b[2K"))  # the cursor is back, and the line is empty
+    assert sent.count("\x1b[?25l") == sent.count("\x1b[?25h") == 1
+
+
+@pytest.mark.slow
+def test_four_threads_share_a_terminal_twice_and_none_of_them_fails(tmp_path: Path) -> None:
+    printed, sent = in_terminal(AT_ONCE, tmp_path)
+    assert printed.splitlines() == [str([True] * 4)] * 2
+    lines = [each.rstrip() for each in re.split(r"[\r\n]+", re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", sent)) if each.strip()]
+    garbled = [each for each in lines if not re.fullmatch(r"(RESTORE|VACUUM|CHECK) table\d [━╸╺ ]+.* \d+ s", each)]
+    assert not garbled
+    shown = [sent.index(f"RESTORE table{number}") for number in range(4)]
+    gone = [sent.rindex(f"RESTORE table{number}") for number in range(4)]
+    assert max(shown) < min(gone)  # at some time all four were shown
+    assert sent.count("\x1b[?25l") == sent.count("\x1b[?25h") == 2
+    assert sent.endswith(("\x1b[?25h\r", "\x1b[?25h", "\x1b[2K"))
+
+
+@pytest.mark.slow
+def test_a_step_of_the_transaction_is_shown(tmp_path: Path) -> None:
+    _, sent = in_terminal(script(phase="put"), tmp_path)
+    assert "committing" in sent
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("code", "environment"),
+    [
+        (script(seconds=0.3), {}),
+        (script(before="anabranch.progress(False)"), {}),
+        (script(), {"TERM": "dumb"}),
+    ],
+    ids=["a short command", "progress(False)", "a terminal that only prints"],
+)
+def test_a_terminal_stays_as_it_is(code: str, environment: dict[str, str], tmp_path: Path) -> None:
+    assert in_terminal(code, tmp_path, **environment) == ("all done\n", "")
+
+
+@pytest.mark.slow
+def test_nothing_is_shown_where_standard_error_is_no_terminal(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "FORCE_COLOR": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", script() + "import sys; assert 'rich.live' not in sys.modules"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=True,
+    )
+    assert (done.stdout, done.stderr) == ("all done\n", "")
+
+
+@pytest.mark.slow
+def test_a_notebook_shows_a_bar_and_then_how_long_it_took(tmp_path: Path) -> None:
+    from tests.support.notebooks import run
+
+    pause = 'from time import sleep\nwith working("CHECK", "flights"):\n    tell("files checked", 3, 8)\n    sleep({})'
+    begin = "import anabranch\nfrom anabranch.commands.watching import tell, working"
+    cells = [begin, pause.format(1.8), pause.format(0.1), "anabranch.progress(False)\n" + pause.format(1.8)]
+    shown = run(*cells, folder=tmp_path)
+    (only,) = shown[1]
+    assert re.fullmatch(r"CHECK flights: done in \d s", only["data"]["text/html"])
+    assert shown[2] == []
+    assert shown[3] == []
+
+
+# -- the switch --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> Iterator[None]:
+    """A board that nobody has switched off, before and after."""
+    room._BOARD.__init__()  # type: ignore[misc]
+    watch_with(room._BOARD)
+    yield
+    room._BOARD.__init__()  # type: ignore[misc]
+
+
+def test_the_switch_holds_for_the_process_or_for_a_block() -> None:
+    assert room._BOARD.is_on
+    with anabranch.progress(False):
+        assert not room._BOARD.is_on
+        with anabranch.progress():
+            assert room._BOARD.is_on
+        assert not room._BOARD.is_on
+    assert room._BOARD.is_on
+    anabranch.progress(False)
+    assert not room._BOARD.is_on
+    assert repr(anabranch.progress(True)) == "<progress is on>"
+    with pytest.raises(InvalidArgument):
+        anabranch.progress("yes")  # type: ignore[arg-type]
+
+
+def test_a_process_without_a_terminal_starts_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    before = threading.active_count()
+    with working("CHECK", tmp_path) as found:
+        assert found is None
+        assert threading.active_count() == before
+
+
+# -- the board ---------------------------------------------------------------------------------------------------------
+
+
+class Drawn:
+    """A bar that remembers, and may fail."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.fails, self.lines, self.closed = fails, list[str](), 0
+
+    def draw(self, work: Work) -> None:
+        if self.fails:
+            raise RuntimeError("no screen")
+        self.lines.append(line(work))
+
+    def close(self, work: Work) -> None:
+        self.closed += 1
+
+
+def shown_on(bar: Drawn, monkeypatch: pytest.MonkeyPatch, *, after: float = 0.0) -> None:
+    """Let this process show commands on such a bar."""
+    monkeypatch.setattr(room, "is_terminal", lambda: True)
+    monkeypatch.setattr(room, "spark_draws", lambda: False)
+    monkeypatch.setattr(room, "_AFTER_SECONDS", after)
+    monkeypatch.setattr(room, "_EVERY_SECONDS", 0.01)
+    monkeypatch.setattr(room._BOARD, "_terminal", bar)
+
+
+def until(is_so: Any) -> None:
+    limit = time.monotonic() + 20
+    while not is_so():
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+
+
+def test_a_command_is_drawn_until_it_ends_and_no_thread_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    bar = Drawn()
+    shown_on(bar, monkeypatch)
+    with working("CHECK", "/data/flights"):
+        tell("files checked", 3, 8)
+        until(lambda: "CHECK flights  files checked  3 of 8  0 s" in bar.lines)
+    assert bar.closed == 1
+    drawn = len(bar.lines)
+    until(lambda: not room._BOARD._thread.is_alive())
+    assert len(bar.lines) == drawn
+
+
+def test_a_short_command_is_never_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    bar = Drawn()
+    shown_on(bar, monkeypatch, after=3600)
+    with working("CHECK", "/data/flights"):
+        time.sleep(0.1)
+    assert not bar.lines
+
+
+def test_what_fails_in_drawing_is_logged_once_and_costs_no_command(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    bar = Drawn(fails=True)
+    shown_on(bar, monkeypatch)
+    with caplog.at_level(logging.WARNING), working("CHECK", "/data/flights"):
+        until(lambda: caplog.records)
+        assert anabranch.append(None, str(tmp_path / "t"), [{"id": 1}]) == 0
+    assert [record.message for record in caplog.records] == [
+        "the progress of commands is not shown any more: no screen"
+    ]
+    with working("CHECK", "/data/flights") as found:
+        assert found is None
+
+
+def test_where_no_thread_can_be_started_commands_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    shown_on(Drawn(), monkeypatch)
+
+    class Refused(threading.Thread):
+        def start(self) -> None:
+            raise RuntimeError("can't start new thread at interpreter shutdown")
+
+    monkeypatch.setattr(room, "Thread", Refused)
+    assert anabranch.append(None, str(tmp_path / "t"), [{"id": 1}]) == 0
+
+
+def test_a_terminal_in_which_spark_draws_is_left_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    bar = Drawn()
+    shown_on(bar, monkeypatch)
+    asked = list[bool]()
+    monkeypatch.setattr(room, "spark_draws", lambda: not asked.append(True))
+    with working("CHECK", "/data/flights"):
+        until(lambda: asked)
+        time.sleep(0.1)
+    assert not bar.lines
+    assert asked == [True]
+
+
+@pytest.mark.parametrize(
+    ("value", "draws"), [("true", True), ("TRUE", True), ("false", False), (RuntimeError("stopped"), False)]
+)
+def test_sparks_own_bar_is_known_by_the_session(value: Any, draws: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def get(name: str, default: str) -> str:
+        if isinstance(value, Exception):
+            raise value
+        return {"spark.ui.showConsoleProgress": str(value)}.get(name, default)
+
+    session = SimpleNamespace(conf=SimpleNamespace(get=get))
+    pyspark = SimpleNamespace(SparkSession=SimpleNamespace(active=lambda: session))
+    monkeypatch.setitem(sys.modules, "pyspark.sql", pyspark)  # type: ignore[arg-type]
+    assert room.spark_draws() is draws
+
+
+def test_the_terminal_of_a_server_is_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Remote:
+        __module__ = "pyspark.sql.connect.session"
+        conf = SimpleNamespace(get=lambda name, default: "true")
+
+    pyspark = SimpleNamespace(SparkSession=SimpleNamespace(active=Remote))
+    monkeypatch.setitem(sys.modules, "pyspark.sql", pyspark)  # type: ignore[arg-type]
+    assert not room.spark_draws()
+
+
+@pytest.mark.spark
+def test_a_session_of_ours_shows_no_bar_of_sparks(spark: Any) -> None:
+    assert not room.spark_draws()
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_stock_session_shows_its_own_bar(tmp_path: Path) -> None:
+    lines = (
+        "from anabranch.api.progress import spark_draws",
+        "from pyspark.sql import SparkSession",
+        "SparkSession.builder.master('local[1]').config('spark.ui.enabled', 'false').getOrCreate()",
+        "print(spark_draws())",
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)], cwd=tmp_path, capture_output=True, text=True, env=environment
+    )
+    assert done.stdout.split() == ["True"], done.stderr
+
+
+# -- bars --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_bar_says_command_table_step_count_and_time() -> None:
+    assert line(work("written", 3, 1200, seconds=75)) == "OPTIMIZE flights  written  3 of 1,200  1 min 15 s"
+    assert line(work(seconds=5)) == "OPTIMIZE flights  5 s"
+    assert headline(work(table="s3://lake/" + "x" * 99 + "/")) == f"OPTIMIZE {'x' * 39}…"
+
+
+def test_several_commands_share_a_terminal_and_leave_it_clear(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "120")
+    terminal, one, two = Terminal(), work("written", 3, 8), work("listing", table="/data/hotels")
+    for each in (one, two):
+        terminal.draw(each)
+    both = screen.getvalue()
+    assert "OPTIMIZE flights" in both
+    assert "3 of 8" in both
+    assert "OPTIMIZE hotels" in both
+    terminal.close(one)
+    assert "\x1b[?25h" not in screen.getvalue()
+    terminal.close(two)
+    terminal.close(two)
+    assert "\x1b[?25h" in screen.getvalue()
+    terminal.close(work())  # never drawn
+
+
+def test_a_terminal_shows_a_strangers_name_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "120")
+    stranger, terminal = work("[bold]", 9, 3, table=f"/data/{HOSTILE}"), Terminal()
+    terminal.draw(stranger)
+    terminal.close(stranger)
+    assert "\x1b[2J" not in screen.getvalue()
+    assert "<script>[red]{task}\\x1b[2J" in screen.getvalue()
+
+
+class Displayed:
+    """IPython's display, which remembers."""
+
+    def __init__(self) -> None:
+        self.bundles = list[dict[str, str]]()
+
+    def display(self, bundle: dict[str, str], *, raw: bool, display_id: bool) -> Displayed:
+        assert raw
+        assert display_id
+        self.bundles.append(bundle)
+        return self
+
+    def update(self, bundle: dict[str, str], *, raw: bool) -> None:
+        assert raw
+        self.bundles.append(bundle)
+
+
+def test_a_notebooks_bar_is_html_without_anything_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    displayed, bar = Displayed(), NotebookBar()
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(display=displayed))  # type: ignore[arg-type]
+    shown = work("<b>written", 9, 3, table=f"/data/{HOSTILE}")
+    bar.draw(shown)
+    bar.draw(shown)
+    shown.failed = True
+    bar.close(shown)
+    first, last = displayed.bundles
+    assert '<progress value="3" max="3">' in first["text/html"]
+    assert set(re.findall(r"<(\w+)", first["text/html"])) == {"progress"}
+    assert "stopped after 0 s" in last["text/html"]
+    assert not re.findall(r"<(\w+)", last["text/html"])
+    assert first["text/plain"].startswith("OPTIMIZE ")
+    NotebookBar().close(shown)
+    assert len(displayed.bundles) == 2

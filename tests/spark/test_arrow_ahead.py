@@ -1,0 +1,67 @@
+"""What is read on a thread beside the one that writes it: in order, bounded, and without a thread that is left."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from anabranch.spark import arrow_ahead
+from anabranch.spark.arrow_ahead import ahead
+from anabranch.spark.arrow_files import Unlike
+
+
+def numbered(numbers: Iterator[int], seen: list[int]) -> Iterator[pa.RecordBatch]:
+    for number in numbers:
+        seen.append(number)
+        yield pa.RecordBatch.from_pydict({"n": [number]})
+
+
+def reads() -> list[threading.Thread]:
+    return [each for each in threading.enumerate() if each.name == "anabranch-read"]
+
+
+def test_what_is_read_ahead_comes_whole_and_in_its_order() -> None:
+    with ahead(numbered(iter(range(50)), [])) as batches:
+        assert [batch["n"][0].as_py() for batch in batches] == list(range(50))
+    assert not reads()
+
+
+def test_only_a_few_batches_are_read_ahead_and_none_once_nobody_wants_them() -> None:
+    seen = list[int]()
+    with ahead(numbered(itertools.count(), seen)) as batches:
+        next(batches)
+        time.sleep(0.3)
+        assert len(seen) <= arrow_ahead._AHEAD + 2
+    assert not reads()
+
+
+def test_no_more_than_a_row_group_is_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrow_ahead, "_AHEAD_BYTES", 20)
+    seen = list[int]()
+    with ahead(numbered(itertools.count(), seen)) as batches:
+        next(batches)
+        time.sleep(0.3)
+        assert len(seen) == 1 + 3 + 1  # taken, waiting, and the one that has no room
+
+
+def test_an_error_of_the_reader_comes_in_the_place_of_its_batch() -> None:
+    def numbers() -> Iterator[int]:
+        yield from (1, 2)
+        raise Unlike("there is a NaN")
+
+    found = list[int]()
+    with pytest.raises(Unlike, match="NaN"), ahead(numbered(numbers(), [])) as batches:
+        found.extend(batch["n"][0].as_py() for batch in batches)
+    assert found == [1, 2]
+    assert not reads()
+
+
+def test_an_error_of_the_writer_ends_the_reader() -> None:
+    with pytest.raises(ZeroDivisionError), ahead(numbered(itertools.count(), [])) as batches:
+        next(batches)["n"][0].as_py() / 0
+    assert not reads()

@@ -1,0 +1,238 @@
+"""What Arrow finds and brings is what Spark finds and reads, or Arrow leaves it to Spark."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from math import inf, nan
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyroaring import BitMap64
+from pyspark.sql import SparkSession
+
+import anabranch
+from anabranch.commands.opening import file_set as file_set_of
+from anabranch.log.log import Log
+from anabranch.protocol.actions import files_table
+from anabranch.protocol.layout.file_sets import FileSet, Marks
+from anabranch.protocol.predicates import Condition
+from anabranch.spark import arrow_finding, arrow_reading, row_addresses
+from anabranch.spark.engine import SparkEngine
+from anabranch.spark.raw_rows import address_of
+from anabranch.spark.scan import scan
+from anabranch.statements.conditions import understood
+from anabranch.storage import open_store
+from tests.support.thinning import examples
+
+pytestmark = pytest.mark.spark
+
+ROWS = 1200
+MOMENTS = [datetime(2020, 1, 1, tzinfo=UTC), datetime(2020, 1, 1, 5, 0, 0, 1, tzinfo=UTC)]
+VALUES: dict[str, tuple[pa.DataType, Sequence[Any]]] = {
+    "b": (pa.int8(), [None, -128, 0, 5, 127]),
+    "s": (pa.int16(), [None, -5, 0, 5, 32767]),
+    "i": (pa.int32(), [None, -5, 0, 5, 2**31 - 1]),
+    "l": (pa.int64(), [None, -5, 0, 5, 2**53 + 1]),
+    "f": (pa.float32(), [None, -1.5, -0.0, 0.0, 5.0, nan, inf]),
+    "d": (pa.float64(), [None, -1.5, -0.0, 0.0, 5.0, nan, -inf]),
+    "n": (pa.decimal128(9, 2), [None, Decimal("-1.00"), Decimal("5.00"), Decimal("1.50")]),
+    "w": (pa.string(), [None, "", "a", "ab", "b", "\uffff", "\U0001f600", "a'b"]),
+    "t": (pa.bool_(), [None, True, False]),
+    "day": (pa.date32(), [None, date(1969, 12, 31), date(2020, 1, 1), date(2024, 2, 29)]),
+    "at": (
+        pa.timestamp("us", "UTC"),
+        [None, datetime(2020, 1, 1, tzinfo=UTC), datetime(2020, 1, 1, 5, 0, 0, 1, tzinfo=UTC)],
+    ),
+    "part": (pa.string(), [None, "x", "y z"]),
+}
+LITERALS: dict[str, Sequence[str]] = {
+    **{name: ["5", "-5", "0", "5.0", "1.5", "NULL", "9999999999", "-129"] for name in "bsiln"},
+    "f": ["0", "5", "1.5", "CAST('NaN' AS DOUBLE)", "NULL", "0.0"],
+    "d": ["0", "5", "1.5", "CAST('NaN' AS DOUBLE)", "NULL", "-0.0", "5e0"],
+    "w": ["'a'", "''", "'ab'", "'\uffff'", "'a''b'", "NULL"],
+    "t": ["true", "false", "NULL"],
+    "day": ["DATE '2020-01-01'", "'2020-01-01'", "DATE '1969-12-31'", "NULL"],
+    "at": ["TIMESTAMP '2020-01-01 00:00:00'", "TIMESTAMP '2020-01-01 05:00:00.000001'", "NULL"],
+    "part": ["'x'", "'y z'", "NULL"],
+}
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> str:
+    """Three files or more of several row groups, with deleted rows, and a column that the first file lacks."""
+    path, dice = str(tmp_path_factory.mktemp("finding") / "t"), random.Random(5)
+    anabranch.append(None, path, drawn(dice).drop_columns(["i"]), partition_by=["part"])
+    anabranch.sql(spark, f"ALTER TABLE delta.`{path}` ADD COLUMN i INT")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pq, "write_table", _in_small_groups(pq.write_table))
+        for _ in range(2):
+            anabranch.append(None, path, drawn(dice))
+    anabranch.DeltaTable.forPath(spark, path).delete("l = -5 AND b = 0")
+    return path
+
+
+def _in_small_groups(plain: Any) -> Any:
+    return lambda rows, sink, **options: plain(rows, sink, row_group_size=97, **options)
+
+
+def drawn(dice: random.Random) -> pa.Table:
+    return pa.table({name: pa.array(dice.choices(some, k=ROWS), kind) for name, (kind, some) in VALUES.items()})
+
+
+def opened(path: str) -> FileSet:
+    return file_set_of(Log(open_store(path)).snapshot())
+
+
+def condition(path: str, text: str, spark: SparkSession) -> Condition:
+    return understood(text, Log(open_store(path)).snapshot(), SparkEngine(spark))
+
+
+def comparisons() -> list[str]:
+    ops = ["=", "<=>", "<", "<=", ">", ">=", "<>"]
+    single = [f"{name} {op} {literal}" for name, some in LITERALS.items() for literal in some for op in ops]
+    several = [f"{name} IN ({', '.join(some[:2])})" for name, some in LITERALS.items()]
+    nulls = [f"{name} IS {maybe}NULL" for name in LITERALS for maybe in ("", "NOT ")]
+    return [*single, *several, *nulls, "w LIKE 'a%'", "part = 'x' AND i = 5", "NOT (i = 5 OR w IS NULL)"]
+
+
+def combined(dice: random.Random) -> str:
+    parts = dice.sample(comparisons(), 3)
+    both, then, maybe = dice.choice(["AND", "OR"]), dice.choice(["AND", "OR"]), dice.choice(["", "NOT "])
+    return f"({parts[0]} {both} {maybe}({parts[1]})) {then} {parts[2]}"
+
+
+def test_every_comparison_finds_what_spark_finds(spark: SparkSession, table: str) -> None:
+    files, found_here = opened(table), 0
+    dice = random.Random(7)
+    texts = [*dice.sample(comparisons(), examples(150, 40)), *(combined(dice) for _ in range(examples(60, 15)))]
+    for text in texts:
+        given = condition(table, text, spark)
+        found = arrow_finding.found(spark, files, given)
+        if found is not None:
+            assert found == row_addresses.find(spark, files, given), text
+            found_here += 1
+    assert found_here > len(texts) // 3
+
+
+@pytest.mark.parametrize("text", ["i + 1 = 6", "i = 5 AND rand() > 2", "length(w) = 1", "w LIKE '%b'", "i = l", "true"])
+def test_what_is_not_known_for_certain_is_left_to_spark(spark: SparkSession, table: str, text: str) -> None:
+    assert arrow_finding.found(spark, opened(table), condition(table, text, spark)) is None
+
+
+def test_the_marked_rows_are_brought_as_spark_reads_them(spark: SparkSession, table: str) -> None:
+    files = opened(table)
+    address = address_of(files.schema)
+    marks = arrow_finding.found(spark, files, condition(table, "i = 5 OR w = 'a' OR d = 5", spark))
+    assert marks
+    here = arrow_finding.brought(spark, files, marks, files.schema.names, address)
+    assert here is not None
+    rows = scan(spark, files, address=True).toArrow()
+    wanted = [row for row in rows.to_pylist() if row[address.row] in marks.get(row[address.path], BitMap64())]
+    assert sorted(map(repr, here.to_pylist())) == sorted(map(repr, wanted))
+    places = [
+        (path, row) for path, row in zip(here[address.path].to_pylist(), here[address.row].to_pylist(), strict=True)
+    ]
+    order = files.files["path"].to_pylist()
+    assert places == sorted(places, key=lambda each: (order.index(each[0]), each[1]))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"l": [5, 2**53 + 1]},
+        {"w": ["a", "\uffff"]},
+        {"day": [date(2020, 1, 1)], "s": [5, 0]},
+        {"part": ["x"], "b": [5]},
+    ],
+)
+def test_live_rows_with_some_values_are_found_with_their_addresses(
+    spark: SparkSession, table: str, values: dict[str, list[Any]]
+) -> None:
+    files = opened(table)
+    kinds = {
+        "l": pa.int64(),
+        "s": pa.int64(),
+        "b": pa.int64(),
+        "w": pa.string(),
+        "day": pa.date32(),
+        "part": pa.string(),
+    }
+    asked = {name: pa.array(some, kinds[name]) for name, some in values.items()}
+    found = arrow_finding.with_values(spark, files, asked, ("path", "row"))
+    assert found is not None
+    address = address_of(files.schema)
+    rows = scan(spark, files, [*values], address=True).toArrow().to_pylist()
+    wanted = {
+        (row[address.path], row[address.row]) for row in rows if all(row[name] in some for name, some in values.items())
+    }
+    assert {(row["path"], row["row"]) for row in found.to_pylist()} == wanted
+    assert len(found) == len(wanted) > 0
+
+
+def test_a_file_that_is_not_there_is_left_to_spark_which_says_so(spark: SparkSession, table: str) -> None:
+    files = opened(table)
+    gone = files.files.to_pylist()[0] | {"path": "part=x/gone.parquet"}
+    files = replace(files, files=files_table([gone]), vectors={})
+    assert arrow_finding.found(spark, files, condition(table, "l = 5", spark)) is None
+
+
+def test_more_than_may_be_brought_is_left_to_spark(
+    spark: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = opened(table)
+    marks = arrow_finding.found(spark, files, condition(table, "l = 5", spark))
+    assert marks
+    monkeypatch.setattr(arrow_finding, "MOST_BYTES", 100)
+    assert arrow_finding.brought(spark, files, marks, ["l", "w"]) is None
+
+
+def test_elsewhere_than_on_this_machine_only_small_files_are_read_here(
+    spark: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, given = opened(table), condition(table, "l = 5", spark)
+    monkeypatch.setattr(arrow_reading, "is_here", lambda *_: False)
+    assert arrow_finding.found(spark, files, given) is not None
+    monkeypatch.setattr(arrow_reading, "SMALL_BYTES", 0)
+    assert arrow_finding.found(spark, files, given) is None
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([1, 2], pa.int64()),  # the table says integer
+        pa.array([datetime(2020, 1, 1), None], pa.timestamp("ns")),
+    ],
+)
+def test_files_that_arrow_reads_otherwise_are_left_to_spark(
+    spark: SparkSession, tmp_path: Path, column: pa.Array
+) -> None:
+    path = str(tmp_path / "t")
+    anabranch.append(None, path, pa.table({"i": pa.array([1, 2], pa.int32())}))
+    files = opened(path)
+    file = Path(path) / files.files["path"][0].as_py()
+    pq.write_table(pa.table({"i": column}), file)
+    assert arrow_finding.found(spark, files, condition(path, "i = 1", spark)) is None
+
+
+def test_row_groups_without_marked_rows_are_not_read(
+    spark: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = opened(table)
+    last = files.files["path"].to_pylist()[-1]
+    marks: Marks = {last: BitMap64([0])}
+    groups = []
+    plain = arrow_reading._batches
+    monkeypatch.setattr(
+        arrow_reading, "_batches", lambda part, stored: groups.append(part.group) or plain(part, stored)
+    )
+    here = arrow_finding.brought(spark, files, marks, ["l"])
+    assert here is not None
+    assert len(here) == 1
+    assert groups == [0]

@@ -1,0 +1,126 @@
+"""A MERGE that Arrow joins does what the same MERGE does that Spark joins, which an oracle has judged."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import anabranch
+from anabranch.errors import AmbiguousMerge
+from anabranch.spark import arrow_reading, few_rows, merge, merge_by_keys
+from tests.support.thinning import examples
+
+pytestmark = pytest.mark.spark
+
+KINDS: Mapping[str, tuple[pa.DataType, list[Any]]] = {
+    "k": (pa.int64(), [None, *range(-3, 20), 2**40]),
+    "j": (pa.string(), [None, "", "a", "b"]),
+    "v": (pa.int32(), [None, *range(5)]),
+    "x": (pa.float64(), [None, 0.5, float("nan"), -0.0]),
+    "w": (pa.string(), [None, "x", "yy"]),
+}
+NARROW = {"k": pa.int32(), "v": pa.int16()}
+CLAUSES = [
+    "WHEN MATCHED THEN UPDATE SET *",
+    "WHEN MATCHED THEN DELETE",
+    "WHEN MATCHED THEN UPDATE SET t.w = s.w",
+    "WHEN MATCHED THEN UPDATE SET w = s.w, x = s.x",
+    "WHEN MATCHED AND s.v > 2 THEN DELETE WHEN MATCHED THEN UPDATE SET *",
+    "WHEN MATCHED AND t.v IS NULL THEN UPDATE SET v = s.v + 1",
+    "WHEN MATCHED THEN UPDATE SET w = concat(t.w, s.w)",
+    "",
+]
+INSERTS = [
+    "WHEN NOT MATCHED THEN INSERT *",
+    "",
+    "WHEN NOT MATCHED AND s.v > 1 THEN INSERT (k, w) VALUES (s.k, 'new')",
+    "WHEN NOT MATCHED AND s.v % 2 = 0 THEN INSERT * WHEN NOT MATCHED THEN INSERT *",
+    "WHEN NOT MATCHED AND s.x IS NULL THEN INSERT (k, v) VALUES (s.k, s.v + 1) "
+    "WHEN NOT MATCHED AND s.j = 'a' THEN INSERT *",
+]
+ONS = [
+    "t.k = s.k",
+    "t.k = s.k AND t.j = s.j",
+    "s.j = t.j AND (t.k == s.k)",
+    "t.k = s.k AND t.v > 1",
+    "t.j = s.j AND s.v < t.v",
+]
+PLAIN = [(clause, insert) for clause in [*CLAUSES[:4], ""] for insert in INSERTS if clause or insert]
+ALONE = [(clause, insert) for clause in CLAUSES for insert in INSERTS if clause or insert]
+
+
+def drawn(
+    dice: random.Random, rows: int, keys: list[Any] | None = None, kinds: Mapping[str, pa.DataType] = {}
+) -> pa.Table:
+    columns = {name: pa.array(dice.choices(some, k=rows), kind) for name, (kind, some) in KINDS.items()}
+    if keys is not None:
+        columns["k"] = pa.array(keys, pa.int64())
+    columns = {
+        name: column.cast(kinds[name], safe=False) if name in kinds else column for name, column in columns.items()
+    }
+    return pa.table(columns)
+
+
+def made(path: Path, dice: random.Random, spark: SparkSession, partition_by: list[str]) -> str:
+    state = dice.getstate()
+    anabranch.append(
+        None, str(path), drawn(dice, 30), partition_by=partition_by, properties={"delta.enableDeletionVectors": "true"}
+    )
+    anabranch.append(None, str(path), drawn(dice, 30))
+    anabranch.DeltaTable.forPath(spark, str(path)).delete("v = 4")
+    dice.setstate(state)
+    return str(path)
+
+
+def outcome(spark: SparkSession, path: str, text: str, source: str) -> Any:
+    try:
+        done = anabranch.sql(spark, text.format(f"delta.`{path}`", source)).collect()[0].asDict()
+    except AmbiguousMerge as error:
+        return error.facts["count"], rows(spark, path)
+    return done, rows(spark, path)
+
+
+def rows(spark: SparkSession, path: str) -> Counter[str]:
+    return Counter(map(repr, anabranch.DeltaTable.forPath(spark, path).toDF().select(*KINDS).collect()))
+
+
+def raced(spark: SparkSession, folder: Path, seed: int, *, few: bool) -> tuple[bool, str]:
+    """Run one random MERGE both ways; whether Arrow did the join, or at least found the rows."""
+    dice = random.Random(seed)
+    partition_by = dice.choice([[], [], ["w"]])
+    is_plain = seed % 2 == 0
+    on, (clause, insert) = dice.choice(ONS[:3] if is_plain else ONS), dice.choice(PLAIN if is_plain else ALONE)
+    keys = None if dice.random() < 0.3 else dice.sample(range(-3, 25), 12)
+    source = drawn(dice, 12, keys, dice.choice([{}, {}, NARROW]))
+    pair = [made(folder / f"{name}{seed}", random.Random(seed), spark, partition_by) for name in "as"]
+    text = f"MERGE INTO {{}} t USING {{}} s ON {on} {clause} {insert}"
+    spark.createDataFrame(source).createOrReplaceTempView("given_rows")
+    joined: list[bool] = []
+
+    def seen(*given: Any) -> Any:
+        found = merge_by_keys.outcome(*given)
+        joined.append(found is not None)
+        return found
+
+    with patch.object(merge, "outcome", seen), patch.object(few_rows, "MOST_ROWS", few_rows.MOST_ROWS if few else 1):
+        by_arrow = outcome(spark, pair[0], text, "given_rows")
+    with patch.object(arrow_reading, "is_near", lambda *_: False):
+        by_spark = outcome(spark, pair[1], text, "given_rows")
+    assert by_arrow == by_spark, f"seed {seed}: {text}"
+    return any(joined), text
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("few", [True, False], ids=["few rows", "many rows"])
+def test_random_merges_end_the_same_whoever_joins(spark: SparkSession, tmp_path: Path, few: bool) -> None:
+    count = examples(30, 6)
+    done = [raced(spark, tmp_path, seed, few=few)[0] for seed in range(count)]
+    assert count // 6 <= sum(done) < count

@@ -1,0 +1,45 @@
+"""A session that names delta-spark's classes: with its JARs `delta` stays its own, without them `install` says so."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.delta_spark import REQUIRED, why_absent
+from tools import interop
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.classic("it starts a JVM with JARs of its own")]
+
+
+def told(jars: str, folder: Path) -> list[dict[str, Any]]:
+    """What a process says of a session with the extension alone, and of one with the catalog, too."""
+    command = [sys.executable, "-m", "tests.support.session_with_delta", jars, str(folder)]
+    own = {key: value for key, value in os.environ.items() if not key.startswith("SPARK_")}
+    done = subprocess.run(command, env=own, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_settings_that_stayed_without_the_jars_are_passed_over_or_refused_in_a_sentence(tmp_path: Path) -> None:
+    with_extension, with_catalog = told("", tmp_path)
+    assert with_extension == {"formats": ["anabranch", "delta"], "rows": 3}
+    assert with_catalog["error"] == "MissingDeltaJars"
+    assert with_catalog["message"].endswith(
+        "The session's setting spark.sql.catalog.spark_catalog is org.apache.spark.sql.delta.catalog.DeltaCatalog, a "
+        "class of delta-spark, whose JARs are not there, so Spark can open no table: start the session without "
+        "spark.sql.catalog.spark_catalog and spark.sql.extensions, or add the JARs again."
+    )
+
+
+@pytest.mark.interop
+def test_with_the_jars_delta_stays_delta_sparks_and_ours_is_anabranch(tmp_path: Path) -> None:
+    if reason := why_absent():
+        (pytest.fail if REQUIRED else pytest.skip)(reason)
+    jars = ",".join(map(str, sorted(interop.jars().glob("*.jar"))))
+    assert told(jars, tmp_path) == [{"formats": ["anabranch"], "rows": 3}] * 2
