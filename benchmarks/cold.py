@@ -1,7 +1,8 @@
 """One piece of work on a log in a process of its own: what it costs on first use, and how much memory at most.
 
 `measured` starts the process; `python -m benchmarks.cold` is that process. The libraries are imported, and one tiny
-table is opened, before the clock starts: a first use of a table is measured, not a first use of Python.
+table is opened, before the clock starts: a first use of a table is measured, not a first use of Python. No process
+imports the library of the other engine, whose memory would count, too.
 """
 
 from __future__ import annotations
@@ -19,10 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
 
-import anabranch
-from anabranch.commands.opening import open_log
 from benchmarks import synthetic
 from benchmarks.harness import Cost
 
@@ -46,16 +44,23 @@ def measured(engine: str, task: str, table: Path) -> Cold:
 
 def opened_by_anabranch(path: str) -> int:
     """Open it and learn all live files; returns how many."""
+    from anabranch.commands.opening import open_log
+
     return int(open_log(path).snapshot().files.num_rows)
 
 
 def opened_by_deltalake(path: str) -> int:
     """The same; delta-rs reads the live files when a table is opened."""
+    from deltalake import DeltaTable
+
     return int(DeltaTable(path).get_add_actions().num_rows)
 
 
 def appended_by_anabranch(path: str) -> int:
     """Append one row; returns of how many files the process then knows."""
+    import anabranch
+    from anabranch.commands.opening import open_log
+
     anabranch.append(None, path, ROW)
     snapshot = open_log(path).snapshot()
     return int(snapshot.files.num_rows) if snapshot.files_are_loaded else 0
@@ -63,6 +68,8 @@ def appended_by_anabranch(path: str) -> int:
 
 def appended_by_deltalake(path: str) -> int:
     """The same; it knows all files."""
+    from deltalake import DeltaTable, write_deltalake
+
     table = DeltaTable(path)
     write_deltalake(table, ROW, mode="append")
     return int(table.get_add_actions().num_rows)

@@ -1,4 +1,6 @@
-"""The page of benchmarks and its plot, made from the figures that are kept; nothing on it is typed by hand."""
+"""The page of benchmarks, its plot and the figures in README.md, made from the figures that are kept: no figure of a
+result is typed by hand.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import plot
+from benchmarks import plot, readme
 from benchmarks.harness import RESULTS, Ratio, load_all
 from benchmarks.targets import TARGETS, Target
 
 DOCUMENT = RESULTS.parents[1] / "docs" / "benchmarks.md"
+LIMITS = RESULTS.parent / "limits.md"
+"""What is known of targets that are missed: the only part of the page that is written by hand."""
 PLOT = "benchmarks.svg"
 
 _HEAD = """# Benchmarks
@@ -29,10 +33,11 @@ Ours over the peer named; less is better, except for commits/s. The list stands 
 _VERDICTS = {True: "met", False: "**missed**", None: ""}
 
 
-def write(document: Path = DOCUMENT, results: Path = RESULTS) -> None:
-    """Write the page, and beside it the plot, once a target was measured."""
+def write(document: Path = DOCUMENT, results: Path = RESULTS, front: Path = readme.README) -> None:
+    """Write the page, the figures in README.md and, once a target was measured, the plot beside the page."""
     kept = load_all(results)
     document.write_text(page(kept), encoding="utf-8")
+    front.write_text(readme.filled(front.read_text(encoding="utf-8"), kept), encoding="utf-8")
     if shown := measured(kept):
         (document.parent / PLOT).write_text(plot.drawn(shown), encoding="utf-8")
 
@@ -40,7 +45,8 @@ def write(document: Path = DOCUMENT, results: Path = RESULTS) -> None:
 def page(results: Sequence[Mapping[str, Any]]) -> str:
     """The results as one Markdown page."""
     sections = [line for result in results for line in _section(result)]
-    return "\n".join([_HEAD, *_targets(results), *sections]) + "\n"
+    limits = ["", LIMITS.read_text(encoding="utf-8").rstrip()]
+    return "\n".join([_HEAD, *_targets(results), *limits, *sections]) + "\n"
 
 
 def measured(results: Iterable[Mapping[str, Any]]) -> list[Ratio]:

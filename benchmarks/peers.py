@@ -43,7 +43,7 @@ MEMORY_NOTE = (
 @cache
 def session() -> SparkSession:
     """Our Spark, installed; plain Parquet is read and written by it as well."""
-    settings = _COMMON | {"spark.sql.session.timeZone": "UTC"}
+    settings = _COMMON | {"spark.sql.session.timeZone": "UTC", "spark.ui.showConsoleProgress": "false"}
     return anabranch.install(anabranch.session("benchmarks", MASTER, **settings))
 
 
