@@ -1,6 +1,6 @@
 # Every chore by one word; CI calls the same words. Choose another Python with PYTHON=python3.12 make test.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quick test test-all interop clouds connect cluster compat lab bench bench-quick lint format check-types check clean distclean
+.PHONY: help setup demo quick test test-all interop clouds connect cluster compat lab bench bench-quick docs docs-serve dist lint format check-types check clean distclean
 
 # A Spark or a path of the shell's own would shadow the packages in .venv; and without bytecode that is kept, each of
 # pytest's workers compiles all tests again.
@@ -22,8 +22,8 @@ PYTEST := $(BIN)/python -m pytest --durations=10
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: ## Make .venv with everything that the other targets need, and find or install Java and Azurite
-	@$(READY) --java --azurite spark demo dev
+setup: ## Make .venv with everything that the other targets need, and find or install Java, Azurite and Chromium
+	@$(READY) --java --azurite --browser spark demo dev
 
 demo: ## Run the demonstration; ARGS are handed to it
 	@$(READY) --java spark demo
@@ -94,6 +94,25 @@ bench: ## Run all benchmarks beside delta-spark, deltalake and plain Parquet; AR
 bench-quick: ## Run a choice of the benchmarks at a tenth of the size, within minutes; nothing is kept
 	@$(READY) --java --interop spark dev bench
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks --quick $(ARGS)
+
+# A broken link, or a page that the site's map lacks, is an error.
+docs: build/timeline.html ## Build the documentation as a site that works offline, in build/site; ARGS are handed to mkdocs
+	@$(READY) docs
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict $(ARGS)
+
+# The site shows what happened in the demonstration as a live page.
+build/timeline.html:
+	@$(READY) --java spark demo
+	@$(WITH_JAVA) $(BIN)/anabranch demo --keep build/demo
+	@$(BIN)/anabranch timeline build/demo/flights -o $@
+
+docs-serve: ## Show the documentation at http://127.0.0.1:8000, built anew when a page changes
+	@$(READY) docs
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve $(ARGS)
+
+dist: ## Build the sdist and the wheel, check and try them on each declared Python; ARGS such as --no-spark
+	@$(READY) --java dist
+	@$(WITH_JAVA) $(BIN)/python tools/dist.py $(ARGS)
 
 lint: ## Check style, formatting, types and the storeys
 	@$(READY) spark demo dev

@@ -1,6 +1,6 @@
 """Run the tests of the doors on each supported PySpark and each declared Python: ``make compat``.
 
-Knows `pyproject.toml`, venv and pip, and where Pythons are found. Each pair has an environment of its own in the user's
+Knows `pyproject.toml`, venv and pip. Each pair has an environment of its own in the user's
 cache folder, with the dependencies and the tools of the tests, and without this package, which is read from the clone.
 A Python that is not on this machine is named and left out.
 
@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import subprocess
 import sys
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
+
+import pythons
 
 ROOT = Path(__file__).resolve().parent.parent
 PAIRS = ("4.0:3.11", "4.1:3.12", "4.2:3.13", "4.3:3.11", "4.3:3.12", "4.3:3.13")
@@ -39,7 +40,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _ran(pair: str, given: Sequence[str]) -> str:
     spark, version = pair.split(":")
-    base = _found(version)
+    base = pythons.found(version)
     if base is None:
         return "left out, there is no such Python here"
     python = _environment(spark, base)
@@ -49,22 +50,6 @@ def _ran(pair: str, given: Sequence[str]) -> str:
     command = [str(python), "-m", "pytest", "-p", "no:cacheprovider", *TESTS, *given]
     done = subprocess.run(command, cwd=ROOT, env={**environment, "PYTHONPATH": str(ROOT)}, check=False)
     return "passed" if done.returncode == 0 else f"failed, pytest ended with {done.returncode}"
-
-
-def _found(version: str) -> str | None:
-    """A Python of this version: this one, one on PATH, or one of pyenv's."""
-    if version == f"{sys.version_info[0]}.{sys.version_info[1]}":
-        return str(getattr(sys, "_base_executable", sys.executable))
-    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
-    kept = sorted(pyenv.glob(f"{version}.*/bin/python"))
-    for candidate in (*map(str, kept[-1:]), shutil.which(f"python{version}")):
-        if candidate and _runs(candidate):
-            return candidate
-    return None
-
-
-def _runs(python: str) -> bool:
-    return subprocess.run([python, "-c", "import venv"], capture_output=True, check=False).returncode == 0
 
 
 def _environment(spark: str, base: str) -> Path | None:

@@ -1,4 +1,4 @@
-"""Make a clone ready to run: a virtual environment, the packages it needs, a Java runtime, other engines for the tests.
+"""Make a clone ready to run: a virtual environment, the packages it needs, a Java runtime, what else the tests need.
 
 Knows: this repository's own files, venv and pip, where a Java runtime is found or had, npm and Maven. It may not know
 the library: it runs before anything is installed, so it uses the standard library only.
@@ -6,8 +6,8 @@ the library: it runs before anything is installed, so it uses the standard libra
 Guarantee: run again with nothing changed, it starts no process and touches no file. What was done stands in
 `.venv/.anabranch-stamp.json`; what the make targets need in their environment stands in `.venv/.anabranch-env`.
 
-    python3 tools/setup.py [--java] [--azurite] [--interop] [--connectors] [--servers] [--bare-python]
-        [EXTRA ...]
+    python3 tools/setup.py [--java] [--azurite] [--browser] [--interop] [--connectors] [--servers]
+        [--bare-python] [EXTRA ...]
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ AZURITE = VENV / "azurite"
 OLDEST_PYTHON = (3, 11)
 OLDEST_JAVA = 17
 AZURITE_VERSION = "3.35.0"  # the last that runs on Node.js 20 and older ones
+BROWSERS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 
 
 class SetupError(Exception):
@@ -125,13 +126,16 @@ def output_of(command: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class PackageManager:
-    """One way to install system packages. Each entry of `java`, `venv`, `maven` is tried until one can be installed."""
+    """One way to install system packages. Each entry of `java`, `venv`, `maven`, `browser` is tried until one can
+    be installed.
+    """
 
     name: str
     install: tuple[str, ...]
     java: tuple[str, ...]
     venv: tuple[str, ...] = ()
     maven: tuple[str, ...] = ()
+    browser: tuple[str, ...] = ()
     refresh: tuple[str, ...] = ()
     needs_root: bool = True
 
@@ -146,6 +150,7 @@ def package_managers(python: str) -> tuple[PackageManager, ...]:
             java=("openjdk-17-jre-headless", "openjdk-21-jre-headless", "default-jre-headless"),
             venv=(f"python{python}-venv", "python3-venv"),
             maven=("maven",),
+            browser=("chromium", "chromium-browser"),
         ),
         PackageManager(
             name="dnf",
@@ -153,6 +158,7 @@ def package_managers(python: str) -> tuple[PackageManager, ...]:
             java=("java-17-openjdk-headless", "java-21-openjdk-headless", "java-latest-openjdk-headless"),
             venv=("python3-pip",),
             maven=("maven",),
+            browser=("chromium",),
         ),
         # Spark's launchers are bash scripts, and Alpine has no bash of its own.
         PackageManager(
@@ -161,6 +167,7 @@ def package_managers(python: str) -> tuple[PackageManager, ...]:
             java=("openjdk17-jre-headless bash", "openjdk21-jre-headless bash"),
             venv=("py3-pip",),
             maven=("maven",),
+            browser=("chromium",),
         ),
         PackageManager(
             name="brew", install=("install",), java=("openjdk@17", "openjdk@21"), maven=("maven",), needs_root=False
@@ -193,7 +200,7 @@ def install_one_of(manager: PackageManager, choices: Sequence[str]) -> bool:
 
 
 def install_from_system(what: str) -> bool:
-    """Install `what` ("java", "venv", "maven") by the system's package manager where this user may; whether it was."""
+    """Install `what`, a field of `PackageManager`, by the system's one where this user may; whether it was."""
     manager = present_manager()
     if manager is None or not may_use(manager, os.getuid()):
         return False
@@ -201,7 +208,7 @@ def install_from_system(what: str) -> bool:
 
 
 def advice(what: str, otherwise: str) -> str:
-    """The one command that gets `what` ("java", "venv" or "maven") on this system, or else the text `otherwise`."""
+    """The one command that gets `what`, a field of `PackageManager`, on this system, or else the text `otherwise`."""
     manager = present_manager()
     choices: tuple[str, ...] = getattr(manager, what) if manager else ()
     if manager is None or not choices:
@@ -383,6 +390,25 @@ def obtain_azurite() -> None:
         say("npm could not install Azurite; its message is above. Going on: the tests on Azure will be skipped.")
 
 
+# --- a browser --------------------------------------------------------------------------------------------------
+
+
+def has_browser() -> bool:
+    """Whether there is a Chromium, or a browser made of it, for Playwright to drive."""
+    return any(map(shutil.which, BROWSERS))
+
+
+def obtain_browser() -> None:
+    """Install Chromium by the system's package manager where this user may; without it the tests in a browser say so
+    and are skipped.
+    """
+    manager = present_manager()
+    if has_browser() or manager is None or not may_use(manager, os.getuid()) or not manager.browser:
+        return
+    if not (install_from_system("browser") and has_browser()):
+        say(f"{manager.name} could not install Chromium. Going on: the tests in a browser will be skipped.")
+
+
 # --- delta-spark ------------------------------------------------------------------------------------------------
 
 
@@ -454,6 +480,7 @@ def make_ready(
     *,
     java: bool,
     azurite: bool,
+    browser: bool,
     interop: bool,
     connectors: bool,
     servers: bool,
@@ -469,6 +496,8 @@ def make_ready(
         ENVIRONMENT.write_text(environment_file(venv_python(), stamp.java_home))
     if azurite:
         obtain_azurite()
+    if browser:
+        obtain_browser()
     if interop:
         obtain_interop()
     if connectors:
@@ -505,6 +534,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--java", action="store_true", help="find or install a Java runtime too")
     parser.add_argument("--azurite", action="store_true", help="install Azurite too, where there is npm")
+    parser.add_argument("--browser", action="store_true", help="install Chromium too, where this user may")
     parser.add_argument("--interop", action="store_true", help="make the environment with delta-spark too")
     parser.add_argument("--connectors", action="store_true", help="bring what Spark needs for buckets too")
     parser.add_argument("--servers", action="store_true", help="build the servers of buckets too, where there is Go")
