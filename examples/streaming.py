@@ -75,6 +75,9 @@ def to_gold(spark, folder):
     """Sums by sensor and hour, from what silver's feed says came and went."""
 
     def add(batch, number):
+        # A batch that Spark runs again, after a crash, finds its number in gold's log, and adds nothing.
+        batch.sparkSession.conf.set("spark.databricks.delta.write.txnAppId", "gold")
+        batch.sparkSession.conf.set("spark.databricks.delta.write.txnVersion", str(number))
         sign = F.when(F.col("_change_type").isin("delete", "update_preimage"), -1).otherwise(1)
         hour = F.date_trunc("hour", "at").alias("hour")
         sums = [F.sum(sign).alias("readings"), F.sum(sign * F.col("value")).alias("total")]

@@ -130,7 +130,7 @@ def main(
 ) -> None:
     """Run the laboratory on Spark; the exit code is 1 where anything is wrong."""
     conf = {"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "3g", "spark.ui.enabled": "false"}
-    spark = build("laboratory", "local[2]", conf)
+    spark = build("laboratory", "local[2]", {**conf, "spark.ui.showConsoleProgress": "false"})
     with tempfile.TemporaryDirectory() as folder:
         wrong = wrong_on_spark(spark, Path(folder), range(first, first + histories))
         for seed, what in wrong[:5]:
