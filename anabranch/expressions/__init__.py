@@ -16,6 +16,7 @@ from anabranch.expressions.dialect import TokenizedText
 from anabranch.expressions.endings import unnamed
 from anabranch.expressions.exact import exact_literal, exact_predicate
 from anabranch.expressions.merge_expressions import parameters_of, understood_merge
+from anabranch.expressions.plain import plain_value
 from anabranch.expressions.printed_columns import check_assigned, column_condition
 from anabranch.expressions.sides import Sides, assigned, evolved_by
 from anabranch.expressions.tokens import (
@@ -30,6 +31,7 @@ from anabranch.expressions.tokens import (
 )
 from anabranch.expressions.trees import columns_of, conjuncts, predicate_of, readable_tree
 from anabranch.expressions.unusable import unusable
+from anabranch.protocol.plain_values import Assigned
 from anabranch.protocol.predicates import Condition, Unknown
 
 __all__ = [
@@ -82,9 +84,9 @@ def condition(
     return Condition(given.text, predicate_of(known, context), row_local, expression, columns)
 
 
-def assignment(text: str | TokenizedText, context: Context, names: tuple[str, ...] = ()) -> str:
-    """A value to be assigned, in SQL, with the clock fixed; it may depend on its own row only. ``names`` as for
-    `condition`.
+def assignment(text: str | TokenizedText, context: Context, names: tuple[str, ...] = ()) -> str | Assigned:
+    """A value to be assigned, in SQL, with the clock fixed, and with what it is where that is plain; it may depend on
+    its own row only. ``names`` as for `condition`.
 
     Raises:
         InvalidCondition: it is empty, or holds more than one statement. UnreadableExpression: it ends by AND or OR.
@@ -97,4 +99,5 @@ def assignment(text: str | TokenizedText, context: Context, names: tuple[str, ..
     if has_window(read.tokens):
         what = f"a window in the assignment {given.text}"
         raise NotBuilt(what=what, instead="Compute it first, and join the result.")
-    return unnamed(read, context.table)
+    expression, plain = unnamed(read, context.table), plain_value(read, context)
+    return expression if plain is None else Assigned(expression, plain)

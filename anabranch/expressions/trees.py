@@ -342,6 +342,12 @@ def _path(tree: exp.Expr, context: Context) -> Any | None:
     return path[0] if path is not None and len(path) == 1 else path
 
 
+def name_of(tree: exp.Expr, context: Context) -> str | None:
+    """The name of a top-level column, as the schema spells it; None for all else."""
+    name = _path(tree, context)
+    return name if isinstance(name, str) else None
+
+
 def literal_of(tree: exp.Expr, context: Context) -> tuple[Any] | None:
     """The value of a literal in a tuple of one (it may be NULL), or None where it is none."""
     tree = tree.unnest()

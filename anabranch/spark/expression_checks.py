@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from anabranch.protocol.exactness import is_exact
 from anabranch.protocol.layout.file_sets import FileSet
+from anabranch.protocol.plain_values import are_plain
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.schema.assignments import leaves
 from anabranch.spark.failures import reported
@@ -34,12 +35,13 @@ def check_change(
         Nondeterministic: a part has another value each time.
         SchemaMismatch: no value of that type fits its column.
     """
-    if (is_known := is_exact(condition.predicate, files.schema)) and not assignments:
-        return  # it compares columns of the table with values of their types
+    is_known, are_known = is_exact(condition.predicate, files.schema), are_plain(assignments or {}, files.schema)
+    if is_known and are_known:
+        return  # columns of the table are compared with values of their types, and get such
     rows = scan(spark, files, ids=True)
     if not is_known:
         _check_condition(spark, rows, files, condition)
-    if assignments:
+    if assignments and not are_known:
         _ = changed(rows, files, assignments, F.lit(True)).schema
         values = [value for _, value in leaves(assignments)]
         with reported(text_of(assignments), files.root, files.version):

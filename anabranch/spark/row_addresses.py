@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from anabranch.protocol.layout.file_sets import FileSet
+from anabranch.protocol.plain_values import Assigned
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.stats.statistics import num_records
 from anabranch.spark.failures import reported
@@ -69,6 +70,7 @@ def as_column(given: object, spark: SparkSession) -> Column:
     """An expression as the engine gets it: SQL text, or a Column already."""
     if isinstance(given, Named):
         return given.column
+    given = given.text if isinstance(given, Assigned) else given
     return expression(given, spark) if isinstance(given, str) else given  # type: ignore[return-value]
 
 

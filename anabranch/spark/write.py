@@ -25,6 +25,7 @@ from anabranch.protocol.actions import empty_files
 from anabranch.protocol.iceberg import folder_key
 from anabranch.protocol.layout.file_sets import Changed, FileSet, Marks, count_of
 from anabranch.protocol.partitions import HIVE_NULL
+from anabranch.protocol.plain_values import are_plain
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.assignments import Path, leaves
@@ -32,7 +33,7 @@ from anabranch.protocol.schema.column_mapping import FIELD_ID
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.protocol.schema.voids import check_writable, held
 from anabranch.protocol.stats.statistics import num_records
-from anabranch.spark import arrow_finding, few_rows, timestamps, writer_settings
+from anabranch.spark import arrow_finding, arrow_values, few_rows, timestamps, writer_settings
 from anabranch.spark.failures import reported, shown
 from anabranch.spark.members import is_set, rebuilt
 from anabranch.spark.paths import spark_root
@@ -113,6 +114,8 @@ def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mappi
     """
     count = count_of(marks)
     here = None if files.tracked else arrow_finding.brought(spark, files, marks, files.schema.names)
+    if here is not None and _put_plainly(spark, files, here, assignments, folder):
+        return
     rows = marked_rows(spark, files, marks) if here is None else arrow_rows(spark, here)
     read = count if here is not None else rows_in(files.restricted(dict(marks)))
     images = changed(gathered(rows, count, read), files, assignments, F.lit(True))
@@ -120,6 +123,18 @@ def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mappi
         is_put = here is not None and put_few(images, files, folder, count)
     if not is_put:
         write_tracked(spark, files, images, text_of(assignments), folder, few=are_few(count))
+
+
+def _put_plainly(
+    spark: SparkSession, files: FileSet, rows: pa.Table, assignments: Mapping[str, Any], folder: str
+) -> bool:
+    """Write the new images of these rows without Spark; False where nothing was written, since only Spark can say what
+    they are.
+    """
+    if not are_plain(assignments, files.schema) or not are_put_as_they_are(spark, files):
+        return False
+    images = few_rows.attempted(lambda: arrow_values.assigned(rows, files.schema, assignments))
+    return images is not None and put_as_they_are(spark, images, files, folder)
 
 
 def find_changed(

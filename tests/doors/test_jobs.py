@@ -61,7 +61,15 @@ def test_a_delete_by_any_other_condition_is_one_job(spark: SparkSession, path: s
     assert table.toDF().count() == 96
 
 
-def test_an_update_is_one_job(spark: SparkSession, path: str) -> None:
+def test_an_update_whose_condition_and_values_are_certain_is_no_job(spark: SparkSession, path: str) -> None:
+    table = DeltaTable.forPath(spark, path)
+    assert jobs(spark, lambda: table.update("id < 7", {"v": "v + 1", "name": "'x'"})) == 0
+    assert jobs(spark, lambda: table.update("id = 3", {"v": "NULL"})) == 0, "also of rows in several files"
+    found = table.toDF().filter("id IN (2, 3, 7)").orderBy("id").collect()
+    assert [tuple(row) for row in found] == [(2, "x", 1.5), (3, "x", None), (7, "n", 0.5)]
+
+
+def test_any_other_update_is_one_job(spark: SparkSession, path: str) -> None:
     table = DeltaTable.forPath(spark, path)
     assert jobs(spark, lambda: table.update("id < 7", {"v": "v + id"})) == 1
     assert jobs(spark, lambda: table.update("id IN (3, 9) AND id % 2 = 1", {"name": "upper(name)"})) == 1

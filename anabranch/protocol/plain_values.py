@@ -1,0 +1,144 @@
+"""Plain values: assigned values that are the same for every engine, and so need none. Pure.
+
+Guarantee: where `are_plain` says so, a value is for each row just what Spark would store, whatever the session's
+settings; or the computation leaves its type, which whoever computes it must notice, since there Spark's settings tell
+whether that is an error.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from math import isfinite
+from typing import Any, Literal
+
+from anabranch.protocol.predicates import Value
+from anabranch.protocol.rules.table_rules import LENGTH
+from anabranch.protocol.schema.types import INTEGERS, Field, Struct, decimal_of
+
+Operator = Literal["+", "-", "*"]
+
+_LONG = 1 << 63
+_DOUBLE_INTEGERS, _FLOAT_INTEGERS = 1 << 53, 1 << 24
+"""Up to here every whole number is a ``double``, or a ``float``."""
+_DOUBLE_DIGITS, _DOUBLE_TENS = 15, 22
+"""A decimal of so many digits divided by so many tens has one nearest ``double``, which each language finds."""
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A literal; None is NULL."""
+
+    value: Value | None
+
+
+@dataclass(frozen=True)
+class OldValue:
+    """What the row holds in a column."""
+
+    column: str
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A column with a number added, taken away, or multiplied."""
+
+    column: str
+    operator: Operator
+    value: int | Decimal | float
+
+
+PlainValue = Constant | OldValue | Computed
+
+
+@dataclass(frozen=True)
+class Assigned:
+    """A value to be assigned: its SQL text, and what is known of it."""
+
+    text: str
+    plain: PlainValue
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def are_plain(assignments: Mapping[str, Any], schema: Struct) -> bool:
+    """Whether every one of these values is plain for its column.
+
+    Example:
+        >>> id, x = Field("id", "long"), Field("x", "double")
+        >>> are_plain({"x": Assigned("x + 1", Computed("x", "+", 1))}, Struct((id, x)))
+        True
+    """
+    return all(
+        isinstance(value, Assigned) and _fits(value.plain, schema.field(name), schema)
+        for name, value in assignments.items()
+    )
+
+
+def _fits(value: PlainValue, field: Field, schema: Struct) -> bool:
+    if not isinstance(field.type, str) or LENGTH in field.metadata:
+        return False
+    match value:
+        case Constant(None):
+            return True
+        case Constant(constant):
+            return _is_of(field.type, constant)
+        case OldValue(column):
+            other = schema.field(column)
+            return other.type == field.type and LENGTH not in other.metadata
+        case Computed(column, _, number):
+            return schema.field(column).type == field.type and _computes(field.type, number)
+    return False
+
+
+def _is_of(kind: str, value: Any) -> bool:
+    """Whether a column of this type holds this very value."""
+    match value:
+        case bool():
+            return kind == "boolean"
+        case int() if kind in INTEGERS:
+            return -_LONG <= value < _LONG  # a narrower column's own range is looked at where the value is made
+        case int() if kind == "float":
+            return abs(value) <= _FLOAT_INTEGERS
+        case int() | Decimal() | float() if kind == "double":
+            return _is_double(value)
+        case int() | Decimal():
+            return _has_room(kind, Decimal(value))
+        case str():
+            return kind == "string"
+        case dt.datetime():
+            return kind == "timestamp" and value.tzinfo is not None
+        case dt.date():
+            return kind == "date"
+    return False
+
+
+def _computes(kind: str, value: int | Decimal | float) -> bool:
+    """Whether a column of this type and this number have a result of the same type."""
+    if kind == "double":
+        return _is_double(value)
+    return kind in INTEGERS and type(value) is int and -_LONG <= value < _LONG
+
+
+def _is_double(value: int | Decimal | float) -> bool:
+    """Whether every language makes the same ``double`` of a literal."""
+    match value:
+        case bool():
+            return False
+        case int():
+            return abs(value) <= _DOUBLE_INTEGERS
+        case Decimal():
+            digits, exponent = value.as_tuple()[1:]
+            return len(digits) <= _DOUBLE_DIGITS and isinstance(exponent, int) and -_DOUBLE_TENS <= exponent <= 0
+    return isfinite(value)
+
+
+def _has_room(kind: str, value: Decimal) -> bool:
+    room = decimal_of(kind)
+    if room is None:
+        return False
+    precision, scale = room
+    return -int(value.as_tuple().exponent) <= scale and (not value or value.adjusted() + 1 <= precision - scale)
