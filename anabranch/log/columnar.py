@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from anabranch.storage.native import native_file
 _SCHEMAS = {"add": ADDS, "remove": DROPS}
 _TAGGED = re.compile(rb'^.*"tags"\s*:\s*\{.*$', re.MULTILINE)
 _FEW_BYTES = 16 * 1024
+_FIRST_LINES = 16
 _MOST_KEYS = 64
 """Up to this many keys of a map become temporary columns; Arrow's cost grows with the square of their number."""
 _MOST_BYTES = (1 << 31) - 1
@@ -44,9 +46,39 @@ def file_actions(lines: bytes, partition_keys: Collection[str]) -> tuple[pa.Tabl
         )
     if len(lines) <= _FEW_BYTES and (few := small_file_actions(lines, partition_keys)) is not None:
         return few
-    keys = {"partitionValues": sorted(partition_keys), "tags": _tag_keys(lines)}
+    if (named := _named(lines)) is not None:
+        with suppress(pa.ArrowInvalid):
+            return _read(lines, partition_keys, named, "error")
+    return _read(lines, partition_keys, {kind: frozenset(each.names) for kind, each in _SCHEMAS.items()}, "ignore")
+
+
+def _named(lines: bytes) -> dict[str, set[str]] | None:
+    """The fields of the actions in the first lines; None where there are others than a log has.
+
+    Arrow fills each field that it is asked for, and each of its members, line by line. So it is asked for no more than
+    these first, which is enough if all other lines have no more either.
+    """
+    named: dict[str, set[str]] = {kind: set() for kind in _SCHEMAS}
+    for text in lines[:_FEW_BYTES].split(b"\n")[:_FIRST_LINES]:
+        try:
+            for kind, body in json.loads(text).items():
+                named[kind].update(body)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            break
+    known = all(found <= set(_SCHEMAS[kind].names) for kind, found in named.items())
+    return named if known and any(named.values()) else None
+
+
+def _read(
+    lines: bytes, partition_keys: Collection[str], named: Mapping[str, Collection[str]], unexpected: str
+) -> tuple[pa.Table, pa.Table]:
+    """The actions by these fields of theirs; the others are NULL. Raises ArrowInvalid where an ``unexpected`` one is
+    an "error".
+    """
+    tags = _tag_keys(lines) if any("tags" in found for found in named.values()) else []
+    keys = {"partitionValues": sorted(partition_keys), "tags": tags}
     many = {name: keys for name, keys in keys.items() if len(keys) > _MOST_KEYS}
-    table = _read(lines, {**keys, **{name: [] for name in many}})
+    table = _table(lines, {**keys, **{name: [] for name in many}}, named, unexpected)
     adds, removes = (_completed(_actions(table, kind), kind, lines, many) for kind in _SCHEMAS)
     return adds, removes
 
@@ -78,12 +110,14 @@ def _pairs(found: Any, name: str, keys: list[str]) -> list[tuple[str, str | None
     return [(key, found[key]) for key in sorted(found) if found[key] is not None]
 
 
-def _read(lines: bytes, keys: Mapping[str, list[str]]) -> pa.Table:
-    explicit = pa.schema(
-        [(kind, pa.struct([_json_field(f, keys) for f in schema])) for kind, schema in _SCHEMAS.items()]
-    )
-    options = pj.ParseOptions(explicit_schema=explicit, unexpected_field_behavior="ignore")
-
+def _table(
+    lines: bytes, keys: Mapping[str, list[str]], named: Mapping[str, Collection[str]], unexpected: str
+) -> pa.Table:
+    fields = {
+        kind: [_json_field(f, keys) for f in schema if f.name in named[kind]] for kind, schema in _SCHEMAS.items()
+    }
+    explicit = pa.schema([(kind, pa.struct(found)) for kind, found in fields.items()])
+    options = pj.ParseOptions(explicit_schema=explicit, unexpected_field_behavior=unexpected)
     reading = pj.ReadOptions(use_threads=False, block_size=min(len(lines) + 1, _MOST_BYTES))
     return pj.read_json(native_file(lines), read_options=reading, parse_options=options)
 
@@ -97,11 +131,9 @@ def _json_field(field: pa.Field, keys: Mapping[str, list[str]]) -> pa.Field:
 def _actions(table: pa.Table, kind: str) -> pa.Table:
     column = table[kind].combine_chunks()
     numbers = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
-    column = column.take(pa.array(numbers))
+    column = column.take(pa.array(numbers)) if len(numbers) < len(column) else column
     schema = _SCHEMAS[kind]
-    found = pa.Table.from_arrays(
-        _lightened([_column(column, i, field) for i, field in enumerate(schema)]), schema=schema
-    )
+    found = pa.Table.from_arrays(_lightened([_column(column, field) for field in schema]), schema=schema)
     for name in _REQUIRED[kind]:
         if found[name].null_count:
             raise ValueError(f"an action {kind} has no {name}")
@@ -115,7 +147,10 @@ def _lightened(columns: list[pa.Array]) -> list[pa.Array]:
     return [nothing.field(str(i)) if i in empty else values for i, values in enumerate(columns)]
 
 
-def _column(actions: pa.StructArray, index: int, field: pa.Field) -> pa.Array:
+def _column(actions: pa.StructArray, field: pa.Field) -> pa.Array:
+    index = actions.type.get_field_index(field.name)
+    if index < 0:
+        return pa.nulls(len(actions), field.type)
     values = pc.struct_field(actions, [index])
     if pa.types.is_map(field.type):
         return struct_to_map(values, keep_nulls=field.name == "partitionValues")

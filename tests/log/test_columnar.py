@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -224,3 +225,35 @@ def test_very_many_partition_values_are_texts(value: Any) -> None:
     )
     with pytest.raises(ValueError, match="partitionValues are no texts by name"):
         read(line, columns=columns)
+
+
+vectors = st.fixed_dictionaries(
+    {"storageType": st.just("u"), "pathOrInlineDv": texts, "sizeInBytes": st.integers(1, 9), "cardinality": st.just(3)},
+    optional={"offset": st.integers(0, 9), "unknown": st.just(1)},
+)
+MORE = {
+    "stats": cells,
+    "tags": st.none() | maps,
+    "deletionVector": st.none() | vectors,
+    "baseRowId": st.none() | st.integers(0, 2**62),
+    "defaultRowCommitVersion": st.integers(0, 9),
+    "clusteringProvider": cells,
+    "extendedFileMetadata": st.booleans(),
+    "partitionValues": st.fixed_dictionaries(dict.fromkeys(COLUMNS, cells)),
+    "unknown": st.none() | st.just({"x": [1]}),
+}
+fields = st.fixed_dictionaries({}, optional=MORE)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(fields, min_size=1, max_size=3), st.lists(st.tuples(st.booleans(), fields), max_size=4), st.booleans())
+def test_what_only_later_lines_have_is_not_lost(
+    first: list[dict[str, Any]], later: list[tuple[bool, dict[str, Any]]], drops: bool
+) -> None:
+    """The small way, which reads each line by itself, tells what each holds."""
+    alike = [(remove if drops else add)(str(i), **first[i % len(first)]) for i in range(20)]
+    lines = [json.dumps(each) for each in [*alike, *((remove if r else add)("z", **more) for r, more in later)]]
+    wanted = [[{**row, "line": i} for row in read(line, columns=COLUMNS)] for i, line in enumerate(lines)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(columnar, "small_file_actions", lambda *_: None)
+        assert read(*lines, columns=COLUMNS) == list(chain.from_iterable(wanted))
