@@ -24,14 +24,12 @@ import pyarrow.compute as pc
 from anabranch.errors import CorruptLog, InvalidSchema
 from anabranch.errors.rows import cause, detail
 from anabranch.log.columnar import file_actions
+from anabranch.log.file_lines import FileLines, pieces, separated
 from anabranch.log.file_names import commit_name
 from anabranch.log.lazy import lazy
 from anabranch.log.size_limits import enough_memory
 from anabranch.protocol.actions import AppTransaction, DomainMetadata, Metadata, NotWhole, Protocol, optional_number_in
 
-_FILE_LINE = (b'{"add":', b'{"remove":')
-_BEFORE_ANOTHER = re.compile(rb'\n(?!\{"(?:add|remove)":)')
-"""The end of a line before one that begins otherwise; a fixed first byte lets `re` search at memory's speed."""
 _OF_FILES = re.compile(rb'"(?:add|remove|metaData)"|\\u')
 """In a line that may be a file action, or the metadata by which such are read."""
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -39,8 +37,6 @@ _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _FEED = "cdc"
 _FEED_LINE = b'{"cdc":'
 _OF_CHECKPOINTS = ("checkpointMetadata", "sidecar")
-_PIECE_BYTES = 2 << 20
-"""About this many bytes of file actions are parsed at once by each thread, which bounds the memory of parsing."""
 
 
 @dataclass(frozen=True)
@@ -76,31 +72,6 @@ class Head:
     domains: tuple[DomainMetadata, ...] = ()
     kinds: frozenset[str] = frozenset()
     others: Mapping[str, list[Any]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, eq=False)
-class FileLines:
-    """The file actions of a commit file: ``runs`` of whole lines, as start and end in ``data``, then the ``odd`` ones,
-    which were found only by parsing.
-    """
-
-    data: bytes
-    runs: tuple[tuple[int, int], ...]
-    odd: tuple[bytes, ...] = ()
-
-    def joined(self) -> bytes:
-        """All in one buffer."""
-        return b"".join(self.parts())
-
-    def parts(self) -> Iterator[bytes]:
-        """The same in parts of whole lines, each about `_PIECE_BYTES` at most and ending with a newline."""
-        for start, end in self.runs:
-            while start < end:
-                cut = self.data.find(b"\n", start + _PIECE_BYTES, end) + 1 or end
-                part = self.data[start:cut]
-                yield part if part.endswith(b"\n") else part + b"\n"
-                start = cut
-        yield from (line + b"\n" for line in self.odd)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,31 +179,17 @@ def _parsed(files: Sequence[FileLines], columns: Collection[str]) -> Iterator[tu
         start, lines = piece
         return _placed(file_actions(lines, columns), start)
 
-    first, *second = islice(pieces := _pieces(files), 2)
+    first, *second = islice(found := pieces(files), 2)
     if not second:
         yield parsed(first)
         return
     workers, waiting = os.cpu_count() or 1, deque[Future[tuple[pa.Table, pa.Table]]]()
     with ThreadPoolExecutor(workers, thread_name_prefix="anabranch-parse") as pool:
-        for piece in chain((first, *second), pieces):
+        for piece in chain((first, *second), found):
             waiting.append(pool.submit(parsed, piece))
             if len(waiting) > workers:
                 yield waiting.popleft().result()
         yield from (each.result() for each in waiting)
-
-
-def _pieces(files: Sequence[FileLines]) -> Iterator[tuple[int, bytes]]:
-    """At least one piece of whole lines, all in order, each with the number of bytes before it."""
-    held: list[bytes] = []
-    start = size = 0
-    for part in chain.from_iterable(lines.parts() for lines in files):
-        held.append(part)
-        size += len(part)
-        if size >= _PIECE_BYTES:
-            yield start, b"".join(held)
-            held, start, size = [], start + size, 0
-    if held or not start:
-        yield start, b"".join(held)
 
 
 def _placed(actions: tuple[pa.Table, pa.Table], start: int) -> tuple[pa.Table, pa.Table]:
@@ -249,7 +206,7 @@ def _further(actions: pa.Table, start: int) -> pa.Table:
 def _split(table: str, raw: Raw, only: re.Pattern[bytes] | None = None) -> tuple[Head, FileLines]:
     """The parsed head, and the file lines; of lines that do not begin as a file action, ``only`` those."""
     with enough_memory(table, raw.file):
-        lines, others = _separated(raw.data)
+        lines, others = separated(raw.data)
         if not lines.runs and not any(text.strip() for text in others):
             raise CorruptLog(table=table, file=raw.file, reason="the file is empty.")
         head, odd = _parse_lines(table, raw, others if only is None else filter(only.search, others))
@@ -271,22 +228,6 @@ def _parse_lines(table: str, raw: Raw, lines: Iterable[bytes]) -> tuple[Head, tu
             for kind, body in action.items():
                 by_kind.setdefault(kind, []).append(_VALUES[kind](body) if kind in _VALUES else body)
         return _head(by_kind), tuple(odd)
-
-
-def _separated(data: bytes) -> tuple[FileLines, list[bytes]]:
-    """The lines that begin as a file action, by position, and all others."""
-    runs, others, at = [], [], 0
-    begins = () if data.startswith(_FILE_LINE) else (0,)
-    for begin in chain(begins, (match.end() for match in _BEFORE_ANOTHER.finditer(data))):
-        if at < begin:
-            runs.append((at, begin))
-        end = data.find(b"\n", begin)
-        end = len(data) if end < 0 else end
-        others.append(data[begin:end])
-        at = end + 1
-    if at < len(data):
-        runs.append((at, len(data)))
-    return FileLines(data, tuple(runs)), others
 
 
 def _check_end(table: str, raw: Raw) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from anabranch import errors
 from anabranch.commands.opening import open_log
-from anabranch.log import commits
+from anabranch.log import commits, file_lines
 from anabranch.log.columnar import file_actions
 from anabranch.log.commits import Raw, parse_commit, parse_files, parse_head
 from anabranch.log.file_names import commit_name
@@ -257,7 +257,7 @@ def test_a_commit_read_in_pieces_is_the_commit_read_at_once(
     whole = [each.to_pylist() for each in replay(*parse_files("t", raws, ()))[:2]]
     assert len(whole[0]) == 60 + ("odd" in first + last)
     for size in (1, 300, 2000):
-        monkeypatch.setattr(commits, "_PIECE_BYTES", size)
+        monkeypatch.setattr(file_lines, "_PIECE_BYTES", size)
         assert [each.to_pylist() for each in replay(*parse_files("t", raws, ()))[:2]] == whole
     commit = parse_commit("t", raws[0], ("p",))
     assert commit.adds.num_rows == 60 + sum("odd" in each for each in (first, last))
@@ -273,7 +273,7 @@ def test_no_piece_is_much_larger_than_it_may_be_and_each_is_whole_lines(monkeypa
         assert all(json.loads(line) for line in lines.splitlines())
         return file_actions(lines, keys)
 
-    monkeypatch.setattr(commits, "_PIECE_BYTES", 500)
+    monkeypatch.setattr(file_lines, "_PIECE_BYTES", 500)
     monkeypatch.setattr(commits, "file_actions", noted)
     parse_files("t", large("", ""), ())
     assert len(sizes) > 10
@@ -281,7 +281,7 @@ def test_no_piece_is_much_larger_than_it_may_be_and_each_is_whole_lines(monkeypa
 
 
 def test_a_line_that_is_cut_off_is_refused_in_whatever_piece_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commits, "_PIECE_BYTES", 500)
+    monkeypatch.setattr(file_lines, "_PIECE_BYTES", 500)
     good, bad = large("", "")
     broken = Raw(4, bad.data.replace(b'"path":"x"', b'"path":"x'))
     with pytest.raises(errors.CorruptLog) as refusal:

@@ -81,7 +81,7 @@ def out_of_memory(*_: Any, **__: Any) -> Any:
 
 BOUNDARIES: dict[str, tuple[Any, str]] = {
     "parsing a line": (commits.json, "loads"),
-    "telling lines apart": (commits, "_separated"),
+    "telling lines apart": (commits, "separated"),
     "parsing file actions": (commits, "file_actions"),
 }
 
