@@ -31,6 +31,8 @@ _UNFIT = re.compile(r"a value does not fit the column [^:\n]+? of type [a-z_]+(?
 # How some versions print the argument of a function of Python: with what the JVM knows of the place in the code.
 _PRINTED = re.compile(r"columnnodeexpression\(UnresolvedAttribute\(List\(([^()]*)\),[^']*?,None,None\)\)\)")
 _COLUMN = re.compile(r"Column<'(.*)'>", re.DOTALL)
+_FOREIGN_COLUMN = ("MISSING_ATTRIBUTES", "CANNOT_RESOLVE_DATAFRAME_COLUMN")
+_BOUND = "a column is bound to a DataFrame, as in df['id']. Name it by F.col('id'), or in text."
 _PLACE = re.compile(r"(; line \d+,? pos \d+)?;?$")
 
 
@@ -57,7 +59,8 @@ def reported(expression: str, table: str, version: int | None = None) -> Iterato
         if (path := path_in(error)) is not None:
             raise missing(table, path, version) from None
         refused = Nondeterministic if error.getCondition() == Nondeterministic.condition else InvalidCondition
-        raise refused(expression=expression, table=table, reason=reason_of(error)) from None
+        reason = _BOUND if is_of_a_frame(error) else reason_of(error)
+        raise refused(expression=expression, table=table, reason=reason) from None
     except (PySparkException, Py4JJavaError) as error:
         check_reached(error, table)
         if (violation := violation_in(str(error), table)) is not None:
@@ -89,6 +92,11 @@ def shown(expression: object) -> str:
     """
     found = None if isinstance(expression, str) else _COLUMN.fullmatch(str(expression))
     return _OUR_FRAME.sub("", found[1]) if found is not None else str(expression)
+
+
+def is_of_a_frame(error: AnalysisException) -> bool:
+    """Whether a column was taken from a DataFrame, as ``df["id"]``, that is not the one it meets."""
+    return (error.getCondition() or "").startswith(_FOREIGN_COLUMN)
 
 
 def is_cancelled(error: Exception) -> bool:

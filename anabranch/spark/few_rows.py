@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from itertools import groupby
 from typing import TypeVar
 from uuid import uuid4
@@ -22,8 +21,7 @@ import pyarrow.parquet as pq
 from py4j.protocol import Py4JJavaError
 from pyroaring import BitMap64
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from anabranch.errors import AnabranchError
@@ -35,7 +33,8 @@ from anabranch.protocol.schema.column_mapping import PARQUET_ID
 from anabranch.protocol.schema.types import arrow_type
 from anabranch.spark.failures import is_cancelled
 from anabranch.spark.row_positions import bitmap
-from anabranch.spark.types import column, delta_type, quoted
+from anabranch.spark.sql_text import verbatim
+from anabranch.spark.types import delta_type, quoted
 from anabranch.storage import open_store
 from anabranch.storage.contract import Entry, Store
 from anabranch.storage.native import native_file
@@ -54,6 +53,7 @@ _MOST_FILES = 16
 _AT_ONCE = 1 << 12
 _LONGEST_NAME = 255
 """So many bytes has a folder's name at most, on most disks."""
+_LONG = "__anabranch_long"
 _TEXTS = (T.StringType(), T.BinaryType())
 _PLAIN = (
     *(T.LongType(), T.IntegerType(), T.ShortType(), T.ByteType(), T.FloatType(), T.DoubleType(), T.BooleanType()),
@@ -96,13 +96,17 @@ def collected(rows: DataFrame, count: float, most_rows: int | None = None) -> pa
 
 
 def _without_long(rows: DataFrame, texts: Sequence[str], most: int) -> DataFrame:
-    """The rows, and whether the texts of each have more bytes than they may; then they are not there."""
-    sizes = [F.octet_length(quoted(name)) for name in texts]
+    """The rows, and whether the texts of each have more bytes than they may; then they are not there.
+
+    As SQL, since each Column that is made costs calls into the JVM, which a small write consists of.
+    """
+    sizes = [f"octet_length({quoted(name)})" for name in texts]
     if len(sizes) > 1:  # of one alone, NULL says as well that nothing is too long
-        sizes = [F.coalesce(each, F.lit(0)) for each in sizes]
-    fits = reduce(Column.__add__, sizes) <= most
-    shown = [F.when(fits, column(name)).alias(name) if name in texts else quoted(name) for name in rows.columns]
-    return rows.select(*shown, (~fits).alias("__anabranch_long"))
+        sizes = [f"coalesce({each}, 0)" for each in sizes]
+    fits = f"{' + '.join(sizes)} <= {most}"
+    named = {name: quoted(name) for name in rows.columns}
+    shown = [f"CASE WHEN {fits} THEN {each} END AS {each}" if name in texts else each for name, each in named.items()]
+    return rows.selectExpr(*(verbatim(each, rows.sparkSession) for each in (*shown, f"NOT ({fits}) AS {_LONG}")))
 
 
 def as_arrow(rows: pa.Table, schema: T.StructType) -> pa.Table:

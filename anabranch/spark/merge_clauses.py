@@ -22,7 +22,7 @@ from anabranch.errors import InvalidCondition, UnknownColumn
 from anabranch.protocol.merges import Action, Clause, Matching, Reserved, SourceColumn, When
 from anabranch.protocol.schema.assignments import Path, leaves, spelled
 from anabranch.protocol.schema.types import Field, Struct
-from anabranch.spark.failures import reported, shown
+from anabranch.spark.failures import is_of_a_frame, reported, shown
 from anabranch.spark.members import is_set, rebuilt
 from anabranch.spark.row_addresses import as_column
 from anabranch.spark.row_numbers import value_at
@@ -30,8 +30,6 @@ from anabranch.spark.types import column, paired, quoted, spark_type
 
 Numbered = Sequence[tuple[int, Clause]]
 """Clauses with their numbers in the command."""
-
-_FOREIGN_COLUMN = ("MISSING_ATTRIBUTES", "CANNOT_RESOLVE_DATAFRAME_COLUMN")
 
 
 @dataclass(frozen=True)
@@ -219,7 +217,7 @@ def explained(expression: str, table: str) -> Iterator[None]:
         try:
             yield
         except AnalysisException as error:
-            if not (error.getCondition() or "").startswith(_FOREIGN_COLUMN):
+            if not is_of_a_frame(error):
                 raise
             reason = (
                 "a column is bound to a DataFrame, as in updates['id'], but a MERGE works on a copy of its source. "

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 import anabranch
 from anabranch import DeltaTable
-from anabranch.errors import ExecutionFailed
+from anabranch.errors import ExecutionFailed, InvalidCondition
 from anabranch.protocol.merges import Clause
 from anabranch.spark.failures import reason_of, reported
 from anabranch.spark.merge_clauses import text_of
@@ -37,10 +37,20 @@ def test_a_column_that_cannot_be_computed_is_shown_as_what_it_stands_for(spark: 
     anabranch.append(None, tmp_path, [{"id": 1}])
     table, fails = DeltaTable.forPath(spark, str(tmp_path)), F.raise_error(F.lit("no")).cast("long")
     with pytest.raises(ExecutionFailed) as in_update:
-        table.update(set={"id": fails + table.toDF()["id"] * 0})
+        table.update(set={"id": fails + F.col("id") * 0})
     assert in_update.value.facts["what"] == "id = +(CAST(raise_error('no') AS BIGINT), *(id, 0))"
     clause = Clause("matched", "update", F.expr("true"), {"id": fails})
     assert text_of(clause) == "WHEN MATCHED AND true THEN UPDATE id = CAST(raise_error('no') AS BIGINT)"
+
+
+def test_a_column_that_is_bound_to_a_dataframe_is_refused_with_the_way_out(spark: SparkSession, tmp_path: Path) -> None:
+    anabranch.append(None, tmp_path, [{"id": 1}])
+    table = DeltaTable.forPath(spark, str(tmp_path))
+    bound = table.toDF()["id"]
+    for work in (lambda: table.update(set={"id": bound + 1}), lambda: table.delete(bound % 2 == 1)):
+        with pytest.raises(InvalidCondition, match=r"bound to a DataFrame.*F\.col\('id'\)"):
+            work()
+    assert table.toDF().collect() == [(1,)]
 
 
 def test_the_reason_of_a_function_that_fails_is_its_own_error() -> None:
