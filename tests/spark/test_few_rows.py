@@ -36,7 +36,7 @@ pytestmark = pytest.mark.spark
 
 _OWN_NAMES = re.compile(r"job-[0-9a-f-]+|attempt_\w+|(?<=The value ).*?(?= of the type)", re.DOTALL)
 """Names that a job has for itself, and the value that it met first of several that are wrong."""
-SEEDS = examples(40, 12)
+SEEDS = examples(15, 6)
 SCHEMA = pa.schema(
     {
         "k": pa.int64(),

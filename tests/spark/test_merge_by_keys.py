@@ -121,6 +121,6 @@ def raced(spark: SparkSession, folder: Path, seed: int, *, few: bool) -> tuple[b
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("few", [True, False], ids=["few rows", "many rows"])
 def test_random_merges_end_the_same_whoever_joins(spark: SparkSession, tmp_path: Path, few: bool) -> None:
-    count = examples(30, 6)
+    count = examples(12, 4)
     done = [raced(spark, tmp_path, seed, few=few)[0] for seed in range(count)]
     assert count // 6 <= sum(done) < count

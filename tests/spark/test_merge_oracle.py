@@ -40,7 +40,7 @@ from tests.support.thinning import examples
 from tests.support.worlds import World, table_path
 
 ASKED = os.environ.get("ANABRANCH_MERGE_EXAMPLES")
-WHOLE = int(ASKED or 40)
+WHOLE = int(ASKED or 20)
 EXAMPLES = WHOLE if ASKED else examples(WHOLE, 3)
 """Tables, each with one to three MERGEs; documented in docs/testing.md."""
 
