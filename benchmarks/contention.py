@@ -21,7 +21,7 @@ from benchmarks.one_file import PROOF, one_more, table_of
 from benchmarks.race import Race, race_on_copies
 
 WRITERS = (1, 4, 16)
-STATEMENTS = 32
+STATEMENTS = 16
 ROWS = 10_000
 """Rows of the table: a small one, so that commits and conflicts are what takes time."""
 
