@@ -157,9 +157,9 @@ def _meeting(term: Term, value: Any, zone: dt.tzinfo | None) -> tuple[Term, _Poi
             return term, _exactly(date_of(value))
         case "date", dt.datetime():
             kind = "timestamp_ntz" if value.tzinfo is None else "timestamp"
-            return Applied(kind, kind, term), _exactly(value)
+            return Applied(kind, kind, term), _at(value)
         case "timestamp_ntz", dt.datetime() if value.tzinfo is not None:
-            return Applied("timestamp", "timestamp", term), _exactly(value)
+            return Applied("timestamp", "timestamp", term), _at(value)
         case "date", dt.date():
             return term, _exactly(value)
         case (("timestamp" | "timestamp_ntz"), (dt.date() | str())):
@@ -173,6 +173,13 @@ def _exactly(value: Any) -> _Point:
     return _Point(value, value)
 
 
+def _at(moment: dt.datetime) -> _Point:
+    """An instant, as far as it is certain; or a local time without a zone."""
+    if moment.tzinfo is None or instants.is_fixed(moment.tzinfo):
+        return _exactly(moment)
+    return _Point(*instants.instants(moment.replace(tzinfo=None), moment.tzinfo))
+
+
 def _moment(data_type: str, value: Any, zone: dt.tzinfo | None) -> _Point:
     if isinstance(value, dt.datetime):
         local = value
@@ -183,7 +190,7 @@ def _moment(data_type: str, value: Any, zone: dt.tzinfo | None) -> _Point:
             raise ValueError(value)
         local = dt.datetime.fromisoformat(_padded(value))
     if local.tzinfo is not None:
-        return _exactly(local)
+        return _at(local)
     vague = isinstance(value, str)  # an old setting makes Spark compare both as texts, where 00:00:00 is more than none
     if data_type == "timestamp_ntz":
         return _Point(local, local, vague)

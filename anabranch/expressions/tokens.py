@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Sequence
 
 from sqlglot.errors import SqlglotError
 
@@ -62,6 +63,11 @@ UNDERSTOOD = frozenset(
 
 _SIZED = frozenset({"decimal", "dec", "numeric"})
 """Types that take digits in parentheses."""
+
+_OPERANDS = frozenset(
+    {TokenType.NUMBER, TokenType.STRING, TokenType.IDENTIFIER, TokenType.VAR, TokenType.R_PAREN, TokenType.R_BRACKET}
+)
+"""What a value surely ends by."""
 
 _QUERY_WORDS = frozenset({"select", "from", "table", "values", "with", "map", "reduce"})
 
@@ -149,6 +155,24 @@ def reads_one_way(given: TokenizedText) -> bool:
     ends = [0, *(token.end + 1 for token in names)]
     starts = [*(token.start for token in names), len(text)]
     return not any('"' in text[end:start] or "\\" in text[end:start] for end, start in zip(ends, starts, strict=True))
+
+
+def is_misread(text: TokenizedText) -> bool:
+    """Whether the parser may take away what matters to Spark: a plus before a value alone, which makes a number of a
+    text; the difference between a literal with a zone and a cast, which by a setting leaves the zone out; braces, which
+    to the parser are a comment.
+    """
+    tokens = text.tokens
+    return "{#" in text.text or any(
+        (token.token_type == TokenType.PLUS and not (i and tokens[i - 1].token_type in _OPERANDS))
+        or (token.token_type == TokenType.STRING and _is_cast_with_a_zone(tokens[i : i + 3]))
+        for i, token in enumerate(tokens)
+    )
+
+
+def _is_cast_with_a_zone(tokens: Sequence[Token]) -> bool:
+    text, *behind = (token.text.upper() for token in tokens)
+    return text.endswith(("Z", "UTC")) and behind in (["AS", "TIMESTAMP"], ["::", "TIMESTAMP"])
 
 
 def without_strangers(text: TokenizedText, context: Context) -> TokenizedText:

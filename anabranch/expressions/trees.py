@@ -17,8 +17,9 @@ from sqlglot import exp
 from anabranch.expressions import terms
 from anabranch.expressions.context import Context
 from anabranch.expressions.dialect import TokenizedText
+from anabranch.expressions.instants import is_fixed
 from anabranch.expressions.terms import Column, Term
-from anabranch.expressions.tokens import DIALECT, reads_one_way, without_strangers
+from anabranch.expressions.tokens import DIALECT, is_misread, reads_one_way, without_strangers
 from anabranch.protocol.predicates import Always, And, Compare, In, Not, Or, Predicate, StartsWith, Unknown
 from anabranch.protocol.rules.table_rules import char_length
 from anabranch.protocol.schema.assignments import spelled
@@ -100,7 +101,7 @@ _FLIPPED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<=", 
 
 def known_tree(text: TokenizedText, context: Context) -> exp.Expr | None:
     """The tree of a condition for skipping: what is no function of Spark's own stands there as an unknown one."""
-    if not reads_one_way(text) or not text.is_readable:
+    if not reads_one_way(text) or not text.is_readable or is_misread(text):
         return None
     return without_strangers(text, context).tree
 
@@ -206,7 +207,7 @@ def _meet_elsewhere(column: str, value: Any) -> bool:
         case "date":
             return isinstance(value, dt.datetime)
         case "timestamp":
-            return isinstance(value, str | dt.date) and getattr(value, "tzinfo", None) is None
+            return isinstance(value, str | dt.date) and not is_fixed(getattr(value, "tzinfo", None))
         case "timestamp_ntz":
             return isinstance(value, str | dt.date)
     return False
@@ -361,9 +362,15 @@ def literal_of(tree: exp.Expr, context: Context) -> tuple[Any] | None:
         case exp.Neg():
             inner = literal_of(tree.this, context)
             return _negated(inner[0]) if inner else None
-        case exp.Cast() if isinstance(tree.this, exp.Literal) and tree.this.is_string:
+        case exp.Cast() if isinstance(tree.this, exp.Literal) and tree.this.is_string and _is_plain_cast(tree):
             return _moment_literal(str(tree.this.this), tree.to.this, context)
     return None
+
+
+def _is_plain_cast(tree: exp.Cast) -> bool:
+    """Whether it says no more than the type, and the type no more than its name."""
+    more = [name for name, value in tree.args.items() if value and name not in _ARGUMENTS[exp.Cast]]
+    return not more and not tree.to.expressions
 
 
 def _negated(value: Any) -> tuple[Any] | None:
@@ -390,12 +397,15 @@ def _moment_literal(text: str, kind: Any, context: Context) -> tuple[Any] | None
             return None if local is None or local[1] else (local[0],)
         if kind in (exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPLTZ):
             return _timestamp(text, context.tzinfo)
-    except (ValueError, KeyError):
+    except (ValueError, KeyError, OverflowError):
         return None
     return None
 
 
 def _timestamp(text: str, zone: dt.tzinfo | None) -> tuple[Any] | None:
+    """An instant in UTC, or of a zone whose clocks change the local time in it: which instant that is depends on the
+    edition of the zones' rules, which Python and Java each have.
+    """
     local = _local(text)
     if local is None:
         return None
@@ -404,8 +414,8 @@ def _timestamp(text: str, zone: dt.tzinfo | None) -> tuple[Any] | None:
         return (naive.replace(tzinfo=dt.UTC),)
     if zone is None:
         return None
-    first, second = (naive.replace(tzinfo=zone, fold=fold).astimezone(dt.UTC) for fold in (0, 1))
-    return (first,) if first == second else None  # a clock change makes it ambiguous
+    local_to_it = naive.replace(tzinfo=zone)
+    return (local_to_it.astimezone(dt.UTC) if is_fixed(zone) else local_to_it,)
 
 
 def _local(text: str) -> tuple[dt.datetime, bool] | None:

@@ -110,7 +110,7 @@ def _is_of(kind: str, value: Any) -> bool:
         case str():
             return kind == "string"
         case dt.datetime():
-            return kind == "timestamp" and value.tzinfo is not None
+            return kind == "timestamp" and value.tzinfo == dt.UTC
         case dt.date():
             return kind == "date"
     return False

@@ -1,7 +1,7 @@
 """Values on Arrow rows: what plain assignments make of rows, without Spark.
 
 Knows plain values and Arrow's functions. Pure. Guarantee: the values are those that Spark would store; what leaves the
-type of its column raises an error of Arrow's, and nothing is said.
+type of its column, or takes more memory than rows may here, raises an error of Arrow's, and nothing is said.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from anabranch.protocol.plain_values import Assigned, Computed, Constant, OldValue, Operator, PlainValue
 from anabranch.protocol.schema.types import Field, Struct, arrow_type
+from anabranch.spark.arrow_reading import MOST_BYTES
 
 _OPERATIONS: Mapping[Operator, Callable[..., Any]] = {
     "+": pc.add_checked,
@@ -31,8 +32,11 @@ def assigned(rows: pa.Table, schema: Struct, assignments: Mapping[str, Assigned]
         assignments: plain ones (`anabranch.protocol.plain_values.are_plain`).
 
     Raises:
-        pa.ArrowException: a value leaves the type of its column.
+        pa.ArrowException: a value leaves the type of its column, or a text is too long for so many rows.
     """
+    texts = sum(_size(each.plain) for each in assignments.values())
+    if len(rows) * texts > MOST_BYTES:
+        raise pa.ArrowCapacityError(f"{len(rows)} times {texts} bytes of literals")
     columns = [
         _made(assignments[each.name].plain, each, rows) if each.name in assignments else rows[each.name]
         for each in schema
@@ -51,6 +55,10 @@ def _made(value: PlainValue, field: Field, rows: pa.Table) -> Any:
             wide = pa.float64() if pa.types.is_floating(kind) else pa.int64()
             found = _OPERATIONS[operator](rows[column].cast(wide), _scalar(number, wide))
             return found.cast(kind)
+
+
+def _size(value: PlainValue) -> int:
+    return len(value.value.encode()) if isinstance(value, Constant) and isinstance(value.value, str) else 0
 
 
 def _scalar(value: Any, kind: pa.DataType) -> pa.Scalar:

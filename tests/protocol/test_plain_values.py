@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from decimal import Decimal
 from math import inf, nan
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -68,6 +69,7 @@ def test_a_literal_of_a_columns_own_kind_is_plain(column: str, value: object) ->
         ("day", "2020-01-01"),
         ("at", dt.date(2020, 1, 1)),
         ("at", dt.datetime(2020, 1, 1)),
+        ("at", dt.datetime(2020, 1, 1, tzinfo=ZoneInfo("Europe/Paris"))),
         ("day", dt.datetime(2020, 1, 1, tzinfo=dt.UTC)),
         ("short", "abc"),
         ("short", None),

@@ -121,7 +121,9 @@ def test_every_comparison_finds_what_spark_finds(spark: SparkSession, table: str
     assert found_here > len(texts) // 3
 
 
-@pytest.mark.parametrize("text", ["i + 1 = 6", "i = 5 AND rand() > 2", "length(w) = 1", "w LIKE '%b'", "i = l", "true"])
+@pytest.mark.parametrize(
+    "text", ["i + 1 = 6", "+w = 'a'", "i = 5 AND rand() > 2", "length(w) = 1", "w LIKE '%b'", "i = l", "true"]
+)
 def test_what_is_not_known_for_certain_is_left_to_spark(spark: SparkSession, table: str, text: str) -> None:
     assert arrow_finding.found(spark, opened(table), condition(table, text, spark)) is None
 

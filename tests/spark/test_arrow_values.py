@@ -23,7 +23,7 @@ from anabranch.errors import AnabranchError
 from anabranch.expressions import assignment
 from anabranch.log.log import Log
 from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.plain_values import Assigned, are_plain
+from anabranch.protocol.plain_values import Assigned, Constant, are_plain
 from anabranch.protocol.predicates import Always, Condition
 from anabranch.spark import arrow_values
 from anabranch.spark.engine import SparkEngine
@@ -129,6 +129,34 @@ def test_a_computation_that_leaves_its_type_is_left_to_spark(spark: SparkSession
         table.update("id > 0", {"i": "i + 1"})
     table.update("id = 1", {"i": "i + 1"})
     assert sorted(map(tuple, table.toDF().collect())) == [(1, 2), (2, 2**31 - 1)]
+
+
+def test_literals_that_take_more_memory_than_rows_may_are_left_to_spark(
+    spark: SparkSession, files: FileSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = scan(spark, files).toArrow()
+    assert makes(rows, files, "w", Assigned("'aaaa'", Constant("aaaa")))
+    monkeypatch.setattr(arrow_values, "MOST_BYTES", 4 * len(rows) - 1)
+    assert not makes(rows, files, "w", Assigned("'aaaa'", Constant("aaaa")))
+
+
+@pytest.mark.parametrize("moment", ["TIMESTAMPTZ", "TIMESTAMP WITH TIME ZONE", "TIMESTAMP(3)"])
+def test_what_spark_cannot_read_is_refused_though_it_is_understood(
+    spark: SparkSession, tmp_path: Path, moment: str
+) -> None:
+    path, text = str(tmp_path / "t"), f"{moment} '2020-01-01 00:00:00'"
+    anabranch.append(None, path, pa.table({"id": [1], "at": pa.array([None], pa.timestamp("us", "UTC"))}))
+    table = DeltaTable.forPath(spark, path)
+    with pytest.raises(AnabranchError):
+        table.update(set={"at": text})
+
+
+def test_a_text_with_a_plus_before_it_is_a_number(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    anabranch.append(None, path, pa.table({"id": [1, 2], "w": ["1.50", "2"]}))
+    table = DeltaTable.forPath(spark, path)
+    table.update("+w = '1.5'", {"w": "+w"})
+    assert sorted(map(tuple, table.toDF().collect())) == [(1, "1.5"), (2, "2")]
 
 
 def test_all_values_are_computed_from_the_old_row(spark: SparkSession, tmp_path: Path) -> None:
