@@ -101,7 +101,7 @@ def test_every_plain_value_is_what_spark_stores(spark: SparkSession, files: File
     types = pa.schema([(name, kind) for name, (kind, _) in VALUES.items()])
     rows = scan(spark, files).toArrow().cast(types)
     pairs = [(name, value) for name, value in plain_pairs(files, SparkEngine(spark)) if makes(rows, files, name, value)]
-    assert len(pairs) > 300
+    assert len(pairs) > 200
     random.Random(3).shuffle(pairs)
     for together in rounds(pairs[: examples(110, 44)]):
         texts = {name: value.text for name, value in together.items()}
