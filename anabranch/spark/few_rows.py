@@ -33,7 +33,7 @@ from anabranch.protocol.schema.column_mapping import PARQUET_ID
 from anabranch.protocol.schema.types import arrow_type
 from anabranch.spark.failures import is_cancelled
 from anabranch.spark.row_positions import bitmap
-from anabranch.spark.sql_text import verbatim
+from anabranch.spark.sql_text import selected
 from anabranch.spark.types import delta_type, quoted
 from anabranch.storage import open_store
 from anabranch.storage.contract import Entry, Store
@@ -106,7 +106,7 @@ def _without_long(rows: DataFrame, texts: Sequence[str], most: int) -> DataFrame
     fits = f"{' + '.join(sizes)} <= {most}"
     named = {name: quoted(name) for name in rows.columns}
     shown = [f"CASE WHEN {fits} THEN {each} END AS {each}" if name in texts else each for name, each in named.items()]
-    return rows.selectExpr(*(verbatim(each, rows.sparkSession) for each in (*shown, f"NOT ({fits}) AS {_LONG}")))
+    return selected(rows, [*shown, f"NOT ({fits}) AS {_LONG}"])
 
 
 def as_arrow(rows: pa.Table, schema: T.StructType) -> pa.Table:

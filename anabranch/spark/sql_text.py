@@ -61,6 +61,11 @@ def expression(text: str, spark: SparkSession) -> Column:
     return F.expr(verbatim(text, spark))
 
 
+def selected(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Rows with columns that are SQL texts, in one call."""
+    return rows.selectExpr(*(verbatim(each, rows.sparkSession) for each in columns))
+
+
 def exact_sql(spark: SparkSession, parts: str | Sequence[Part], args: Arguments = None) -> DataFrame:
     """What Spark makes of a statement that is put together here, of texts and DataFrames."""
     pieces: Sequence[Part] = [parts] if isinstance(parts, str) else parts
