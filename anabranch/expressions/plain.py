@@ -14,11 +14,10 @@ from sqlglot import exp
 from anabranch.expressions.context import Context
 from anabranch.expressions.dialect import Token, TokenizedText, TokenType
 from anabranch.expressions.tokens import BARE_FUNCTIONS
-from anabranch.expressions.trees import columns_of, known_tree, literal_of, name_of
+from anabranch.expressions.trees import columns_of, is_whole, known_tree, literal_of, name_of
 from anabranch.protocol.plain_values import Computed, Constant, OldValue, Operator, PlainValue
 
 _OPERATORS: Mapping[type[exp.Expr], Operator] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
-_ARGUMENTS = frozenset({"this", "expression"})
 _PARTS = frozenset(
     {
         *(TokenType.NUMBER, TokenType.STRING, TokenType.NULL, TokenType.TRUE, TokenType.FALSE),
@@ -37,8 +36,10 @@ def plain_value(text: TokenizedText, context: Context) -> PlainValue | None:
         >>> plain_value(TokenizedText("1 + x"), context)
         Computed(column='x', operator='+', value=1)
     """
+    if not _is_spelled_plainly(text):  # which most texts are not, and a parser takes its time
+        return None
     tree = known_tree(text, context)
-    if tree is None or not _is_spelled_plainly(text) or columns_of(tree, context.schema) is None:
+    if tree is None or columns_of(tree, context.schema) is None:
         return None
     tree = tree.unnest()
     if (constant := literal_of(tree, context)) is not None:
@@ -46,7 +47,7 @@ def plain_value(text: TokenizedText, context: Context) -> PlainValue | None:
     if (name := name_of(tree, context)) is not None:
         return OldValue(name)
     operator = _OPERATORS.get(type(tree))
-    if operator is None or any(value and name not in _ARGUMENTS for name, value in tree.args.items()):
+    if operator is None or not is_whole(tree):
         return None
     return _computed(operator, tree.this, tree.expression, context)
 

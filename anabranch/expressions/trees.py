@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -72,7 +72,7 @@ def _chain(tree: exp.Expr, kind: type[exp.And] | type[exp.Or]) -> list[exp.Expr]
         node = left.pop()
         if not isinstance(node, kind):
             found.append(node)
-        elif _is_whole(node):
+        elif is_whole(node):
             left += [node.right, node.left]
         else:
             return None
@@ -82,9 +82,9 @@ def _chain(tree: exp.Expr, kind: type[exp.And] | type[exp.Or]) -> list[exp.Expr]
 _UNDERSTOOD = frozenset({"this", "expression", "expressions", "low", "high"})
 
 
-def _is_whole(tree: exp.Expr) -> bool:
-    """Whether a node has only arguments that are looked at here: some versions fold NOT, ESCAPE or ANY into a node."""
-    return all(not value or name in _UNDERSTOOD for name, value in tree.args.items())
+def is_whole(tree: exp.Expr, known: Collection[str] = _UNDERSTOOD) -> bool:
+    """Whether a node has only arguments that are looked at: some versions fold NOT, ESCAPE or ANY into a node."""
+    return all(not value or name in known for name, value in tree.args.items())
 
 
 _OPERATORS: Mapping[type[exp.Expr], str] = {
@@ -124,7 +124,7 @@ def predicate_of(tree: exp.Expr | None, context: Context) -> Predicate:
         return _flag(tree, context)
     if isinstance(tree, exp.Like) and tree.args.get("negate"):  # some versions fold NOT into it
         return Not(predicate_of(exp.Like(this=tree.this, expression=tree.expression), context))
-    if tree is None or not _is_whole(tree):
+    if tree is None or not is_whole(tree):
         return Unknown()
     match tree:
         case exp.Paren():
@@ -170,9 +170,9 @@ def _compare(operator: str, left: exp.Expr, right: exp.Expr, context: Context) -
 
 def _char_of(tree: exp.Expr, context: Context) -> tuple[str, int] | None:
     """The name and the length of a column of char."""
-    name = _path(tree, context)
-    length = char_length(context.schema.field(name)) if isinstance(name, str) else None
-    return None if length is None or not isinstance(name, str) else (name, length)
+    name = name_of(tree, context)
+    length = None if name is None else char_length(context.schema.field(name))
+    return None if name is None or length is None else (name, length)
 
 
 def _padded_equal(char: tuple[str, int], value: tuple[Any] | None, operator: str) -> Predicate:
@@ -306,7 +306,7 @@ def term_of(tree: exp.Expr, context: Context) -> Term | None:
         leaf = None if name is None or _char_of(tree, context) is not None else leaf_at(context.schema, name)
         return Column(name, leaf.type) if leaf and name is not None and isinstance(leaf.type, str) else None
     known = _ARGUMENTS.get(type(tree))
-    if known is None or any(value and name not in known for name, value in tree.args.items()):
+    if known is None or not is_whole(tree, known):
         return None
     inner = term_of(tree.this, context)
     return None if inner is None else _applied(tree, inner)
@@ -369,8 +369,7 @@ def literal_of(tree: exp.Expr, context: Context) -> tuple[Any] | None:
 
 def _is_plain_cast(tree: exp.Cast) -> bool:
     """Whether it says no more than the type, and the type no more than its name."""
-    more = [name for name, value in tree.args.items() if value and name not in _ARGUMENTS[exp.Cast]]
-    return not more and not tree.to.expressions
+    return is_whole(tree, _ARGUMENTS[exp.Cast]) and not tree.to.expressions
 
 
 def _negated(value: Any) -> tuple[Any] | None:

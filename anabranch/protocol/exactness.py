@@ -26,7 +26,7 @@ from anabranch.protocol.predicates import (
 from anabranch.protocol.schema.types import INTEGERS, Struct, decimal_of
 
 _MAX_DIGITS = 38
-_FLOAT_INTEGERS = 1 << 24
+FLOAT_INTEGERS = 1 << 24
 """Up to here every whole number is a ``float``."""
 
 
@@ -69,7 +69,7 @@ def _meets(column: str, value: Value) -> bool:
         case bool():
             return column == "boolean"
         case int() if column == "float":
-            return abs(value) <= _FLOAT_INTEGERS  # Spark may compare them as floats
+            return abs(value) <= FLOAT_INTEGERS  # Spark may compare them as floats
         case int() | Decimal() if column in ("float", "double"):
             return _is_decimal(Decimal(value))
         case int() | Decimal():

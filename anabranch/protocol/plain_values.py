@@ -14,6 +14,7 @@ from decimal import Decimal
 from math import isfinite
 from typing import Any, Literal
 
+from anabranch.protocol.exactness import FLOAT_INTEGERS
 from anabranch.protocol.predicates import Value
 from anabranch.protocol.rules.table_rules import LENGTH
 from anabranch.protocol.schema.types import INTEGERS, Field, Struct, decimal_of
@@ -21,8 +22,8 @@ from anabranch.protocol.schema.types import INTEGERS, Field, Struct, decimal_of
 Operator = Literal["+", "-", "*"]
 
 _LONG = 1 << 63
-_DOUBLE_INTEGERS, _FLOAT_INTEGERS = 1 << 53, 1 << 24
-"""Up to here every whole number is a ``double``, or a ``float``."""
+_DOUBLE_INTEGERS = 1 << 53
+"""Up to here every whole number is a ``double``."""
 _DOUBLE_DIGITS, _DOUBLE_TENS = 15, 22
 """A decimal of so many digits divided by so many tens has one nearest ``double``, which each language finds."""
 
@@ -102,7 +103,7 @@ def _is_of(kind: str, value: Any) -> bool:
         case int() if kind in INTEGERS:
             return -_LONG <= value < _LONG  # a narrower column's own range is looked at where the value is made
         case int() if kind == "float":
-            return abs(value) <= _FLOAT_INTEGERS
+            return abs(value) <= FLOAT_INTEGERS
         case int() | Decimal() | float() if kind == "double":
             return _is_double(value)
         case int() | Decimal():
