@@ -21,10 +21,11 @@ from anabranch.log.checkpoint import Checkpoint, CheckpointHead
 from anabranch.log.checkpoint_parts import CheckpointFiles, checkpoints_in
 from anabranch.log.checksum import row_metadata
 from anabranch.log.checksum_verifier import same_files
-from anabranch.log.commits import Raw, parse_files, parse_head
+from anabranch.log.commit_files import Raw, read_commit
+from anabranch.log.commits import parse_files, parse_head
 from anabranch.log.file_names import commit_name, commit_version, compacted_range, first_name
 from anabranch.log.replay import applied, keys
-from anabranch.log.snapshot import Snapshot, read_commit
+from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import empty_files
 from anabranch.storage.contract import Entry, Store
 
@@ -55,7 +56,6 @@ class _State:
         """The state after these commits, or after a log compaction file."""
         if not raws:
             return self
-        files, _ = applied(self.files, *parse_files(table, list(raws), self.partition_keys))
         head = self.head
         for said in (parse_head(table, raw) for raw in raws):
             head = CheckpointHead(
@@ -64,6 +64,8 @@ class _State:
                 app_transactions={**head.app_transactions, **{t.app_id: t for t in said.app_transactions}},
                 domains={**head.domains, **{d.domain: d for d in said.domains}},
             )
+        keys = head.metadata.partition_keys if head.metadata else ()
+        files, _ = applied(self.files, *parse_files(table, raws, keys))
         return _State(raws[-1].version, head, files)
 
 

@@ -28,12 +28,13 @@ from anabranch.errors import (
     InvalidOption,
     VersionNotFound,
 )
+from anabranch.log.commit_files import read_commit
 from anabranch.log.commits import Commit, parse_commit
 from anabranch.log.file_locations import allowed_by
 from anabranch.log.file_names import commit_name, commit_version, first_name
 from anabranch.log.log import Log
 from anabranch.log.segment import filled
-from anabranch.log.snapshot import Snapshot, read_commit
+from anabranch.log.snapshot import Snapshot
 from anabranch.log.timeline import Timeline, timeline
 from anabranch.log.vectors import vector_location, vector_of
 from anabranch.protocol.actions import FileRow, Metadata, empty_files
@@ -97,7 +98,7 @@ def check_feed_columns(table: str, columns: Struct) -> None:
 
 def change_files(commit: Commit) -> list[Mapping[str, Any]]:
     """The bodies of a commit's ``cdc`` actions, which are in no snapshot. Raises CorruptLog: one is malformed."""
-    lines = commit.raw.data.split(b"\n") if commit.has_change_feed else ()
+    lines = commit.raw.lines() if commit.has_change_feed else ()
     try:
         actions = [json.loads(text) for text in lines if b'"cdc"' in text]
         found = [each["cdc"] for each in actions if "cdc" in each]

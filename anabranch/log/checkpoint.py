@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 from anabranch.errors import CorruptLog, InvalidSchema, NotFound
 from anabranch.errors.rows import cause, detail
 from anabranch.log.checkpoint_parts import CheckpointFiles
-from anabranch.log.commits import Raw, parse_commit, parse_head
+from anabranch.log.commit_files import Raw, content_of
+from anabranch.log.commits import parse_commit, parse_head
 from anabranch.log.file_names import LAST_CHECKPOINT, SIDECARS, checkpoint_file
 from anabranch.log.lazy import lazy
 from anabranch.log.parquet import LogParquet
-from anabranch.log.size_limits import whole
 from anabranch.log.typed_stats import partition_maps, stats_texts
 from anabranch.protocol.actions import FILES, REMOVES, AppTransaction, DomainMetadata, Metadata, Protocol
 from anabranch.storage.contract import Entry, Store
@@ -140,7 +140,7 @@ class Checkpoint:
             return None
         entry = self._found.files[0]
         try:
-            data = whole(self._store, entry)
+            data = content_of(self._store, entry)
         except NotFound:
             raise self._corrupt("the file is missing.") from None
         except CorruptLog as error:

@@ -123,7 +123,7 @@ class Checksum:
         """The checksum of the next version, or None where the commit does not tell how the totals change; ``restated``
         are paths of live files for which the commit has an ``add``, which change no total.
         """
-        change = _change(commit.lines.joined(), frozenset(restated))
+        change = _change(b"".join(commit.file_lines()), frozenset(restated))
         if commit.version != self.version + 1 or change is None:
             return None
         head = commit.head

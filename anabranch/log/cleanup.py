@@ -21,6 +21,7 @@ from anabranch.log.checkpoint import Checkpoint, CheckpointHead
 from anabranch.log.checkpoint_parts import CheckpointFiles, checkpoints_in
 from anabranch.log.checksum import read_checksum
 from anabranch.log.checksum_verifier import same_files
+from anabranch.log.commit_files import read_commit
 from anabranch.log.commits import parse_head
 from anabranch.log.confirmation import from_other_segment
 from anabranch.log.file_names import (
@@ -32,7 +33,7 @@ from anabranch.log.file_names import (
     first_name,
 )
 from anabranch.log.segment import contiguous
-from anabranch.log.snapshot import Snapshot, read_commit
+from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.features.known import CHECKPOINT_PROTECTION
 from anabranch.protocol.features.table_features import check_readable, writer_features
 from anabranch.protocol.schema.column_mapping import number_in

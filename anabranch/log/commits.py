@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any
 
@@ -24,39 +24,20 @@ import pyarrow.compute as pc
 from anabranch.errors import CorruptLog, InvalidSchema
 from anabranch.errors.rows import cause, detail
 from anabranch.log.columnar import file_actions
+from anabranch.log.commit_files import Raw
 from anabranch.log.file_lines import FileLines, pieces, separated
-from anabranch.log.file_names import commit_name
 from anabranch.log.lazy import lazy
 from anabranch.log.size_limits import enough_memory
 from anabranch.protocol.actions import AppTransaction, DomainMetadata, Metadata, NotWhole, Protocol, optional_number_in
 
-_OF_FILES = re.compile(rb'"(?:add|remove|metaData)"|\\u')
-"""In a line that may be a file action, or the metadata by which such are read."""
+_FILES = frozenset({"add", "remove"})
+_OF_FILES = re.compile(rb'"(?:add|remove)"|\\u')
+"""In a line that may be a file action."""
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 """A lone surrogate, as JSON escapes it."""
 _FEED = "cdc"
 _FEED_LINE = b'{"cdc":'
 _OF_CHECKPOINTS = ("checkpointMetadata", "sidecar")
-
-
-@dataclass(frozen=True)
-class Raw:
-    """A commit file as found in the store; ``identity`` (size, etag) distinguishes it from another one of the same
-    name.
-
-    ``name`` is set for other files of such lines: a log compaction, or a checkpoint in JSON.
-    """
-
-    version: int
-    data: bytes
-    timestamp: int = 0
-    identity: tuple[int, str | None] = (0, None)
-    name: str | None = None
-
-    @property
-    def file(self) -> str:
-        """The name of the file."""
-        return self.name or commit_name(self.version)
 
 
 @dataclass(frozen=True)
@@ -81,7 +62,6 @@ class Commit:
     table: str
     raw: Raw
     head: Head
-    lines: FileLines
     columns: frozenset[str]
 
     @property
@@ -107,8 +87,7 @@ class Commit:
     @property
     def has_change_feed(self) -> bool:
         """Whether it wrote change data files."""
-        data = self.raw.data
-        return _FEED in self.head.kinds or data.startswith(_FEED_LINE) or b"\n" + _FEED_LINE in data
+        return _FEED in self.head.kinds
 
     @property
     def adds(self) -> pa.Table:
@@ -120,9 +99,13 @@ class Commit:
         """Its ``remove`` actions (`anabranch.protocol.actions.DROPS`)."""
         return self._file_actions[1]
 
+    def file_lines(self) -> Iterator[bytes]:
+        """The lines of its file actions, in parts of whole lines."""
+        return _file_lines(self.table, self.raw)
+
     @lazy
     def _file_actions(self) -> tuple[pa.Table, pa.Table]:
-        adds, removes = _file_actions(self.table, [self.raw], [self.lines], self.columns)
+        adds, removes = parse_files(self.table, [self.raw], self.columns)
         return adds.drop_columns(["line"]), removes.drop_columns(["line"])
 
 
@@ -130,56 +113,54 @@ def parse_head(table: str, raw: Raw) -> Head:
     """All actions but files. For a pure append this is enough of each winner. Raises CorruptLog: the file is empty, or
     a line is not an action.
     """
-    return _split(table, raw)[0]
+    by_kind: dict[str, list[Any]] = {}
+    with enough_memory(table, raw.file):
+        for _, others in _told_apart(table, raw):
+            if any(text.startswith(_FEED_LINE) for text in others):
+                by_kind.setdefault(_FEED, [])
+            with _whole(table, raw):
+                _collect(by_kind, (_parse_line(table, raw, text) for text in others if _is_action(text)))
+        with _whole(table, raw):
+            return _head(by_kind)
 
 
 def parse_commit(table: str, raw: Raw, partition_keys: Collection[str]) -> Commit:
     """A whole commit; ``partition_keys`` are those of the table before it, to which its own ``metaData`` adds. Raises
     CorruptLog: the file is empty, or a line is not an action.
     """
-    head, lines = _split(table, raw)
+    head = parse_head(table, raw)
     columns = frozenset(partition_keys) | frozenset(head.metadata.partition_keys if head.metadata else ())
-    return Commit(table, raw, head, lines, columns)
+    return Commit(table, raw, head, columns)
 
 
-def parse_files(table: str, raws: list[Raw], partition_keys: Collection[str]) -> tuple[pa.Table, pa.Table]:
+def parse_files(table: str, raws: Sequence[Raw], partition_keys: Collection[str]) -> tuple[pa.Table, pa.Table]:
     """The file actions of many commits at once, oldest first; ``line`` is the place in the whole sequence.
 
-    Partition values are those of the last partitioning: a commit that changes it replaces every file. Other actions are
-    not parsed again: whoever needs files has read the heads.
+    ``partition_keys`` are those of the table after the last of them: a commit that changes the partitioning replaces
+    every file. Other actions are not parsed again: whoever needs files has read the heads. Raises CorruptLog: a file is
+    empty, or a file action is not as it must be.
     """
-    found, columns = [], partition_keys
-    for raw in raws:
-        head, lines = _split(table, raw, only=_OF_FILES)
-        found.append(lines)
-        columns = head.metadata.partition_keys if head.metadata else columns
-    return _file_actions(table, raws, found, columns)
-
-
-def _file_actions(
-    table: str, raws: list[Raw], files: Sequence[FileLines], columns: Collection[str]
-) -> tuple[pa.Table, pa.Table]:
     largest = max(raws, key=lambda raw: len(raw.data)).file if raws else ""
     with enough_memory(table, largest):
         try:
-            parsed = list(_parsed(files, columns))
+            parsed = list(_parsed(chain.from_iterable(_file_lines(table, raw) for raw in raws), partition_keys))
         except MemoryError:  # Arrow's is an exception of Arrow's, too
             raise
         except (ValueError, pa.ArrowException) as error:
-            raise _refusal(table, raws, columns, detail(error, str)) from cause(error)
+            raise _refusal(table, raws, partition_keys, detail(error, str)) from cause(error)
         if len(parsed) == 1:
             return parsed[0]
         return pa.concat_tables(adds for adds, _ in parsed), pa.concat_tables(removes for _, removes in parsed)
 
 
-def _parsed(files: Sequence[FileLines], columns: Collection[str]) -> Iterator[tuple[pa.Table, pa.Table]]:
+def _parsed(lines: Iterable[bytes], columns: Collection[str]) -> Iterator[tuple[pa.Table, pa.Table]]:
     """The actions of each piece, in order; several threads parse, and no more pieces are cut out than they take."""
 
     def parsed(piece: tuple[int, bytes]) -> tuple[pa.Table, pa.Table]:
-        start, lines = piece
-        return _placed(file_actions(lines, columns), start)
+        start, some = piece
+        return _placed(file_actions(some, columns), start)
 
-    first, *second = islice(found := pieces(files), 2)
+    first, *second = islice(found := pieces(lines), 2)
     if not second:
         yield parsed(first)
         return
@@ -203,43 +184,53 @@ def _further(actions: pa.Table, start: int) -> pa.Table:
     return actions.set_column(index, "line", pc.add(actions["line"], start))
 
 
-def _split(table: str, raw: Raw, only: re.Pattern[bytes] | None = None) -> tuple[Head, FileLines]:
-    """The parsed head, and the file lines; of lines that do not begin as a file action, ``only`` those."""
-    with enough_memory(table, raw.file):
-        lines, others = separated(raw.data)
-        if not lines.runs and not any(text.strip() for text in others):
-            raise CorruptLog(table=table, file=raw.file, reason="the file is empty.")
-        head, odd = _parse_lines(table, raw, others if only is None else filter(only.search, others))
-        _check_end(table, raw)
-        return head, replace(lines, odd=odd)
+def _file_lines(table: str, raw: Raw) -> Iterator[bytes]:
+    """The file actions in parts of whole lines; last come those that begin in another way."""
+    odd: list[bytes] = []
+    for lines, others in _told_apart(table, raw):
+        yield from lines.parts()
+        found = (_parse_line(table, raw, text) for text in others if _OF_FILES.search(text) and _is_action(text))
+        odd += [json.dumps(each, separators=(",", ":")).encode() + b"\n" for each in found if _FILES & each.keys()]
+    yield from odd
 
 
-def _parse_lines(table: str, raw: Raw, lines: Iterable[bytes]) -> tuple[Head, tuple[bytes, ...]]:
-    """The head, and the file actions among these lines. There may be a million lines, so no more of each is kept."""
-    by_kind: dict[str, list[Any]] = {}
-    odd = []
-    with _whole(table, raw):
-        for text in lines:
-            if not text.strip() or text.startswith(_FEED_LINE):
-                continue
-            action = _parse_line(table, raw, text)
-            if "add" in action or "remove" in action:
-                odd.append(json.dumps(action, separators=(",", ":")).encode())
-            for kind, body in action.items():
-                by_kind.setdefault(kind, []).append(_VALUES[kind](body) if kind in _VALUES else body)
-        return _head(by_kind), tuple(odd)
+def _told_apart(table: str, raw: Raw) -> Iterator[tuple[FileLines, list[bytes]]]:
+    """The lines that begin as file actions, and all others, part by part. Raises CorruptLog: the file is empty, or its
+    last line is cut off.
+    """
+    is_empty, last = True, b""
+    for part in raw.parts():
+        lines, others = separated(part)
+        yield lines, others
+        is_empty = is_empty and not lines.runs and not any(text.strip() for text in others)
+        last = last if part.isspace() else part
+    if is_empty:
+        raise CorruptLog(table=table, file=raw.file, reason="the file is empty.")
+    _check_end(table, raw, last)
 
 
-def _check_end(table: str, raw: Raw) -> None:
+def _is_action(text: bytes) -> bool:
+    """Whether a line is to be parsed: change data is not, of which there may be a million lines."""
+    return bool(text.strip()) and not text.startswith(_FEED_LINE)
+
+
+def _collect(by_kind: dict[str, list[Any]], actions: Iterable[Mapping[str, Any]]) -> None:
+    """Note what is kept of each action."""
+    for action in actions:
+        for kind, body in action.items():
+            by_kind.setdefault(kind, []).append(_VALUES[kind](body) if kind in _VALUES else body)
+
+
+def _check_end(table: str, raw: Raw, data: bytes) -> None:
     """Raises unless the last line is whole, also where file actions are not parsed: a truncated file ends in part of a
     line.
     """
-    end = len(raw.data)
-    while end and raw.data[end - 1] in b" \t\r\n":
+    end = len(data)
+    while end and data[end - 1] in b" \t\r\n":
         end -= 1
-    start = raw.data.rfind(b"\n", 0, end) + 1
+    start = data.rfind(b"\n", 0, end) + 1
     if start < end:
-        _parse_line(table, raw, raw.data[start:end])
+        _parse_line(table, raw, data[start:end])
 
 
 def _parse_line(table: str, raw: Raw, text: bytes) -> dict[str, Any]:
@@ -314,6 +305,7 @@ _VALUES: Mapping[str, Callable[[Any], Any]] = {
     "metaData": _metadata,
     "txn": AppTransaction.from_json,
     "domainMetadata": DomainMetadata.from_json,
+    _FEED: lambda _: None,
     "add": lambda _: None,
     "remove": lambda _: None,
 }
@@ -327,10 +319,10 @@ def _only(by_kind: Mapping[str, list[Any]], kind: str) -> Any:
     return found[0] if found else None
 
 
-def _refusal(table: str, raws: list[Raw], columns: Collection[str], reason: str) -> CorruptLog:
+def _refusal(table: str, raws: Sequence[Raw], columns: Collection[str], reason: str) -> CorruptLog:
     """The error with the file of the refused line."""
     for raw in raws:
-        for number, text in enumerate(raw.data.split(b"\n"), start=1):
+        for number, text in enumerate(raw.lines(), start=1):
             if text.strip() and not _is_json(text):
                 return CorruptLog(table=table, file=raw.file, reason=f"line {number} is cut off or not JSON.")
     refused = next((raw for raw in raws if len(raws) > 1 and not _is_readable(table, raw, columns)), raws[-1])
@@ -339,7 +331,8 @@ def _refusal(table: str, raws: list[Raw], columns: Collection[str], reason: str)
 
 def _is_readable(table: str, raw: Raw, columns: Collection[str]) -> bool:
     try:
-        file_actions(_split(table, raw)[1].joined(), columns)
+        for _, lines in pieces(_file_lines(table, raw)):
+            file_actions(lines, columns)
     except (ValueError, pa.ArrowException):
         return False
     return True

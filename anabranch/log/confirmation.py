@@ -20,6 +20,7 @@ from anabranch.errors import AnabranchError, LiveFilesNotConfirmed
 from anabranch.log.checkpoint_parts import checkpoints_in
 from anabranch.log.checksum import Checksum, read_checksum
 from anabranch.log.checksum_verifier import same_files
+from anabranch.log.commit_files import read_commit
 from anabranch.log.file_names import (
     LAST_CHECKPOINT,
     checkpoint_version,
@@ -32,7 +33,7 @@ from anabranch.log.file_names import (
 )
 from anabranch.log.last_checkpoint import read_hint
 from anabranch.log.segment import Segment, find_segment
-from anabranch.log.snapshot import Snapshot, load_snapshot, read_commit
+from anabranch.log.snapshot import Snapshot, load_snapshot
 from anabranch.protocol.actions import ADDS, DROPS, VECTOR
 
 _KINDS = {"add", "remove", "metaData", "protocol", "txn", "commitInfo", "domainMetadata", "cdc"}
@@ -163,7 +164,7 @@ def _check_lines(snapshot: Snapshot, commits: Iterable[Any]) -> None:
     """Raises if these commits hold anything unknown: a field or action whose name was garbled looks like that."""
     for entry in commits:
         raw = read_commit(snapshot.store, entry)
-        for number, text in enumerate(raw.data.split(b"\n"), start=1):
+        for number, text in enumerate(raw.lines(), start=1):
             unknown = _unknown(text) if text.strip() else None
             if unknown is not None:
                 reason = f"line {number} has {unknown}, which is not known here, and no checksum file speaks for it."

@@ -1,4 +1,4 @@
-"""File lines: the lines of a commit file that are file actions, by their places, and in pieces of bounded size.
+"""File lines: the lines of a commit file that are file actions, told from the others, and in pieces of bounded size.
 
 Knows how such lines begin, and not what they hold. Pure. Guarantee: a line that does not begin as a file action is told
 apart, whatever it holds; pieces are whole lines, and all of them in order.
@@ -7,7 +7,7 @@ apart, whatever it holds; pieces are whole lines, and all of them in order.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
@@ -20,17 +20,10 @@ _PIECE_BYTES = 2 << 20
 
 @dataclass(frozen=True, eq=False)
 class FileLines:
-    """The file actions of a commit file: ``runs`` of whole lines, as start and end in ``data``, then the ``odd`` ones,
-    which were found only by parsing.
-    """
+    """The file actions among some lines: ``runs`` of whole lines, as start and end in ``data``."""
 
     data: bytes
     runs: tuple[tuple[int, int], ...]
-    odd: tuple[bytes, ...] = ()
-
-    def joined(self) -> bytes:
-        """All in one buffer."""
-        return b"".join(self.parts())
 
     def parts(self) -> Iterator[bytes]:
         """The same in parts of whole lines, each about `_PIECE_BYTES` at most and ending with a newline."""
@@ -40,7 +33,6 @@ class FileLines:
                 part = self.data[start:cut]
                 yield part if part.endswith(b"\n") else part + b"\n"
                 start = cut
-        yield from (line + b"\n" for line in self.odd)
 
 
 def separated(data: bytes) -> tuple[FileLines, list[bytes]]:
@@ -59,11 +51,11 @@ def separated(data: bytes) -> tuple[FileLines, list[bytes]]:
     return FileLines(data, tuple(runs)), others
 
 
-def pieces(files: Sequence[FileLines]) -> Iterator[tuple[int, bytes]]:
+def pieces(parts: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
     """At least one piece of whole lines, all in order, each with the number of bytes before it."""
     held: list[bytes] = []
     start = size = 0
-    for part in chain.from_iterable(lines.parts() for lines in files):
+    for part in parts:
         held.append(part)
         size += len(part)
         if size >= _PIECE_BYTES:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from anabranch.log.commit_files import read_commit
 from anabranch.log.commits import parse_head
 from anabranch.log.log import Log
-from anabranch.log.snapshot import read_commit
 from anabranch.log.timeline import timeline
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.in_commit_timestamps import IN_COMMIT

@@ -19,12 +19,13 @@ from anabranch.log.checkpoint_parts import checkpoints_in
 from anabranch.log.checkpointing import State, put_classic, put_v2
 from anabranch.log.checksum import Checksum, first_of, put_checksum, read_checksum
 from anabranch.log.cleanup import forget_clean_ups, stands
-from anabranch.log.commits import Commit, Raw, parse_commit
+from anabranch.log.commit_files import Raw, read_commit, read_commits
+from anabranch.log.commits import Commit, parse_commit
 from anabranch.log.fallback import cleaned_up
 from anabranch.log.file_names import commit_name, commit_version, first_name
 from anabranch.log.log_end import End, end_of, lost
 from anabranch.log.segment import earliest_version, filled, find_segment, stated_after
-from anabranch.log.snapshot import Snapshot, load_snapshot, read_commit, read_commits
+from anabranch.log.snapshot import Snapshot, load_snapshot
 from anabranch.log.vectors import forget_vectors
 from anabranch.protocol.features.known import V2_CHECKPOINT
 from anabranch.protocol.features.table_features import reader_features

@@ -1,4 +1,4 @@
-"""Limits the size of log files that are read whole: a table may come from a stranger.
+"""Limits the size of log files of JSON lines: a table may come from a stranger.
 
 Knows names, bytes and one setting. Guarantee: a file larger than the setting allows is not fetched at all, and one for
 which memory runs out is refused by name, in whichever step that happens.
@@ -25,11 +25,16 @@ def whole(store: Store, entry: Entry) -> bytes:
         CorruptLog: it is larger than `LARGEST` allows, or than memory.
         NotFound: it is not there.
     """
+    check_size(store, entry)
+    with enough_memory(store.url, entry.name):
+        return store.get(entry.name)
+
+
+def check_size(store: Store, entry: Entry) -> None:
+    """Raises CorruptLog: a file of JSON lines is larger than `LARGEST` allows."""
     if entry.size > (most := largest()):
         reason = f"it has {entry.size} bytes, and the environment variable {LARGEST} allows {most}."
         raise CorruptLog(table=store.url, file=entry.name, reason=reason)
-    with enough_memory(store.url, entry.name):
-        return store.get(entry.name)
 
 
 def largest() -> int:

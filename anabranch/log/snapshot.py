@@ -8,24 +8,23 @@ appends never reads an ``add``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from anabranch.errors import CorruptLog, NotFound
+from anabranch.errors import CorruptLog
 from anabranch.errors.rows import note
 from anabranch.log.checkpoint import Checkpoint, CheckpointHead
 from anabranch.log.checkpoint_parts import CheckpointFiles
 from anabranch.log.checksum import Checksum
 from anabranch.log.checksum_verifier import ChecksumVerifier
-from anabranch.log.commits import Head, Raw, parse_files, parse_head
+from anabranch.log.commit_files import Raw, read_commit, read_commits
+from anabranch.log.commits import Head, parse_files, parse_head
 from anabranch.log.fallback import read_with_fallback
-from anabranch.log.file_names import commit_name, commit_version, compacted_range
+from anabranch.log.file_names import commit_name, commit_version
 from anabranch.log.lazy import lazy
 from anabranch.log.replay import applied, replay, without
 from anabranch.log.segment import Segment
-from anabranch.log.size_limits import whole
 from anabranch.protocol.actions import AppTransaction, DomainMetadata, Metadata, Protocol, empty_files
 from anabranch.protocol.features.known import DELETION_VECTORS
 from anabranch.protocol.features.table_features import check_readable, writer_features
@@ -34,11 +33,7 @@ from anabranch.protocol.properties import Properties
 from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.stats.skipping import FileFacts
 from anabranch.storage.contract import Entry, Store
-from anabranch.storage.local import LocalStore
 
-_READERS = 16
-_READ_TOGETHER = 3
-"""Fewer commits are read one after the other."""
 _KEPT_BYTES = 128 << 10
 """Commits that were read for the head of a version, up to this size together, are not read again for its files."""
 _REMEMBERED_COMMITS = 1000
@@ -73,7 +68,7 @@ class Ancestor:
 
     def followed_by(self, table: str, raws: Sequence[Raw], partition_keys: tuple[str, ...]) -> Ancestor:
         """The same with further commits, after which the table's partition values have these keys."""
-        longer = replace(self, since=(*self.since, *raws))
+        longer = replace(self, since=(*self.since, *raws), partition_keys=partition_keys)
         size = sum(len(raw.data) for raw in longer.since)
         is_small = len(longer.since) <= _REMEMBERED_COMMITS and size <= _REMEMBERED_BYTES
         return longer if is_small else Ancestor(longer.files_now(table)[0], partition_keys)
@@ -84,7 +79,7 @@ class Ancestor:
         """
         if not self.since:
             return self.files, None
-        return applied(self.files, *parse_files(table, list(self.since), self.partition_keys))
+        return applied(self.files, *parse_files(table, self.since, self.partition_keys))
 
 
 class Snapshot:
@@ -303,30 +298,6 @@ def _loaded(store: Store, segment: Segment, way: Segment) -> Snapshot:
     if not way.commits:
         timestamp = _own_timestamp(store, segment, metadata)
     return Snapshot(store, way, State(protocol, metadata, apps, _live(domains), timestamp), raws=raws)
-
-
-def read_commit(store: Store, entry: Entry) -> Raw:
-    """A commit file, or a log compaction file, that a listing showed. Raises CorruptLog: the file vanished after it was
-    listed, or it is too large.
-    """
-    version = commit_version(entry.name)
-    if version is None:
-        version = (compacted_range(entry.name) or (0, 0))[1]
-    try:
-        data = whole(store, entry)
-    except NotFound:
-        raise CorruptLog(table=store.url, file=entry.name, reason="the file vanished while it was read.") from None
-    return Raw(version, data, entry.modified_ms, (entry.size, entry.etag), entry.name)
-
-
-def read_commits(store: Store, entries: Sequence[Entry]) -> list[Raw]:
-    """Several such files, in their order; from a store that answers over a network, several at once. Raises
-    CorruptLog, as `read_commit`.
-    """
-    if len(entries) < _READ_TOGETHER or isinstance(store, LocalStore):
-        return [read_commit(store, entry) for entry in entries]
-    with ThreadPoolExecutor(min(_READERS, len(entries)), thread_name_prefix="anabranch-commits") as pool:
-        return list(pool.map(lambda entry: read_commit(store, entry), entries))
 
 
 def _advanced(state: State, head: Head, written: int) -> State:

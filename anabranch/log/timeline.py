@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 
 from anabranch.errors import CorruptLog, TimestampAfterLatestCommit, TimestampBeforeEarliestCommit
+from anabranch.log.commit_files import read_commit
 from anabranch.log.commits import parse_head
 from anabranch.log.file_names import commit_name, commit_version, first_name
 from anabranch.log.lazy import lazy
 from anabranch.log.log import Log
 from anabranch.log.segment import earliest_version
-from anabranch.log.snapshot import Snapshot, read_commit
+from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Metadata, optional_number_in
 from anabranch.protocol.in_commit_timestamps import IN_COMMIT, Boundary, boundary
 from anabranch.storage.contract import Entry, Store

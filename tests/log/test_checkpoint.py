@@ -18,7 +18,8 @@ from anabranch import errors
 from anabranch.log.checkpoint import Checkpoint, CheckpointHead
 from anabranch.log.checkpoint_parts import checkpoints_in
 from anabranch.log.checkpointing import State, checkpoint_bytes
-from anabranch.log.commits import Raw, parse_files
+from anabranch.log.commit_files import Raw
+from anabranch.log.commits import parse_files
 from anabranch.log.file_names import LAST_CHECKPOINT, checkpoint_name, commit_name, first_name
 from anabranch.log.log import Log, forget
 from anabranch.log.replay import replay

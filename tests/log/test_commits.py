@@ -13,7 +13,8 @@ from anabranch import errors
 from anabranch.commands.opening import open_log
 from anabranch.log import commits, file_lines
 from anabranch.log.columnar import file_actions
-from anabranch.log.commits import Raw, parse_commit, parse_files, parse_head
+from anabranch.log.commit_files import Raw
+from anabranch.log.commits import parse_commit, parse_files, parse_head
 from anabranch.log.file_names import commit_name
 from anabranch.log.replay import replay
 from tests.support.raw_logs import SCHEMA, add, info, listing, metadata, put_commit, remove, text_of

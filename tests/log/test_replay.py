@@ -6,7 +6,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
-from anabranch.log.commits import Raw, parse_commit, parse_files
+from anabranch.log.commit_files import Raw
+from anabranch.log.commits import parse_commit, parse_files
 from anabranch.log.replay import applied, keys, replay, without
 from anabranch.protocol.actions import FILES, REMOVES, empty_files
 from tests.log.histories import COLUMNS, Body, as_bodies, expected, replayed, spelled

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from anabranch.log.commits import Commit, Raw, parse_commit, parse_files
+from anabranch.log.commit_files import Raw
+from anabranch.log.commits import Commit, parse_commit, parse_files
 from anabranch.log.replay import replay
 from anabranch.protocol.actions import FILES
 from anabranch.transaction.net_effect import NO_EFFECT, growth, net_effect

@@ -22,7 +22,8 @@ from anabranch.commands.ddl.sync_identity import SyncIdentity
 from anabranch.commands.dml.identity_values import reserve
 from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.dml.write import Write
-from anabranch.log.commits import Raw, parse_commit
+from anabranch.log.commit_files import Raw
+from anabranch.log.commits import parse_commit
 from anabranch.protocol.layout import moves
 from anabranch.protocol.layout.moves import Group, Origin, Output
 from anabranch.protocol.rules.identity import identities, identity_metadata, with_marks

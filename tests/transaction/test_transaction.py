@@ -10,7 +10,8 @@ import pytest
 from pyroaring import BitMap64
 
 from anabranch import errors
-from anabranch.log.commits import Commit, Raw, parse_commit
+from anabranch.log.commit_files import Raw
+from anabranch.log.commits import Commit, parse_commit
 from anabranch.protocol.actions import AppTransaction, DomainMetadata
 from anabranch.protocol.layout.file_sets import Marks
 from anabranch.protocol.predicates import Always, Condition

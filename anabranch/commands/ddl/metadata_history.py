@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+from anabranch.log.commit_files import read_commit
 from anabranch.log.commits import parse_head
-from anabranch.log.snapshot import Snapshot, read_commit
+from anabranch.log.snapshot import Snapshot
 from anabranch.log.timeline import timeline
 from anabranch.protocol.actions import Metadata
 from anabranch.storage.contract import Entry

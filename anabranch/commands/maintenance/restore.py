@@ -27,10 +27,11 @@ from anabranch.commands.queries.time_travel import AsOf
 from anabranch.commands.watching import watched
 from anabranch.errors import ConcurrentWriteException, InvalidOption, RestoreFilesMissing
 from anabranch.errors.html import ShownAsTable
+from anabranch.log.commit_files import read_commit
 from anabranch.log.commits import Commit, parse_head
 from anabranch.log.log import Log
 from anabranch.log.replay import keys
-from anabranch.log.snapshot import Snapshot, read_commit
+from anabranch.log.snapshot import Snapshot
 from anabranch.log.timeline import in_words, timeline
 from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import FileRow

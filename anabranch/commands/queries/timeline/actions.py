@@ -176,8 +176,7 @@ def _shown(added: Mapping[str, File], removed: Mapping[str, File], marked: Mappi
 
 def file_actions(commit: Commit) -> FileActions:
     """A commit's file actions. Raises CorruptLog: one is malformed."""
-    small = sum(end - start for start, end in commit.lines.runs) <= _SMALL_COMMIT_BYTES
-    found = _parsed(commit) if small else None
+    found = _parsed(commit) if len(commit.raw.data) <= _SMALL_COMMIT_BYTES else None
     adds, removes = found or (_listed(commit.adds), _listed(commit.removes))
     changes = any(row.get("dataChange") is not False for row in (*adds, *removes))
     return FileActions(
@@ -196,7 +195,7 @@ def _parsed(commit: Commit) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]
     """The bodies of add and remove actions, or None where anything is odd: then Arrow's reader decides."""
     found: dict[str, list[dict[str, Any]]] = {"add": [], "remove": []}
     try:
-        lines = b"".join(commit.lines.parts()).split(b"\n")
+        lines = b"".join(commit.file_lines()).split(b"\n")
         for action in (json.loads(text) for text in lines if text.strip()):
             for kind, bodies in found.items():
                 if (body := action.get(kind)) is not None:

@@ -22,10 +22,11 @@ from anabranch.commands.queries.timeline.values import Entry, FileChange, Refusa
 from anabranch.errors import CorruptLog, InvalidOption, VersionNotFound
 from anabranch.errors.secrets import without_secrets
 from anabranch.log.checkpoint_parts import checkpoints_in
+from anabranch.log.commit_files import read_commits
 from anabranch.log.commits import Commit, parse_commit
 from anabranch.log.file_names import first_name
 from anabranch.log.log import Log
-from anabranch.log.snapshot import Snapshot, read_commits
+from anabranch.log.snapshot import Snapshot
 from anabranch.log.timeline import Timeline
 from anabranch.log.timeline import timeline as line_of
 from anabranch.protocol.actions import empty_files
