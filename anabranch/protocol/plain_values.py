@@ -8,7 +8,7 @@ whether that is an error.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from math import isfinite
@@ -21,6 +21,7 @@ from anabranch.protocol.schema.types import INTEGERS, Field, Struct, decimal_of
 
 Operator = Literal["+", "-", "*"]
 
+_TYPES = frozenset({*INTEGERS, "float", "double", "boolean", "string", "binary", "date", "timestamp", "timestamp_ntz"})
 _LONG = 1 << 63
 _DOUBLE_INTEGERS = 1 << 53
 """Up to here every whole number is a ``double``."""
@@ -79,8 +80,30 @@ def are_plain(assignments: Mapping[str, Any], schema: Struct) -> bool:
     )
 
 
+def are_plain_rows(rows: Sequence[Sequence[Constant]], columns: Sequence[Field]) -> bool:
+    """Whether the literals of a VALUES are plain for these columns.
+
+    Spark makes one type of all literals in a column before it stores them, so literals of several kinds are not plain.
+    (Decimals of one column always have a common type: what is before their points and behind has room together.)
+
+    Example:
+        >>> are_plain_rows([[Constant(1)], [Constant(None)]], [Field("id", "long")])
+        True
+    """
+    if not all(_fits(value, field, Struct(())) for row in rows for value, field in zip(row, columns, strict=True)):
+        return False
+    found = [[each.value for each in column if each.value is not None] for column in zip(*rows, strict=True)]
+    return all(len({type(each) for each in column}) < 2 for column in found)
+
+
+def is_plain_column(field: Field) -> bool:
+    """Whether files hold the values of a column as they are: it is of no nested type, and looks at no length."""
+    is_flat = isinstance(field.type, str) and (field.type in _TYPES or decimal_of(field.type) is not None)
+    return is_flat and LENGTH not in field.metadata
+
+
 def _fits(value: PlainValue, field: Field, schema: Struct) -> bool:
-    if not isinstance(field.type, str) or LENGTH in field.metadata:
+    if not (is_plain_column(field) and isinstance(field.type, str)):
         return False
     match value:
         case Constant(None):

@@ -6,7 +6,7 @@ type of its column, or takes more memory than rows may here, raises an error of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -42,6 +42,25 @@ def assigned(rows: pa.Table, schema: Struct, assignments: Mapping[str, Assigned]
         for each in schema
     ]
     return pa.table(columns, rows.schema)
+
+
+def rows_of(rows: Sequence[Sequence[Constant]], columns: Sequence[Field], schema: Struct) -> pa.Table:
+    """Rows of a schema with literals in some columns, and NULL in the others.
+
+    Args:
+        rows: plain ones (`anabranch.protocol.plain_values.are_plain_rows`), in the order of ``columns``.
+
+    Raises:
+        pa.ArrowException: a value leaves the type of its column.
+    """
+    given = {field.name: list(values) for field, values in zip(columns, zip(*rows, strict=True), strict=True)}
+    nothing = [Constant(None)] * len(rows)
+    arrays = [_array(given.get(each.name, nothing), arrow_type(each.type)) for each in schema]
+    return pa.table(arrays, list(schema.names))
+
+
+def _array(values: Sequence[Constant], kind: pa.DataType) -> pa.Array:
+    return pa.array([_scalar(each.value, kind).as_py() for each in values], kind)
 
 
 def _made(value: PlainValue, field: Field, rows: pa.Table) -> Any:

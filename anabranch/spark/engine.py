@@ -21,6 +21,7 @@ from pyspark.util import inheritable_thread_target
 
 from anabranch.errors import TableWithoutColumns
 from anabranch.errors.rows import keep_out, may_show_rows, statement
+from anabranch.protocol.actions import empty_files
 from anabranch.protocol.change_feed import Feed, Images
 from anabranch.protocol.layout.curves import Curve
 from anabranch.protocol.layout.file_sets import Changed, FileSet, Marks
@@ -155,6 +156,9 @@ class SparkEngine:
     ) -> None:
         """See `anabranch.spark.write.write`; the source is a DataFrame or an Arrow table."""
         with self._quiet(source):
+            files = FileSet(root, schema, partition_columns, empty_files(), {}, rules)
+            if isinstance(source, pa.Table) and write.put_plainly(self.spark, source, files, folder):
+                return
             write.write(self.spark, self._frame(source), schema, partition_columns, root, folder, rules)
 
     def hold(self, source: Any, schema: Struct, root: str, folder: str) -> merge_source.Held:

@@ -25,12 +25,12 @@ from anabranch.protocol.actions import empty_files
 from anabranch.protocol.iceberg import folder_key
 from anabranch.protocol.layout.file_sets import Changed, FileSet, Marks, count_of
 from anabranch.protocol.partitions import HIVE_NULL
-from anabranch.protocol.plain_values import are_plain
+from anabranch.protocol.plain_values import are_plain, is_plain_column
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.assignments import Path, leaves
 from anabranch.protocol.schema.column_mapping import FIELD_ID
-from anabranch.protocol.schema.types import Field, Struct
+from anabranch.protocol.schema.types import Field, Struct, arrow_type
 from anabranch.protocol.schema.voids import check_writable, held
 from anabranch.protocol.stats.statistics import num_records
 from anabranch.spark import arrow_finding, arrow_values, few_rows, timestamps, writer_settings
@@ -384,6 +384,17 @@ def put_as_they_are(spark: SparkSession, rows: pa.Table, files: FileSet, folder:
     names = [each.physical_name for each in files.schema]
     few_rows.put(files.root, folder, rows.rename_columns(names), _shape(spark, files, ()))
     return True
+
+
+def put_plainly(spark: SparkSession, rows: pa.Table, files: FileSet, folder: str) -> bool:
+    """As `put_as_they_are`, of any rows; False, too, where they are not all of the columns, in their order and types,
+    or a column is not plain.
+    """
+    schema = files.schema
+    if not all(map(is_plain_column, schema)) or rows.column_names != list(schema.names):
+        return False
+    are_typed = all(each.type == arrow_type(field.type) for each, field in zip(rows.schema, schema, strict=True))
+    return are_typed and put_as_they_are(spark, rows, files, folder)
 
 
 def are_put_as_they_are(spark: SparkSession, files: FileSet) -> bool:

@@ -105,6 +105,13 @@ def test_a_count_costs_what_a_count_of_its_parquet_files_costs(spark: SparkSessi
     assert jobs(spark, lambda: table.toDF().count()) == plain
 
 
+def test_an_insert_of_literals_is_no_job(spark: SparkSession, path: str) -> None:
+    assert jobs(spark, lambda: anabranch.sql(spark, f"INSERT INTO delta.`{path}` VALUES (200, 'a', 1.5)")) == 0
+    assert jobs(spark, lambda: anabranch.sql(spark, f"INSERT INTO delta.`{path}` (id) VALUES (201), (202)")) == 0
+    found = DeltaTable.forPath(spark, path).toDF().filter("id >= 200").orderBy("id").collect()
+    assert [tuple(row) for row in found] == [(200, "a", 1.5), (201, None, None), (202, None, None)]
+
+
 def test_an_append_of_a_dataframe_is_one_job(spark: SparkSession, path: str) -> None:
     rows = spark.createDataFrame(TWO)
     anabranch.install(spark)

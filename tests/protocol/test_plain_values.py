@@ -9,7 +9,15 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from anabranch.protocol.plain_values import Assigned, Computed, Constant, OldValue, PlainValue, are_plain
+from anabranch.protocol.plain_values import (
+    Assigned,
+    Computed,
+    Constant,
+    OldValue,
+    PlainValue,
+    are_plain,
+    are_plain_rows,
+)
 from anabranch.protocol.rules.table_rules import LENGTH
 from anabranch.protocol.schema.types import Field, Struct
 
@@ -115,3 +123,42 @@ def test_what_has_another_type_first_is_not(column: str, value: PlainValue) -> N
 def test_one_value_of_which_nothing_is_known_spoils_all() -> None:
     assert not are_plain({"i": Assigned("5", Constant(5)), "l": "id + 1"}, SCHEMA)
     assert are_plain({}, SCHEMA)
+
+
+# -- rows of VALUES ----------------------------------------------------------------------------------------------------
+
+
+def are_rows_of(kind: str, *values: object) -> bool:
+    return are_plain_rows([[Constant(value)] for value in values], [Field("x", kind)])  # type: ignore[arg-type]
+
+
+def test_literals_of_one_kind_are_plain_rows() -> None:
+    assert are_rows_of("long", 1, None, -5)
+    assert are_rows_of("decimal(9,2)", Decimal("1.5"), Decimal("9999999.99"))
+    assert are_rows_of("string", None, None)
+    assert are_plain_rows([[Constant(1), Constant("a")]], [Field("id", "integer"), Field("w", "string")])
+
+
+@pytest.mark.parametrize("kind", ["double", "decimal(38,2)"])
+def test_literals_of_several_kinds_become_one_first_and_are_not_plain(kind: str) -> None:
+    assert are_rows_of(kind, 1, 2)
+    assert are_rows_of(kind, Decimal("1.5"), None)
+    assert not are_rows_of(kind, 1, Decimal("1.5"))
+
+
+def test_decimals_that_are_plain_have_a_common_type() -> None:
+    """Of 38 digits at most, as those of a decimal of Spark's."""
+    longest = {
+        "decimal(38,18)": (Decimal(10**20 - 1), Decimal("1E-18")),
+        "double": (Decimal(10**15 - 1), Decimal("1E-22")),
+    }
+    for kind, (whole, tiny) in longest.items():
+        assert are_rows_of(kind, whole, tiny)
+        assert whole.adjusted() + 1 - int(tiny.as_tuple().exponent) <= 38
+        assert not are_rows_of(kind, whole * 10 + 1, tiny)
+        assert not are_rows_of(kind, whole, tiny / 10)
+
+
+def test_one_literal_that_is_not_plain_makes_the_rows_so() -> None:
+    assert not are_rows_of("long", 1, "1")
+    assert not are_plain_rows([[Constant("a")]], [SHORT])

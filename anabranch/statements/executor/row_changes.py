@@ -29,6 +29,7 @@ from anabranch.spark.rule_columns import default_text
 from anabranch.spark.sql_text import expression
 from anabranch.spark.types import quoted
 from anabranch.statements.conditions import as_named, context_of, understood_values
+from anabranch.statements.executor.plain_rows import plain_rows
 from anabranch.statements.executor.running import Running
 from anabranch.statements.grammar.parts import Expression, Query, Table
 from anabranch.statements.grammar.values import (
@@ -198,7 +199,8 @@ def insert(statement: InsertRows, run: Running) -> DataFrame:
     """INSERT; gives no rows."""
     snapshot = run.snapshot(statement.table)
     evolves = statement.evolves or run.engine.merges_schema()
-    rows = inserted(statement, run, snapshot, evolves=evolves)
+    plain = None if evolves else plain_rows(statement, _fields(statement, snapshot, set(), run), snapshot, run)
+    rows = inserted(statement, run, snapshot, evolves=evolves) if plain is None else plain
     with run.placed(statement.where or Expression("")) as placed:
         write = Write(
             statement.table.location,
@@ -241,7 +243,7 @@ def _rows(statement: InsertRows, run: Running, snapshot: Snapshot) -> tuple[list
     """The table's columns that are given values, and the rows that give them, in one order."""
     static = [(_field(name, snapshot, run), text) for name, text in statement.partition if text is not None]
     fields = _fields(statement, snapshot, {field.name for field, _ in static}, run)
-    if statement.values:
+    if statement.says_default:
         fields, query = _with_defaults(statement, fields, snapshot, run)
         rows = run.query(query)
     else:

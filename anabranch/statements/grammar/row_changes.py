@@ -259,8 +259,11 @@ def insert(r: Reader, ctes: tuple[int, int] | None = None) -> InsertRows | None:
         r.i += 1
         where, overwrites = r.expression(*_QUERY, what="a condition"), True
     by_name = by_name or r.take("BY", "NAME")
-    values = _values_with_defaults(r)
-    query = Query("", span=(r.start, r.end)) if values else _query(r, ctes)
+    before, values = r.i, _values(r)
+    query = Query("", span=(r.start, r.end))
+    if not any(cell is None for row in values for cell in row):
+        r.i, values = before, values if ctes is None else ()
+        query = _query(r, ctes)
     return InsertRows(table, query, overwrites, columns, by_name, partitions, where, evolves, values)
 
 
@@ -327,19 +330,15 @@ def _columns(r: Reader) -> tuple[str, ...]:
     return r.wrapped(lambda: r.name("the name of a column"))
 
 
-def _values_with_defaults(r: Reader) -> tuple[tuple[Expression | None, ...], ...]:
-    """The rows of VALUES, where one of their cells is DEFAULT; else nothing, and nothing is taken."""
-    at = r.i
+def _values(r: Reader) -> tuple[tuple[Expression | None, ...], ...]:
+    """Take the rows of a VALUES behind which nothing stands; none where the query is another."""
     if not r.take("VALUES"):
         return ()
     rows = [_row(r)]
     while r.is_type(TokenType.COMMA):
         r.i += 1
         rows.append(_row(r))
-    if r.done and any(cell is None for row in rows for cell in row):
-        return tuple(rows)
-    r.i = at
-    return ()
+    return tuple(rows) if r.done else ()
 
 
 def _row(r: Reader) -> tuple[Expression | None, ...]:

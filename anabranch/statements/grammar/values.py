@@ -71,7 +71,8 @@ class InsertRows(Statement):
         by_name: BY NAME.
         partition: the PARTITION clause, column -> SQL text of a literal, or None where it is dynamic.
         where: REPLACE WHERE.
-        values: the rows of a VALUES that says DEFAULT, cell by cell, which is None there; then ``query`` is empty.
+        values: the rows of a VALUES that is all there is to the query, cell by cell; a cell is None where it is
+            DEFAULT, and then ``query`` is empty.
     """
 
     table: Table
@@ -83,6 +84,11 @@ class InsertRows(Statement):
     where: Expression | None = None
     evolves: bool = False
     values: tuple[tuple[Expression | None, ...], ...] = ()
+
+    @property
+    def says_default(self) -> bool:
+        """Whether a cell is DEFAULT, which no query may say."""
+        return any(cell is None for row in self.values for cell in row)
 
 
 @dataclass(frozen=True)

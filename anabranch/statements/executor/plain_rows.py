@@ -1,0 +1,65 @@
+"""Plain rows: those of an INSERT whose VALUES are literals alone, which Spark need not make.
+
+Guarantee: the rows are those that Spark would make of the same text; where that is not certain, or the table makes
+something of rows by itself, there are none, and nothing was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from anabranch.expressions.context import Context
+from anabranch.expressions.plain import plain_value
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.plain_values import Constant, are_plain_rows, is_plain_column
+from anabranch.protocol.rules.identity import identities
+from anabranch.protocol.rules.table_rules import default_of, rules_of
+from anabranch.protocol.schema.types import Field
+from anabranch.spark.arrow_values import rows_of
+from anabranch.spark.few_rows import attempted
+from anabranch.statements.conditions import context_of
+from anabranch.statements.executor.running import Running
+from anabranch.statements.grammar.parts import Expression
+from anabranch.statements.grammar.values import InsertRows
+
+_MOST_CELLS = 1000
+"""More literals are read faster by Spark."""
+
+
+def plain_rows(statement: InsertRows, fields: Sequence[Field], snapshot: Snapshot, run: Running) -> pa.Table | None:
+    """The rows under the table's columns; None where only Spark can say what they are, or that they cannot be.
+
+    Args:
+        fields: the columns that the statement gives values, in its order.
+    """
+    rows = statement.values
+    if not rows or statement.says_default or statement.by_name or statement.partition:
+        return None
+    if {len(row) for row in rows} != {len(fields)} or len(rows) * len(fields) > _MOST_CELLS:
+        return None
+    if not _takes_rows_as_they_are(snapshot, fields):
+        return None
+    context = context_of(snapshot, run.engine)
+    constants = [[_constant(cell, context) for cell in row] for row in rows]
+    known = [[each for each in row if each is not None] for row in constants]
+    if known != constants or not are_plain_rows(known, fields):
+        return None
+    return attempted(lambda: rows_of(known, fields, snapshot.schema))
+
+
+def _takes_rows_as_they_are(snapshot: Snapshot, fields: Sequence[Field]) -> bool:
+    """Whether the table neither computes a value nor looks at one, not even for a partition; NULL is what the other
+    columns have.
+    """
+    schema, given = snapshot.schema, {field.name for field in fields}
+    absent = [each for each in schema if each.name not in given]
+    computes = identities(schema) or any(default_of(each) is not None for each in absent)
+    looks = rules_of(snapshot.metadata).bind_rows or not all(map(is_plain_column, schema))
+    return not (computes or looks or snapshot.partition_columns)
+
+
+def _constant(cell: Expression | None, context: Context) -> Constant | None:
+    found = None if cell is None or cell.references else plain_value(cell.source, context)
+    return found if isinstance(found, Constant) else None
