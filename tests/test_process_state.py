@@ -149,6 +149,18 @@ def test_of_too_many_entries_those_go_that_were_used_least_recently() -> None:
     assert not kept.dropped
 
 
+def test_entries_that_weigh_too_much_together_go_but_for_the_one_that_was_used_last() -> None:
+    kept = ProcessState().cache("weights", 10)
+    kept.update(a=3, b=1, c=2, d=2)
+    assert kept["a"] == 3
+    kept.lighten(lambda weight: weight, 7)
+    assert list(kept) == ["c", "d", "a"]
+    kept.lighten(lambda weight: weight, 6)
+    assert list(kept) == ["d", "a"]
+    kept.lighten(lambda weight: weight, 0)
+    assert list(kept) == ["a"]
+
+
 def test_forgetting_drops_what_can_be_found_again_and_nothing_else() -> None:
     state = ProcessState()
     kept, held = state.cache("a", 2), state.hold("b", "it is the data")({})

@@ -68,6 +68,17 @@ class Cache(MutableMapping[K, V], Generic[K, V]):
             self[key] = value
             return is_new
 
+    def lighten(self, weight: Callable[[V], int], at_most: int) -> None:
+        """Drop what was used least recently until the rest has no more weight than this; what was used last stays."""
+        with self.lock:
+            weights = {key: weight(value) for key, value in self._entries.items()}
+            left = sum(weights.values())
+            for key in list(weights)[:-1]:
+                if left <= at_most:
+                    break
+                del self._entries[key]
+                left, self.dropped = left - weights[key], True
+
     def clear(self) -> None:
         """Drop all."""
         with self.lock:

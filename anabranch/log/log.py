@@ -33,6 +33,8 @@ from anabranch.storage.contract import Entry, Store
 
 _newest = cache("newest snapshots", 1000)
 _sums = cache("checksums", 1000)
+_MOST_FILES = 4_000_000
+"""The snapshots that are kept know no more files together; each takes about 300 bytes."""
 _LOOKS = 2
 _FEW_COMMITS = 20
 """A snapshot whose files nobody has read follows the log over so many commits before a checkpoint, and no more."""
@@ -209,7 +211,7 @@ class Log:
         known = _newest.get(self.table)
         snapshot = self._advance(known.through(self.store)) if known else None
         snapshot = snapshot or self._read_anew()
-        _newest[self.table] = snapshot
+        remember(snapshot)
         return snapshot
 
     def _read_anew(self) -> Snapshot:
@@ -267,7 +269,10 @@ def forget(table: str | None = None) -> None:
 
 def remember(snapshot: Snapshot) -> None:
     """Let the next use of the snapshot's table follow the log from it, as if it had been read just now."""
+    is_another = snapshot.table not in _newest
     _newest[snapshot.table] = snapshot
+    if is_another:
+        _newest.lighten(lambda each: each.files_in_memory, _MOST_FILES)
 
 
 def _commit_entries(listing: Sequence[Entry]) -> list[Entry]:

@@ -181,6 +181,12 @@ class Snapshot:
         return "files" in self.__dict__
 
     @property
+    def files_in_memory(self) -> int:
+        """Of how many files facts are held, of this version or of the one before from which it follows."""
+        before = 0 if self._ancestor is None else len(self._ancestor.files)
+        return max(len(self.files) if self.files_are_loaded else 0, before)
+
+    @property
     def knows_files(self) -> bool:
         """Whether `files` need no full read of the log: they, or those of a version before, have been read."""
         return self.files_are_loaded or self._ancestor is not None
