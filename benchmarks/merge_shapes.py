@@ -2,7 +2,8 @@
 
 That benchmark (``MergeTestCases`` in delta-io/delta) says of each shape which share of the target's files the source
 is drawn from, which share of the rows of these files it matches, and how many new rows it brings, as a share of the
-same rows. Its table is TPC-DS's ``web_returns``; this one has the columns of that which a MERGE looks at.
+same rows. Its target is TPC-DS's ``web_returns``; this one has the columns of that which a MERGE looks at. The source
+is a Delta table, as there.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from deltalake import DeltaTable as Theirs
+from deltalake import write_deltalake
 
 import anabranch
 from benchmarks import judge, peers
@@ -81,7 +83,8 @@ def run(folder: Path, rows: int, tell: Tell, *, shapes: Sequence[Shape] = SHAPES
     return Result(
         name=NAME,
         title="MERGE in the sixteen shapes of Delta's own benchmark",
-        setting=f"{count:,} rows, 6 columns, {FILES} files; {peers.SETTING}, warm, a fresh copy for each run,"
+        setting=f"{count:,} rows, 6 columns, {FILES} files, merged with a table of one file;"
+        f" {peers.SETTING}, warm, a fresh copy for each run,"
         f" {ROUNDS} rounds by turns",
         lines=found.lines,
         ratios=[*_overall(races), *map(_bounded, found.ratios)],
@@ -111,7 +114,7 @@ def _overall(races: Sequence[Race]) -> list[Ratio]:
 
 def _raced(folder: Path, shape: Shape, rows: int, tables: peers.Tables, tell: Tell) -> Race:
     given = source(folder, shape, rows)
-    text = f"MERGE INTO {{}} t USING parquet.`{given}` s ON {ON} {' '.join(shape.clauses)}"
+    text = f"MERGE INTO {{}} t USING delta.`{given}` s ON {ON} {' '.join(shape.clauses)}"
     sides = peers.changing(text, partial(_by_deltalake, shape, given), tables, PROOF)
     found = race_on_copies(shape.what, sides, tell)
     peers.clear(sides)
@@ -119,7 +122,7 @@ def _raced(folder: Path, shape: Shape, rows: int, tables: peers.Tables, tell: Te
 
 
 def _by_deltalake(shape: Shape, given: Path, path: str) -> Any:
-    on = Theirs(path).merge(pq.read_table(given), predicate=ON, source_alias="s", target_alias="t")
+    on = Theirs(path).merge(Theirs(given).to_pyarrow_table(), predicate=ON, source_alias="s", target_alias="t")
     if shape.clauses == DELETE:
         return on.when_matched_delete().execute()
     if shape.clauses == UPSERT:
@@ -160,14 +163,14 @@ def returns(numbers: np.ndarray, seed: int) -> pa.Table:
 
 
 def source(folder: Path, shape: Shape, rows: int) -> Path:
-    """The rows that are merged, as a Parquet file; new ones have orders beyond the target's."""
+    """The rows that are merged, as a table of one file; new ones have orders beyond the target's."""
     files = range(max(1, round(shape.files * FILES)))
     there, dice = np.concatenate([_numbers(file, rows) for file in files]), np.random.default_rng(99)
     known = dice.choice(there, round(shape.matched * len(there)), replace=False)
     fresh = np.arange(rows * 2, rows * 2 + round(shape.fresh * len(there)))
-    numbers, path = np.concatenate([known, fresh]), folder / "source.parquet"
+    numbers, path = np.concatenate([known, fresh]), folder / f"source-{uuid4().hex}"
     dice.shuffle(numbers)
-    pq.write_table(returns(numbers, 12345), path)
+    write_deltalake(path, returns(numbers, 12345))
     return path
 
 

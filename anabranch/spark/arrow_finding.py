@@ -92,6 +92,28 @@ def with_values(
     return None if found is None else pa.Table.from_batches([rows for _, rows in found], empty)
 
 
+def live(spark: SparkSession, files: FileSet) -> pa.Table | None:
+    """All live rows of these files, in Arrow's types for their columns: file after file, and of each in the order of
+    rows. None where Spark has to read them.
+    """
+    if not few_rows.are_plain(spark_schema(files.schema)):
+        return None
+    deleted = {path: np.asarray(rows.to_array(), np.int64) for path, rows in files.vectors.items() if rows}
+    budget = _Budget()
+
+    def seen(part: Part, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
+        rows = plain(batch, files.schema)
+        if part.log in deleted:
+            positions = np.arange(first, first + batch.num_rows)
+            rows = rows.filter(pa.array(~np.isin(positions, deleted[part.log])))
+        return budget.taken(rows)
+
+    names = files.schema.names
+    return _attempted(
+        spark, files, lambda: pa.Table.from_batches([rows for _, rows in read(spark, files, names, seen)])
+    )
+
+
 def brought(
     spark: SparkSession, files: FileSet, marks: Marks, columns: Sequence[str], address: tuple[str, str] | None = None
 ) -> pa.Table | None:

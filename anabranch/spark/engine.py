@@ -49,6 +49,7 @@ from anabranch.spark.declared_rules import check_expressions
 from anabranch.spark.expression_checks import check_change
 from anabranch.spark.failures import computed, reported
 from anabranch.spark.functions import are_builtin
+from anabranch.spark.merge_source import TableRows
 from anabranch.spark.pruned_frames import Scanned
 from anabranch.spark.row_addresses import as_column
 from anabranch.spark.scan import parts_of, scan
@@ -74,7 +75,8 @@ class SparkEngine:
 
     def check_merge(self, files: FileSet, matching: Matching, source: Any) -> None:
         """See `anabranch.spark.merge.check`; the source is a DataFrame or an Arrow table."""
-        columns = types.spark_schema(from_arrow(source.schema)) if isinstance(source, pa.Table) else source.schema
+        is_here = isinstance(source, pa.Table)
+        columns = types.spark_schema(from_arrow(source.schema)) if is_here else self._frame(source).schema
         merge.check(self.spark, files, matching, columns)
 
     def find(self, files: FileSet, condition: Condition) -> dict[str, BitMap64]:
@@ -162,9 +164,9 @@ class SparkEngine:
             write.write(self.spark, self._frame(source), schema, partition_columns, root, folder, rules)
 
     def hold(self, source: Any, schema: Struct, root: str, folder: str) -> merge_source.Held:
-        """See `anabranch.spark.merge_source.hold`; the source is a DataFrame or an Arrow table."""
+        """See `anabranch.spark.merge_source`; the source is a DataFrame, an Arrow table, or the rows of a table."""
         with self._quiet(source):
-            here = merge_source.held_here(source) if isinstance(source, pa.Table) else None
+            here = None if isinstance(source, DataFrame) else merge_source.held_here(self.spark, source)
             return here or merge_source.hold(self.spark, self._frame(source), root, folder)
 
     def with_numbers(self, held: merge_source.Held, values: Mapping[str, range]) -> DataFrame:
@@ -210,10 +212,10 @@ class SparkEngine:
 
     def version_read(self, source: Any, root: str, table_id: str) -> int | None:
         """See `anabranch.spark.dataframe_source.version_read`; an Arrow table reads nothing."""
-        if not isinstance(source, DataFrame):
+        if isinstance(source, pa.Table):
             return None
         with computed("the rows to write", root):  # Spark computes what is constant while it plans
-            return dataframe_source.version_read(source, root, table_id)
+            return dataframe_source.version_read(self._frame(source), root, table_id)
 
     def version_asked(self, condition: Condition, schema: Struct, root: str, table_id: str) -> int | None:
         """See `anabranch.spark.dataframe_source.version_read`; the plan is read, and no row is asked."""
@@ -320,9 +322,11 @@ class SparkEngine:
     def _quiet(self, source: Any) -> Iterator[None]:
         """Keep rows out of messages where the source reads a table that hides its own."""
         with statement():
-            if not isinstance(source, pa.Table) and dataframe_source.keeps_out(source):
+            if not isinstance(source, pa.Table) and dataframe_source.keeps_out(self._frame(source)):
                 keep_out()
             yield
 
     def _frame(self, source: Any) -> DataFrame:
+        if isinstance(source, TableRows):
+            return source.frame
         return self.rows(source) if isinstance(source, pa.Table) else source

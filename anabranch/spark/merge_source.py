@@ -13,14 +13,16 @@ from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anabranch.errors import ExecutionFailed
+from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.rules.table_rules import LENGTH
 from anabranch.protocol.schema.types import from_arrow, to_arrow
-from anabranch.spark import arrow_reading, few_rows
+from anabranch.spark import arrow_finding, arrow_reading, few_rows
 from anabranch.spark.dataframe_source import printed_plan
 from anabranch.spark.failures import reported
 from anabranch.spark.merge_clauses import Names
@@ -33,6 +35,14 @@ _SMALL_BYTES, _MOST_ROWS = 4 << 20, 100_000
 """What a source reads, and how many rows it has, at most, to be brought here instead of being kept in files."""
 _KEEPS_NAMES = ("Filter", "Sort", "GlobalLimit", "LocalLimit", "Deduplicate", "Repartition", "ResolvedHint")
 _ALIAS = re.compile(r"SubqueryAlias (?:.*\.)?(?:`((?:[^`]|``)+)`|([^`.]+))")
+
+
+@dataclass(frozen=True, eq=False)
+class TableRows:
+    """All rows of a version of a table, as a source: a DataFrame of them, and the files, which may take no Spark."""
+
+    frame: DataFrame
+    files: FileSet
 
 
 @dataclass(frozen=True)
@@ -90,13 +100,26 @@ def _few(rows: pa.Table, schema: T.StructType, size: int, url: str = "") -> Held
     return Held(url, schema, len(rows), size, rows, rows)
 
 
-def held_here(source: pa.Table) -> Held | None:
-    """A source that is at hand, as if it had been kept; None where it is not small."""
+def held_here(spark: SparkSession, source: pa.Table | TableRows) -> Held | None:
+    """A source that takes no Spark, as if it had been kept; None where it is not small, or takes Spark after all."""
+    return _of_arrow(source) if isinstance(source, pa.Table) else _of_table(spark, source)
+
+
+def _of_arrow(source: pa.Table) -> Held | None:
     found = from_arrow(source.schema)
     schema = spark_schema(found)
     if not few_rows.are_few(schema, len(source)) or source.nbytes > few_rows.MOST_BYTES:
         return None
     return _few(_with_numbers(source.cast(to_arrow(found), safe=False)), schema, source.nbytes)
+
+
+def _of_table(spark: SparkSession, source: TableRows) -> Held | None:
+    if (pc.sum(source.files.files["size"]).as_py() or 0) > _SMALL_BYTES:
+        return None
+    rows = arrow_finding.live(spark, source.files)
+    if rows is None or len(rows) > _MOST_ROWS or rows.nbytes > few_rows.MOST_BYTES:
+        return None
+    return _few(_with_numbers(rows), T.StructType([as_kept(each) for each in source.frame.schema]), rows.nbytes)
 
 
 def _at_once(source: DataFrame, *, is_here: bool) -> pa.Table | None:

@@ -18,10 +18,12 @@ from anabranch.errors import InvalidOption
 from anabranch.expressions import Context, Sides, assigned, evolved_by, parameters_of, understood_merge
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.features.widening import following
+from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.merges import Action, Clause, When
 from anabranch.protocol.schema.evolution import all_nullable
 from anabranch.protocol.schema.types import Struct
 from anabranch.spark.engine import SparkEngine
+from anabranch.spark.merge_source import TableRows
 from anabranch.statements.conditions import as_spark_reads, context_of
 
 Condition = str | Column | None
@@ -63,6 +65,7 @@ class MergeRequest:
         condition: what makes two rows a match, over both sides.
         alias: the name by which the texts speak of the target.
         clauses: the WHEN clauses in their order.
+        whole: the files of a table, where the source is all of its rows.
         reads_target: whether the source was computed from the target, or from which version of it.
         evolves: whether the target may get columns and wider types from the source.
     """
@@ -74,6 +77,7 @@ class MergeRequest:
     alias: str | None = None
     clauses: tuple[AskedClause, ...] = ()
     reads_target: bool | int = False
+    whole: FileSet | None = None
     evolves: bool = False
 
     def command(self, snapshot: Snapshot) -> Merge:
@@ -90,7 +94,8 @@ class MergeRequest:
         where, matching = understood_merge(self.condition, clauses, sides, context)
         read = declared_version("reads_target", self.reads_target, snapshot.version)
         parameters = parameters_of(where, matching)
-        return Merge(self.table, self.source, matching, where, parameters, sides.evolved, read)
+        source = self.source if self.whole is None else TableRows(self.source, self.whole)
+        return Merge(self.table, source, matching, where, parameters, sides.evolved, read)
 
     def filled(self: Request) -> Request:
         """The same with ``${…}`` in its texts filled in, as Spark reads them."""

@@ -97,6 +97,15 @@ def test_a_merge_that_computes_what_it_inserts_is_two_jobs(spark: SparkSession, 
     assert jobs(spark, builder.execute) == 2
 
 
+def test_a_merge_of_a_small_table_is_no_job(spark: SparkSession, path: str, tmp_path: Path) -> None:
+    source = table_path(tmp_path)
+    anabranch.append(None, source, TWO)
+    text = f"MERGE INTO delta.`{path}` t USING delta.`{source}` s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *"
+    assert jobs(spark, lambda: anabranch.sql(spark, f"{text} WHEN NOT MATCHED THEN INSERT *")) == 0
+    found = DeltaTable.forPath(spark, path).toDF().filter("id IN (5, 1000)").orderBy("id").collect()
+    assert [tuple(row) for row in found] == [(5, "a", 1.0), (1000, "b", 2.0)]
+
+
 def test_a_count_costs_what_a_count_of_its_parquet_files_costs(spark: SparkSession, path: str) -> None:
     table = DeltaTable.forPath(spark, path)
     table.delete("id = 7")

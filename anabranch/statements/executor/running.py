@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import re
 import uuid
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ from anabranch.errors.rows import keep_out, may_show_rows
 from anabranch.expressions.blocks import block_predicate
 from anabranch.expressions.dialect import TokenizedText
 from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.spark.cached_rows import is_kept, kept_rows
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.failures import reported
@@ -43,6 +45,7 @@ from anabranch.statements.grammar.qualifiers import Edit, edited, shifted
 _BOUNDS = (T.IntegralType, T.StringType, T.TimestampType, T.TimestampNTZType, T.DateType)
 _QUOTES = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.parser.escapedStringLiterals")
 """Settings by which Spark reads texts in quotes in another way than is known here."""
+_BARE_ALIAS = re.compile(r"\s*((AS\s+)?(\w+|`[^`]+`))?\s*", re.IGNORECASE)
 Pinned = tuple[Location, int | None]
 
 
@@ -127,6 +130,17 @@ class Running:
             end = each.stop
         with of_spark(query, self.spark):
             return exact_sql(self.spark, [*pieces, *cut(text[end:], self.frames)], _arguments(query))
+
+    def whole_table(self, query: Query) -> FileSet | None:
+        """The files of a table, where a query asks for every column of all its rows, and does no more."""
+        if len(query.references) != 1:
+            return None
+        [read] = query.references
+        is_alone = query.text[: read.start] == "SELECT * FROM " and _BARE_ALIAS.fullmatch(query.text[read.stop :])
+        if not is_alone or read.view or read.changes or read.where or read.asks_metadata:
+            return None
+        snapshot = self.snapshot(read.table)
+        return None if is_kept(self.spark, snapshot.table) else file_set(snapshot)
 
     def frame(self, reference: Reference) -> DataFrame:
         """The rows of a table, or view, that a query may need."""
