@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from anabranch.errors import MissingDataFile
 from anabranch.log.file_locations import located_file
 from anabranch.storage.contract import Store
-from anabranch.storage.sizes import sizes
+from anabranch.storage.sizes import NO_FILE, sizes
 
 
 def hold_sizes(store: Store, files: pa.Table, version: int | None = None) -> None:
@@ -31,6 +31,7 @@ def hold_sizes(store: Store, files: pa.Table, version: int | None = None) -> Non
     for path, size, found in zip(paths, logged, _found(store, paths), strict=True):
         if found is not None and found != size:
             reason = f"has {found} bytes, where the log says {size}: it was cut or replaced. Restore it from a copy"
+            reason = "is no file, where the log says so. Restore it from a copy" if found == NO_FILE else reason
             facts = {"size": size, "found": found, "version": version}
             raise MissingDataFile(table=store.url, file=path, reason=reason, **facts)
 

@@ -159,6 +159,9 @@ def _read(spark: SparkSession, files: FileSet, found: list[Place], schema: Struc
     if files.partition_columns and whole:
         # Several job folders may hold one partition each; without the second option Spark refuses that.
         reader = reader.options(basePath=spark_root(spark, files.root), ignoreInvalidPartitionPaths="true")
+    else:
+        # No folder is looked into, since all paths are files; but for each query Spark would ask about each of them.
+        reader = reader.option("recursiveFileLookup", "true")
     with reported("the scan", files.root, files.version), few_tasks(spark, files.root, len(found)):
         read = reader.parquet(*[literal(place.reader) for place in found])
     return _with_chars(read, files, schema) if whole else read

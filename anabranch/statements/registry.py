@@ -31,8 +31,8 @@ from anabranch.statements.grammar import alter_table as alter_grammar
 from anabranch.statements.grammar import create_table as create_grammar
 from anabranch.statements.grammar import maintenance as upkeep_grammar
 from anabranch.statements.grammar import row_changes as row_grammar
+from anabranch.statements.grammar import row_values, view_values
 from anabranch.statements.grammar import values as v
-from anabranch.statements.grammar import view_values
 from anabranch.statements.grammar import views as view_grammar
 from anabranch.statements.grammar.cursor import Cursor
 from anabranch.statements.grammar.parts import Query, Statement
@@ -104,13 +104,13 @@ def _alter(
 
 
 ENTRIES = (
-    Entry("DELETE", row_grammar.delete, v.DeleteRows, row_changes.delete, "DELETE"),
-    Entry("TRUNCATE TABLE", row_grammar.truncate, v.TruncateTable, row_changes.truncate, "DELETE"),
-    Entry("UPDATE", row_grammar.update, v.UpdateRows, row_changes.update, "UPDATE"),
-    Entry("MERGE", row_grammar.merge, v.MergeRows, row_changes.merge, "MERGE", reshapes=True),
-    Entry("INSERT", row_grammar.insert, v.InsertRows, row_changes.insert, "INSERT", reshapes=True),
-    Entry("FROM", row_grammar.inserts, v.InsertEach, row_changes.insert_each, "INSERT", reshapes=True),
-    Entry("EXPLAIN", row_grammar.explain, v.ExplainChange, explain.explain),
+    Entry("DELETE", row_grammar.delete, row_values.DeleteRows, row_changes.delete, "DELETE"),
+    Entry("TRUNCATE TABLE", row_grammar.truncate, row_values.TruncateTable, row_changes.truncate, "DELETE"),
+    Entry("UPDATE", row_grammar.update, row_values.UpdateRows, row_changes.update, "UPDATE"),
+    Entry("MERGE", row_grammar.merge, row_values.MergeRows, row_changes.merge, "MERGE", reshapes=True),
+    Entry("INSERT", row_grammar.insert, row_values.InsertRows, row_changes.insert, "INSERT", reshapes=True),
+    Entry("FROM", row_grammar.inserts, row_values.InsertEach, row_changes.insert_each, "INSERT", reshapes=True),
+    Entry("EXPLAIN", row_grammar.explain, row_values.ExplainChange, explain.explain),
     Entry("CREATE [OR REPLACE] TABLE", create_grammar.create_table, v.CreateTable, create_table.create, "CREATE"),
     Entry("CREATE EXTERNAL TABLE", create_grammar.create_table, v.CreateTable, create_table.create, "CREATE"),
     Entry("REPLACE TABLE", create_grammar.create_table, v.CreateTable, create_table.create, "CREATE"),

@@ -1,6 +1,6 @@
 """Sizes of many stored names, in the cheapest way of each kind of store.
 
-Guarantee: every size is what the store says now; a missing name has None.
+Guarantee: every size is what the store says now; a missing name has None, and one that is a folder `NO_FILE`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from anabranch.storage.contract import Store, checked
 from anabranch.storage.local import LocalStore
 
 _Answer = TypeVar("_Answer")
+NO_FILE = -1
+"""The size of what is there and is no file: Spark would read the files inside."""
 _THREADS = 32
 _FEW = 256
 """Up to this many names are requested one by one; for more, folders with many of them are listed."""
@@ -37,7 +39,7 @@ def _size(store: LocalStore, name: str) -> int | None:
     """By a plain system call: a few microseconds for each file, where `LocalStore.head` takes ten."""
     with contextlib.suppress(OSError):
         seen = os.stat(f"{store.root}/{checked(name, store.url)}")
-        return seen.st_size if stat.S_ISREG(seen.st_mode) else None
+        return seen.st_size if stat.S_ISREG(seen.st_mode) else NO_FILE
     entry = store.head(name)  # which knows what each refusal of a disk means
     return entry and entry.size
 

@@ -79,6 +79,18 @@ def test_a_file_of_another_size_is_told_by_name_and_nothing_is_written(
     assert world.version == version
 
 
+def test_a_folder_in_the_place_of_a_file_is_told_whatever_is_inside(world: World) -> None:
+    """Spark would read the files in it, which no log names."""
+    path = world.log.snapshot().files["path"][0].as_py()
+    file = Path(world.path, path)
+    content = file.read_bytes()
+    file.unlink()
+    file.mkdir()
+    (file / "inside.parquet").write_bytes(content)
+    with pytest.raises(MissingDataFile, match="is no file"):
+        Read(world.path).run()
+
+
 def test_many_names_of_a_bucket_cost_a_listing_and_few_a_request_each() -> None:
     names = [f"job/part-{i}.parquet" for i in range(300)]
     store = DictStore("memory://sizes/t")

@@ -8,15 +8,15 @@ import pytest
 
 from anabranch.catalog.names import path_in
 from anabranch.statements import reading
+from anabranch.statements.grammar import row_values, view_values
 from anabranch.statements.grammar import values as v
-from anabranch.statements.grammar import view_values
 from anabranch.statements.grammar.parts import Query, Statement
 from anabranch.statements.prefilter import Glance
 from anabranch.statements.registry import DELTA_ONLY, ENTRIES, entry_of
 
 
 def test_every_value_has_an_entry_and_every_entry_its_functions() -> None:
-    known = [*vars(v).values(), *vars(view_values).values()]
+    known = [each for module in (v, row_values, view_values) for each in vars(module).values()]
     values = {each for each in known if inspect.isclass(each) and issubclass(each, Statement)}
     assert values - {Statement, Query} == {each.value for each in ENTRIES} - {None}
     of_names = {v.DropTable, v.RenameTable, None}
@@ -37,7 +37,7 @@ def test_what_only_delta_has_is_ours_by_its_first_word(word: str) -> None:
 @pytest.mark.parametrize(
     ("text", "value", "verb", "reshapes"),
     [
-        ("DELETE FROM @T", v.DeleteRows, "DELETE", False),
+        ("DELETE FROM @T", row_values.DeleteRows, "DELETE", False),
         ("create or replace table @T (a int)", v.CreateTable, "CREATE", False),
         ("CREATE TABLE @T CLONE delta.`/s`", v.CloneTable, "CLONE", False),
         ("CREATE OR REPLACE GLOBAL TEMP VIEW x AS SELECT * FROM @T", view_values.CreateTempView, None, False),

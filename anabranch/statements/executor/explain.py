@@ -21,7 +21,7 @@ from anabranch.statements.conditions import context_of
 from anabranch.statements.executor import row_changes
 from anabranch.statements.executor.running import Running
 from anabranch.statements.grammar.parts import Expression, Query, Reference, Table
-from anabranch.statements.grammar.values import (
+from anabranch.statements.grammar.row_values import (
     DeleteRows,
     ExplainChange,
     InsertRows,

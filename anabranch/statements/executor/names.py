@@ -20,6 +20,7 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.spark.cached_rows import let_go
 from anabranch.statements.executor.name_resolver import Names
 from anabranch.statements.executor.running import Running
+from anabranch.statements.grammar import row_values
 from anabranch.statements.grammar import values as v
 from anabranch.statements.grammar.parts import Statement, Table
 
@@ -36,7 +37,7 @@ def run(
     table = getattr(statement, "table", None)
     if table is None:
         found = plain()
-        for each in statement.inserts if isinstance(statement, v.InsertEach) else ():
+        for each in statement.inserts if isinstance(statement, row_values.InsertEach) else ():
             _refresh(each.table, names, run)
         return found
     if isinstance(statement, v.CreateTable | v.CloneTable) and table.name in names.new:

@@ -22,7 +22,7 @@ from anabranch.spark.few_rows import attempted
 from anabranch.statements.conditions import context_of
 from anabranch.statements.executor.running import Running
 from anabranch.statements.grammar.parts import Expression
-from anabranch.statements.grammar.values import InsertRows
+from anabranch.statements.grammar.row_values import InsertRows
 
 _MOST_CELLS = 1000
 """More literals are read faster by Spark."""

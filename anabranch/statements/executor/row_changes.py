@@ -32,7 +32,7 @@ from anabranch.statements.conditions import as_named, context_of, understood_val
 from anabranch.statements.executor.plain_rows import plain_rows
 from anabranch.statements.executor.running import Running
 from anabranch.statements.grammar.parts import Expression, Query, Table
-from anabranch.statements.grammar.values import (
+from anabranch.statements.grammar.row_values import (
     DeleteRows,
     InsertEach,
     InsertRows,

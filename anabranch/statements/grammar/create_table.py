@@ -15,13 +15,7 @@ from anabranch.statements.grammar.column_definitions import Typed, column, data_
 from anabranch.statements.grammar.constraints import Constraints, starts_constraint
 from anabranch.statements.grammar.parts import Path, Query, Statement, Table, View
 from anabranch.statements.grammar.reader import Reader
-from anabranch.statements.grammar.values import (
-    CloneTable,
-    ConvertName,
-    ConvertTable,
-    CreateTable,
-    DropTable,
-)
+from anabranch.statements.grammar.values import CloneTable, ConvertName, ConvertTable, CreateTable, DropTable
 from anabranch.statements.grammar.view_values import CreateTempView, CreateView
 
 _FORMATS = ("DELTA", "ANABRANCH")

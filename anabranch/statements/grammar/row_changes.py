@@ -13,8 +13,7 @@ from anabranch.statements.grammar.cursor import behind_with
 from anabranch.statements.grammar.parts import Expression, Path, Query, Table
 from anabranch.statements.grammar.qualifiers import called, without
 from anabranch.statements.grammar.reader import Reader
-from anabranch.statements.grammar.tables_read import alias_at
-from anabranch.statements.grammar.values import (
+from anabranch.statements.grammar.row_values import (
     DeleteRows,
     ExplainChange,
     InsertEach,
@@ -25,6 +24,7 @@ from anabranch.statements.grammar.values import (
     TruncateTable,
     UpdateRows,
 )
+from anabranch.statements.grammar.tables_read import alias_at
 
 _When = Literal["matched", "not matched", "not matched by source"]
 _QUERY = ("SELECT", "VALUES", "WITH", "TABLE", "FROM", "MAP", "REDUCE")

@@ -15,15 +15,16 @@ import pytest
 from anabranch import errors
 from anabranch.catalog.names import path_in
 from anabranch.statements import reading as parsing
+from anabranch.statements.grammar import row_values
 from anabranch.statements.grammar import values as v
 from tests.support import corpus
 
 ENTRIES = [entry for file in corpus.FILES for entry in corpus.read(file)]
 KINDS = {
-    "DELETE": v.DeleteRows,
-    "UPDATE": v.UpdateRows,
-    "MERGE": v.MergeRows,
-    "INSERT": v.InsertRows,
+    "DELETE": row_values.DeleteRows,
+    "UPDATE": row_values.UpdateRows,
+    "MERGE": row_values.MergeRows,
+    "INSERT": row_values.InsertRows,
     "SELECT": v.Query,
 }
 _QUALIFIED = re.compile(r"(?:spark_catalog\.)?delta\.(`[^`]*`\.)")

@@ -11,6 +11,7 @@ from anabranch import errors
 from anabranch.catalog.names import path_in
 from anabranch.protocol.schema.types import Array, Field, Map, Struct
 from anabranch.statements import reading as parsing
+from anabranch.statements.grammar import row_values as rv
 from anabranch.statements.grammar import values as v
 from anabranch.statements.prefilter import Glance, glance
 
@@ -89,18 +90,18 @@ def test_the_look_at_other_statements_costs_next_to_nothing() -> None:
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 ROWS = [
-    ("DELETE FROM @T", v.DeleteRows(T)),
+    ("DELETE FROM @T", rv.DeleteRows(T)),
     (
         "delete from ANABRANCH.`/t` where id = 1;",
-        v.DeleteRows(v.Table("/t", ("ANABRANCH", "/t")), expression("id = 1")),
+        rv.DeleteRows(v.Table("/t", ("ANABRANCH", "/t")), expression("id = 1")),
     ),
     (
         "DELETE FROM @T AS x WHERE x.id > 1 /* all */ AND s = 'WHERE'",
-        v.DeleteRows(v.Table("/t", ("delta", "/t"), alias="x"), expression("x.id > 1 /* all */ AND s = 'WHERE'")),
+        rv.DeleteRows(v.Table("/t", ("delta", "/t"), alias="x"), expression("x.id > 1 /* all */ AND s = 'WHERE'")),
     ),
     (
         "UPDATE @T SET a = CASE WHEN b THEN 1 ELSE f(x, y) END, c.d = DEFAULT, `e f` = 'a,b' WHERE g IN (1, 2)",
-        v.UpdateRows(
+        rv.UpdateRows(
             T,
             (
                 (("a",), expression("CASE WHEN b THEN 1 ELSE f(x, y) END")),
@@ -112,38 +113,42 @@ ROWS = [
     ),
     (
         "INSERT INTO @T (a, b) SELECT 1, 2",
-        v.InsertRows(T, v.Query("SELECT 1, 2"), columns=("a", "b")),
+        rv.InsertRows(T, v.Query("SELECT 1, 2"), columns=("a", "b")),
     ),
-    ("INSERT INTO TABLE @T VALUES (1), (2)", v.InsertRows(T, v.Query("VALUES (1), (2)"))),
-    ("INSERT INTO @T BY NAME SELECT 1 AS a", v.InsertRows(T, v.Query("SELECT 1 AS a"), by_name=True)),
-    ("INSERT INTO @T (SELECT 1)", v.InsertRows(T, v.Query("(SELECT 1)"))),
-    ("INSERT INTO @T TABLE x", v.InsertRows(T, v.Query("TABLE x"))),
+    (
+        "INSERT INTO TABLE @T VALUES (1), (2)",
+        rv.InsertRows(T, v.Query("VALUES (1), (2)"), values=((expression("1"),), (expression("2"),))),
+    ),
+    ("INSERT INTO TABLE @T VALUES (1) UNION SELECT 2", rv.InsertRows(T, v.Query("VALUES (1) UNION SELECT 2"))),
+    ("INSERT INTO @T BY NAME SELECT 1 AS a", rv.InsertRows(T, v.Query("SELECT 1 AS a"), by_name=True)),
+    ("INSERT INTO @T (SELECT 1)", rv.InsertRows(T, v.Query("(SELECT 1)"))),
+    ("INSERT INTO @T TABLE x", rv.InsertRows(T, v.Query("TABLE x"))),
     (
         "WITH a AS (SELECT 1) INSERT INTO @T SELECT * FROM a",
-        v.InsertRows(T, v.Query("WITH a AS (SELECT 1) SELECT * FROM a")),
+        rv.InsertRows(T, v.Query("WITH a AS (SELECT 1) SELECT * FROM a")),
     ),
-    ("INSERT OVERWRITE @T SELECT 1", v.InsertRows(T, v.Query("SELECT 1"), overwrites=True)),
+    ("INSERT OVERWRITE @T SELECT 1", rv.InsertRows(T, v.Query("SELECT 1"), overwrites=True)),
     (
         "INSERT OVERWRITE TABLE @T PARTITION (p = 'x', q) SELECT 1",
-        v.InsertRows(T, v.Query("SELECT 1"), overwrites=True, partition=(("p", "'x'"), ("q", None))),
+        rv.InsertRows(T, v.Query("SELECT 1"), overwrites=True, partition=(("p", "'x'"), ("q", None))),
     ),
     (
         "INSERT INTO @T REPLACE WHERE d > 1 SELECT 1",
-        v.InsertRows(T, v.Query("SELECT 1"), overwrites=True, where=expression("d > 1")),
+        rv.InsertRows(T, v.Query("SELECT 1"), overwrites=True, where=expression("d > 1")),
     ),
-    ("INSERT WITH SCHEMA EVOLUTION INTO @T SELECT 1", v.InsertRows(T, v.Query("SELECT 1"), evolves=True)),
+    ("INSERT WITH SCHEMA EVOLUTION INTO @T SELECT 1", rv.InsertRows(T, v.Query("SELECT 1"), evolves=True)),
     (
         "INSERT INTO @T VALUES (1, DEFAULT), (DEFAULT, f(2, 3))",
-        v.InsertRows(T, v.Query(""), values=((expression("1"), None), (None, expression("f(2, 3)")))),
+        rv.InsertRows(T, v.Query(""), values=((expression("1"), None), (None, expression("f(2, 3)")))),
     ),
     (
         "MERGE INTO @T t USING s ON t.id = s.id WHEN MATCHED THEN DELETE",
-        v.MergeRows(
+        rv.MergeRows(
             v.Table("/t", ("delta", "/t"), alias="t"),
             v.Query("SELECT * FROM s"),
             "s",
             expression("t.id = s.id"),
-            (v.MergeClause("matched", "delete"),),
+            (rv.MergeClause("matched", "delete"),),
         ),
     ),
     (
@@ -154,30 +159,30 @@ ROWS = [
            WHEN NOT MATCHED THEN INSERT (a, b) VALUES (1, DEFAULT)
            WHEN NOT MATCHED BY SOURCE AND x THEN UPDATE SET a = 1
            WHEN NOT MATCHED BY SOURCE THEN DELETE""",
-        v.MergeRows(
+        rv.MergeRows(
             T,
             v.Query("SELECT * FROM (SELECT 1 AS id) AS s"),
             "s",
             expression("id = CASE WHEN true THEN s.id END"),
             (
-                v.MergeClause("matched", "update", expression("s.id > 1"), None),
-                v.MergeClause("matched", "update", None, ((("a",), expression("s.a")), (("b",), None))),
-                v.MergeClause("not matched", "insert", None, None),
-                v.MergeClause("not matched", "insert", None, ((("a",), expression("1")), (("b",), None))),
-                v.MergeClause("not matched by source", "update", expression("x"), ((("a",), expression("1")),)),
-                v.MergeClause("not matched by source", "delete"),
+                rv.MergeClause("matched", "update", expression("s.id > 1"), None),
+                rv.MergeClause("matched", "update", None, ((("a",), expression("s.a")), (("b",), None))),
+                rv.MergeClause("not matched", "insert", None, None),
+                rv.MergeClause("not matched", "insert", None, ((("a",), expression("1")), (("b",), None))),
+                rv.MergeClause("not matched by source", "update", expression("x"), ((("a",), expression("1")),)),
+                rv.MergeClause("not matched by source", "delete"),
             ),
             True,
         ),
     ),
     (
         "MERGE INTO @T USING VALUES (1, 'a'), (2, 'b') AS s(id, x) ON true WHEN MATCHED THEN DELETE",
-        v.MergeRows(
+        rv.MergeRows(
             T,
             v.Query("SELECT * FROM VALUES (1, 'a'), (2, 'b') AS s(id, x)"),
             "s",
             expression("true"),
-            (v.MergeClause("matched", "delete"),),
+            (rv.MergeClause("matched", "delete"),),
         ),
     ),
 ]

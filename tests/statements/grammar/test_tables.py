@@ -10,6 +10,7 @@ from anabranch import errors
 from anabranch.catalog.names import path_in
 from anabranch.protocol.rules.table_rules import CONSTRAINT_PREFIX
 from anabranch.statements import reading as parsing
+from anabranch.statements.grammar import row_values
 from anabranch.statements.grammar import values as v
 from anabranch.statements.grammar.ddl_targets import Making
 
@@ -199,16 +200,16 @@ def test_the_name_of_a_verb_behind_a_query_is_an_alias(verb: str) -> None:
 @pytest.mark.parametrize(
     ("text", "mode", "change"),
     [
-        ("EXPLAIN DELETE FROM t", "", v.DeleteRows),
-        ("EXPLAIN FORMATTED UPDATE t SET a = 1", "FORMATTED", v.UpdateRows),
-        ("explain extended truncate table t", "EXTENDED", v.TruncateTable),
-        ("EXPLAIN COST MERGE INTO t USING u ON t.a = u.a WHEN MATCHED THEN DELETE", "COST", v.MergeRows),
-        ("EXPLAIN CODEGEN INSERT INTO t VALUES (1)", "CODEGEN", v.InsertRows),
+        ("EXPLAIN DELETE FROM t", "", row_values.DeleteRows),
+        ("EXPLAIN FORMATTED UPDATE t SET a = 1", "FORMATTED", row_values.UpdateRows),
+        ("explain extended truncate table t", "EXTENDED", row_values.TruncateTable),
+        ("EXPLAIN COST MERGE INTO t USING u ON t.a = u.a WHEN MATCHED THEN DELETE", "COST", row_values.MergeRows),
+        ("EXPLAIN CODEGEN INSERT INTO t VALUES (1)", "CODEGEN", row_values.InsertRows),
     ],
 )
 def test_a_change_of_rows_is_explained(text: str, mode: str, change: type) -> None:
     explained = parsed(text)
-    assert isinstance(explained, v.ExplainChange)
+    assert isinstance(explained, row_values.ExplainChange)
     assert (explained.mode, type(explained.change)) == (mode, change)
 
 
@@ -219,7 +220,7 @@ def test_with_behind_explain_belongs_to_the_query_of_the_change() -> None:
 
 def test_with_before_merge_belongs_to_its_source() -> None:
     merge = parsed("WITH s AS (SELECT a FROM u) MERGE INTO t USING s ON t.a = s.a WHEN MATCHED THEN DELETE")
-    assert isinstance(merge, v.MergeRows)
+    assert isinstance(merge, row_values.MergeRows)
     assert (merge.table.location, merge.source_alias) == ("/t", "s")
     assert merge.source.text == "WITH s AS (SELECT a FROM u) SELECT * FROM s"
     (read,) = merge.source.references
