@@ -22,7 +22,8 @@ _READ_TOGETHER = 3
 """Fewer commits are read one after the other."""
 _LONG_BYTES = 32 << 20
 """A longer file is read by ranges, once for its head and once for its files."""
-_RANGE_BYTES = 8 << 20
+_NEAR_BYTES, _FAR_BYTES = 2 << 20, 16 << 20
+"""Of a range on a disk, which stays in the processor's memory while it is told apart, and of one behind a network."""
 
 
 @dataclass(frozen=True)
@@ -38,29 +39,29 @@ class LongFile:
     def parts(self) -> Iterator[bytes]:
         """The file in parts of whole lines. Raises CorruptLog: it is gone, or another file stands there by now."""
         begun: list[bytes] = []
-        for read in self._ranges():
+        for read in self._ranges(_NEAR_BYTES if isinstance(self.store, LocalStore) else _FAR_BYTES):
             end = read.rfind(b"\n") + 1
             if end:
-                yield b"".join([*begun, read[:end]])
+                yield b"".join([*begun, memoryview(read)[:end]])
                 begun = []
             begun.append(read[end:])
         if any(begun):
             yield b"".join(begun)
 
-    def _ranges(self) -> Iterator[bytes]:
+    def _ranges(self, length: int) -> Iterator[bytes]:
         """The bytes, one range ahead of what is asked for. The last comes only when the file is still the same."""
-        starts = range(0, self.entry.size, _RANGE_BYTES)
+        starts = range(0, self.entry.size, length)
         with ThreadPoolExecutor(1, thread_name_prefix="anabranch-ranges") as pool:
-            ahead = pool.submit(self._range, starts[0])
+            ahead = pool.submit(self._range, starts[0], length)
             for start in starts[1:]:
-                read, ahead = ahead.result(), pool.submit(self._range, start)
+                read, ahead = ahead.result(), pool.submit(self._range, start, length)
                 yield read
             read = ahead.result()
             self._check_is_the_same()
             yield read
 
-    def _range(self, start: int) -> bytes:
-        length = min(_RANGE_BYTES, self.entry.size - start)
+    def _range(self, start: int, length: int) -> bytes:
+        length = min(length, self.entry.size - start)
         try:
             read = self.store.read_range(self.entry.name, start, length)
         except NotFound:

@@ -33,10 +33,15 @@ def long_file(data: bytes, watch: Callable[[Call], None] = lambda call: None) ->
     return LongFile(Watched(store, before=watch), entry)
 
 
+def in_ranges_of(patch: pytest.MonkeyPatch, size: int) -> None:
+    for name in ("_NEAR_BYTES", "_FAR_BYTES"):
+        patch.setattr(commit_files, name, size)
+
+
 @pytest.fixture
 def every_file_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_files, "_LONG_BYTES", 0)
-    monkeypatch.setattr(commit_files, "_RANGE_BYTES", 100)
+    in_ranges_of(monkeypatch, 100)
 
 
 # -- what is given out -------------------------------------------------------------------------------------------------
@@ -48,7 +53,7 @@ def every_file_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
 @example(b"one line without an end", 2)
 def test_the_parts_are_whole_lines_and_together_the_file(data: bytes, size: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(commit_files, "_RANGE_BYTES", size)
+        in_ranges_of(patch, size)
         parts = list(long_file(data).parts())
     assert b"".join(parts) == data
     assert all(part.endswith(b"\n") for part in parts[:-1])
@@ -58,7 +63,7 @@ def test_the_parts_are_whole_lines_and_together_the_file(data: bytes, size: int)
 def test_no_more_than_a_range_is_asked_for_at_once_and_none_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Call] = []
     file = long_file(b"0123456\n" * 100, asked.append)
-    monkeypatch.setattr(commit_files, "_RANGE_BYTES", 64)
+    in_ranges_of(monkeypatch, 64)
     assert b"".join(file.parts()) == b"0123456\n" * 100
     assert [call.method for call in asked] == ["read_range"] * 13 + ["head"]
 
@@ -68,7 +73,7 @@ def test_no_more_than_a_range_is_asked_for_at_once_and_none_twice(monkeypatch: p
 def test_histories_read_by_ranges_are_those_read_whole(history: tuple[list[list[tuple[str, Body]]], list[Raw]]) -> None:
     commits, raws = history
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(commit_files, "_RANGE_BYTES", 50)
+        in_ranges_of(patch, 50)
         long = [Raw(raw.version, long_file(raw.data)) for raw in raws if isinstance(raw.data, bytes)]
         assert [parse_head("t", raw) for raw in long] == [parse_head("t", raw) for raw in raws]
         assert parse_files("t", long, COLUMNS)[0].equals(parse_files("t", raws, COLUMNS)[0])
@@ -81,7 +86,7 @@ def test_histories_read_by_ranges_are_those_read_whole(history: tuple[list[list[
 
 @pytest.mark.parametrize("data", [b"", b"\n \n" * 50])
 def test_a_long_file_without_an_action_is_refused(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commit_files, "_RANGE_BYTES", 20)
+    in_ranges_of(monkeypatch, 20)
     with pytest.raises(errors.CorruptLog, match="empty"):
         parse_head("t", Raw(3, long_file(data) if data else data))
 
@@ -91,14 +96,14 @@ def test_a_long_file_that_is_cut_anywhere_inside_a_line_is_refused(monkeypatch: 
     ends = {number + 1 for number, byte in enumerate(data) if byte == ord("\n")}
     ends |= {end - 1 for end in ends}
     for size in (7, 1000):
-        monkeypatch.setattr(commit_files, "_RANGE_BYTES", size)
+        in_ranges_of(monkeypatch, size)
         for cut in set(range(1, len(data))) - ends:
             with pytest.raises(errors.CorruptLog):
                 parse_head("t", Raw(3, long_file(data[:cut])))
 
 
 def test_a_line_that_is_cut_off_is_named_by_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commit_files, "_RANGE_BYTES", 50)
+    in_ranges_of(monkeypatch, 50)
     data = text_of(add("a"), add("b"), '{"add":{"path":', add("c")).encode()
     with pytest.raises(errors.CorruptLog, match="line 3"):
         parse_files("t", [Raw(3, long_file(data))], ())
@@ -109,7 +114,7 @@ def test_a_line_that_is_cut_off_is_named_by_its_number(monkeypatch: pytest.Monke
 def test_a_file_that_is_replaced_while_it_is_read_is_an_error(
     becomes: bytes | None, at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(commit_files, "_RANGE_BYTES", 90)
+    in_ranges_of(monkeypatch, 90)
     store, calls = DictStore("memory://t"), iter(range(100))
 
     def replace(call: Call) -> None:
