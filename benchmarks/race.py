@@ -108,11 +108,13 @@ def over(what: str, peer: str) -> str:
     return f"{what}, ours over {peer}"
 
 
-def race(what: str, contenders: Iterable[Contender], tell: Tell, *, rounds: int | None = None) -> Race:
-    """Let them run by turns, `ROUNDS` times unless said otherwise, then ask what came of it."""
+def race(
+    what: str, contenders: Iterable[Contender], tell: Tell, *, rounds: int | None = None, warm_ups: int | None = None
+) -> Race:
+    """Let them run by turns, `ROUNDS` times after `WARM_UPS` unless said otherwise, then ask what came of it."""
     by_name = {each.name: each for each in contenders}
     runs = {name: each.run for name, each in by_name.items()}
-    costs = by_turns(runs, rounds or ROUNDS, telling(tell, what), warm_ups=WARM_UPS)
+    costs = by_turns(runs, rounds or ROUNDS, telling(tell, what), warm_ups=warm_ups or WARM_UPS)
     tell(f"{what}: comparing what came of it")
     return Race(what, costs, {name: each.answer() for name, each in by_name.items()})
 
