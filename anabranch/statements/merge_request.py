@@ -65,6 +65,7 @@ class MergeRequest:
         condition: what makes two rows a match, over both sides.
         alias: the name by which the texts speak of the target.
         clauses: the WHEN clauses in their order.
+        source_alias: the alias of the source, where the caller gave it one; else Spark is asked for it.
         whole: the files of a table, where the source is all of its rows.
         reads_target: whether the source was computed from the target, or from which version of it.
         evolves: whether the target may get columns and wider types from the source.
@@ -77,6 +78,7 @@ class MergeRequest:
     alias: str | None = None
     clauses: tuple[AskedClause, ...] = ()
     reads_target: bool | int = False
+    source_alias: str | None = None
     whole: FileSet | None = None
     evolves: bool = False
 
@@ -105,7 +107,7 @@ class MergeRequest:
 
 def _sides(asked: MergeRequest, snapshot: Snapshot, named: Struct) -> Sides:
     """Both sides, with the table's columns as the session names them, and what they become if they may."""
-    alias = asked.engine.alias(asked.source)
+    alias = asked.source_alias or asked.engine.alias(asked.source)
     sides = Sides(named, tuple(asked.source.columns), asked.alias, alias)
     if not (asked.evolves or asked.engine.merges_schema()):
         return sides

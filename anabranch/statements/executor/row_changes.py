@@ -170,6 +170,7 @@ def merge_request(statement: MergeRows, snapshot: Snapshot, run: Running) -> Mer
         statement.on.text,
         names_of(statement.table)[-1],
         tuple(_asked(clause, snapshot, run) for clause in statement.clauses),
+        source_alias=statement.source_alias,
         whole=run.whole_table(statement.source),
         evolves=statement.evolves,
     )
