@@ -100,7 +100,7 @@ def change_files(commit: Commit) -> list[Mapping[str, Any]]:
     """The bodies of a commit's ``cdc`` actions, which are in no snapshot. Raises CorruptLog: one is malformed."""
     lines = commit.raw.lines() if commit.has_change_feed else ()
     try:
-        actions = [json.loads(text) for text in lines if b'"cdc"' in text]
+        actions = [json.loads(text) for text in lines if b'"cdc"' in text or b"\\u" in text]
         found = [each["cdc"] for each in actions if "cdc" in each]
         if not all(isinstance(each["path"], str) for each in found):
             raise TypeError("a path is no text")

@@ -146,7 +146,7 @@ def parse_files(table: str, raws: Sequence[Raw], partition_keys: Collection[str]
             parsed = list(_parsed(chain.from_iterable(_file_lines(table, raw) for raw in raws), partition_keys))
         except MemoryError:  # Arrow's is an exception of Arrow's, too
             raise
-        except (ValueError, pa.ArrowException) as error:
+        except (ValueError, RecursionError, pa.ArrowException) as error:
             raise _refusal(table, raws, partition_keys, detail(error, str)) from cause(error)
         if len(parsed) == 1:
             return parsed[0]
@@ -235,7 +235,9 @@ def _check_end(table: str, raw: Raw, data: bytes) -> None:
 
 def _parse_line(table: str, raw: Raw, text: bytes) -> dict[str, Any]:
     try:
-        action = json.loads(text)
+        action = json.loads(
+            text.decode("utf-8-sig")
+        )  # of bytes it would guess another encoding, and take half characters
     except (ValueError, RecursionError) as error:
         raise CorruptLog(table=table, file=raw.file, reason=f"a line is cut off or not JSON ({error}).") from None
     if not isinstance(action, dict):
@@ -333,7 +335,7 @@ def _is_readable(table: str, raw: Raw, columns: Collection[str]) -> bool:
     try:
         for _, lines in pieces(_file_lines(table, raw)):
             file_actions(lines, columns)
-    except (ValueError, pa.ArrowException):
+    except (ValueError, RecursionError, pa.ArrowException):
         return False
     return True
 

@@ -365,6 +365,49 @@ def test_each_action_of_a_large_commit_is_parsed_once_until_the_files_are_known(
     assert len(parsed) < len(MANY[kind]) + 20
 
 
+TWICE = text_of(add("a")).rstrip("\n")
+MANY_TAGS = {f"k{i}": "v" for i in range(70)}
+
+
+@pytest.mark.parametrize("size", [10, 1 << 20])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        TWICE + text_of({"txn": {"appId": "x", "version": 1}}),
+        TWICE + text_of(remove("b")),
+        TWICE + " null\n",
+        '{"add":{"path":"b","size":1,"x":\n' + TWICE + "}}\n",
+        TWICE + text_of(add("x", tags=MANY_TAGS), add("y", tags=MANY_TAGS), remove("r")),
+    ],
+)
+def test_a_line_of_several_values_is_refused_and_none_is_lost(
+    damage: str, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_lines, "_PIECE_BYTES", size)
+    for before in ("", text_of(*(add(f"{i}") for i in range(400)))):
+        with pytest.raises(errors.CorruptLog):
+            parse_files("t", [Raw(3, (before + damage + text_of(add("c"))).encode())], ())
+
+
+def test_blank_lines_among_file_actions_are_no_actions() -> None:
+    text = text_of(add("a")) + "\n \t\n\r\n" + text_of(add("b")) + "\n"
+    assert file_actions(text.encode() * 200, ())[0].num_rows == 400
+
+
+def test_an_action_nested_without_end_is_refused_by_a_typed_error() -> None:
+    deep = TWICE.removesuffix("}}") + ',"tags":{"k":"v"},"x":' + "[" * 50_000 + "]" * 50_000 + "}}\n"
+    with pytest.raises(errors.CorruptLog):
+        parse_files("t", [Raw(3, (deep + text_of(add("c"))).encode())], ())
+
+
+@pytest.mark.parametrize("bad", [b"\xed\xb0\x80", b"\xff"])
+def test_bytes_that_are_no_text_are_refused_in_every_action(bad: bytes) -> None:
+    line = text_of({"txn": {"appId": "x@", "version": 1}}).encode().replace(b"@", bad)
+    for lines in (line, text_of(info()).encode("utf-16-le") + b"\n"):
+        with pytest.raises(errors.CorruptLog):
+            parse_head("t", Raw(3, GOOD.encode() + lines))
+
+
 @pytest.mark.parametrize("spelling", ['{ "add" :', r'{"\u0061dd":', r'{"\u0061\u0064\u0064":'])
 def test_a_file_action_is_found_however_it_is_spelled(spelling: str) -> None:
     lines = text_of(info(), MANY["txn"][0], add("a")).replace('{"add":', spelling)
