@@ -407,14 +407,14 @@ def test_a_blind_append_that_passes_winners_reads_no_add_of_theirs(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.create([{"id": 1, "x": 1}])
-    read: list[int] = []
-    parse = commits._file_actions
-    monkeypatch.setattr(
-        commits, "_file_actions", lambda table, raws, *rest: read.append(len(raws)) or parse(table, raws, *rest)
-    )
+    read: list[object] = []
+    parsed = commits._parsed
+    monkeypatch.setattr(commits, "_parsed", lambda lines, columns: read.append(columns) or parsed(lines, columns))
     with at_phase("staged", lambda: [world.append({"id": i, "x": i}) for i in range(3)]):
         world.append({"id": 9, "x": 9})
     assert read == []
+    assert world.log.snapshot().files.num_rows == 5
+    assert read, "files are read by this function"
     monkeypatch.undo()
     assert world.version == 4
 
