@@ -125,9 +125,10 @@ class Seat:
         self.bucket, self.url = bucket, url
         self.requests: Counter[str] = Counter()
 
-    def get(self, name: str) -> bytes:
+    def get(self, name: str, *, etag: str | None = None) -> bytes:
         """As the contract says."""
-        return self._named(name, lambda: self._repeated("get", name, lambda: self.bucket.inner.get(name)))
+        read = lambda: self.bucket.inner.get(name, etag=etag)  # noqa: E731
+        return self._named(name, lambda: self._repeated("get", name, read))
 
     def read_range(self, name: str, start: int, length: int) -> bytes:
         """As the contract says."""

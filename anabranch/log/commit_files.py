@@ -1,8 +1,8 @@
 """Commit files as they stand in the store: whole, or by ranges where one is long.
 
 Knows names, sizes and bytes; nothing of what the lines say. Guarantees: what is given out are whole lines, and all of
-them in order; of a long file only a few ranges are in memory, and where it was replaced while it was read, that is an
-error and no mixture.
+them in order; of a long file only a few ranges are in memory; and what is read is the very file that was listed, so where it
+was replaced meanwhile, that is an error and no mixture.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def content_of(store: Store, entry: Entry) -> bytes | LongFile:
 
     Raises:
         CorruptLog: it is larger than the setting allows, or than memory.
-        NotFound: it is not there.
+        NotFound: it is not there, or another file is there now.
     """
     if entry.size <= _LONG_BYTES:
         return whole(store, entry)
@@ -131,12 +131,13 @@ def content_of(store: Store, entry: Entry) -> bytes | LongFile:
 
 def gone(store: Store, entry: Entry) -> CorruptLog:
     """The error for a file of the log that a listing showed, and that is not there."""
-    return CorruptLog(table=store.url, file=entry.name, reason="the file vanished while it was read.")
+    reason = "the file was removed, or another one put in its place, while it was read."
+    return CorruptLog(table=store.url, file=entry.name, reason=reason)
 
 
 def read_commit(store: Store, entry: Entry) -> Raw:
-    """A commit file, or a log compaction file, that a listing showed. Raises CorruptLog: the file vanished after it was
-    listed, or it is too large.
+    """A commit file, or a log compaction file, that a listing showed. Raises CorruptLog: the file was removed or
+    replaced after it was listed, or it is too large.
     """
     version = commit_version(entry.name)
     if version is None:

@@ -209,7 +209,7 @@ class Log:
 
     def _refreshed(self) -> Snapshot:
         known = _newest.get(self.table)
-        snapshot = self._advance(known.through(self.store)) if known else None
+        snapshot = self._followed(known.through(self.store)) if known else None
         snapshot = snapshot or self._read_anew()
         remember(snapshot)
         return snapshot
@@ -219,14 +219,26 @@ class Log:
         folder. Raises CorruptLog: the newest commit was lost, by both looks.
         """
         for _ in range(_LOOKS):
-            segment = find_segment(self.store)
-            snapshot = load_snapshot(self.store, segment)
-            end = end_of(snapshot, segment.stated)
+            snapshot, stated = self._loaded()
+            end = end_of(snapshot, stated)
             if end is End.RIGHT:
                 break
         if end is End.LOST:
-            raise lost(self.table, segment.stated or 0)
+            raise lost(self.table, stated or 0)
         return snapshot
+
+    def _loaded(self) -> tuple[Snapshot, int | None]:
+        """The newest snapshot of a listing, and what the listing states beyond it; of a second listing where files of
+        the first were replaced while they were read.
+        """
+        segment = find_segment(self.store)
+        try:
+            return load_snapshot(self.store, segment), segment.stated
+        except CorruptLog:
+            later = find_segment(self.store)
+            if later == segment:
+                raise
+            return load_snapshot(self.store, later), later.stated
 
     def _refuse_cleaned_up(self, listing: Sequence[Entry], newest: int) -> None:
         """Raises if a checkpoint is beyond the newest commit: commits were cleaned up, and a put there would go back in
@@ -237,8 +249,16 @@ class Log:
                 gone = {"version": newest + 1, "earliest": found.version, "latest": found.version}
                 raise VersionCleanedUp(table=self.table, **gone)
 
+    def _followed(self, known: Snapshot) -> Snapshot | None:
+        """The known snapshot with the commits since, or None where it must be read again, or where a commit was not
+        what the listing had shown: another table may be here by now.
+        """
+        try:
+            return self._advance(known)
+        except CorruptLog:
+            return None
+
     def _advance(self, known: Snapshot) -> Snapshot | None:
-        """The known snapshot with the commits since, or None where it must be read again."""
         listing = self.store.list_from(first_name(known.version))
         entries = _commit_entries(listing)
         if not entries or commit_version(entries[0].name) != known.version:

@@ -23,11 +23,11 @@ def whole(store: Store, entry: Entry) -> bytes:
 
     Raises:
         CorruptLog: it is larger than `LARGEST` allows, or than memory.
-        NotFound: it is not there.
+        NotFound: it is not there, or another file is there now.
     """
     check_size(store, entry)
     with enough_memory(store.url, entry.name):
-        return store.get(entry.name)
+        return store.get(entry.name, etag=entry.etag)
 
 
 def check_size(store: Store, entry: Entry) -> None:

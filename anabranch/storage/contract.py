@@ -55,8 +55,10 @@ class Store(Protocol):
     def url(self) -> str:
         """The root's canonical URL, without a trailing slash and not percent-encoded; ``open_store`` takes it back."""
 
-    def get(self, name: str) -> bytes:
-        """All bytes of a name, from one single put. Raises NotFound: there is no such name."""
+    def get(self, name: str, *, etag: str | None = None) -> bytes:
+        """All bytes of a name, from one single put. Raises NotFound: there is no such name, or its bytes are not those
+        that had ``etag``, where one is given.
+        """
 
     def read_range(self, name: str, start: int, length: int) -> bytes:
         """``get(name)[start:][:length]``, without reading the rest; a negative ``start`` counts from the end, and fewer

@@ -43,11 +43,14 @@ class HdfsStore:
     allowed: tuple[str, ...] = field(default=(), repr=False, compare=False)
     pauses_s: tuple[float, ...] = field(default=PAUSES_S, repr=False, compare=False)
 
-    def get(self, name: str) -> bytes:
-        """See ``Store.get``."""
+    def get(self, name: str, *, etag: str | None = None) -> bytes:
+        """See ``Store.get``. A NameNode is asked once more for an etag, after the bytes have come."""
         path = self._path(name)
         with self._typed(name):
-            return tried(lambda: self.files.read(path), self.pauses_s)
+            found = tried(lambda: self.files.read(path), self.pauses_s)
+        if etag is not None and self._existing(name).etag != etag:
+            raise NotFound(name=name, root=self.url)
+        return found
 
     def read_range(self, name: str, start: int, length: int) -> bytes:
         """See ``Store.read_range``."""

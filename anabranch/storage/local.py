@@ -57,9 +57,11 @@ class LocalStore:
         """``file://`` and the unchanged path; see ``Store.url``."""
         return f"file://{self.root}"
 
-    def get(self, name: str) -> bytes:
+    def get(self, name: str, *, etag: str | None = None) -> bytes:
         """See ``Store.get``."""
         with self._reading(name), open(self._path(name), "rb") as file:
+            if etag is not None and _etag(os.fstat(file.fileno())) != etag:
+                raise NotFound(name=name, root=self.url)
             return file.read()
 
     def read_range(self, name: str, start: int, length: int) -> bytes:
@@ -274,5 +276,8 @@ def _file_stat(entry: os.DirEntry[str]) -> os.stat_result | None:
 
 
 def _entry(name: str, seen: os.stat_result) -> Entry:
-    etag = f"{seen.st_ino}-{seen.st_mtime_ns}-{seen.st_size}"
-    return Entry(name, seen.st_size, seen.st_mtime_ns // 1_000_000, etag)
+    return Entry(name, seen.st_size, seen.st_mtime_ns // 1_000_000, _etag(seen))
+
+
+def _etag(seen: os.stat_result) -> str:
+    return f"{seen.st_ino}-{seen.st_mtime_ns}-{seen.st_size}"

@@ -63,10 +63,13 @@ class ObjectStore:
     confused: str = ""
     allowed: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
-    def get(self, name: str) -> bytes:
-        """See ``Store.get``."""
+    def get(self, name: str, *, etag: str | None = None) -> bytes:
+        """See ``Store.get``. The answer itself says its etag, where a service may ignore a condition."""
         with self._typed(name):
-            return obstore.get(self.bucket, self._key(name)).bytes().to_bytes()
+            found = obstore.get(self.bucket, self._key(name))
+            if etag is not None and self._entry(found.meta).etag != etag:
+                raise NotFound(name=name, root=self.url)
+            return found.bytes().to_bytes()
 
     def read_range(self, name: str, start: int, length: int) -> bytes:
         """See ``Store.read_range``."""

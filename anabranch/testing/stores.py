@@ -58,10 +58,10 @@ class DictStore:
         """What it held last of each name that was removed, for who looks at the past."""
         return self._gone
 
-    def get(self, name: str) -> bytes:
-        """All bytes of a name."""
+    def get(self, name: str, *, etag: str | None = None) -> bytes:
+        """All bytes of a name, as long as they are those that had an etag."""
         found = self._kept.get(checked(name, self.url))
-        if found is None:
+        if found is None or (etag is not None and found.entry.etag != etag):
             raise NotFound(name=name, root=self.url)
         return found.data
 
@@ -178,9 +178,9 @@ class Watched:
         """The inner store's URL."""
         return self.inner.url
 
-    def get(self, name: str) -> bytes:
+    def get(self, name: str, *, etag: str | None = None) -> bytes:
         """As the contract says."""
-        return self._run("get", name)
+        return self._run("get", name, etag=etag)
 
     def read_range(self, name: str, start: int, length: int) -> bytes:
         """As the contract says."""
@@ -222,12 +222,12 @@ class Watched:
         """As the contract says."""
         self._run("sync", list(names))
 
-    def _run(self, method: str, about: Any, *rest: Any) -> Any:
+    def _run(self, method: str, about: Any, *rest: Any, **named: Any) -> Any:
         call = Call(len(self.calls) + 1, method, about)
         self.calls.append(call)
         if (error := self.before(call)) is not None:
             raise error
-        result = getattr(self.inner, method)(about, *rest)
+        result = getattr(self.inner, method)(about, *rest, **named)
         if (error := self.after(call)) is not None:
             raise error
         return result

@@ -18,12 +18,13 @@ from anabranch.commands.dml.append import Append
 from anabranch.log import log as log_module
 from anabranch.log.commits import Commit
 from anabranch.log.file_names import commit_name
-from anabranch.log.log import Log, LogPosition, forget
+from anabranch.log.log import Log, LogPosition, forget, remember
 from anabranch.log.segment import find_segment
 from anabranch.log.snapshot import Snapshot, load_snapshot
 from anabranch.storage import open_store
 from anabranch.storage.contract import Store
 from anabranch.testing import at_phase
+from anabranch.testing.stores import Call, Watched
 from tests.log.histories import as_bodies, commits, without_stats_and_tags
 from tests.support.raw_logs import PROTOCOL, SCHEMA, WITH_VECTORS, add, info, metadata, put_commit, remove, text_of
 from tests.support.worlds import World
@@ -158,9 +159,9 @@ class Counting:
     def __init__(self, store: Store) -> None:
         self._store, self.names = store, list[str]()
 
-    def get(self, name: str) -> bytes:
+    def get(self, name: str, *, etag: str | None = None) -> bytes:
         self.names.append(name)
-        return self._store.get(name)
+        return self._store.get(name, etag=etag)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
@@ -215,6 +216,37 @@ def test_a_table_made_again_is_noticed_though_its_files_have_the_same_sizes(worl
     world.create([{"id": 2, "x": 1}])
     assert [row["id"] for row in world.rows()] == [2]
     assert world.log.snapshot().segment.newest.size == before.size
+
+
+@pytest.mark.parametrize("versions", [1, 3, 4, 6])
+@pytest.mark.parametrize("read", [1, 2, 3])
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_table_made_again_while_its_commits_are_read_is_never_mixed_with_the_old_one(
+    world: World, versions: int, read: int, is_known: bool
+) -> None:
+    """The listing is the old table's; before one of its commits is read, another table stands there."""
+    world.create([{"id": 0, "x": 0}])
+    known = world.log.snapshot()
+    for i in range(3):
+        world.append({"id": i, "x": i})
+    forget()
+    if is_known:
+        remember(known)
+    gets: list[Call] = []
+
+    def replaced(call: Call) -> None:
+        if call.method == "get" and str(call.about).endswith(".json"):
+            gets.append(call)
+            if len(gets) == read:
+                make_again(world, versions)
+
+    found = Log(Watched(open_store(world.path), before=replaced)).snapshot()
+    assert len(gets) > read
+    assert found.version < versions
+    assert found.metadata.id != known.metadata.id
+    forget()
+    assert picture(found) == picture(world.log.snapshot(found.version))
+    assert world.version == versions - 1
 
 
 def test_a_table_that_was_deleted_is_no_table(world: World) -> None:

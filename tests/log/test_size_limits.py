@@ -53,9 +53,9 @@ def test_a_commit_above_the_bound_is_not_even_fetched(world: World, door: str, m
     fetched: list[str] = []
     get = LocalStore.get
 
-    def told(store: LocalStore, name: str) -> bytes:
+    def told(store: LocalStore, name: str, *, etag: str | None = None) -> bytes:
         fetched.append(name)
-        return get(store, name)
+        return get(store, name, etag=etag)
 
     monkeypatch.setattr(LocalStore, "get", told)
     monkeypatch.setenv(LARGEST, "5000")
@@ -103,10 +103,10 @@ def test_a_file_that_cannot_be_fetched_for_lack_of_memory_is_named_or_done_witho
     """Checksums and the hint of the newest checkpoint are passed by; a commit is not."""
     get = LocalStore.get
 
-    def lacking(store: LocalStore, name: str) -> bytes:
+    def lacking(store: LocalStore, name: str, *, etag: str | None = None) -> bytes:
         if name == commit_name(1) or hint:
             out_of_memory()
-        return get(store, name)
+        return get(store, name, etag=etag)
 
     monkeypatch.setattr(LocalStore, "get", lacking)
     assert "not enough memory" in str(refused(world, DOORS[door]))

@@ -199,6 +199,16 @@ class StoreContract:
             tags.add(entry.etag)
         assert len(tags) == 3
 
+    def test_bytes_are_read_only_while_they_have_the_etag_that_was_seen(self, store: Store) -> None:
+        store.put("folder/name", b"first")
+        listed, seen = store.list_from("folder/")[0], store.head("folder/name")
+        assert seen is not None
+        assert store.get("folder/name", etag=listed.etag) == store.get("folder/name", etag=seen.etag) == b"first"
+        store.put("folder/name", b"other")
+        assert store.get("folder/name") == b"other"
+        with pytest.raises(NotFound):
+            store.get("folder/name", etag=seen.etag)
+
     def test_an_entry_says_size_and_time(self, store: Store) -> None:
         store.put("name", b"12345")
         entry = store.head("name")

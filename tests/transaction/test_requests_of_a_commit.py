@@ -133,9 +133,9 @@ def test_winners_are_read_together_and_stay_in_their_order(store: DictStore) -> 
     meeting = threading.Barrier(2, timeout=10)
 
     class Meeting(Watched):
-        def get(self, name: str) -> bytes:
+        def get(self, name: str, *, etag: str | None = None) -> bytes:
             meeting.wait()  # breaks unless two are read at once
-            return super().get(name)
+            return super().get(name, etag=etag)
 
     found: Any = Log(Meeting(store)).commits_after(LogPosition(0, None, True))
     assert [commit.version for commit in found] == list(range(1, 21))
