@@ -1,8 +1,8 @@
 """Commit files as they stand in the store: whole, or by ranges where one is long.
 
 Knows names, sizes and bytes; nothing of what the lines say. Guarantees: what is given out are whole lines, and all of
-them in order; of a long file only a few ranges are in memory; and what is read is the very file that was listed, so where it
-was replaced meanwhile, that is an error and no mixture.
+them in order; of a long file only a few ranges are in memory; and what is read is the very file that was listed, so
+where it was replaced meanwhile, that is an error and no mixture.
 """
 
 from __future__ import annotations

@@ -32,6 +32,9 @@ def is_connect(spark: SparkSession) -> bool:
 def build(app: str = "anabranch", master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
     """A session that is ready: the one that runs already, or a new local one.
 
+    Of several it is the first, as for Spark's own builder, and not the active one: that may be the session of a
+    stream's batch, which is over, with settings that name its last write.
+
     Args:
         app: its name.
         master: as in Spark; all cores of this machine where None.
@@ -45,6 +48,7 @@ def build(app: str = "anabranch", master: str | None = None, conf: Mapping[str, 
     """
     running = SparkSession.getActiveSession()
     if running is not None:
+        running = running if is_connect(running) else SparkSession.builder.getOrCreate()
         for name, value in (conf or {}).items():
             running.conf.set(name, value)
         return running
