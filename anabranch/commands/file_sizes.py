@@ -33,11 +33,17 @@ def hold_sizes(store: Store, files: pa.Table, version: int | None = None) -> Non
     stated = files.select(["path", "size"]).filter(pc.is_valid(files["size"]))
     paths, logged = stated["path"].to_pylist(), stated["size"].to_pylist()
     for path, size, found in zip(paths, logged, _found(store, paths), strict=True):
-        if found is not None and found != size:
-            reason = f"has {found} bytes, where the log says {size}: it was cut or replaced. Restore it from a copy"
-            reason = "is no file, where the log says so. Restore it from a copy" if found == NO_FILE else reason
+        if found is not None and (found != size or found == 0):
             facts = {"size": size, "found": found, "version": version}
-            raise MissingDataFile(table=store.url, file=path, reason=reason, **facts)
+            raise MissingDataFile(table=store.url, file=path, reason=_why(size, found), **facts)
+
+
+def _why(size: int, found: int) -> str:
+    if found == NO_FILE:
+        return "is no file, where the log says so. Restore it from a copy"
+    if found == size:
+        return "has no bytes, as the log says, so it is no Parquet file. Restore it from a copy"
+    return f"has {found} bytes, where the log says {size}: it was cut or replaced. Restore it from a copy"
 
 
 def _found(store: Store, paths: list[str]) -> list[int | None]:

@@ -2,7 +2,7 @@
 
 Knows PROTOCOL.md, section "Add File and Remove File" (paths are URL-encoded), Hadoop's schemes and the quoting of
 Java's URIs. Knows nothing of rows. Guarantee: two files of one file set never share a spelling; a file that Spark
-would silently leave out is refused.
+would silently leave out, or could not open, is refused.
 
 ::
 
@@ -26,6 +26,7 @@ from anabranch.protocol.layout.paths import java_quoted
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(/.*|$)", re.DOTALL)
 _WILD = re.compile(r"([\\{}\[\]*?])")
+_OF_A_SINK = "/_spark_metadata/"
 _UNREACHABLE = {
     "memory": "it lives in this Python process, where Spark cannot see it.",
     "az": "Spark needs the account too: abfss://container@account.dfs.core.windows.net/path.",
@@ -62,7 +63,7 @@ def places(spark: SparkSession, root: str, paths: Iterable[str], allowed: Sequen
     Raises:
         CorruptLog: two paths mean one file, or one leaves the table's folder.
         FileOutsideTable: a file lies on a store that is neither the table's own nor allowed.
-        MissingDataFile: Spark would leave a file out silently.
+        MissingDataFile: Spark would leave a file out silently, or could not open it.
     """
     base = spark_root(spark, root)
     found = [_place(spark, root, base, path, allowed) for path in paths]
@@ -115,11 +116,21 @@ def shown(reader: str) -> str:
 def _place(spark: SparkSession, root: str, base: str, path: str, allowed: Sequence[str]) -> Place:
     folder, inside = placed(root, path, allowed)
     reader = f"{base if folder is None else spark_root(spark, folder)}/{inside}"
-    name = posixpath.basename(reader)
-    # Spark's file index drops such names as "hidden", even where they are asked for one by one.
-    if (name.startswith("_") and "=" not in name) or name.startswith(".") or name.endswith("._COPYING_"):
-        raise MissingDataFile(table=root, file=path, reason="Spark leaves out, for it takes such names for hidden")
+    if (reason := _unread(reader)) is not None:
+        raise MissingDataFile(table=root, file=path, reason=reason)
     return Place(path, reader, shown(reader))
+
+
+def _unread(reader: str) -> str | None:
+    """Why Spark would not read such a file, even where it is asked for by itself; None if it would."""
+    name = posixpath.basename(reader)
+    if (name.startswith("_") and "=" not in name) or name.startswith(".") or name.endswith("._COPYING_"):
+        return "Spark leaves out, for it takes such names for hidden"
+    if _OF_A_SINK in reader:
+        return f"Spark leaves out, for it takes what is below {_OF_A_SINK} for the log of a stream"
+    if ":" in name and on_disk(reader):
+        return "Spark cannot open, for it has a colon in its name"
+    return None
 
 
 def _parts(url: str) -> tuple[str, str, str]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyroaring import BitMap64
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -183,10 +184,13 @@ def _partition_values(files: FileSet) -> dict[str, pa.Array]:
 
 
 def _as_spark_reads(files: FileSet, name: str, values: pa.Array) -> pa.Array:
-    """The values, or the texts of timestamps without a zone: those mean the session's, as in delta-spark."""
+    """The values, or the texts of timestamps without a zone: those mean the session's, as in delta-spark. An empty text
+    is null there, too.
+    """
     field = files.schema.field(name)
     if field.type == "timestamp" and names_no_instant(files, field.physical_name):
-        return map_column(files.files["partitionValues"], field.physical_name)
+        texts = map_column(files.files["partitionValues"], field.physical_name)
+        return pc.if_else(pc.is_valid(values), texts, None)
     return values
 
 

@@ -14,9 +14,11 @@ from anabranch.commands.queries.change_feed import ReadChanges
 from anabranch.commands.queries.read import Read
 from anabranch.errors import MissingDataFile
 from anabranch.log.log import forget
+from anabranch.protocol.schema.types import Field, Struct
 from anabranch.storage.sizes import sizes
 from anabranch.testing import DictStore
 from anabranch.testing.stores import Watched
+from tests.support.raw_logs import PROTOCOL, metadata, put_commit, put_rows
 from tests.support.worlds import World
 
 ROWS = [{"id": i, "x": i, "p": i % 2} for i in range(8)]
@@ -89,6 +91,16 @@ def test_a_folder_in_the_place_of_a_file_is_told_whatever_is_inside(world: World
     (file / "inside.parquet").write_bytes(content)
     with pytest.raises(MissingDataFile, match="is no file"):
         Read(world.path).run()
+
+
+def test_a_file_without_a_byte_is_told_though_the_log_says_so(tmp_path: Path) -> None:
+    """Spark would leave it out, and its rows with it."""
+    empty = put_rows(tmp_path, "empty.parquet", [{"id": 1}], size=0)
+    (tmp_path / "empty.parquet").write_bytes(b"")
+    put_commit(tmp_path, 0, PROTOCOL, metadata(Struct((Field("id", "long"),))), empty)
+    with pytest.raises(MissingDataFile, match="has no bytes") as caught:
+        Read(str(tmp_path)).run()
+    assert caught.value.file == "empty.parquet"
 
 
 def test_many_names_of_a_bucket_cost_a_listing_and_few_a_request_each() -> None:

@@ -307,7 +307,9 @@ def test_a_large_checkpoint_is_read_by_ranges_and_only_as_far_as_it_is_asked(
     monkeypatch.setattr("anabranch.log.parquet.READ_WHOLE_BYTES", 0)
     fetched: list[str] = []
     get = type(log.store).get
-    monkeypatch.setattr(type(log.store), "get", lambda self, name, **tag: fetched.append(name) or get(self, name, **tag))
+    monkeypatch.setattr(
+        type(log.store), "get", lambda self, name, **tag: fetched.append(name) or get(self, name, **tag)
+    )
     assert picture(newest(tmp_path)) == wanted
     assert checkpoint_name(3) not in fetched
 
@@ -444,7 +446,9 @@ def test_a_compaction_gives_what_its_commits_gave(tmp_path: Path, monkeypatch: p
     wanted, file = with_compaction(tmp_path)
     read: list[str] = []
     get = type(open_store(tmp_path)).get
-    monkeypatch.setattr(type(open_store(tmp_path)), "get", lambda self, name, **tag: read.append(name) or get(self, name, **tag))
+    monkeypatch.setattr(
+        type(open_store(tmp_path)), "get", lambda self, name, **tag: read.append(name) or get(self, name, **tag)
+    )
     found = picture(newest(tmp_path))
     assert found[:3] == wanted[:3]
     assert found[3].keys() >= wanted[3].keys()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import math
 from decimal import Decimal
 from pathlib import Path
@@ -111,6 +112,23 @@ def test_the_empty_string_is_null_in_a_partition(spark: Any, tmp_path: Path) -> 
     wanted = [{"id": 1, "p": None}, {"id": 2, "p": "x"}]
     assert same_rows(ours(spark, path), wanted)
     assert same_rows(deltalake_rows(path), wanted)
+
+
+@pytest.mark.parametrize("other", [None, "2021-03-28T01:30:00Z", "2021-03-28 01:30:00"])
+@pytest.mark.parametrize("name", ["integer", "date", "timestamp", "timestamp_ntz", "boolean", "double", "binary"])
+def test_an_empty_text_of_another_writer_is_null_in_any_partition(
+    spark: Any, tmp_path: Path, name: str, other: str | None
+) -> None:
+    schema = Struct((Field("id", "long"), Field("p", name)))
+    adds = [put_rows(tmp_path, "a.parquet", [{"id": 1}, {"id": 2}], partitionValues={"p": ""})]
+    if other and name.startswith("timestamp"):
+        adds.append(put_rows(tmp_path, "b.parquet", [{"id": 3}], partitionValues={"p": other}))
+    put_commit(tmp_path, 0, WITH_VECTORS, metadata(schema, ["p"]), *adds)
+    rows = spark.read.format("delta").load(str(tmp_path))
+    assert sorted(row["id"] for row in rows.filter("p IS NULL").collect()) == [1, 2]
+    assert rows.count() == sum(json.loads(each["add"]["stats"])["numRecords"] for each in adds)
+    DeltaTable.forPath(spark, str(tmp_path)).delete("p IS NULL AND id = 1")
+    assert 1 not in [row["id"] for row in spark.read.format("delta").load(str(tmp_path)).collect()]
 
 
 @pytest.mark.parametrize("value", ["DATE'+10000-01-01'", "DATE'-0044-03-15'", "TIMESTAMP_NTZ'+12345-01-01 00:00:00'"])

@@ -102,10 +102,61 @@ def test_a_path_that_leaves_the_table_is_refused() -> None:
         places(PLAIN, "file:///t", ["../other/a.parquet"])
 
 
-@pytest.mark.parametrize("name", ["_a.parquet", "p=1/.a.parquet", "a._COPYING_"])
+@pytest.mark.parametrize(
+    "name",
+    ["_a.parquet", "p=1/.a.parquet", "a._COPYING_", "_spark_metadata/a.parquet", "p=1/_spark_metadata/0/a.parquet"],
+)
 def test_a_file_that_spark_would_silently_leave_out_is_refused(name: str) -> None:
     with pytest.raises(MissingDataFile):
         places(PLAIN, "file:///t", [name])
+
+
+def test_a_table_below_the_log_of_a_streams_sink_is_refused() -> None:
+    with pytest.raises(MissingDataFile):
+        places(PLAIN, "s3://bucket/_spark_metadata/t", ["a.parquet"])
+    assert places(PLAIN, "s3://bucket/of_spark_metadata/t", ["_spark_metadata.parquet/a.parquet"])
+
+
+def test_a_name_with_a_colon_is_refused_on_a_disk_alone() -> None:
+    """Hadoop's checksums make a relative path of the name there."""
+    with pytest.raises(MissingDataFile):
+        places(PLAIN, "file:///t", ["p=1/a%3Ab.parquet"])
+    assert places(PLAIN, "s3://bucket/t", ["a%3Ab.parquet"])
+    assert places(PLAIN, "file:///t", ["p=1:2/a.parquet"])
+
+
+@pytest.mark.spark
+def test_no_other_name_makes_spark_leave_a_file_out(spark: SparkSession, tmp_path: Path) -> None:
+    """Every name that Spark's file index and Hadoop are known to treat apart is read, or it is refused."""
+    words = [
+        "_temporary",
+        "_SUCCESS",
+        "_delta_log",
+        "_metadata",
+        "_common_metadata",
+        "_change_data",
+        ".hidden",
+        ".snapshot",
+    ]
+    words += [
+        "_spark_metadata",
+        "a:b",
+        "_x=1",
+        ".crc",
+        "part.crc",
+        "_committed_1",
+        "_started_1",
+        "a._COPYING_",
+        "~",
+        "a.tmp",
+    ]
+    for at, name in enumerate([f"{word}/x.parquet" for word in words] + [f"d/{word}" for word in words]):
+        files = numbered(tmp_path / f"t{at}", {name: 2, "other.parquet": 2})
+        try:
+            found = scan(spark, files).count()
+        except MissingDataFile:
+            continue
+        assert found == 4, name
 
 
 def test_the_prefix_is_known_only_where_log_and_spark_spell_names_alike() -> None:
