@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -294,22 +295,20 @@ class _FaultyStore(Watched):
         self._failures = {(each.who, each.call): WAYS[each.how] for each in failures}
         self._lasting: dict[int, Way] = {}
 
-    def _run(self, method: str, about: Any, *rest: Any) -> Any:
-        who = current_task()
+    def _run(self, method: str, about: Any, *rest: Any, **named: Any) -> Any:
+        who, carry_out = current_task(), partial(getattr(self.inner, method), about, *rest, **named)
         if who is None:  # a thread of the product's own pools
-            return getattr(self.inner, method)(about, *rest)
+            return carry_out()
         self._moment(f"{method} {about}")
         calls = self.of.setdefault(who, [])
         call = Call(len(calls) + 1, method, about)
         calls.append(call)
         way = self._lasting.get(who) or self._failures.get((who, call.number))
-        if way is None:
-            return getattr(self.inner, method)(about, *rest)
-        return self._fail(way, who, call, rest)
+        return carry_out() if way is None else self._fail(way, who, call, carry_out)
 
-    def _fail(self, way: Way, who: int, call: Call, rest: Sequence[Any]) -> Any:
+    def _fail(self, way: Way, who: int, call: Call, carry_out: Callable[[], Any]) -> Any:
         if way.after and who not in self._lasting:
-            getattr(self.inner, call.method)(call.about, *rest)
+            carry_out()
         if way.hangs:
             self._hang()
         if way.lasts or way.error is None:
