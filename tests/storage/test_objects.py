@@ -165,6 +165,26 @@ def test_a_range_from_the_end_works_where_the_service_has_none(
     assert store.read_range("name", start, length) == b"0123456789"[start:][:length]
 
 
+def test_an_answer_that_spells_its_etag_in_another_way_is_not_taken_for_another_file(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A service may mark an etag as weak where it answers in another encoding."""
+    get = obstore.get
+
+    class Spelled:
+        def __init__(self, found: obstore.GetResult) -> None:
+            self.bytes, self.meta = found.bytes, {**found.meta, "e_tag": f"W/{found.meta['e_tag']}"}
+
+    monkeypatch.setattr(obstore, "get", lambda *asked, **options: Spelled(get(*asked, **options)))
+    store.put("name", b"first")
+    seen = store.head("name")
+    assert seen is not None
+    assert store.get("name", etag=seen.etag) == b"first"
+    store.put("name", b"other")
+    with pytest.raises(NotFound):
+        store.get("name", etag=seen.etag)
+
+
 def test_an_absent_name_is_not_found(store: Store) -> None:
     assert store.head("absent") is None
     with pytest.raises(NotFound) as told:
