@@ -31,7 +31,7 @@ from anabranch.errors import AnabranchError
 from anabranch.errors.inputs import check_session, check_text
 from anabranch.errors.process_state import hold
 from anabranch.spark.file_settings import speaking
-from anabranch.spark.missing_files import vanished
+from anabranch.spark.missing_files import missing_for
 from anabranch.spark.session import check_own_delta, has_own_delta, plain_catalog
 from anabranch.spark.sql_text import Placed, in_views
 from anabranch.statements.executor.name_resolver import Names
@@ -100,7 +100,7 @@ def _wrap_all(session: type, frame: type, catalog: type) -> None:
     for naming in _NAMINGS:
         _wrap(catalog, naming, _forgetting)
     for action in _ACTIONS:
-        _wrap(frame, action, _telling_of_vanished_files)
+        _wrap(frame, action, _telling_of_missing_files)
 
 
 def _wrap(owner: type, name: str, door: Callable[[Any], Any]) -> None:
@@ -212,7 +212,7 @@ def _streaming(plain: Any) -> Callable[[Any, Any], StreamWriter]:
     return lambda frame, found: StreamWriter(frame, found, lambda: plain.fget(frame))
 
 
-def _telling_of_vanished_files(plain: Any) -> Any:
+def _telling_of_missing_files(plain: Any) -> Any:
     """An action of a DataFrame that says so where it needs a file which a VACUUM has removed."""
 
     @wraps(plain)
@@ -223,7 +223,7 @@ def _telling_of_vanished_files(plain: Any) -> Any:
             raise
         except Exception as error:
             with speaking(self.sparkSession):
-                why = vanished(self, error, pinned(self)) if self.sparkSession in formats else None
+                why = missing_for(self, error, pinned(self)) if self.sparkSession in formats else None
             if why is None:
                 raise
             raise why from None

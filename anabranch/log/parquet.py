@@ -104,7 +104,7 @@ class LogParquet:
     def _is_still_the_same(self) -> bool:
         now = self._store.head(self._entry.name)
         if now is None:
-            raise self._corrupt("the file vanished while it was read.")
+            raise self._corrupt("the file was removed while it was read.")
         known = self._entry.etag is not None
         return now.size == self._entry.size and (now.etag == self._entry.etag or not known)
 

@@ -70,7 +70,7 @@ def is_live(table: str, file: str) -> bool:
         return False
 
 
-def vanished(rows: DataFrame, error: Exception, pinned: tuple[str, int] | None) -> MissingDataFile | None:
+def missing_for(rows: DataFrame, error: Exception, pinned: tuple[str, int] | None) -> MissingDataFile | None:
     """The error of an action that failed because a file of the pinned version is gone; None for other failures.
 
     Args:

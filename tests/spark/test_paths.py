@@ -125,32 +125,17 @@ def test_a_name_with_a_colon_is_refused_on_a_disk_alone() -> None:
     assert places(PLAIN, "file:///t", ["p=1:2/a.parquet"])
 
 
+TREATED_APART = ["_temporary", "_SUCCESS", "_metadata", "_common_metadata", "_committed_1", "_started_1", "a._COPYING_"]
+TREATED_APART += ["_delta_log", "_change_data", "_spark_metadata", ".hidden", ".snapshot", ".crc", "part.crc", "a.tmp"]
+TREATED_APART += ["a:b", "_x=1", "~"]
+
+
 @pytest.mark.spark
 def test_no_other_name_makes_spark_leave_a_file_out(spark: SparkSession, tmp_path: Path) -> None:
     """Every name that Spark's file index and Hadoop are known to treat apart is read, or it is refused."""
-    words = [
-        "_temporary",
-        "_SUCCESS",
-        "_delta_log",
-        "_metadata",
-        "_common_metadata",
-        "_change_data",
-        ".hidden",
-        ".snapshot",
-    ]
-    words += [
-        "_spark_metadata",
-        "a:b",
-        "_x=1",
-        ".crc",
-        "part.crc",
-        "_committed_1",
-        "_started_1",
-        "a._COPYING_",
-        "~",
-        "a.tmp",
-    ]
-    for at, name in enumerate([f"{word}/x.parquet" for word in words] + [f"d/{word}" for word in words]):
+    for at, name in enumerate(
+        [f"{word}/x.parquet" for word in TREATED_APART] + [f"d/{word}" for word in TREATED_APART]
+    ):
         files = numbered(tmp_path / f"t{at}", {name: 2, "other.parquet": 2})
         try:
             found = scan(spark, files).count()

@@ -75,7 +75,7 @@ def in_log(log: Log, snapshot: Snapshot, cutoff_ms: int, threads: int) -> Found:
         commit = log.read(version, snapshot.partition_keys)
         if commit is None:
             raise CorruptLog(
-                table=log.table, file=f"version {version}", reason="it vanished while VACUUM read the log."
+                table=log.table, file=f"version {version}", reason="it was removed while VACUUM read the log."
             )
         try:
             names |= removed_by(log.table, commit)
