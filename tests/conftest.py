@@ -15,6 +15,8 @@ from tests.support.planted import Watch
 from tests.support.spark_options import QUICK_JAVA
 from tests.support.thinning import shorten, thinned
 
+pytest_plugins = ["tests.support.costs"]
+
 os.environ.pop(
     "COLUMNS", None
 )  # pytest's workers inherit one, which would fix the width of what the command line prints
