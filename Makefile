@@ -34,7 +34,7 @@ demo: ## Run the demonstration; ARGS are handed to it
 define RUN_TESTS
 	@$(WITH_JAVA) { plain=0; spark=0; \
 	$(PYTEST) -m "not spark" -n $(JOBS) $(1) $(ARGS) || plain=$$?; \
-	$(PYTEST) -m spark -n $(JOBS) --dist loadfile --no-loadscope-reorder $(2) $(ARGS) || spark=$$?; \
+	$(PYTEST) -m spark -n $(JOBS) --dist loadfile --no-loadscope-reorder $(1) $(ARGS) || spark=$$?; \
 	case "$$plain,$$spark" in \
 		0,0|0,5|5,0) exit 0 ;; \
 		0,*|5,*) exit $$spark ;; \
@@ -44,13 +44,13 @@ endef
 
 quick: ## Run a choice of the tests that need no JVM: the inner loop; ARGS go to pytest
 	@$(READY) --azurite spark demo dev
-	@$(PYTEST) -m "not spark and not slow" -n $(JOBS) --most 2 $(ARGS)
+	@$(PYTEST) -m "not spark" -n $(JOBS) --tier=quick $(ARGS)
 
 test: setup ## Run every test, of its cases and examples a choice; ARGS go to pytest
-	$(call RUN_TESTS,--most 2,--most 1)
+	$(call RUN_TESTS,--tier=test)
 
 test-all: setup ## Run every case of every test; ARGS go to pytest
-	$(call RUN_TESTS,,)
+	$(call RUN_TESTS,--tier=all)
 
 interop: ## Run the tests against other engines only, real delta-spark among them; ARGS go to pytest
 	@$(READY) --java --azurite --interop spark demo dev
@@ -63,7 +63,7 @@ clouds: ## Run the tests against local servers of S3, Azure, Google Cloud and HD
 # About a quarter of an hour. One of its files brings a second server, which has this package, for streams.
 connect: ## Run the tests of the doors on Spark Connect, on a server without this package; ARGS go to pytest
 	@$(READY) --java --bare-python spark demo dev
-	@$(WITH_JAVA) ANABRANCH_CONNECT=required SPARK_CONNECT_MODE_ENABLED=1 $(PYTEST) tests/doors -m spark --most 1 -rs $(ARGS)
+	@$(WITH_JAVA) ANABRANCH_CONNECT=required SPARK_CONNECT_MODE_ENABLED=1 $(PYTEST) tests/doors -m spark --tier=test -rs $(ARGS)
 
 cluster: ## Run the tests on a standalone cluster whose workers have no package of ours; ARGS go to pytest
 	@$(READY) --java --bare-python spark demo dev

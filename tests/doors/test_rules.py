@@ -24,7 +24,7 @@ from anabranch.spark.engine import SparkEngine
 from anabranch.statements.conditions import understood
 from anabranch.testing import at_phase
 from tests.support.raw_logs import metadata, put_commit
-from tests.support.thinning import examples
+from tests.support.tiers import examples
 from tests.support.worlds import assert_others_agree
 
 pytestmark = pytest.mark.spark

@@ -6,7 +6,7 @@ import pytest
 
 from laboratory.campaign import Tally, prepare, tally
 from laboratory.report import Caught, page
-from tests.support.thinning import examples
+from tests.support.tiers import examples
 
 HISTORIES = examples(1_600, 800)
 PARTS = 4

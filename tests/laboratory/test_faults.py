@@ -14,7 +14,7 @@ from laboratory.statements import Append, Delete, Overwrite, Plus, Statement, Te
 from laboratory.stories import story
 from laboratory.sweeping import sweep
 from laboratory.verdicts import violations
-from tests.support.thinning import examples
+from tests.support.tiers import examples
 
 ROWS = (((1, 0, 0), (2, 1, 0), (3, 1, None)), ((4, 0, 2), (5, 1, 1)))
 MARKED = Setup(files=ROWS, before=(Delete(Test("k", "=", 2)),), checkpoints=4)

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from laboratory.on_spark import wrong_on_spark
-from tests.support.thinning import examples
+from tests.support.tiers import examples
 
 
 @pytest.mark.spark

@@ -12,7 +12,7 @@ from laboratory.mutants import MUTANTS
 from laboratory.plans import START, Moments
 from laboratory.runs import run
 from laboratory.statements import Foreign
-from tests.support.thinning import examples
+from tests.support.tiers import examples
 
 PLANS, PARTS = examples(80, 30), 2
 BROKEN = ("isBlindAppend is believed whatever was done", "a reservation is believed by its tag")

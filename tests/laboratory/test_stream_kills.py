@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from laboratory.stream_kills import run_rounds
-from tests.support.thinning import examples
+from tests.support.tiers import examples
 
 
 @pytest.mark.spark

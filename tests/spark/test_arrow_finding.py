@@ -29,7 +29,7 @@ from anabranch.spark.raw_rows import address_of
 from anabranch.spark.scan import scan
 from anabranch.statements.conditions import understood
 from anabranch.storage import open_store
-from tests.support.thinning import examples
+from tests.support.tiers import examples
 
 pytestmark = pytest.mark.spark
 

@@ -32,7 +32,7 @@ from anabranch.spark.scan import scan
 from anabranch.spark.write import changed
 from anabranch.statements.conditions import context_for
 from anabranch.storage import open_store
-from tests.support.thinning import examples
+from tests.support.tiers import examples
 
 pytestmark = pytest.mark.spark
 

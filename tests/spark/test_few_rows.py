@@ -29,7 +29,7 @@ from anabranch.commands.dml.append import Append
 from anabranch.errors import AnabranchError, ExecutionFailed
 from anabranch.spark import expression_checks, few_rows, write
 from tests.support.readers import same_rows
-from tests.support.thinning import examples
+from tests.support.tiers import examples
 from tests.support.worlds import World, table_path
 
 pytestmark = pytest.mark.spark

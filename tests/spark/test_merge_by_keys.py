@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 import anabranch
 from anabranch.errors import AmbiguousMerge
 from anabranch.spark import arrow_reading, few_rows, merge, merge_by_keys
-from tests.support.thinning import examples
+from tests.support.tiers import examples
 
 pytestmark = pytest.mark.spark
 

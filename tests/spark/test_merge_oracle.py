@@ -36,7 +36,7 @@ from tests.support.random_merges import (
     tables,
 )
 from tests.support.readers import same_rows
-from tests.support.thinning import examples
+from tests.support.tiers import examples
 from tests.support.worlds import World, table_path
 
 ASKED = os.environ.get("ANABRANCH_MERGE_EXAMPLES")

@@ -14,7 +14,7 @@ from laboratory.runs import History, run
 from laboratory.statements import Configure, Copy, Foreign, Restore, Select, Statement, Upgrade, Vacuum
 from laboratory.verdicts import violations
 from tests.support.row_ids import wrong_ids
-from tests.support.thinning import examples
+from tests.support.tiers import examples
 
 PARTS, PER_PART = 10, examples(150, 50)
 TRACKED = InMemory({"delta.enableRowTracking": "true"})

@@ -56,7 +56,7 @@ from anabranch.transaction.phases import reach
 from anabranch.transaction.retry import RetryPolicy, Runtime
 from anabranch.transaction.transaction import Transaction
 from laboratory.scheduler import Scheduler
-from tests.support.thinning import examples
+from tests.support.tiers import examples
 from tests.support.worlds import World, insert_all, update_all
 
 RETRY = RetryPolicy(attempts=60, seconds=3_600.0)

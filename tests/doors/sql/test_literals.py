@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 import anabranch
 from tests.support.connect_scripts import run_on_connect
 from tests.support.literals import lost, random_texts
-from tests.support.thinning import examples
+from tests.support.tiers import examples
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 

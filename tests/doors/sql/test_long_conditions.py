@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 import anabranch
 from anabranch import DeltaTable
 from anabranch.errors import AnabranchError
-from tests.support.thinning import examples
+from tests.support.tiers import examples
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -23,7 +23,7 @@ from anabranch.protocol.schema.types import Field, Struct
 from anabranch.spark.engine import SparkEngine
 from anabranch.statements.conditions import context_for
 from anabranch.statements.executor import plain_rows, row_changes
-from tests.support.thinning import examples
+from tests.support.tiers import examples
 
 pytestmark = pytest.mark.spark
 

@@ -1,11 +1,11 @@
-"""Which cases of a parametrized test a short run takes."""
+"""Which tests, and which cases of a parametrized one, a short run takes."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.support import thinning
-from tests.support.thinning import examples, shorten, thinned
+from tests.support import tiers
+from tests.support.tiers import examples, shorten, thinned
 
 
 @pytest.mark.parametrize(
@@ -20,20 +20,20 @@ from tests.support.thinning import examples, shorten, thinned
 def test_a_short_run_takes_the_first_the_last_and_others_evenly_between(
     cases: range, most: int, kept: list[int]
 ) -> None:
-    assert thinned({"family": cases}, most) == kept
+    assert thinned({"family": cases}, lambda _: most) == kept
 
 
 def test_a_list_of_cases_that_cost_nothing_stays_whole_and_a_product_of_lists_does_not() -> None:
     families = {"list": range(100), "product": range(200, 301)}
-    assert thinned(families, 2, lambda item: True) == [*range(100), 200, 300]
+    assert thinned(families, lambda _: 2, is_cheap=lambda _: True) == [*range(100), 200, 300]
 
 
 def test_every_test_keeps_a_case() -> None:
-    assert thinned({"one": ["a"], "many": ["b", "c", "d"]}, 1) == ["a", "b"]
+    assert thinned({"one": ["a"], "many": ["b", "c", "d"]}, lambda _: 1) == ["a", "b"]
 
 
 def test_a_test_with_a_loop_takes_few_examples_in_a_short_run_and_else_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(thinning, "_is_short", False)
+    monkeypatch.setattr(tiers, "_is_short", False)
     assert examples(40, 6) == 40
     shorten()
     assert examples(40, 6) == 6

@@ -1,0 +1,51 @@
+"""The Spark session of the tests, one for each process: it starts in some seconds, and is started once.
+
+Where ``ANABRANCH_CONNECT`` is set it is a session of Spark Connect, and tests about a classic one are skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.connect_session import ON_CONNECT, connect_session
+from tests.support.spark_options import QUICK_JAVA
+
+JVM = {
+    "spark.driver.extraJavaOptions": QUICK_JAVA,
+    "spark.driver.memory": "3g",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip on Spark Connect what is about a classic session alone."""
+    if ON_CONNECT and (classic := item.get_closest_marker("classic")) is not None:
+        pytest.skip(f"not on Spark Connect: {classic.args[0]}")
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[object]:
+    """A local session as users get it, with two cores and everything that it leaves behind in a temporary folder.
+
+    In a short tier Spark compiles no whole stage, which is lost on a query that runs once.
+    """
+    from anabranch.spark.session import build  # here, so that tests without Spark need no pyspark
+
+    folder = tmp_path_factory.mktemp("spark")
+    conf = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.local.dir": str(folder / "local"),
+    }
+    if pytestconfig.getoption("--tier") != "all":
+        conf["spark.sql.codegen.wholeStage"] = "false"
+    if ON_CONNECT:
+        with connect_session(folder, conf) as session:
+            yield session
+        return
+    session = build("tests", "local[2]", {**conf, **JVM})
+    yield session
+    session.stop()
