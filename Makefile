@@ -24,6 +24,7 @@ help: ## Print this list
 
 setup: ## Make .venv with everything that the other targets need, and find or install Java, Azurite and Chromium
 	@$(READY) --java --azurite --browser spark demo dev
+	@$(WITH_JAVA) $(BIN)/python -m tests.support.class_archive
 
 demo: ## Run the demonstration; ARGS are handed to it
 	@$(READY) --java spark demo

@@ -29,7 +29,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[object]:
     """A local session as users get it, with two cores and everything that it leaves behind in a temporary folder.
 
-    In a short tier Spark compiles no whole stage, which is lost on a query that runs once.
+    In a short tier Spark compiles no query, which is lost on one that runs once.
     """
     from anabranch.spark.session import build  # here, so that tests without Spark need no pyspark
 
@@ -41,7 +41,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config)
         "spark.local.dir": str(folder / "local"),
     }
     if pytestconfig.getoption("--tier") != "all":
-        conf["spark.sql.codegen.wholeStage"] = "false"
+        conf |= {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
     if ON_CONNECT:
         with connect_session(folder, conf) as session:
             yield session
