@@ -7,6 +7,7 @@ import re
 from collections.abc import Generator, Hashable, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from anabranch.errors.process_state import forget
@@ -47,9 +48,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let tests that loop by themselves know of ``--most`` before they are imported."""
+    """Let tests that loop by themselves, or draw examples, know of ``--most`` before they are imported."""
     if config.getoption("--most") is not None:
         shorten()
+        hypothesis.settings.register_profile("short", max_examples=20)
+        hypothesis.settings.load_profile("short")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -27,6 +27,11 @@ def examples(whole: int, few: int) -> int:
     return few if _is_short else whole
 
 
+def few_of(cases: Sequence[Item], most: int) -> Iterable[Item]:
+    """The cases that a test goes through by itself: all of them, or in a short run at most so many, evenly spread."""
+    return _spread(cases, most) if _is_short else cases
+
+
 def thinned(
     families: Mapping[Hashable, Sequence[Item]], most: int, is_cheap: Callable[[Item], bool] = lambda item: False
 ) -> list[Item]:
