@@ -150,6 +150,7 @@ def refusal(files: Files, version: int | None = None) -> LiveFilesNotConfirmed:
 # -- what is read ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_one_wrong_bit_in_a_footer_hides_no_file_and_vacuum_removes_none() -> None:
     files = shortened(log_files())
     assert live(files) == LIVE
