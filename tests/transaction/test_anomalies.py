@@ -191,7 +191,7 @@ def test_a_number_of_its_own_in_the_condition_tells_a_writer_whether_its_update_
 @pytest.mark.parametrize("script", SCRIPTS.values(), ids=lambda script: script.name)
 def test_the_verdict_depends_neither_on_vectors_nor_on_which_rows_share_a_file(script: Script) -> None:
     for table in few_of(TABLES, 2):
-        runs = [play(script, Table(table.level, table.dial, *layout)) for layout in few_of(LAYOUTS, 2)]
+        runs = [anomalies.played(script, Table(table.level, table.dial, *layout)) for layout in few_of(LAYOUTS, 2)]
         assert len({run.verdict for run in runs}) == 1
         assert all(run.every_statement_has_its_place and not run.faults for run in runs)
 
@@ -199,14 +199,15 @@ def test_the_verdict_depends_neither_on_vectors_nor_on_which_rows_share_a_file(s
 @pytest.mark.parametrize("script", SCRIPTS.values(), ids=lambda script: script.name)
 @pytest.mark.parametrize("level", LEVELS)
 def test_without_vectors_a_table_does_as_with_the_dial_file(script: Script, level: str) -> None:
-    assert play(script, Table(level, "row", vectors=False)).told == play(script, Table(level, "file")).told
+    without = anomalies.played(script, Table(level, "row", vectors=False))
+    assert without.told == anomalies.played(script, Table(level, "file")).told
 
 
 @pytest.mark.parametrize(
     "script", [*TRANSACTIONS, SCRIPTS["P4 with the value in the condition"]], ids=lambda script: script.name
 )
 def test_what_is_prevented_is_so_in_every_order_of_the_steps(script: Script, any_table: Table) -> None:
-    if play(script, any_table).verdict == "possible":
+    if anomalies.played(script, any_table).verdict == "possible":
         assert (script.name, any_table.level) == ("G2, with a reader", "WriteSerializable")
         return
     for other in few_of(list(interleavings(script)), 3):
