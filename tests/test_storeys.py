@@ -11,6 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("protocol", "storage", "log", "transaction", "expressions", "commands")
 
@@ -39,6 +41,7 @@ def import_without_spark(*modules: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
 
 
+@pytest.mark.slow
 def test_the_package_and_the_rooms_below_the_doors_import_without_spark() -> None:
     """In one process, since each room's import begins with that of the package."""
     assert all(map(modules_of, ROOMS))

@@ -65,6 +65,7 @@ def without_pyspark(code: str) -> subprocess.CompletedProcess[str]:
 DOORS = ("anabranch.session()", "anabranch.DeltaTable", "import anabranch.tables")
 
 
+@pytest.mark.slow
 def test_missing_pyspark_names_the_extra() -> None:
     tried = "".join(
         f"try:\n    {door}\nexcept ModuleNotFoundError as error:\n"

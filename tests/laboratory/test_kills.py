@@ -25,6 +25,7 @@ def test_a_killed_writer_harms_nobody(tmp_path: Path) -> None:
     assert report.versions > KILLS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("broken", "kill_point", "said"),
     [
@@ -33,7 +34,6 @@ def test_a_killed_writer_harms_nobody(tmp_path: Path) -> None:
         ("commits are acknowledged before the put", "acknowledged before the put", "lost: "),
     ],
 )
-@pytest.mark.slow
 def test_a_kill_brings_a_broken_promise_to_light(broken: str, kill_point: str, said: str, tmp_path: Path) -> None:
     report = run_kills(4, seed=1, folder=tmp_path, aims=(kill_point,), broken=broken)
     assert any(said in violation for violation in report.violations)
