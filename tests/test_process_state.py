@@ -123,6 +123,7 @@ FILLED_AT_ONCE = {"anabranch/statements/registry.py"}
 """Tables that are put together by the module itself as it is imported, and never change."""
 
 
+@pytest.mark.slow
 def test_no_module_keeps_anything_by_itself() -> None:
     found = {}
     for module in MODULES:

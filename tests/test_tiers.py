@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support import tiers
-from tests.support.tiers import examples, shorten, thinned
+from tests.support.tiers import examples, few_of, shorten, thinned
 
 
 @pytest.mark.parametrize(
@@ -35,5 +35,7 @@ def test_every_test_keeps_a_case() -> None:
 def test_a_test_with_a_loop_takes_few_examples_in_a_short_run_and_else_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiers, "_is_short", False)
     assert examples(40, 6) == 40
+    assert few_of("abcde", 3) == "abcde"
     shorten()
     assert examples(40, 6) == 6
+    assert few_of("abcde", 3) == ["a", "c", "e"]

@@ -34,6 +34,7 @@ def quiet(text: str) -> None:
     assert text
 
 
+@pytest.mark.slow
 def test_appenders_run_and_prove_every_append(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(appenders, "ROUNDS", 1)
     result = appenders.run(tmp_path, 0, quiet, workers=3, commits=4)
@@ -94,6 +95,7 @@ def test_each_row_of_the_synthetic_checkpoint_holds_one_action(tmp_path: Path) -
     assert all(sum(action is not None for action in row.values()) == 1 for row in rows)
 
 
+@pytest.mark.slow
 def test_an_open_in_a_process_of_its_own_tells_its_answer_and_its_memory(tmp_path: Path) -> None:
     found = measured("anabranch", "open", synthetic.with_json(tmp_path, 300))
     assert found.answer == 300

@@ -107,6 +107,7 @@ def test_a_process_that_a_jvm_has_just_forked_is_not_counted_with_the_memory_of_
     assert processes.without_forks({1, 2, 3, 4}) == {1, 2, 4}
 
 
+@pytest.mark.slow
 def test_the_most_memory_counts_what_was_given_back_and_only_of_the_processes_that_work() -> None:
     def work() -> None:
         held = bytearray(b"x" * 200_000_000)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -32,12 +31,7 @@ def completed(shell: str, words: str) -> str:
         "COMP_WORDS": words,
         "COMP_CWORD": str(len(words.split()) - 1),
     }
-    start = "from anabranch.cli import app; app(prog_name='anabranch')"
-    env = {**os.environ, **said, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-c", start], env=env, capture_output=True, text=True, timeout=60, check=False
-    )
-    return done.stdout
+    return CliRunner().invoke(app, [], env=said, prog_name="anabranch").output
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -68,14 +62,22 @@ def without_pyspark(code: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("code", ["anabranch.session()", "anabranch.DeltaTable", "import anabranch.tables"])
-def test_missing_pyspark_names_the_extra(code: str) -> None:
-    done = without_pyspark(
-        f"import anabranch\ntry:\n    {code}\nexcept ModuleNotFoundError as error:\n"
+DOORS = ("anabranch.session()", "anabranch.DeltaTable", "import anabranch.tables")
+
+
+@pytest.mark.slow
+def test_missing_pyspark_names_the_extra() -> None:
+    tried = "".join(
+        f"try:\n    {door}\nexcept ModuleNotFoundError as error:\n"
         "    print(type(error) is anabranch.errors.MissingPySpark, error)\n"
+        for door in DOORS
     )
-    assert done.stdout.startswith("True [MISSING_PYSPARK] anabranch."), done.stderr
-    assert "pip install 'anabranch[spark]'" in done.stdout
+    done = without_pyspark(f"import anabranch\n{tried}")
+    told = done.stdout.splitlines()
+    assert len(told) == len(DOORS), done.stderr
+    for line in told:
+        assert line.startswith("True [MISSING_PYSPARK] anabranch.")
+        assert "pip install 'anabranch[spark]'" in line
 
 
 def test_another_missing_module_is_no_missing_pyspark() -> None:

@@ -242,6 +242,7 @@ def test_more_than_one_winner_and_lost_bytes_of_a_winner_fail(won: int, kept: bo
 
 
 @pytest.mark.clouds
+@pytest.mark.slow
 def test_a_server_that_looks_before_it_writes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """moto refuses the second of two puts, and lets several win that come at once."""
     looked = S3Response._get_checksum
@@ -269,7 +270,7 @@ def test_a_server_is_tried_and_a_bucket_that_is_missing_needs_no_other_credentia
     assert "There is no bucket" in missing.found
 
 
-@pytest.mark.parametrize("location", ["nothing://x/y", "http://127.0.0.1:9/x"])
+@pytest.mark.parametrize("location", ["nothing://x/y", pytest.param("http://127.0.0.1:9/x", marks=pytest.mark.slow)])
 def test_a_store_that_cannot_be_used_fails(location: str) -> None:
     assert worst(store_checks(location)) == "failed"
 
@@ -288,6 +289,7 @@ def test_the_exit_code_is_1_if_a_check_fails(table: Path) -> None:
     assert "failed   store: [STORE_UNKNOWN]" in done.output
 
 
+@pytest.mark.slow
 def test_it_works_without_pyspark_and_says_so(table: Path) -> None:
     said = IMPORT_WITHOUT_SPARK.replace("importlib.import_module(module)", "pass")
     words = ["anabranch", "doctor", str(table), "--json"]

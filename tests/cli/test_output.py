@@ -16,10 +16,24 @@ import anabranch
 from anabranch.cli import app
 from anabranch.protocol.schema.types import Field, Struct
 from tests.support.raw_logs import PROTOCOL, add, info, metadata, put_commit
+from tests.support.tiers import few_of
 from tests.test_storeys import ROOT
 
 MEAN = "\x1b[31mred\x1b]0;title\x07\u202e\x9b5m"
 HIDDEN = "s3a://KEY:SECRET@lake/t"
+
+
+EACH = """
+import json, sys
+from anabranch.cli import main
+
+for words in json.loads(sys.argv[1]):
+    sys.argv = ["anabranch", *words]
+    try:
+        main()
+    except SystemExit as ended:
+        print("ended:", ended.code, flush=True)
+"""
 
 
 def run(*words: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
@@ -64,13 +78,26 @@ def test_detail_shows_the_columns(tmp_path: Path) -> None:
     assert found[0] == {"name": "id", "type": "bigint", "nullable": False}
 
 
-@pytest.mark.parametrize("columns", ["0", "00", "999999999999"])
-def test_a_width_that_no_line_has_is_not_taken(columns: str, mean: str) -> None:
-    for words in (("history", mean), ("--help",)):
-        assert run(*words, COLUMNS=columns).stdout == run(*words, COLUMNS="80").stdout != b""
-    assert b"DELTA_TABLE_NOT_FOUND" in run("history", f"{mean}/none", COLUMNS=columns).stderr
+def told_of_width(columns: str, mean: str) -> tuple[bytes, bytes]:
+    """What several commands print in one process where the shell says this width."""
+    asked = json.dumps([("history", mean), ("--help",), ("history", f"{mean}/none")])
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": columns}
+    done = subprocess.run([sys.executable, "-c", EACH, asked], env=env, capture_output=True, timeout=60, check=False)
+    assert done.stdout.count(b"ended:") == 3, done.stderr
+    return done.stdout, done.stderr
 
 
+@pytest.mark.slow
+def test_a_width_that_no_line_has_is_not_taken(mean: str) -> None:
+    usual, error = told_of_width("80", mean)
+    assert b"red" in usual
+    assert b"Usage" in usual
+    assert b"DELTA_TABLE_NOT_FOUND" in error
+    for columns in few_of(["0", "00", "999999999999"], 2):
+        assert told_of_width(columns, mean) == (usual, error)
+
+
+@pytest.mark.slow
 def test_what_an_encoding_lacks_is_spelled_out(tmp_path: Path) -> None:
     put_commit(tmp_path, 0, info(operation="日本"), PROTOCOL, metadata())
     table = run("history", str(tmp_path), PYTHONIOENCODING="ascii")
@@ -81,6 +108,7 @@ def test_what_an_encoding_lacks_is_spelled_out(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 @pytest.mark.parametrize("words", [(), ("--json",)])
+@pytest.mark.slow
 def test_output_that_cannot_be_written_is_one_sentence(words: tuple[str, ...], mean: str) -> None:
     with Path("/dev/full").open("wb") as full:
         command = [sys.executable, "-m", "anabranch.cli", "history", mean, *words]
@@ -91,6 +119,7 @@ def test_output_that_cannot_be_written_is_one_sentence(words: tuple[str, ...], m
     assert b"No space left" in done.stderr
 
 
+@pytest.mark.slow
 def test_standard_output_of_a_vacuum_holds_no_progress(mean: str) -> None:
     done = run("vacuum", mean, "--retain-hours", "0")
     assert (done.returncode, done.stdout) == (2, b"")

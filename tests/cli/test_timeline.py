@@ -66,6 +66,7 @@ def test_json_has_every_figure(table: Path, tmp_path: Path) -> None:
     assert list(tmp_path.glob("*.html")) == []
 
 
+@pytest.mark.slow
 def test_it_needs_no_java(table: Path, tmp_path: Path) -> None:
     root = str(Path(__file__).resolve().parents[2])
     done = subprocess.run(

@@ -131,6 +131,7 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.slow
 def test_each_acknowledged_append_is_in_the_table_once(store: tuple[Served, Worse], network: str) -> None:
     served, worse = store
     table, chances = f"{network} {next(fresh)}", Chances(19, NETWORKS[network])

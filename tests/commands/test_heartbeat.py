@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from anabranch.commands.heartbeat import Heartbeat
 from anabranch.commands.staging import Staging
 from anabranch.errors import StoreError
@@ -82,6 +84,7 @@ def test_a_store_that_refuses_a_beat_is_asked_again() -> None:
     heart.stop()
 
 
+@pytest.mark.slow
 def test_a_process_ends_though_a_heart_beats(tmp_path: Path) -> None:
     script = (
         "from anabranch.commands.staging import Staging\n"

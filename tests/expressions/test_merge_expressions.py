@@ -29,6 +29,7 @@ from anabranch.protocol.predicates import (
     holds,
 )
 from anabranch.protocol.schema.types import Field, Struct
+from tests.support.tiers import examples
 
 SCHEMA = Struct(
     (
@@ -166,7 +167,7 @@ PARTS = [
 ]
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200, 20))
 @given(
     st.recursive(
         st.sampled_from([part for part in PARTS if part != "id = 1"]),

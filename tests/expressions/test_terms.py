@@ -17,9 +17,10 @@ from anabranch.expressions import condition
 from anabranch.protocol.stats.skipping import could_match
 from tests.support import random_terms
 from tests.support.random_terms import SCHEMA, Condition, Rows, check, context_in, files_of, stats_of, truth
+from tests.support.tiers import examples
 
 ZONES = ["UTC", "Europe/Paris", "America/New_York", "Asia/Kolkata", "Pacific/Apia", "Australia/Lord_Howe"]
-EXAMPLES = int(os.environ.get("ANABRANCH_EXAMPLES", "120"))
+EXAMPLES = int(os.environ.get("ANABRANCH_EXAMPLES", str(examples(120, 15))))
 
 
 @settings(max_examples=EXAMPLES, deadline=None)

@@ -25,6 +25,7 @@ def test_a_killed_writer_harms_nobody(tmp_path: Path) -> None:
     assert report.versions > KILLS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("broken", "kill_point", "said"),
     [

@@ -34,6 +34,7 @@ def as_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+@pytest.mark.slow
 def test_a_broken_rule_is_noticed(mutant: Mutant) -> None:
     first = FIRST.get(mutant.name, 0)
     with mutant.alive():

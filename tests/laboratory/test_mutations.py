@@ -26,6 +26,7 @@ def test_a_damaged_file_of_any_sort_costs_neither_truth_nor_file_nor_process() -
     assert found.count == FEW
 
 
+@pytest.mark.slow
 def test_any_hundred_mutations_have_every_sort_of_file_by_its_share() -> None:
     seen = Counter(case_of(number).sort for number in range(700, 800))
     assert seen == {sort.name: sort.share for sort in mutations.SORTS}

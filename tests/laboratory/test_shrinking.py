@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import cache
 
 import pytest
 
@@ -26,6 +27,7 @@ def broken(caplog: pytest.LogCaptureFixture) -> object:
         yield
 
 
+@cache
 def failing() -> History:
     for seed in range(SEED, SEED + 50):
         plan = plan_for(seed)
@@ -41,6 +43,7 @@ def fails(plan: Plan) -> bool:
     return any(each.kind == "order" for each in violations(run(plan)))
 
 
+@pytest.mark.slow
 def test_a_failing_plan_becomes_the_known_counterexample() -> None:
     history = failing()
     small = shrunk(history.plan, history.turns, fails)
@@ -51,6 +54,7 @@ def test_a_failing_plan_becomes_the_known_counterexample() -> None:
     assert len(small.schedule.turns) <= 4
 
 
+@pytest.mark.slow
 def test_the_source_of_a_plan_gives_the_plan_again() -> None:
     from laboratory import statements
     from laboratory.plans import Setup

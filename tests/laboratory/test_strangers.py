@@ -55,6 +55,7 @@ def test_every_order_is_tried_and_the_others_stand_where_it_says() -> None:
 
 
 @pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.slow
 def test_a_rule_that_believes_too_much_is_noticed(name: str) -> None:
     (mutant,) = (each for each in MUTANTS if each.name == name)
     with mutant.alive():

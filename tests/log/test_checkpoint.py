@@ -39,6 +39,7 @@ from anabranch.storage.contract import Store
 from tests.log.histories import COLUMNS, Body, as_bodies, expected, replayed, spelled, without_stats_and_tags
 from tests.support.raw_logs import SCHEMA, WITH_VECTORS, add, info, metadata, put_commit, remove
 from tests.support.readers import deltalake_rows, same_rows
+from tests.support.tiers import examples
 from tests.support.worlds import World
 
 DAY_MS = 86_400_000
@@ -81,7 +82,7 @@ def from_commits_alone(path: str | Path) -> Snapshot:
 # -- there and back ----------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40, 8))
 @given(spelled())
 def test_files_and_tombstones_come_back(history: tuple[list[list[tuple[str, Body]]], list[Raw]]) -> None:
     commits, raws = history

@@ -16,6 +16,7 @@ from anabranch.log.columnar import file_actions
 from anabranch.protocol.actions import ADDS, DROPS, FILES, add_lines, files_table
 from tests.log.histories import COLUMNS, texts
 from tests.support.raw_logs import add, remove, text_of
+from tests.support.tiers import examples
 
 cells = st.none() | texts
 maps = st.dictionaries(texts, cells, max_size=3)
@@ -45,7 +46,7 @@ def test_lines_are_numbered_across_both_kinds() -> None:
     assert dict(zip(removes["path"].to_pylist(), removes["line"].to_pylist(), strict=True)) == {"b": 1, "d": 3}
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60, 12))
 @given(st.lists(st.fixed_dictionaries(dict.fromkeys(COLUMNS, cells)), min_size=1, max_size=4))
 def test_partition_values_keep_nulls_and_empty_texts_apart(rows: list[dict[str, str | None]]) -> None:
     lines = text_of(*(add(str(i), partitionValues=row) for i, row in enumerate(rows))).encode()
@@ -64,7 +65,7 @@ def test_a_partition_column_may_have_any_name(column: str) -> None:
     assert dict(row["partitionValues"]) == {column: "v"}
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60, 12))
 @given(st.lists(st.none() | st.dictionaries(texts, texts, max_size=3), min_size=1, max_size=4))
 def test_tags_come_out_as_they_stand(rows: list[dict[str, str] | None]) -> None:
     lines = text_of(*(add(str(i), **({} if row is None else {"tags": row})) for i, row in enumerate(rows))).encode()
@@ -84,7 +85,7 @@ def test_what_looks_like_tags_inside_statistics_is_left_alone() -> None:
     assert (row["stats"], row["tags"]) == (stats, None)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60, 12))
 @given(
     st.lists(
         st.fixed_dictionaries(
@@ -114,7 +115,7 @@ def test_what_stands_beside_an_action_is_ignored() -> None:
     assert row["tags"] == [("k", "v")]
 
 
-@pytest.mark.parametrize("megabytes", [5, 20])
+@pytest.mark.parametrize("megabytes", [5, pytest.param(20, marks=pytest.mark.slow)])
 def test_lines_longer_than_any_block_are_read(megabytes: int) -> None:
     stats = "x" * (megabytes << 20)
     rows = read(*(json.dumps(add(str(i), stats=stats)) for i in range(4)))
@@ -245,7 +246,7 @@ MORE = {
 fields = st.fixed_dictionaries({}, optional=MORE)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200, 20))
 @given(st.lists(fields, min_size=1, max_size=3), st.lists(st.tuples(st.booleans(), fields), max_size=4), st.booleans())
 def test_what_only_later_lines_have_is_not_lost(
     first: list[dict[str, Any]], later: list[tuple[bool, dict[str, Any]]], drops: bool

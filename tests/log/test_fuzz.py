@@ -28,8 +28,9 @@ from anabranch.testing import DictStore, mounted
 from laboratory.damage import Files, mutate, undecidable
 from laboratory.shapes import contents, in_json, in_parts, without_commits_before
 from tests.support.raw_logs import Action, add, info, metadata, remove, text_of
+from tests.support.tiers import examples
 
-MUTATIONS = int(os.environ.get("ANABRANCH_FUZZ", "30"))
+MUTATIONS = int(os.environ.get("ANABRANCH_FUZZ", str(examples(30, 6))))
 SEED = int(os.environ.get("ANABRANCH_FUZZ_SEED", "0"))
 NEWEST = 6
 PROTOCOL: Action = {

@@ -27,6 +27,7 @@ from anabranch.testing import at_phase
 from anabranch.testing.stores import Call, Watched
 from tests.log.histories import as_bodies, commits, without_stats_and_tags
 from tests.support.raw_logs import PROTOCOL, SCHEMA, WITH_VECTORS, add, info, metadata, put_commit, remove, text_of
+from tests.support.tiers import examples
 from tests.support.worlds import World
 
 
@@ -80,7 +81,7 @@ steps = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60, 12))
 @given(steps)
 def test_refreshing_gives_what_a_cold_load_gives(script: list[tuple[str, Any]]) -> None:
     store = open_store(f"memory://{uuid4().hex}")

@@ -12,6 +12,7 @@ from anabranch.log.replay import applied, keys, replay, without
 from anabranch.protocol.actions import FILES, REMOVES, empty_files
 from tests.log.histories import COLUMNS, Body, as_bodies, expected, replayed, spelled
 from tests.support.raw_logs import Action, add, remove, text_of
+from tests.support.tiers import examples
 
 History = tuple[list[list[tuple[str, Body]]], list[Raw]]
 VECTOR = {"storageType": "u", "pathOrInlineDv": "x", "offset": 1, "sizeInBytes": 40, "cardinality": 2}
@@ -23,7 +24,7 @@ def live_after(*commits: list[Action]) -> list[str]:
     return sorted(live["path"].to_pylist())
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=examples(120, 15))
 @given(spelled())
 def test_the_end_state_is_that_of_a_plain_replay(history: History) -> None:
     commits, raws = history
@@ -34,7 +35,7 @@ def test_the_end_state_is_that_of_a_plain_replay(history: History) -> None:
     assert set(touched.to_pylist()) == set(keys(live).to_pylist()) | set(keys(gone).to_pylist())
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60, 12))
 @given(spelled())
 def test_commit_by_commit_gives_what_all_at_once_gives(history: History) -> None:
     commits, raws = history
@@ -44,7 +45,7 @@ def test_commit_by_commit_gives_what_all_at_once_gives(history: History) -> None
         assert as_bodies(files) == expected(replayed(commits[:number])[0], FILES)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60, 12))
 @given(spelled())
 def test_a_commit_read_alone_holds_its_own_actions(history: History) -> None:
     commits, raws = history
@@ -55,7 +56,7 @@ def test_a_commit_read_alone_holds_its_own_actions(history: History) -> None:
         assert as_bodies(found.removes) == expected(wanted_removes, REMOVES)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40, 8))
 @given(spelled())
 def test_what_was_touched_is_taken_from_a_checkpoints_files(history: History) -> None:
     """A later run replaces whatever the base said of the same logical file, and nothing else."""

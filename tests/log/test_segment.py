@@ -26,6 +26,7 @@ from anabranch.log.segment import Segment, earliest_version, find_segment
 from anabranch.storage import open_store
 from anabranch.storage.contract import Store
 from tests.support.golden import kernel_table
+from tests.support.tiers import examples
 
 V2 = "_delta_log/{:020d}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.{}"
 
@@ -151,7 +152,7 @@ def test_a_hint_spares_the_listing_of_what_is_before_it(store: Store, monkeypatc
     assert starts == ["_delta_log/00000000000000000006"]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60, 12))
 @given(
     newest=st.integers(0, 6),
     checkpoints=st.sets(st.integers(0, 6)),

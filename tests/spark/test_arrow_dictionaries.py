@@ -129,6 +129,7 @@ print("refused", count)
 """
 
 
+@pytest.mark.slow
 def test_no_byte_of_a_footer_ends_the_process_that_packs(tmp_path: Path) -> None:
     """In a local session that is the user's own."""
     root = str(Path(__file__).parents[2])

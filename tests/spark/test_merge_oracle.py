@@ -151,6 +151,7 @@ def test_arrow_and_the_oracle_make_the_same_of_a_merge_by_keys(
 # -- the oracle itself -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_is_drawn_comes_to_every_kind_of_end() -> None:
     ends: Counter[str] = Counter()
 

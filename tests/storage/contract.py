@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from anabranch.errors import AlreadyExists, NotFound, StoreError
 from anabranch.storage import Entry, Store, open_store
 from tests.storage.racing import LOG, Tally, author, processes_racing, threads_racing, version, wins
+from tests.support.tiers import examples
 
 ODD_NAMES = [
     "a b",
@@ -59,7 +60,7 @@ names = st.builds(lambda parts, leaf: "".join(parts) + leaf, st.lists(folders, m
 file_names = st.text(st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="/"), min_size=1, max_size=40)
 # One store serves all examples of a test, which clean up; and each backend runs the same test.
 _shared = [HealthCheck.function_scoped_fixture, HealthCheck.differing_executors]
-relaxed = settings(max_examples=40, deadline=None, suppress_health_check=_shared)
+relaxed = settings(max_examples=examples(40, 8), deadline=None, suppress_health_check=_shared)
 
 
 def assert_each_version_has_one_winner(store: Store, tallies: Sequence[Tally], versions: int) -> None:
@@ -101,6 +102,7 @@ class StoreContract:
         tallies = threads_racing(location, self.versions_raced)
         assert_each_version_has_one_winner(store, tallies, self.versions_raced)
 
+    @pytest.mark.slow
     def test_of_8_racing_processes_one_wins_each_version_and_the_others_see_it(
         self, location: str, store: Store
     ) -> None:

@@ -312,6 +312,7 @@ open_store(sys.argv[1]).put_if_absent(sys.argv[4], b"whole")
 @pytest.mark.parametrize(
     ("step", "when", "visible"), [("link", "before", False), ("link", "after", True), ("unlink", "before", True)]
 )
+@pytest.mark.slow
 def test_a_killed_writer_leaves_all_or_nothing_to_be_seen(
     store: LocalStore, step: str, when: str, visible: bool
 ) -> None:

@@ -18,6 +18,7 @@ ROWS = pa.table({"id": [1, 2, 3]})
 
 
 @pytest.mark.skipif(bool(azurite.why_absent()), reason=azurite.why_absent())
+@pytest.mark.slow
 def test_the_rows_of_a_file_in_a_container_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     with azurite.serving() as environment:
         for name, value in environment.items():

@@ -7,6 +7,7 @@ test leaves behind.
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,6 +67,7 @@ class Watch(logging.Handler):
 
 
 def _commits(folder: Path) -> Iterator[Path]:
-    for log in folder.rglob("_delta_log"):
-        if log.is_dir():
-            yield from log.glob("*.json")
+    for place, folders, files in os.walk(folder):
+        if os.path.basename(place) == "_delta_log":
+            yield from (Path(place, name) for name in files if name.endswith(".json"))
+            folders.clear()

@@ -20,6 +20,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+import hypothesis
 import pytest
 
 Item = TypeVar("Item")
@@ -41,6 +42,11 @@ def shorten() -> None:
 def examples(whole: int, few: int) -> int:
     """How many examples, rounds or values a test takes by itself: all of them, or in a short tier a few."""
     return few if _is_short else whole
+
+
+def few_of(cases: Sequence[Item], most: int) -> Iterable[Item]:
+    """The cases that a test goes through by itself: all of them, or in a short tier at most so many, evenly spread."""
+    return _spread(cases, most) if _is_short else cases
 
 
 def thinned(
@@ -75,9 +81,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let tests that loop by themselves know of the tier before they are imported."""
+    """Let tests that loop by themselves, or draw examples, know of the tier before they are imported."""
     if config.getoption("--tier") != "all":
         shorten()
+        hypothesis.settings.register_profile("short", max_examples=20)
+        hypothesis.settings.load_profile("short")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 from laboratory import statements
@@ -266,11 +267,17 @@ SCRIPTS = {script.name: script for script in (*TRANSACTIONS, *APPLICATIONS)}
 # -- the page ----------------------------------------------------------------------------------------------------------
 
 
+@cache
+def played(script: Script, table: Table) -> Run:
+    """A script on a kind of table in memory, played once: each play gives the same."""
+    return play(script, table)
+
+
 def told_of(script: Script) -> str:
     """A script and what became of it on each kind of table, in words."""
     found: dict[str, list[Table]] = {}
     for table in TABLES:
-        found.setdefault(_in_words(play(script, table)), []).append(table)
+        found.setdefault(_in_words(played(script, table)), []).append(table)
     steps = [f"  T{who}  {act}" for who, act in script.steps]
     ends = [f"{_where(tables)}: {words}" for words, tables in found.items()]
     return "\n".join([f"{script.name}: {_listed(script.rows)}", *steps, *ends])
@@ -280,7 +287,7 @@ def verdicts(scripts: Sequence[Script], head: str) -> str:
     """The table of verdicts, one script a line."""
     rows = [[head, *(f"{table}" for table in TABLES), "which is" if scripts is TRANSACTIONS else "instead"]]
     rows.append(["---"] * len(rows[0]))
-    rows += [[script.name, *(play(script, table).verdict for table in TABLES), script.about] for script in scripts]
+    rows += [[script.name, *(played(script, table).verdict for table in TABLES), script.about] for script in scripts]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
 
 

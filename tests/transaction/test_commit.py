@@ -26,6 +26,7 @@ from anabranch.testing import Watched
 from anabranch.testing.faults import FAULTS, Call, Decision, Fault, always, full, instant, lost, once
 from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
 from tests.support.raw_logs import listing
+from tests.support.tiers import examples
 from tests.support.worlds import World
 
 ROWS = [{"id": i, "x": i} for i in range(4)]
@@ -124,9 +125,9 @@ def test_whatever_call_fails_the_acknowledged_is_there_once_and_the_refused_is_n
     original = World(str(tmp_path / "original")).create(ROWS, **{"delta_checkpointInterval": "2"})
     original.update("id = 0", x=0)
     before = {row["id"]: row["x"] for row in original.rows()}
-    number, met = 0, True
+    number, met, step = 0, True, examples(1, 3)
     while met:
-        number += 1
+        number += step
         assert number < 200, "the command never completes"
         world = World(str(tmp_path / f"{number}"))
         shutil.copytree(original.path, world.path)
@@ -390,6 +391,7 @@ def patient() -> RunContext:
     return RunContext(runtime=instant(), retry=RetryPolicy(10**6, seconds=20))
 
 
+@pytest.mark.slow
 def test_a_pure_append_tries_at_least_a_thousand_times(world: World, through: Through) -> None:
     """However long that takes: the clock here says a second for each wait, and twenty are allowed."""
     assert default_retry(blind=True).attempts >= 1000
@@ -399,6 +401,7 @@ def test_a_pure_append_tries_at_least_a_thousand_times(world: World, through: Th
     assert sum(call.is_commit for call in store.calls) == 1000
 
 
+@pytest.mark.slow
 def test_a_pure_append_gives_up_some_time(world: World, through: Through) -> None:
     store = through(Watched(open_store(world.path), before=losing_to(world, 1000)))
     with pytest.raises(errors.ConcurrentWriteException, match="ALLOTTED_TIME_EXCEEDED"):

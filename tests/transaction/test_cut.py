@@ -229,6 +229,7 @@ def test_no_schedule_goes_on_for_ever_without_a_commit() -> None:
     assert not model.has_circle(model.reachable(everything, model.optimistic, but=["committed"]))
 
 
+@pytest.mark.slow
 def test_between_two_lost_puts_of_one_writer_another_commits() -> None:
     for steps in model.reachable([WRITERS], model.optimistic).values():
         for lost in (step for step in steps if step.what == "lost"):

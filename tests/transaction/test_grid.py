@@ -171,6 +171,7 @@ def outcome(folder: Path, kind: Kind, ours: str, winner: str, where: str) -> tup
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @pytest.mark.parametrize("ours", MINE)
+@pytest.mark.slow
 def test_each_cell_is_as_documented(tmp_path: Path, ours: str, kind: Kind) -> None:
     wrong = {}
     for winner, where in WINNERS:

@@ -245,6 +245,7 @@ def test_it_makes_no_difference_if_they_meet_at_the_last_moment(tmp_path: Path, 
 
 @pytest.mark.parametrize("ours", MINE)
 @pytest.mark.parametrize("kind", BETWEEN, ids=str)
+@pytest.mark.slow
 def test_moves_before_and_behind_a_winner_change_no_cell(tmp_path: Path, kind: Kind, ours: str) -> None:
     """By files a move can only bring rows nearer to each other, so there only the rows that are left are asked for."""
     wrong = {}
@@ -268,6 +269,7 @@ def test_moves_before_and_behind_a_winner_change_no_cell(tmp_path: Path, kind: K
 
 @moves
 @pytest.mark.parametrize("kind", BETWEEN, ids=str)
+@pytest.mark.slow
 def test_a_move_takes_along_what_several_winners_did(tmp_path: Path, kind: Kind, move: str) -> None:
     for first, second in (("delete", "update"), ("merge", "delete"), ("update", "overwrite"), ("insert", "merge")):
         made = world(tmp_path, kind)

@@ -17,6 +17,7 @@ from anabranch.protocol.actions import FILES
 from anabranch.transaction.net_effect import NO_EFFECT, growth, net_effect
 from tests.log.histories import as_bodies
 from tests.support.raw_logs import Action, add, info, remove, text_of
+from tests.support.tiers import examples
 
 PATHS = ("a", "b", "c", "d")
 State = dict[str, int | None]
@@ -76,7 +77,7 @@ def bodies(files: pa.Table) -> dict[str, dict[str, Any]]:
     return {row["path"]: dict(row) for row in as_bodies(files).values()}
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150, 20))
 @given(runs())
 def test_it_is_the_difference_of_two_snapshots(histories: tuple[list[list[Action]], list[list[Action]]]) -> None:
     before, run = histories
@@ -97,7 +98,7 @@ def test_it_is_the_difference_of_two_snapshots(histories: tuple[list[list[Action
     assert net.is_nothing == (not net.changed and not blind and not seeing)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60, 12))
 @given(runs())
 def test_a_winner_is_named_for_every_file(histories: tuple[list[list[Action]], list[list[Action]]]) -> None:
     before, run = histories

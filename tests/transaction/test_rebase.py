@@ -18,6 +18,7 @@ from anabranch.log.file_names import commit_name
 from anabranch.log.vectors import vectors_of
 from anabranch.testing import at_phase
 from tests.support.raw_logs import Action, info, put_commit, put_rows, remove
+from tests.support.tiers import examples
 from tests.support.worlds import World
 
 ROWS = [{"id": i, "x": i} for i in range(8)]
@@ -287,7 +288,7 @@ def nested(world: World, schedule: list[tuple[tuple[str, int, int], str]]) -> No
             raise
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30, 6))
 @given(schedule=schedules, level=st.sampled_from(LEVELS))
 def test_no_interleaving_leaves_a_path_twice_or_a_row_that_came_back(
     tmp_path_factory: pytest.TempPathFactory, schedule: Any, level: str

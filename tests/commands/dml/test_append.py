@@ -28,6 +28,7 @@ from anabranch.testing import Watched, at_phase, mounted
 from anabranch.testing.stores import Call
 from tests.support.raw_logs import PROTOCOL, add, listing, metadata, put_commit
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows
+from tests.support.tiers import examples
 from tests.support.worlds import World
 
 
@@ -356,7 +357,7 @@ def test_a_partition_value_that_cannot_be_written_is_refused(world: World) -> No
     assert not Path(world.path).exists()
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25, 5))
 @given(st.lists(st.tuples(st.none() | st.text(max_size=5), st.integers(0, 3)), min_size=1, max_size=6))
 def test_any_partition_values_come_back(
     tmp_path_factory: pytest.TempPathFactory, values: list[tuple[str | None, int]]

@@ -78,6 +78,7 @@ def test_a_caller_alone_waits_for_nobody(path: str) -> None:
         assert [gathering.append({"id": [i]}) for i in range(3)] == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_every_row_of_many_threads_is_there_once_and_at_the_version_that_was_told(path: str) -> None:
     with anabranch.appender(None, path, properties={"delta.checkpointInterval": "7"}) as gathering:
 

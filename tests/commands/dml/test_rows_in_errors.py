@@ -124,6 +124,7 @@ def test_no_traceback_shows_a_partition_s_value(tmp_path: Path) -> None:
         assert "planted" not in chain(failed.value), name
 
 
+@pytest.mark.slow
 def test_every_cause_of_an_error_is_asked_whether_it_may_be_shown() -> None:
     """``raise … from error`` shows what an error of somebody else's says: `cause` decides whether it may."""
     found = set()

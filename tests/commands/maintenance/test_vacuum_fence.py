@@ -390,6 +390,7 @@ class Sleepy(ArrowEngine):
         self._asleep()
 
 
+@pytest.mark.slow
 def test_what_is_staged_again_is_copied_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     location, passed, peaks = str(tmp_path / "t"), Fence.passed, []
     Append(location, [{"x": b""}]).run()
@@ -490,6 +491,7 @@ def test_a_second_vacuum_meets_the_copies_of_the_first(tmp_path: Path) -> None:
 # -- real threads ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_threads_that_write_while_others_vacuum_lose_nothing(tmp_path: Path) -> None:
     world = World(str(tmp_path / "t")).create([{"id": i, "x": 0, "p": 0} for i in range(4)])
     over, problems, removed = threading.Event(), list[BaseException](), list[int]()

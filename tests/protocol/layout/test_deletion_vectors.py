@@ -23,6 +23,7 @@ from anabranch.protocol.layout.deletion_vectors import (
     z85_decode,
     z85_encode,
 )
+from tests.support.tiers import examples
 
 FILE_ID = uuid.UUID("d2c639aa-8816-431a-aaf6-d3fe2512ff61")
 
@@ -131,7 +132,7 @@ def test_two_vectors_in_one_file_have_different_ids() -> None:
 # -- damage ------------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30, 6))
 @given(vectors, st.data())
 def test_a_frame_with_any_changed_bit_is_refused(vector: BitMap64, data: st.DataObject) -> None:
     frame, descriptor = framed(vector)

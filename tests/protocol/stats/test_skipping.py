@@ -33,6 +33,7 @@ from anabranch.protocol.predicates import (
 from anabranch.protocol.schema.types import Array, Field, Struct
 from anabranch.protocol.stats.skipping import FileFacts, could_match, must_match
 from anabranch.protocol.stats.statistics import stats_json
+from tests.support.tiers import examples
 
 UTC = UTC
 MAPS = pa.map_(pa.string(), pa.string())
@@ -210,7 +211,7 @@ def truth(predicate: Predicate, row: dict[str, Any], *, unknown: bool) -> bool:
         )  # NOT IN (NULL) is never TRUE
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300, 30))
 @given(cases)
 def test_files_that_are_skipped_hold_no_row_and_files_that_must_match_no_other(
     case: tuple[list[File], Predicate],

@@ -19,6 +19,7 @@ from anabranch.log.file_names import commit_name
 from anabranch.log.log import forget
 from anabranch.log.snapshot import Snapshot
 from tests.support.raw_logs import PROTOCOL, WITH_VECTORS, add, info, metadata, put_commit, remove
+from tests.support.tiers import examples
 from tests.support.worlds import World, table_path
 
 ids = st.integers(0, 12)
@@ -60,7 +61,7 @@ def entry(table: Path | str, version: int = -1) -> Entry:
     return timeline(table).entries[version]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25, 5), deadline=None)
 @given(st.lists(steps, max_size=8))
 def test_the_totals_after_each_version_are_those_of_its_snapshot(
     tmp_path_factory: pytest.TempPathFactory, played: list[tuple[str, int]]
