@@ -143,6 +143,7 @@ def words_in_code(page: Path) -> set[str]:
 WITH_EXAMPLES = [page for page in [ROOT / "README.md", *PAGES] if has_examples(page)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
     [
@@ -218,6 +219,7 @@ def is_broken(page: Path, link: str) -> bool:
     return not target.exists() or bool(anchor and anchor not in anchors(target))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PROSE, ids=name_of)
 def test_every_link_leads_somewhere(page: Path) -> None:
     assert not [link for link in links(page) if is_broken(page, link)]

@@ -34,6 +34,7 @@ def kept(table: str, where: str) -> int:
     return found.kept
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", ONE_ROW)
 @pytest.mark.parametrize(
     "table", [ALL_TYPES, *(f"{ALL_TYPES}-{kind}" for kind in ("checkpoint", "columnmapping-id", "columnmapping-name"))]

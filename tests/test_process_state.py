@@ -196,6 +196,7 @@ def test_what_is_kept_of_an_object_goes_with_it() -> None:
     assert not kept
 
 
+@pytest.mark.slow
 def test_many_threads_use_one_cache() -> None:
     kept: Cache[int, int] = Cache(16)
     wrong = []

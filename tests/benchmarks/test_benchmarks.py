@@ -44,6 +44,7 @@ def test_appenders_run_and_prove_every_append(tmp_path: Path, monkeypatch: pytes
     assert [ratio.is_met for ratio in result.ratios[1:]] == [True, True]
 
 
+@pytest.mark.slow
 def test_small_appends_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(small_appends, "ROUNDS", 1)
     found = small_appends.of_arrow(tmp_path, quiet, appends=2)
@@ -52,12 +53,14 @@ def test_small_appends_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert found.answers["anabranch"][0] == 3 * appenders.BATCH_ROWS
 
 
+@pytest.mark.slow
 def test_appends_with_and_without_checksum_files_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checksums, "ROUNDS", 1)
     result = checksums.run(tmp_path, 0, quiet, appends=2)
     assert [line.figures["median_s"] > 0 for line in result.lines] == [True, True]
 
 
+@pytest.mark.slow
 def test_vacuum_runs_and_finds_what_others_find(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vacuum, "ROUNDS", 1)
     result = vacuum.run(tmp_path, 0, quiet, files=50, beside_spark=False)
@@ -138,6 +141,7 @@ def test_a_ratio_knows_its_target() -> None:
     assert "MISSED" in str(time)
 
 
+@pytest.mark.slow
 def test_the_large_table_is_made_the_same_each_time_and_copied_without_space(tmp_path: Path) -> None:
     one, two = (large.make(tmp_path, 8000, vectors=vectors, tell=quiet) for vectors in (True, False))
     assert sorted(map(_rows_of, large.data_files(one))) == sorted(map(_rows_of, large.data_files(two)))
@@ -154,6 +158,7 @@ def test_changes_are_measured_at_a_tenth_too_where_that_is_much() -> None:
     assert large.sizes(2_000_000) == {"": 2_000_000}
 
 
+@pytest.mark.slow
 def test_the_tables_to_optimize_have_the_same_live_rows_in_14_files(tmp_path: Path) -> None:
     marked, plain = (optimize.make(tmp_path, 2800, vectors=vectors, tell=quiet) for vectors in (True, False))
     files = [pa.concat_tables(map(pq.read_table, large.data_files(each))) for each in (marked, plain)]

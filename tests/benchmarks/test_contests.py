@@ -31,6 +31,7 @@ def test_there_are_sixteen_shapes_with_sixteen_names() -> None:
     assert len({shape.what for shape in merge_shapes.SHAPES}) == len(merge_shapes.SHAPES) == 16
 
 
+@pytest.mark.slow
 def test_both_targets_hold_the_same_rows_under_keys_that_are_unique(tmp_path: Path) -> None:
     tables = merge_shapes.made(tmp_path, 2000, quiet)
     assert merge_shapes.PROOF(tables.marking) == merge_shapes.PROOF(tables.rewriting)
@@ -38,6 +39,7 @@ def test_both_targets_hold_the_same_rows_under_keys_that_are_unique(tmp_path: Pa
     assert len(anabranch.files(tables.marking)) == merge_shapes.FILES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", merge_shapes.SHAPES, ids=lambda shape: shape.what)
 def test_a_source_matches_the_share_that_its_shape_names(tmp_path: Path, shape: merge_shapes.Shape) -> None:
     rows = 4000
@@ -88,6 +90,7 @@ def test_answers_are_alike_whatever_their_order_and_their_type_of_number() -> No
 # -- many files, many writers ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_look_up_in_the_table_of_many_files_leaves_one_file_to_every_engine(tmp_path: Path) -> None:
     table = many_files.make(tmp_path / "t", 30, quiet)
     where = f"id = {17 * many_files.ROWS_PER_FILE + 3}"

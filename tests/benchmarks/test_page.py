@@ -94,6 +94,7 @@ def test_there_is_no_ratio_over_processor_time_that_was_too_short_to_be_counted(
     assert [each.what for each in compared("x", [Cost(1.0, 0.5)], [Cost(1.0, 0.0)])] == ["x"]
 
 
+@pytest.mark.slow
 def test_processor_time_counts_what_this_process_works() -> None:
     assert cost(lambda: sum(i * i for i in range(3_000_000))).cpu_s > 0.02
 

@@ -50,6 +50,7 @@ def test_the_best_peer_is_the_fastest_one() -> None:
     assert (best.value, best.at_most) == (0.5, 0.4)
 
 
+@pytest.mark.slow
 def test_each_run_changes_a_copy_of_its_own_and_the_judge_sees_the_last(tmp_path: Path) -> None:
     table = tmp_path / "t"
     anabranch.append(None, table, pa.table({"id": [1, 2]}))
@@ -67,6 +68,7 @@ def test_each_run_changes_a_copy_of_its_own_and_the_judge_sees_the_last(tmp_path
     assert list(tmp_path.iterdir()) == [table]
 
 
+@pytest.mark.slow
 def test_the_judges_of_delta_and_of_plain_parquet_agree_and_see_one_changed_value(tmp_path: Path) -> None:
     table = large.make(tmp_path, 800, vectors=False, tell=quiet)
     held = judge.large(table)
@@ -104,6 +106,7 @@ def test_every_reader_of_a_table_with_marked_rows_answers_the_same(
     assert len(result.lines) == 4 * 3
 
 
+@pytest.mark.slow
 def test_writers_of_one_hot_row_all_get_their_statement_in(tmp_path: Path) -> None:
     tables = one_file.table_of(tmp_path, 100)
     calls = crowd._by_deltalake(str(tables.rewriting), [[one_file.one_more(7)] * 4] * 3)

@@ -70,6 +70,7 @@ def test_a_bucket_takes_its_time_has_one_winner_and_says_slow_down() -> None:
     assert bucket.slowed == 2
 
 
+@pytest.mark.slow
 def test_writers_race_and_each_commit_is_in_once() -> None:
     found = seen(Load(writers=6, per_hour=0))
     assert (found.in_once, found.wrong, found.figures()["refused"]) == (6, 0, 0)

@@ -34,6 +34,7 @@ def completed(shell: str, words: str) -> str:
     return CliRunner().invoke(app, [], env=said, prog_name="anabranch").output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 @pytest.mark.parametrize(
     ("words", "offered"), [("anabranch his", "history"), ("anabranch sql desc", "describe history")]

@@ -103,6 +103,7 @@ def test_workers_need_the_same_python_with_pyarrow(version: Any, pyarrow: str | 
     assert diagnosis.workers_check("python3", version, pyarrow, OWN).state == state
 
 
+@pytest.mark.slow
 def test_the_python_of_workers_is_asked(tmp_path: Path) -> None:
     assert _workers(sys.executable).state == "ok"
     assert "does not start" in _workers(str(tmp_path / "none")).found
@@ -259,6 +260,7 @@ def test_a_server_that_looks_before_it_writes_is_found(monkeypatch: pytest.Monke
     assert "were told that they won" in found["puts at once"].found
 
 
+@pytest.mark.slow
 @pytest.mark.clouds
 def test_a_server_is_tried_and_a_bucket_that_is_missing_needs_no_other_credentials() -> None:
     with moto_s3.serving() as environment:
@@ -282,6 +284,7 @@ def test_a_folder_that_may_not_be_written_fails(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
 
 
+@pytest.mark.slow
 def test_the_exit_code_is_1_if_a_check_fails(table: Path) -> None:
     assert CliRunner().invoke(app, ["doctor", str(table)]).exit_code == 0
     done = CliRunner().invoke(app, ["doctor", "nothing://x/y"])
@@ -304,6 +307,7 @@ def test_it_works_without_pyspark_and_says_so(table: Path) -> None:
     assert checks["put-if-absent"]["state"] == "ok"
 
 
+@pytest.mark.slow
 def test_no_secret_of_a_location_is_printed() -> None:
     done = CliRunner().invoke(app, ["doctor", "s3://key:hunter2@bucket/x"])
     assert "hunter2" not in done.output

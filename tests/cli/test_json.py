@@ -112,6 +112,7 @@ def test_a_vacuum_of_a_file_prints_what_is_stated(table: str) -> None:
     check_as_stated("vacuum", found)
 
 
+@pytest.mark.slow
 def test_the_doctor_prints_what_is_stated(table: str) -> None:
     check_as_stated("doctor", printed("doctor", table))
 

@@ -204,6 +204,7 @@ def test_a_change_of_the_table_never_takes_a_name_that_the_feed_needs(tmp_path: 
     world.update("id = 1", x=2)
 
 
+@pytest.mark.slow
 def test_what_is_refused_leaves_no_file_of_change_data(world: World) -> None:
     def winner() -> None:
         world.update("id = 1", x=1)
@@ -234,6 +235,7 @@ def test_an_update_carried_over_a_winner_shows_its_own_rows_only(tmp_path: Path)
     assert_leads_to_every_version(world)
 
 
+@pytest.mark.slow
 def test_rows_that_are_redone_are_recorded_too(tmp_path: Path) -> None:
     world = World(table_path(tmp_path)).create([{"id": i, "x": i} for i in range(4)], delta_enableChangeDataFeed="true")
     with at_phase("staged", lambda: appended_and_read(world, {"id": 1, "x": 100})):
@@ -247,6 +249,7 @@ def test_rows_that_are_redone_are_recorded_too(tmp_path: Path) -> None:
     assert_leads_to_every_version(world)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("each_way")
 def test_a_merge_that_is_redone_records_each_insert_once(tmp_path: Path) -> None:
     world = World(table_path(tmp_path)).create([{"id": i, "x": i} for i in range(4)], delta_enableChangeDataFeed="true")
@@ -262,6 +265,7 @@ def test_a_merge_that_is_redone_records_each_insert_once(tmp_path: Path) -> None
     assert_leads_to_every_version(world)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("each_way")
 def test_a_merge_that_only_inserted_records_all_of_it_once_a_redo_updates_a_row(tmp_path: Path) -> None:
     world = World(table_path(tmp_path)).create([{"id": 0, "x": 0}], delta_enableChangeDataFeed="true")
@@ -271,6 +275,7 @@ def test_a_merge_that_only_inserted_records_all_of_it_once_a_redo_updates_a_row(
     assert_leads_to_every_version(world)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("each_way")
 def test_what_needed_no_record_at_first_is_recorded_once_a_redo_needs_one(tmp_path: Path) -> None:
     world = World(table_path(tmp_path)).create([{"id": i, "x": i} for i in range(4)], delta_enableChangeDataFeed="true")
@@ -281,6 +286,7 @@ def test_what_needed_no_record_at_first_is_recorded_once_a_redo_needs_one(tmp_pa
     assert_leads_to_every_version(world)
 
 
+@pytest.mark.slow
 def test_an_update_behind_an_optimize_shows_the_rows_that_it_moved_with(tmp_path: Path) -> None:
     world = World(table_path(tmp_path)).create([{"id": i, "x": i} for i in range(4)], delta_enableChangeDataFeed="true")
     world.append({"id": 7, "x": 7})
@@ -309,6 +315,7 @@ def test_files_of_change_data_that_a_vacuum_may_take_are_put_again(tmp_path: Pat
     assert changes(world) == [("update_postimage", 2, 22), ("update_preimage", 2, 2)]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("each_way")
 @pytest.mark.parametrize("seed", range(12))
 def test_whatever_runs_at_once_the_changes_lead_from_each_version_to_the_next(world: World, seed: int) -> None:

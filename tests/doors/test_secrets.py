@@ -185,6 +185,7 @@ def test_any_text_is_spelled_once_and_for_all(text: str) -> None:
 # -- stores ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @each_place
 @pytest.mark.parametrize("scheme", ["s3", "s3a", "gs", "memory", "http", "https"])
 def test_a_store_s_url_holds_no_secret_and_opens_it_again(place: str, scheme: str) -> None:
@@ -260,6 +261,7 @@ def stored(host: str) -> bytes:
     return b"".join(entry.name.encode() + store.get(entry.name) for entry in store.list_all())
 
 
+@pytest.mark.slow
 @each_place
 def test_no_door_stores_or_shows_a_secret(place: str, caplog: pytest.LogCaptureFixture) -> None:
     host = uuid4().hex
@@ -304,6 +306,7 @@ def test_no_error_of_a_door_shows_a_secret(place: str) -> None:
             assert SECRET not in everything(told.value)
 
 
+@pytest.mark.slow
 @each_place
 def test_the_command_line_shows_no_secret(place: str) -> None:
     for words in CLI:

@@ -173,6 +173,7 @@ UNDERSTOOD: list[tuple[str, Predicate]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "expected"), UNDERSTOOD, ids=[text for text, _ in UNDERSTOOD])
 def test_what_is_understood(text: str, expected: Predicate) -> None:
     assert predicate(text) == expected

@@ -37,6 +37,7 @@ class Printed:
         return f"Column<'{self.text}'>"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("word", "kind", "op"), [("OR", Or, "="), ("AND", And, "!=")])
 def test_a_chain_of_thousands_is_understood_part_by_part(word: str, kind: type, op: str) -> None:
     parts = examples(3000, 1200)
@@ -47,6 +48,7 @@ def test_a_chain_of_thousands_is_understood_part_by_part(word: str, kind: type, 
     assert len(conjuncts(text, CONTEXT)) == (parts if word == "AND" else 1)
 
 
+@pytest.mark.slow
 def test_a_printed_chain_of_thousands_is_understood_too() -> None:
     text = "=(id, 0)"
     for i in range(1, 5000):
@@ -88,6 +90,7 @@ DEEP: dict[str, str] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", DEEP.values(), ids=DEEP)
 def test_what_is_nested_too_deep_is_refused(text: str) -> None:
     with pytest.raises(InvalidCondition, match=f"more than {MOST_NESTED} deep"):
@@ -114,6 +117,7 @@ def test_every_door_skips_by_a_long_condition_and_refuses_a_deep_one(
             door(path, text)
 
 
+@pytest.mark.slow
 def test_a_check_is_held_however_long_it_is_and_refused_where_it_is_deep(tmp_path: Path) -> None:
     rows = pa.table({"id": pa.array([1], pa.int64()), "s": ["x"]})
     anabranch.append(None, tmp_path / "long", rows, properties={"delta.constraints.c": long_or(2000)})

@@ -23,6 +23,7 @@ ZONES = ["UTC", "Europe/Paris", "America/New_York", "Asia/Kolkata", "Pacific/Api
 EXAMPLES = int(os.environ.get("ANABRANCH_EXAMPLES", str(examples(120, 15))))
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from(ZONES))
 def test_skipping_and_filtering_is_filtering(seed: int, zone: str) -> None:
@@ -41,6 +42,7 @@ ROWS: dict[str, Mapping[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Paris"])
 @pytest.mark.parametrize(
     ("text", "kept"),

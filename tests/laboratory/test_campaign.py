@@ -48,6 +48,7 @@ def test_no_history_is_wrong(part: int) -> None:
     assert found.refused.total() > PER_PART / 10, "histories in which nobody meets prove nothing"
 
 
+@pytest.mark.slow
 def test_tallies_add_up() -> None:
     half = examples(30, 5)
     whole, halves = tally(range(2 * half)), tally(range(half))

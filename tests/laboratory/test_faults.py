@@ -78,6 +78,7 @@ def is_of_log(name: str, version: int) -> bool:
     return name.startswith("_delta_log/") and not (number.isdigit() and int(number) > version)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STATEMENTS)
 @pytest.mark.parametrize("setup", [MARKED, WHOLE_FILES], ids=["vectors", "whole files"])
 def test_a_statement_alone_survives_each_fault(setup: Setup, name: str) -> None:
@@ -102,6 +103,7 @@ def test_a_statement_that_loses_its_first_put_survives_each_fault(name: str) -> 
         assert_right(run(faulty))
 
 
+@pytest.mark.slow
 def test_a_lost_reply_is_no_failure_and_commits_once() -> None:
     history = run(Plan(MARKED, (UPDATE,)))
     put = next(call for call in history.calls[0] if call.is_commit)

@@ -57,6 +57,7 @@ def test_a_writer_that_could_not_read_where_rows_went_is_refused_and_no_other_is
         assert [each.kind for each in violations(replace(history, failed=failed))] == ["maintenance"]
 
 
+@pytest.mark.slow
 def test_no_other_engine_restores_what_a_vacuum_that_retains_nothing_may_remove() -> None:
     """No engine promises to survive that; ours looks for running VACUUMs."""
     plans = [plan_for(seed) for seed in (42997, *range(2_000))]

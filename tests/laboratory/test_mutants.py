@@ -41,6 +41,7 @@ def test_a_broken_rule_is_noticed(mutant: Mutant) -> None:
         assert caught(range(first, first + 2500)) is not None
 
 
+@pytest.mark.slow
 def test_the_product_comes_out_of_a_mutant_whole() -> None:
     for mutant in MUTANTS:
         before = [getattr(module, name) for module, name, _ in mutant.patches]

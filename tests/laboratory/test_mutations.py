@@ -41,6 +41,7 @@ def test_a_table_with_any_kind_of_log_says_the_same(kind: str) -> None:
     assert truth.paths < set(table(kind)), "there is something that a VACUUM may remove"
 
 
+@pytest.mark.slow
 def test_a_check_that_does_not_ask_the_commits_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     files, name = table("classic"), checkpoint_name(CHECKPOINT)
     rows = pq.read_table(io.BytesIO(files[name]))

@@ -66,6 +66,7 @@ def test_the_source_of_a_plan_gives_the_plan_again() -> None:
     assert (again.setup, again.statements, again.schedule) == (small.setup, small.statements, small.schedule)
 
 
+@pytest.mark.slow
 def test_a_story_tells_who_did_what_and_what_is_wrong() -> None:
     history = failing()
     text = story(history)

@@ -50,6 +50,7 @@ def other_add(row: dict[str, Any]) -> None:
         row["add"]["path"] = "other.parquet"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_is_found_in_a_whole_log(kind: str) -> None:
     assert found(table(kind)) == []

@@ -82,6 +82,7 @@ def from_commits_alone(path: str | Path) -> Snapshot:
 # -- there and back ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=examples(40, 8))
 @given(spelled())
 def test_files_and_tombstones_come_back(history: tuple[list[list[tuple[str, Body]]], list[Raw]]) -> None:
@@ -189,6 +190,7 @@ def test_the_hint_names_the_checkpoint_and_a_second_writer_changes_nothing(tmp_p
     assert (tmp_path / checkpoint_name(4)).read_bytes() == first
 
 
+@pytest.mark.slow
 def test_commits_are_checkpointed_every_so_often(tmp_path: Path) -> None:
     world = World(str(tmp_path / "t")).create([{"id": 0, "x": 0}], **{"delta_checkpointInterval": "3"})
     for i in range(1, 8):
@@ -231,6 +233,7 @@ def rows_of(*ids: int) -> pa.Table:
     return pa.table({"id": pa.array(ids, pa.int64()), "p": [None if i % 3 == 0 else f"a/{i % 3} é" for i in ids]})
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_deltalake_is_read(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     write_deltalake(path, rows_of(*range(6)), partition_by=["p"], configuration={"delta.appendOnly": "false"})

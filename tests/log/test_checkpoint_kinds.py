@@ -130,6 +130,7 @@ def plain(snapshot: Snapshot) -> dict[Any, Any]:
 # -- written by us -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sidecar_actions", [None, 1, 3])
 def test_a_v2_checkpoint_says_what_the_commits_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sidecar_actions: int | None

@@ -58,6 +58,7 @@ CHANGES: dict[str, Callable[[World], Any]] = {
 }
 
 
+@pytest.mark.slow
 def test_every_commit_is_summed_up(world: World) -> None:
     assert_true(world, 0)
     for change in CHANGES.values():

@@ -210,6 +210,7 @@ def test_a_commit_that_lost_a_line_is_told_by_the_checksum_file() -> None:
 # -- what is deleted ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sums", [True, False])
 @pytest.mark.parametrize("cut", [True, False])
 def test_a_whole_log_is_confirmed_with_and_without_checksum_files_and_old_commits(sums: bool, cut: bool) -> None:
@@ -264,6 +265,7 @@ def test_a_live_file_whose_name_is_garbled_costs_no_file() -> None:
     assert commit_name(NEWEST + 1) not in store.kept, "nothing is written either"
 
 
+@pytest.mark.slow
 def test_lite_removes_nothing_that_a_commit_brought_back() -> None:
     files = log_files()
     files[commit_name(NEWEST + 1)] = text_of(info(), remove("f2.parquet", size=12)).encode()
@@ -293,6 +295,7 @@ def relied_upon(files: Files) -> bool:
     return is_whole(log.snapshot(), found)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_is_relied_upon_where_its_commits_or_its_checksum_say_the_same() -> None:
     assert relied_upon(log_files())
     assert relied_upon(log_files(sums=False))

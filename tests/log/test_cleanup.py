@@ -106,6 +106,7 @@ def readable(log: Log, versions: range) -> dict[int, Any]:
 # -- what goes and what stays ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_everything_before_the_newest_checkpoint_older_than_the_retention_goes(tmp_path: Path) -> None:
     log = table(tmp_path)
     wanted = readable(log, range(5, 10))
@@ -119,6 +120,7 @@ def test_everything_before_the_newest_checkpoint_older_than_the_retention_goes(t
     assert (refused.value.earliest, refused.value.latest) == (5, 9)
 
 
+@pytest.mark.slow
 def test_the_cut_is_at_midnight(tmp_path: Path) -> None:
     log = table(tmp_path)
     # version 8 is of day 8, six o'clock: it expires at the midnight that follows, two days later
@@ -139,6 +141,7 @@ def test_nothing_goes_where_the_table_says_so(tmp_path: Path) -> None:
     assert cleaned(log, day(90)) == []
 
 
+@pytest.mark.slow
 def test_by_default_thirty_days_are_kept(tmp_path: Path) -> None:
     log = table(tmp_path, delta_logRetentionDuration="interval 30 days")
     for days in (30, 38):  # the newest commit is always from just now
@@ -147,6 +150,7 @@ def test_by_default_thirty_days_are_kept(tmp_path: Path) -> None:
         assert bool(cleaned(log, day(days))) is (days == 38)
 
 
+@pytest.mark.slow
 def test_a_clock_far_ahead_of_the_stores_takes_nothing_for_expired(tmp_path: Path) -> None:
     log = table(tmp_path)
     assert cleaned(log, day(9) + FARTHEST_AHEAD_MS + DAY_MS) == []
@@ -181,6 +185,7 @@ def test_a_clock_that_went_back_makes_no_version_older_than_those_before_it(tmp_
     assert cleaned(log, day(9)) == []
 
 
+@pytest.mark.slow
 def test_in_commit_timestamps_count_where_the_table_has_them(tmp_path: Path) -> None:
     """The files bear old times, as a copied table's might; the versions are younger."""
     log = table(tmp_path, delta_enableInCommitTimestamps="true")
@@ -207,6 +212,7 @@ def test_protected_checkpoints_go_in_one_go_or_not_at_all(tmp_path: Path, before
     assert commits(tmp_path)[0] == first
 
 
+@pytest.mark.slow
 def test_the_log_is_looked_through_once_a_day(tmp_path: Path) -> None:
     log = table(tmp_path)
     snapshot = log.snapshot()
@@ -220,6 +226,7 @@ def test_the_log_is_looked_through_once_a_day(tmp_path: Path) -> None:
 # -- doubt -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_cannot_be_read_to_its_end_is_not_relied_upon(tmp_path: Path) -> None:
     log = table(tmp_path)
     data = bytearray((tmp_path / checkpoint_name(5)).read_bytes())
@@ -244,6 +251,7 @@ def test_a_checkpoint_of_which_one_column_cannot_be_read_is_not_relied_upon(tmp_
     assert commits(tmp_path)[0] == 2
 
 
+@pytest.mark.slow
 def test_a_log_with_a_gap_is_left_alone(tmp_path: Path) -> None:
     log = table(tmp_path)
     snapshot = log.snapshot()
@@ -277,6 +285,7 @@ def sidecars(log: Log) -> list[str]:
     return [entry.name for entry in log.store.list_from("_delta_log/_sidecars/")]
 
 
+@pytest.mark.slow
 def test_sidecars_go_with_their_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log, names = v2_table(tmp_path, monkeypatch)
     wanted = readable(log, range(5, 10))
@@ -287,6 +296,7 @@ def test_sidecars_go_with_their_checkpoint(tmp_path: Path, monkeypatch: pytest.M
     assert readable(log, range(5, 10)) == wanted
 
 
+@pytest.mark.slow
 def test_young_sidecars_stay_since_their_checkpoint_may_still_come(tmp_path: Path) -> None:
     log = table(tmp_path)
     for name, ms in (("old", day(7)), ("young", day(8)), ("new", day(9))):
@@ -296,6 +306,7 @@ def test_young_sidecars_stay_since_their_checkpoint_may_still_come(tmp_path: Pat
     assert [Path(name).stem for name in sidecars(log)] == ["new", "young"]
 
 
+@pytest.mark.slow
 def test_sidecars_stay_where_a_checkpoint_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log, names = v2_table(tmp_path, monkeypatch)
     log.store.put(f"_delta_log/{9:020d}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json", b"{")
@@ -308,6 +319,7 @@ def test_sidecars_stay_where_a_checkpoint_cannot_be_read(tmp_path: Path, monkeyp
 # -- interleavings -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_after_a_crash_at_any_deletion_every_kept_version_can_be_read_and_the_next_clean_up_ends_it(
     tmp_path: Path,
 ) -> None:
@@ -337,6 +349,7 @@ def test_after_a_crash_at_any_deletion_every_kept_version_can_be_read_and_the_ne
         assert commits(path) == [5, 6, 7, 8, 9]
 
 
+@pytest.mark.slow
 def test_two_cleaners_at_once_leave_what_one_leaves(tmp_path: Path) -> None:
     log = table(tmp_path)
     snapshot = log.snapshot()
@@ -360,6 +373,7 @@ def pinned(log: Log, version: int) -> Snapshot:
     return log.snapshot(version)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", [5, 6, 7, 9])
 def test_a_pinned_reader_of_a_kept_version_goes_on_by_another_way(tmp_path: Path, version: int) -> None:
     log = table(tmp_path, checkpoints=(2, 5))
@@ -375,6 +389,7 @@ def test_a_pinned_reader_of_a_kept_version_goes_on_by_another_way(tmp_path: Path
     assert as_bodies(reader.files) == wanted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", [0, 2, 4])
 def test_a_pinned_reader_of_a_version_that_is_gone_is_told_so(tmp_path: Path, version: int) -> None:
     log = table(tmp_path)
@@ -402,6 +417,7 @@ def world_with_short_memory(path: Path) -> World:
     return World(str(path / "t")).create([{"id": 0, "x": 0}], **properties)
 
 
+@pytest.mark.slow
 def test_a_commit_that_writes_a_checkpoint_cleans_up_behind_it(tmp_path: Path) -> None:
     world = world_with_short_memory(tmp_path)
     for i in range(1, 5):
@@ -417,6 +433,7 @@ def test_a_commit_that_writes_a_checkpoint_cleans_up_behind_it(tmp_path: Path) -
     world.log.snapshot(3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["append", "delete"])
 def test_a_transaction_whose_log_is_cleaned_up_beneath_it_is_told_so_and_changes_nothing(
     tmp_path: Path, command: str
@@ -443,6 +460,7 @@ def test_a_transaction_whose_log_is_cleaned_up_beneath_it_is_told_so_and_changes
     world.log.snapshot()
 
 
+@pytest.mark.slow
 def test_a_put_that_comes_after_its_version_was_taken_and_cleaned_up_is_no_commit(tmp_path: Path) -> None:
     """A writer that was stopped between its look and its put, as a machine that sleeps is."""
     world = world_with_short_memory(tmp_path)
@@ -475,6 +493,7 @@ def test_a_slow_put_that_is_in_time_is_a_commit(tmp_path: Path) -> None:
     assert [row["id"] for row in world.rows()] == [0, 1]
 
 
+@pytest.mark.slow
 def test_an_old_table_without_features_is_cleaned_up_as_well(tmp_path: Path) -> None:
     log = table(tmp_path, protocol=PROTOCOL)
     assert cleaned(log, day(9))

@@ -115,6 +115,7 @@ def test_what_stands_beside_an_action_is_ignored() -> None:
     assert row["tags"] == [("k", "v")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("megabytes", [5, pytest.param(20, marks=pytest.mark.slow)])
 def test_lines_longer_than_any_block_are_read(megabytes: int) -> None:
     stats = "x" * (megabytes << 20)
@@ -122,6 +123,7 @@ def test_lines_longer_than_any_block_are_read(megabytes: int) -> None:
     assert [(row["path"], len(row["stats"])) for row in rows] == [(str(i), len(stats)) for i in range(4)]
 
 
+@pytest.mark.slow
 def test_many_blocks_keep_the_order_of_their_lines() -> None:
     stats = "x" * 1000
     lines = (text_of(add("{}", stats=stats)) * 18_000).encode()
@@ -246,6 +248,7 @@ MORE = {
 fields = st.fixed_dictionaries({}, optional=MORE)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=examples(200, 20))
 @given(st.lists(fields, min_size=1, max_size=3), st.lists(st.tuples(st.booleans(), fields), max_size=4), st.booleans())
 def test_what_only_later_lines_have_is_not_lost(

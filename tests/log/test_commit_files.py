@@ -69,6 +69,7 @@ def test_no_more_than_a_range_is_asked_for_at_once_and_none_twice(monkeypatch: p
     assert [call.method for call in asked] == ["read_range"] * 13 + ["head"]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=examples(40, 8))
 @given(spelled())
 def test_histories_read_by_ranges_are_those_read_whole(history: tuple[list[list[tuple[str, Body]]], list[Raw]]) -> None:
@@ -92,6 +93,7 @@ def test_a_long_file_without_an_action_is_refused(data: bytes, monkeypatch: pyte
         parse_head("t", Raw(3, long_file(data) if data else data))
 
 
+@pytest.mark.slow
 def test_a_long_file_that_is_cut_anywhere_inside_a_line_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     data = text_of(info(), add("a"), remove("b")).encode()
     ends = {number + 1 for number, byte in enumerate(data) if byte == ord("\n")}

@@ -369,6 +369,7 @@ TWICE = text_of(add("a")).rstrip("\n")
 MANY_TAGS = {f"k{i}": "v" for i in range(70)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [10, 1 << 20])
 @pytest.mark.parametrize(
     "damage",

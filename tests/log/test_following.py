@@ -44,6 +44,7 @@ def change(world: World, dice: random.Random) -> None:
     dice.choices(changes, weights=[6, 3, 2, 1])[0]()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("remembered", [1000, 3, 0], ids=lambda n: f"{n} commits remembered")
 @pytest.mark.parametrize("seed", range(4))
 def test_a_followed_snapshot_holds_what_a_fresh_one_reads(
@@ -58,6 +59,7 @@ def test_a_followed_snapshot_holds_what_a_fresh_one_reads(
             assert by_path(followed).equals(by_path(read_anew(world)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_what_is_known_of_statistics_follows_and_only_those_of_new_files_are_read(
     world: World, seed: int, monkeypatch: pytest.MonkeyPatch

@@ -191,6 +191,7 @@ def left_by_vacuum(files: Files, paths: set[str]) -> set[str]:
     return paths & set(store.kept)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_vacuum_of_a_damaged_log_removes_no_live_file(kind: str) -> None:
     files = summed(kind)

@@ -81,6 +81,7 @@ steps = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=examples(60, 12))
 @given(steps)
 def test_refreshing_gives_what_a_cold_load_gives(script: list[tuple[str, Any]]) -> None:
@@ -381,6 +382,7 @@ def test_partition_columns_that_a_commit_changes_are_followed(world: World) -> N
 # -- threads -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_threads_that_append_and_read_at_once_see_every_acknowledged_row(world: World) -> None:
     world.create([{"id": -1, "x": 0}], **{"delta_checkpointInterval": "7"})
     acknowledged: list[int] = []

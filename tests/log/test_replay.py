@@ -24,6 +24,7 @@ def live_after(*commits: list[Action]) -> list[str]:
     return sorted(live["path"].to_pylist())
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=examples(120, 15))
 @given(spelled())
 def test_the_end_state_is_that_of_a_plain_replay(history: History) -> None:
@@ -35,6 +36,7 @@ def test_the_end_state_is_that_of_a_plain_replay(history: History) -> None:
     assert set(touched.to_pylist()) == set(keys(live).to_pylist()) | set(keys(gone).to_pylist())
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=examples(60, 12))
 @given(spelled())
 def test_commit_by_commit_gives_what_all_at_once_gives(history: History) -> None:
@@ -45,6 +47,7 @@ def test_commit_by_commit_gives_what_all_at_once_gives(history: History) -> None
         assert as_bodies(files) == expected(replayed(commits[:number])[0], FILES)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=examples(60, 12))
 @given(spelled())
 def test_a_commit_read_alone_holds_its_own_actions(history: History) -> None:
@@ -56,6 +59,7 @@ def test_a_commit_read_alone_holds_its_own_actions(history: History) -> None:
         assert as_bodies(found.removes) == expected(wanted_removes, REMOVES)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=examples(40, 8))
 @given(spelled())
 def test_what_was_touched_is_taken_from_a_checkpoints_files(history: History) -> None:

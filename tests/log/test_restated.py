@@ -34,6 +34,7 @@ def wrong_sums(world: World) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_a_restore_across_the_end_of_row_tracking_sums_up_right(tmp_path: Path) -> None:
     """The checkpoint at version 8 begins the sums anew, so that the RESTORE, at version 9, has some to go on from."""
     world = World(str(tmp_path / "t")).create([{"id": 1, "x": 1}], **TRACKED, delta_checkpointInterval="4")
@@ -76,6 +77,7 @@ def restated(world: World, dice: random.Random) -> None:
     put_commit(Path(world.path), world.version + 1, info(), {"add": {**body, "dataChange": dice.random() < 0.2}})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_every_checksum_of_a_random_history_is_right(seed: int, tmp_path: Path) -> None:
     dice = random.Random(f"sums {seed}")

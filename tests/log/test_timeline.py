@@ -136,6 +136,7 @@ def test_the_commit_info_is_found_though_it_is_not_first_or_very_long(tmp_path: 
     assert [version_at(log, moment) for moment in (100, 200, 300)] == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_few_commits_are_read_of_many(tmp_path: Path) -> None:
     count = 500
     table_of(tmp_path, [1] * count, {v: 1000 + 10 * v for v in range(count)}, **ON)

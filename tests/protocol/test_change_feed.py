@@ -111,6 +111,7 @@ some_rows = st.frozensets(st.integers(0, ROWS - 1))
 states = st.dictionaries(st.sampled_from("abcde"), some_rows, max_size=4)
 
 
+@pytest.mark.slow
 @given(before=states, after=states, compacted=states)
 def test_the_changes_lead_from_any_version_to_any_other(before: Live, after: Live, compacted: Live) -> None:
     removes = [action(path, rows) for path, rows in before.items() if after.get(path) != rows]

@@ -31,6 +31,7 @@ def test_what_is_read_ahead_comes_whole_and_in_its_order() -> None:
     assert not reads()
 
 
+@pytest.mark.slow
 def test_only_a_few_batches_are_read_ahead_and_none_once_nobody_wants_them() -> None:
     seen = list[int]()
     with ahead(numbered(itertools.count(), seen)) as batches:
@@ -40,6 +41,7 @@ def test_only_a_few_batches_are_read_ahead_and_none_once_nobody_wants_them() -> 
     assert not reads()
 
 
+@pytest.mark.slow
 def test_no_more_than_a_row_group_is_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrow_ahead, "_AHEAD_BYTES", 20)
     seen = list[int]()

@@ -94,6 +94,7 @@ def batch_of(rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
     )
 
 
+@pytest.mark.slow
 @given(predicates, tables)
 def test_the_rows_selected_are_those_for_which_the_predicate_is_true(
     predicate: Predicate, rows: list[dict[str, Any]]

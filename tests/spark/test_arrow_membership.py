@@ -37,6 +37,7 @@ def test_a_value_is_among_others_where_it_equals_one_and_null_never_is(kind: str
     assert found.tolist() == [value is not None and value in wanted for value in given_values]
 
 
+@pytest.mark.slow
 def test_many_values_are_told_from_their_neighbours() -> None:
     are_among = among(pa.array(np.arange(0, 2_000_000, 2)))
     found = are_among(pa.array(np.arange(-10, 2_000_010))).nonzero()[0]

@@ -73,6 +73,7 @@ def left_in(folder: Path) -> list[Path]:
     return [path for each in ("made", "moves") for path in (folder / each).rglob("*.parquet")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", [("a",), ("a", "b")])
 def test_less_memory_makes_the_same_files_in_more_passes(
     tmp_path: Path, keys: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
@@ -92,6 +93,7 @@ def test_less_memory_makes_the_same_files_in_more_passes(
     assert passes == [(0, 2), (2, 4), (4, 5)]
 
 
+@pytest.mark.slow
 def test_rows_that_are_wider_than_the_first_ones_are_read_again_in_smaller_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,6 +113,7 @@ def threads() -> list[threading.Thread]:
     return [each for each in threading.enumerate() if each.name.startswith("anabranch-order")]
 
 
+@pytest.mark.slow
 def test_where_one_thread_fails_nothing_is_left_and_nobody_writes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,6 +135,7 @@ def test_where_one_thread_fails_nothing_is_left_and_nobody_writes_on(
     assert not threads()
 
 
+@pytest.mark.slow
 def test_it_stops_where_it_is_called_off(tmp_path: Path) -> None:
     asked = list[bool]()
 
@@ -145,6 +149,7 @@ def test_it_stops_where_it_is_called_off(tmp_path: Path) -> None:
     assert not threads()
 
 
+@pytest.mark.slow
 def test_a_file_that_is_another_one_the_second_time_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = arrow_orders._Order.of
 

@@ -191,6 +191,7 @@ def test_the_oracle_knows_what_merge_means() -> None:
     assert (done.counts, rows) == (Counter(updated=1), [(1, 0), (2, 0), (3, -1), (None, 0)])
 
 
+@pytest.mark.slow
 def test_the_oracle_refuses_what_hangs_on_chance_and_no_more() -> None:
     assert known(UPDATE, keys=(1, 1))[0].refused == "ambiguous"
     assert known(RandomClause("matched", "update", Text.of("s.v < 0")), keys=(1, 1))[0] == Answer(Counter())

@@ -90,6 +90,7 @@ def test_a_file_that_became_shorter_has_what_is_left_of_it_and_one_that_vanished
         file_with(stored(DATA), "another", 200, [Span(0, 200)])
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=examples(50, 10))
 @given(st.data())
 def test_arrow_reads_columns_from_their_spans_alone(data: st.DataObject) -> None:

@@ -142,6 +142,7 @@ def test_names_are_kept_under_the_root(s3: FakeS3, store: Store) -> None:
     assert (entry.name, entry.size, entry.modified_ms) == ("p=a b/é#1", 1, 1_735_689_600_000)
 
 
+@pytest.mark.slow
 @relaxed
 @given(data=st.binary(max_size=12), start=st.integers(-15, 15), length=st.integers(0, 15))
 def test_a_range_is_a_slice_where_an_empty_one_is_an_error(

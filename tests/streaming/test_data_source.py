@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from pyspark import cloudpickle
 from pyspark.sql.datasource import InputPartition
 
@@ -42,6 +43,7 @@ def on_an_executor(reader: _Reader, partitions: list[InputPartition], folder: Pa
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 def test_executors_read_rows_with_nothing_of_ours_installed(tmp_path: Path) -> None:
     world = World(table_path(tmp_path)).create([{"id": i, "g": i % 2} for i in range(6)], partition_by=("g",))
     world.delete("id = 3")

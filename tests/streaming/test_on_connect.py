@@ -30,6 +30,7 @@ with open(sys.argv[1], "rb") as file:
 """
 
 
+@pytest.mark.slow
 def test_a_server_without_the_package_says_what_it_needs(tmp_path: Path) -> None:
     cloudpickle.register_pickle_by_value(on_connect)
     sent = tmp_path / "sent"

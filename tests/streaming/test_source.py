@@ -406,6 +406,7 @@ def test_a_feed_waits_for_what_is_yet_to_come_where_it_may_begin_there(world: Wo
     assert {row[COMMIT_VERSION] for row in stream.batch()} == ({3} if "start" in begins else set(range(newest + 1, 4)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_whatever_was_done_the_batches_of_a_feed_lead_to_the_newest_version(world: World, seed: int) -> None:
     dice = random.Random(seed)

@@ -4,9 +4,10 @@
     pytest --tier=test                     each promise: every test function, of its cases a choice
     pytest                                 everything
 
-Knows marks and parameters only. Guarantee: the choice is the same for each run on each machine. A test function is
-left out of a tier only by a mark: of `quick` by ``slow``, of both short tiers by ``exhaustive``, which names what
-shows the same behaviour in `make test`. Of the cases of a parametrized test the short tiers take:
+Knows marks and parameters only. Guarantee: the choice is the same for each run on each machine. Marks alone leave a
+test function out of a tier: ``slow`` and those of other programs leave it out of `quick`, and ``exhaustive``, which
+names what shows the same behaviour in `make test`, out of both short tiers. Of the cases of a parametrized test these
+take:
 
 - all, where the test or its file is marked ``whole``, since each case says something of its own;
 - all of a list that needs nothing but its parameters: a case costs a millisecond;
@@ -29,6 +30,9 @@ LIST = 100
 CASES = {"quick": 1, "test": 2}
 """So many cases of a test without a JVM does a short tier take; with a JVM it is one, which shows that the door is
 wired."""
+
+BEYOND_QUICK = ("spark", "slow", "interop", "clouds", "browser")
+"""Marks of tests that need a JVM or another program, or that take long."""
 
 _is_short = False
 
@@ -124,7 +128,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_beyond(item: pytest.Item, tier: str) -> bool:
-    if tier == "quick" and any(map(item.get_closest_marker, ("slow", "spark"))):
+    if tier == "quick" and any(map(item.get_closest_marker, BEYOND_QUICK)):
         return True
     return item.get_closest_marker("exhaustive") is not None
 

@@ -26,6 +26,7 @@ def appended(world: World, tag: str, row: int) -> Done:
     return Done(tag, "append", new=[row], stood=seen_in(world.path)(tag))
 
 
+@pytest.mark.slow
 def test_a_race_that_went_well_has_no_faults(world: World, tmp_path: Path) -> None:
     (tmp_path / "told").mkdir()
     racer = replace(racers.plain(world.path, 7), pause=0.0)

@@ -56,6 +56,7 @@ def played(any_table: Table, path: str) -> Iterator[Played]:
 # -- one transaction for each session ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_of_two_dirty_writes_the_one_that_ends_last_is_refused(played: Played) -> None:
     run = played("G0")
     assert run.told == (SAME_ROW[run.table.dial], "committed")
@@ -156,6 +157,7 @@ def test_a_reader_sees_an_order_that_is_not_the_serial_one_at_write_serializable
 # -- several transactions for each session -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [each.name for each in APPLICATIONS if " in two " in each.name])
 def test_what_an_application_does_in_two_transactions_is_not_isolated_as_one(played: Played, name: str) -> None:
     run = played(name)
@@ -163,6 +165,7 @@ def test_what_an_application_does_in_two_transactions_is_not_isolated_as_one(pla
     assert run.orders == []
 
 
+@pytest.mark.slow
 def test_an_update_is_lost_between_a_read_and_a_write_of_the_application(played: Played) -> None:
     run = played("P4 in two statements")
     assert run.told == ("committed", "committed")
@@ -188,6 +191,7 @@ def test_a_number_of_its_own_in_the_condition_tells_a_writer_whether_its_update_
 # -- no other way ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS.values(), ids=lambda script: script.name)
 def test_the_verdict_depends_neither_on_vectors_nor_on_which_rows_share_a_file(script: Script) -> None:
     for table in few_of(TABLES, 2):
@@ -196,6 +200,7 @@ def test_the_verdict_depends_neither_on_vectors_nor_on_which_rows_share_a_file(s
         assert all(run.every_statement_has_its_place and not run.faults for run in runs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS.values(), ids=lambda script: script.name)
 @pytest.mark.parametrize("level", LEVELS)
 def test_without_vectors_a_table_does_as_with_the_dial_file(script: Script, level: str) -> None:
@@ -203,6 +208,7 @@ def test_without_vectors_a_table_does_as_with_the_dial_file(script: Script, leve
     assert without.told == anomalies.played(script, Table(level, "file")).told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "script", [*TRANSACTIONS, SCRIPTS["P4 with the value in the condition"]], ids=lambda script: script.name
 )

@@ -116,6 +116,7 @@ def ids_in_log(world: World) -> list[str | None]:
 # -- the n-th call fails -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_whatever_call_fails_the_acknowledged_is_there_once_and_the_refused_is_not(

@@ -78,6 +78,7 @@ def assert_in_order(rule: Rule, alphabet: tuple[Statement, ...], length: int, st
 # -- the theorem -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_history_of_three_transactions_has_the_order_of_the_proof() -> None:
     assert assert_in_order(THE_RULE, ALPHABET, 3) > 10_000
 
@@ -114,6 +115,7 @@ def test_at_write_serializable_the_order_is_not_always_that_of_the_log() -> None
     assert model.constructed_order(shortest) == (2, 1)
 
 
+@pytest.mark.slow
 def test_how_often_a_transaction_looks_does_not_change_what_it_lands_as() -> None:
     seen = 0
     for start in STARTS:

@@ -108,6 +108,7 @@ def upsert(world: World, date: dt.date, id: int, x: int, *, also: str | None = N
     Merge(world.path, source, matching, world.condition(also)).run(world.engine)
 
 
+@pytest.mark.slow
 def test_by_files_merges_of_different_partitions_conflict_unless_they_name_their_partitions(
     tmp_path: Path, level: str
 ) -> None:
@@ -132,6 +133,7 @@ def test_by_files_merges_of_different_partitions_conflict_unless_they_name_their
     explicit.assert_clean()
 
 
+@pytest.mark.slow
 def test_by_rows_the_same_merges_need_no_such_hint(tmp_path: Path, level: str) -> None:
     for by in ((), ("date",)):
         world = events(tmp_path, level, "row", FIRST, SECOND, by=by)

@@ -163,6 +163,7 @@ def test_a_file_that_nobody_counted_is_followed_by_what_the_record_says(table: W
     assert ids(table) == []
 
 
+@pytest.mark.slow
 def test_what_following_costs_is_bounded(table: World, monkeypatch: pytest.MonkeyPatch) -> None:
     now, real, read = [0.0], rebase.origins_of, []
 

@@ -57,6 +57,7 @@ def test_an_update_that_brings_a_file_which_mine_may_have_to_read_conflicts_as_a
         flat.update("id >= 1", x=0)
 
 
+@pytest.mark.slow
 def test_statistics_that_keep_the_files_apart_avoid_the_conflict(flat: World) -> None:
     flat.append({"id": 100, "day": "d9", "x": 100})
     with at_phase("staged", lambda: flat.update("id = 100", x=1)):

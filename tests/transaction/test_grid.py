@@ -183,6 +183,7 @@ def test_each_cell_is_as_documented(tmp_path: Path, ours: str, kind: Kind) -> No
     assert not wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.by_rows], ids=str)
 def test_no_change_of_one_file_stops_another_change_of_it(tmp_path: Path, kind: Kind) -> None:
     for ours, winner in product(("delete", "update", "merge"), repeat=2):

@@ -187,6 +187,7 @@ some_kinds = pytest.mark.parametrize("kind", SOME, ids=str)
 moves = pytest.mark.parametrize("move", MOVES)
 
 
+@pytest.mark.slow
 def test_what_the_statements_do_is_the_same_in_both_books(tmp_path: Path) -> None:
     """Alone, each leaves the rows that are written down for it."""
     kind = Kind("WriteSerializable", "row", True)
@@ -202,6 +203,7 @@ def test_what_the_statements_do_is_the_same_in_both_books(tmp_path: Path) -> Non
 # -- moves and changes -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @moves
 @kinds
 def test_a_move_is_never_refused_and_loses_and_brings_back_no_row(tmp_path: Path, kind: Kind, move: str) -> None:
@@ -212,6 +214,7 @@ def test_a_move_is_never_refused_and_loses_and_brings_back_no_row(tmp_path: Path
         made.assert_clean()
 
 
+@pytest.mark.slow
 @moves
 @kinds
 def test_a_change_that_meets_a_move_follows_its_rows_where_there_are_vectors(
@@ -230,6 +233,7 @@ def test_a_change_that_meets_a_move_follows_its_rows_where_there_are_vectors(
         made.assert_clean()
 
 
+@pytest.mark.slow
 @moves
 @pytest.mark.parametrize("kind", [kind for kind in SOME if kind.level == "WriteSerializable"], ids=str)
 def test_it_makes_no_difference_if_they_meet_at_the_last_moment(tmp_path: Path, kind: Kind, move: str) -> None:
@@ -312,6 +316,7 @@ UNMAPPED = [kind for kind in SOME if kind.mapping == "none"]
 """Where no column was dropped meanwhile: else the RESTORE is a change of metadata, which fails everyone."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", UNMAPPED, ids=str)
 def test_a_restore_stands_behind_blind_appends_at_write_serializable_only(tmp_path: Path, kind: Kind) -> None:
     for key, change in WINNERS.items():
@@ -323,6 +328,7 @@ def test_a_restore_stands_behind_blind_appends_at_write_serializable_only(tmp_pa
         assert bag(made.rows()) in left, key
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", UNMAPPED, ids=str)
 def test_whoever_is_let_through_behind_a_restore_has_as_good_as_seen_it(tmp_path: Path, kind: Kind) -> None:
     for name, change in MINE.items():
@@ -343,6 +349,7 @@ def test_a_move_that_meets_a_restore_is_let_through_and_leaves_the_old_rows(
     made.assert_clean()
 
 
+@pytest.mark.slow
 @moves
 @pytest.mark.parametrize("kind", UNMAPPED, ids=str)
 def test_a_restore_that_meets_a_move_leaves_the_old_rows_or_is_refused(tmp_path: Path, kind: Kind, move: str) -> None:
@@ -355,6 +362,7 @@ def test_a_restore_that_meets_a_move_leaves_the_old_rows_or_is_refused(tmp_path:
 # -- VACUUM ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hours", [None, 0.0], ids=["within the retention", "retaining nothing"])
 @some_kinds
 def test_a_vacuum_is_in_nobodys_way(tmp_path: Path, kind: Kind, hours: float | None) -> None:
@@ -365,6 +373,7 @@ def test_a_vacuum_is_in_nobodys_way(tmp_path: Path, kind: Kind, hours: float | N
         assert bag(made.rows()) == after([MINES[name]] if name in MINES else []), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hours", [None, 0.0], ids=["within the retention", "retaining nothing"])
 @some_kinds
 def test_nobody_is_in_the_way_of_a_vacuum(tmp_path: Path, kind: Kind, hours: float | None) -> None:
@@ -374,6 +383,7 @@ def test_nobody_is_in_the_way_of_a_vacuum(tmp_path: Path, kind: Kind, hours: flo
         assert bag(made.rows()) == after([MINES[name]] if name in MINES else []), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", UNMAPPED, ids=str)
 def test_a_restore_and_a_vacuum_that_retains_its_files_do_not_meet(tmp_path: Path, kind: Kind) -> None:
     for ours, other in ((back, World.vacuum), (World.vacuum, back)):

@@ -205,6 +205,7 @@ def is_a_marker(name: str) -> bool:
     return any(part.startswith("_") for part in name.split("/"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", INTERRUPTS, ids=lambda fault: fault.name)
 @pytest.mark.parametrize("name", VERBS)
 def test_an_interrupt_in_any_call_leaves_nothing_that_no_commit_names(

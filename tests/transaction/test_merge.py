@@ -110,6 +110,7 @@ def test_a_blind_append_of_my_new_key_is_a_conflict_at_serializable(serializable
         world.merge([{"id": 9, "x": 2}])
 
 
+@pytest.mark.slow
 def test_a_clause_for_rows_without_match_is_done_to_appended_rows_too(write_serializable: World) -> None:
     world = write_serializable
     others = Clause("not matched by source", "update", None, {"x": -1})

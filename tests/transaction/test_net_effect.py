@@ -77,6 +77,7 @@ def bodies(files: pa.Table) -> dict[str, dict[str, Any]]:
     return {row["path"]: dict(row) for row in as_bodies(files).values()}
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=examples(150, 20))
 @given(runs())
 def test_it_is_the_difference_of_two_snapshots(histories: tuple[list[list[Action]], list[list[Action]]]) -> None:

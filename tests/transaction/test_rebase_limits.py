@@ -93,6 +93,7 @@ def test_winners_files_that_are_too_big_to_look_at_are_a_conflict(tmp_path: Path
     world.assert_clean()
 
 
+@pytest.mark.slow
 def test_as_many_bytes_as_allowed_may_be_read_and_not_one_more(tmp_path: Path) -> None:
     needed = exceeded_bytes(tmp_path)
     enough = made(tmp_path, anabranch_resolutionBytes=str(needed))
@@ -118,6 +119,7 @@ def test_what_statistics_rule_out_costs_nothing(tmp_path: Path) -> None:
         assert world.update("x = 1", x=7).rows == 1
 
 
+@pytest.mark.slow
 def test_all_looks_of_one_command_count_together(tmp_path: Path) -> None:
     """Twice the bytes of one look are not enough for three: each lost put brings another winner."""
     needed = exceeded_bytes(tmp_path)

@@ -111,6 +111,7 @@ def test_every_row_is_deleted_though_they_were_moved(table: World, move: str) ->
     assert len(table.log.snapshot().files) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phase", LOSERS)
 @pytest.mark.parametrize("move", MOVES)
 def test_an_update_follows_its_rows(table: World, move: str, phase: str) -> None:
@@ -120,6 +121,7 @@ def test_an_update_follows_its_rows(table: World, move: str, phase: str) -> None
     assert len(ids(table)) == 11
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phase", LOSERS)
 @pytest.mark.parametrize("move", MOVES)
 def test_a_merge_follows_its_rows(table: World, move: str, phase: str) -> None:
@@ -147,6 +149,7 @@ def test_of_two_optimizes_the_second_has_nothing_left_to_do(table: World, first:
     assert table.version == version + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("move", MOVES)
 def test_an_append_and_an_optimize_do_not_meet(table: World, move: str) -> None:
     with at_phase("staged", lambda: table.append({"id": 70, "x": 0, "y": 0, "p": 1})):

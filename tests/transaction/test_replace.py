@@ -107,6 +107,7 @@ def test_a_replace_stands_before_an_append_of_a_matching_row_at_write_serializab
     assert ids(flat) == [0, 1, 3, 4, 5]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dial", DIALS.values(), ids=DIALS.keys())
 def test_a_replace_takes_the_matching_row_of_a_blind_append_that_it_must_stand_behind(
     tmp_path: Path, dial: dict[str, str]
@@ -151,6 +152,7 @@ CHANGES: dict[str, Callable[[World, str], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES)
 def test_by_rows_a_change_outside_the_condition_and_a_replace_both_land(by_row: World, change: str) -> None:
     with at_phase("staged", lambda: CHANGES[change](by_row, "id = 5")):

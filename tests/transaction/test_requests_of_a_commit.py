@@ -111,6 +111,7 @@ def test_a_disk_is_paused_for_as_before() -> None:
     assert retry.pause(0, always, took=0.002) == retry.first_pause
 
 
+@pytest.mark.slow
 def test_a_handle_that_was_away_starts_from_the_checkpoint_and_not_from_every_commit() -> None:
     store = DictStore("memory://requests/away")
     with mounted(store):

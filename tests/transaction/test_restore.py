@@ -152,6 +152,7 @@ def test_of_two_restores_at_once_one_is_refused(tmp_path: Path, phase: str, leve
     world.assert_clean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("phase", PHASES)
 def test_a_change_of_metadata_fails_a_restore_and_a_restore_of_metadata_fails_everyone(

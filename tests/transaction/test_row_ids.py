@@ -38,6 +38,7 @@ def what_is_wrong(history: History) -> list[str]:
     return [*map(str, violations(history)), *wrong_ids(store)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_rows_keep_their_ids_whatever_happens_at_once(part: int) -> None:
     seeds = range(part * PER_PART, (part + 1) * PER_PART)

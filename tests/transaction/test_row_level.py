@@ -180,6 +180,7 @@ def test_a_blind_append_after_a_reading_winner_stays_behind_mine(write_serializa
     assert write_serializable.info()["tags"]["anabranch.cut"] == "1"
 
 
+@pytest.mark.slow
 def test_a_window_that_grows_between_puts_is_judged_whole(write_serializable: World) -> None:
     """A blind append that was last in the window is no longer last when a reading winner comes before the put."""
     with (

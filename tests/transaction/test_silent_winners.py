@@ -236,6 +236,7 @@ def test_a_mark_that_goes_back_is_a_change_of_metadata_and_no_reservation(tmp_pa
         jumps(numbered(tmp_path), BACK[back])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bulk", [False, True])
 @pytest.mark.parametrize("mark", [1, 2])
 def test_values_that_mine_has_reserved_are_given_to_nobody_else(tmp_path: Path, mark: int, bulk: bool) -> None:
@@ -287,6 +288,7 @@ def test_a_blind_flag_beside_a_mark_of_row_ids_that_goes_back_is_not_believed(tm
     assert after(world.copy(tmp_path / "gone"), lambda w: put(w, info(isBlindAppend=True), gone)) == MOVED
 
 
+@pytest.mark.slow
 def test_no_number_is_given_twice_around_a_sync(tmp_path: Path) -> None:
     """A MERGE brings 6 while a SYNC IDENTITY counts up to 3: it may not stand before the one that did not see its 6."""
     world = numbered(tmp_path)

@@ -80,6 +80,7 @@ def commits(world: World) -> list[int]:
 # -- deletion vectors --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_deletion_vectors_go_with_their_files_and_history_is_guarded(world: World) -> None:
     before, version = world.rows(), world.version
     drop(world, "deletionVectors")
@@ -112,6 +113,7 @@ def test_vectors_without_any_use_go_without_a_purge(tmp_path: Path) -> None:
     assert world.log.snapshot().metadata.configuration["delta.enableDeletionVectors"] == "false"
 
 
+@pytest.mark.slow
 def test_a_row_that_is_deleted_during_the_purge_is_not_brought_back(world: World) -> None:
     SetProperties(world.path, {"delta.enableDeletionVectors": "false"}).run()
     expected = (ConcurrentDeleteReadException, ConcurrentDeleteDeleteException)
@@ -123,6 +125,7 @@ def test_a_row_that_is_deleted_during_the_purge_is_not_brought_back(world: World
     world.assert_clean()
 
 
+@pytest.mark.slow
 def test_an_append_during_the_purge_stays(world: World) -> None:
     SetProperties(world.path, {"delta.enableDeletionVectors": "false"}).run()
     with at_phase("staged", lambda: world.append({"id": 77, "day": "d9"})):
@@ -170,6 +173,7 @@ def test_a_write_fails_where_a_feature_is_dropped_meanwhile(world: World) -> Non
 # -- history -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_history_that_needs_the_feature_is_cut_off_once_it_is_old(world: World) -> None:
     waits = refused(world, "deletionVectors", truncate=True)
     assert waits.getCondition() == "DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD"
@@ -200,6 +204,7 @@ def test_a_feature_that_leaves_no_trace_is_dropped_at_once_with_history(tmp_path
     assert commits(world) == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_the_guard_of_history_goes_with_the_history_that_it_guards(world: World) -> None:
     drop(world, "deletionVectors")
     still = refused(world, "checkpointProtection")
@@ -226,6 +231,7 @@ def test_history_stays_guarded_where_the_table_is_replaced_or_a_property_unset(w
     assert known == {**guard, "delta.enableDeletionVectors": "false"}
 
 
+@pytest.mark.slow
 def test_guarded_history_is_not_cut_off_in_parts(world: World) -> None:
     drop(world, "deletionVectors")
     AddFeatureSupport(world.path, "vacuumProtocolCheck").run()
@@ -390,6 +396,7 @@ def test_in_commit_timestamps_go_with_all_that_a_table_remembers_of_them(tmp_pat
 # -- V2 checkpoints ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_after_v2_checkpoints_the_newest_is_a_classic_one_and_history_is_guarded(tmp_path: Path) -> None:
     world = World(table_path(tmp_path)).create(
         ROWS, delta_enableDeletionVectors="false", delta_checkpointPolicy="v2", delta_checkpointInterval="1"
@@ -432,6 +439,7 @@ def test_a_drop_stands_though_no_checkpoint_can_be_written_behind_it(
 # -- row tracking ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_row_tracking_goes_with_ids_names_and_the_mark(tmp_path: Path) -> None:
     world = World(table_path(tmp_path)).create(ROWS, delta_enableRowTracking="true")
     world.update("id = 5", id=50)
@@ -489,6 +497,7 @@ def widened(tmp_path: Path) -> World:
     return world
 
 
+@pytest.mark.slow
 def test_type_widening_goes_with_the_files_of_older_types(widened: World) -> None:
     before, version = widened.rows(), widened.version
     first, newest = (set(widened.log.snapshot(v).files["path"].to_pylist()) for v in (version - 1, version))
@@ -508,6 +517,7 @@ def test_type_widening_goes_with_the_files_of_older_types(widened: World) -> Non
     widened.assert_clean()
 
 
+@pytest.mark.slow
 def test_a_row_that_is_deleted_while_types_are_rewritten_is_not_brought_back(widened: World) -> None:
     SetProperties(widened.path, {"delta.enableTypeWidening": "false"}).run()
     with (
@@ -536,6 +546,7 @@ def renamed(request: pytest.FixtureRequest, tmp_path: Path) -> World:
     return world
 
 
+@pytest.mark.slow
 def test_column_mapping_goes_with_all_files_and_names(renamed: World) -> None:
     before, version = renamed.rows(), renamed.version
     drop(renamed, "columnMapping")
@@ -559,6 +570,7 @@ def test_column_mapping_goes_with_all_files_and_names(renamed: World) -> None:
     renamed.assert_clean()
 
 
+@pytest.mark.slow
 def test_whatever_is_written_while_names_change_stands_in_the_way(renamed: World) -> None:
     version = renamed.version
     with (
@@ -572,6 +584,7 @@ def test_whatever_is_written_while_names_change_stands_in_the_way(renamed: World
     renamed.assert_clean()
 
 
+@pytest.mark.slow
 def test_a_table_stays_clustered_by_the_same_columns_under_their_own_names(tmp_path: Path) -> None:
     named = {"delta_columnMapping.mode": "name"}
     world = World(table_path(tmp_path)).create(ROWS, cluster_by=("id",), **named)

@@ -86,6 +86,7 @@ def test_what_else_is_refused_is_refused_before_a_file_is_written(renamed: World
     renamed.assert_clean()
 
 
+@pytest.mark.slow
 def test_a_write_meanwhile_stands_in_the_way(renamed: World) -> None:
     with (
         pytest.raises(DeltaConcurrentModificationException),

@@ -348,6 +348,7 @@ def test_two_writers_that_add_columns_never_share_a_number(world: World) -> None
     assert len({each.metadata["delta.columnMapping.id"] for each in schema}) == len(schema)
 
 
+@pytest.mark.slow
 def test_the_rows_that_a_conflict_shows_have_the_names_of_now(world: World) -> None:
     RenameColumn(world.path, ("s", "a"), "aa").run()
     other = at_phase("staged", lambda: world.update("id = 1", x=1))

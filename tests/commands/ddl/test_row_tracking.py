@@ -95,6 +95,7 @@ def test_every_verb_keeps_the_ids_of_the_rows_that_it_keeps(world: World) -> Non
     assert_whole(world)
 
 
+@pytest.mark.slow
 def test_ids_outlive_a_checkpoint(world: World) -> None:
     for value in range(12):
         world.update("id = 1", x=value)

@@ -58,6 +58,7 @@ def held_by_files(table: World) -> set[str]:
     }
 
 
+@pytest.mark.slow
 def test_voids_are_read_as_null_and_written_by_no_verb(tmp_path: Path) -> None:
     table = world(tmp_path)
     assert table.rows() == [FIRST, SECOND, THIRD]

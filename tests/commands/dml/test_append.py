@@ -301,6 +301,7 @@ NASTY = [
 ]
 
 
+@pytest.mark.slow
 def test_nasty_partition_values_come_back_to_us_and_to_others(world: World) -> None:
     rows = [{"id": i, "p": value} for i, value in enumerate([*NASTY, None])]
     Append(world.path, rows, ("p",)).run()
@@ -384,6 +385,7 @@ def test_a_column_with_nan_gets_no_bounds_and_one_without_does(world: World, kin
     assert stats["numRecords"] == 3
 
 
+@pytest.mark.slow
 def test_a_row_of_nan_is_found_by_a_condition_above_all_bounds(world: World) -> None:
     Append(world.path, pa.table({"id": [1], "f": [float("nan")]})).run()
     Append(world.path, pa.table({"id": [2], "f": [5.0]})).run()
@@ -394,6 +396,7 @@ def test_a_row_of_nan_is_found_by_a_condition_above_all_bounds(world: World) -> 
 # -- races and blindness -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_blind_append_reads_no_add(world: World) -> None:
     world.create([{"id": 1, "x": 1}])
     for i in range(5):

@@ -48,6 +48,7 @@ def test_a_write_puts_the_small_files_of_its_partitions_together(tmp_path: Path,
     made.assert_clean()
 
 
+@pytest.mark.slow
 def test_the_batches_of_a_stream_do_so_too(tmp_path: Path) -> None:
     made = world(tmp_path, **{WISH: "true"})
     for number in range(7):
@@ -70,6 +71,7 @@ def test_a_table_that_does_not_wish_for_it_is_left_alone(tmp_path: Path) -> None
     assert (made.version, files(made)) == (3, 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["update", "delete", "merge"])
 def test_each_change_of_rows_does_so_too(tmp_path: Path, change: str) -> None:
     made = world(tmp_path, **{WISH: "true"})

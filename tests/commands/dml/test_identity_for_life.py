@@ -312,6 +312,7 @@ class Life:
         Clone(source.path, self.world.path, replace=True).run()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(30))
 def test_no_value_is_given_twice_in_any_life(tmp_path: Path, seed: int) -> None:
     life = Life(tmp_path, seed)

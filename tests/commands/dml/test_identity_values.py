@@ -67,6 +67,7 @@ def test_an_overwrite_counts_on_too(world: World) -> None:
     assert numbers(world) == {2: 2}
 
 
+@pytest.mark.slow
 def test_a_merge_numbers_what_it_inserts_and_leaves_the_rest(world: World) -> None:
     world.append({"id": 1, "x": 1})
     rows = [{"id": 1, "x": 10}, {"id": 2, "x": 20}, {"id": 3, "x": 30}]
@@ -111,6 +112,7 @@ def test_a_writer_that_fails_leaves_a_gap(world: World) -> None:
 # -- at once -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_reservation_fails_no_writer_at_either_level(tmp_path: Path) -> None:
     for level in ("WriteSerializable", "Serializable"):
         world = created(tmp_path, **{"delta.isolationLevel": level})
@@ -123,6 +125,7 @@ def test_a_reservation_fails_no_writer_at_either_level(tmp_path: Path) -> None:
         assert len({*numbers(world).values()}) == 3
 
 
+@pytest.mark.slow
 def test_a_reservation_does_not_bring_a_blind_append_before_me(world: World) -> None:
     """It has read no row: at WriteSerializable ours still stands before the append that follows it."""
     world.append({"id": 1, "x": 1})
@@ -152,6 +155,7 @@ def test_a_change_of_metadata_keeps_the_farther_mark(world: World) -> None:
     assert world.log.snapshot().properties.append_only
 
 
+@pytest.mark.slow
 def test_a_column_that_is_renamed_meanwhile_keeps_what_was_reserved_of_it(tmp_path: Path) -> None:
     world = created(tmp_path, **{"delta.columnMapping.mode": "name"})
     world.append({"id": 1, "x": 1})

@@ -278,6 +278,7 @@ def test_the_history_shows_that_an_overwrite_was_dynamic(world: World) -> None:
     }
 
 
+@pytest.mark.slow
 def test_many_partitions_are_counted_not_listed_in_what_was_read(world: World) -> None:
     world.create([{"id": i, "x": i} for i in range(40)], partition_by=("x",))
     replace_partitions(world, *[(i + 100, i) for i in range(30)])
@@ -360,6 +361,7 @@ def test_a_write_that_was_done_is_skipped_before_anything_else_is_looked_at(worl
     assert listing(world.path) == before
 
 
+@pytest.mark.slow
 def test_the_version_is_remembered_by_checkpoints(world: World) -> None:
     world.create(ROWS, delta_checkpointInterval="2")
     Write(world.path, table_of((1, 1)), "append", txn=application("load", 7)).run(world.engine)

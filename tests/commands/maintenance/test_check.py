@@ -69,6 +69,7 @@ def test_nothing_is_found_on_a_table_that_is_well(world: World) -> None:
     assert str(found) == f"deep check of {world.log.table} at version 2: 2 files, 1 vectors: clean"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deep", [True, False])
 def test_every_version_of_a_busy_table_is_well(tmp_path: Path, deep: bool) -> None:
     rows = [{"id": i, "p": "ab"[i % 2], "f": [1.5, None, float("nan")][i % 3], "s": "x" * i} for i in range(9)]

@@ -213,6 +213,7 @@ def test_a_deep_clone_knows_how_far_applications_have_written(tmp_path: Path) ->
         assert {name: each.version for name, each in apps.items()} == known
 
 
+@pytest.mark.slow
 @both
 def test_rows_keep_their_ids(tmp_path: Path, shallow: bool) -> None:
     """Moved rows bring theirs along in hidden columns, so that new ones for the others could be the same."""
@@ -253,6 +254,7 @@ def test_identity_values_go_on_behind_those_of_the_source(tmp_path: Path, shallo
 # -- two tables --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @both
 def test_what_becomes_of_the_clone_does_not_touch_the_source(origin: World, target: World, shallow: bool) -> None:
     clone(origin, target, shallow)
@@ -323,6 +325,7 @@ def test_a_clone_of_a_clone_has_the_same_rows(origin: World, target: World, tmp_
     assert len(inside) == (1 if shallow else 0)
 
 
+@pytest.mark.slow
 @both
 def test_a_clone_onto_its_own_origin_is_that_table_again(origin: World, target: World, shallow: bool) -> None:
     """Files that lie in the table's own folder are named as such: nobody else keeps them alive."""
@@ -350,6 +353,7 @@ def test_a_second_clone_of_the_same_version_copies_nothing(origin: World, target
     assert {name for name in set(listing(target.path)) - set(before) if not name.startswith("_delta_log")} == set()
 
 
+@pytest.mark.slow
 @both
 def test_a_later_clone_brings_what_is_new_and_takes_away_what_is_gone(
     origin: World, target: World, shallow: bool
@@ -375,6 +379,7 @@ def test_marks_of_the_source_come_without_their_files(origin: World, target: Wor
     assert_sound(target)
 
 
+@pytest.mark.slow
 def test_ids_that_the_source_gave_its_rows_since_come_with_the_next_deep_clone(origin: World, target: World) -> None:
     """The files are the same, and what the log says of them is not."""
     clone(origin, target, False)
@@ -406,6 +411,7 @@ def test_ids_that_only_the_clone_has_stay_with_the_next(origin: World, target: W
     assert_sound(target)
 
 
+@pytest.mark.slow
 @both
 def test_changes_of_the_clone_are_undone_by_the_next(origin: World, target: World, shallow: bool) -> None:
     clone(origin, target, shallow)
@@ -636,6 +642,7 @@ def test_a_commit_that_touches_nothing_stands_in_nobody_s_way(origin: World, tar
     assert_sound(target)
 
 
+@pytest.mark.slow
 def test_every_call_of_the_target_s_store_may_fail_and_nothing_is_half_done(origin: World) -> None:
     """The n-th call fails, for n = 1, 2, 3 …: either the whole clone is there, or no table is."""
     expected = origin.rows()

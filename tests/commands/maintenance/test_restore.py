@@ -143,6 +143,7 @@ def test_columns_constraints_and_properties_go_back(world: World) -> None:
     world.append({"id": 1000, "x": 0})
 
 
+@pytest.mark.slow
 def test_partitioning_goes_back(world: World) -> None:
     world.create(ROWS, partition_by=("x",))
     Replace(world.path, NewTable(Struct((Field("id", "long"),)))).run()
@@ -202,6 +203,7 @@ def test_the_protocol_is_never_lowered(world: World) -> None:
     assert not world.log.snapshot().properties.vectors
 
 
+@pytest.mark.slow
 def test_a_feature_that_was_dropped_is_listed_again_where_old_files_need_it(world: World) -> None:
     world.create(ROWS).delete("id = 1")
     DropFeature(world.path, "deletionVectors").run(world.engine)
@@ -211,6 +213,7 @@ def test_a_feature_that_was_dropped_is_listed_again_where_old_files_need_it(worl
     assert [row["id"] for row in world.rows()] == [0, 2, 3, 4, 5]
 
 
+@pytest.mark.slow
 def test_a_feature_that_only_old_files_need_is_listed_again(world: World) -> None:
     """Vectors were switched off when that version was made, and still there."""
     world.create(ROWS).delete("id = 1")
@@ -295,6 +298,7 @@ def test_after_row_tracking_was_dropped_no_id_that_comes_back_is_given_again(wor
     assert second >= first + 6
 
 
+@pytest.mark.slow
 def test_files_that_come_back_after_row_tracking_was_dropped_have_ids_below_all_new_ones(world: World) -> None:
     world.create(ROWS, **{"delta_feature.rowTracking": "supported"})
     DropFeature(world.path, "rowTracking").run(world.engine)

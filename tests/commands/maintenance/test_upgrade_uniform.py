@@ -43,6 +43,7 @@ def assert_files_fit(world: World) -> None:
         assert not lacks_numbers(there, snapshot.metadata.configuration)
 
 
+@pytest.mark.slow
 def test_flag_mapping_and_fitting_files_come_in_one_commit(world: World) -> None:
     before, version = world.rows(), world.version
     upgrade(world)
@@ -83,6 +84,7 @@ def test_files_that_fit_are_not_written_anew(tmp_path: Path) -> None:
     made.assert_clean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["append", "delete", "property"])
 def test_it_fails_beside_whatever_else_is_committed(world: World, what: str) -> None:
     meanwhile = {

@@ -116,6 +116,7 @@ def test_what_is_left_alone_and_what_goes(tmp_path: Path) -> None:
     assert world.rows() == [{"id": 1, "_p": 1}]
 
 
+@pytest.mark.slow
 def test_nothing_of_a_retained_version_goes_and_everything_of_an_older_one(world: World) -> None:
     first = world.version
     world.update("id = 1", x=10)
@@ -138,6 +139,7 @@ def test_nothing_of_a_retained_version_goes_and_everything_of_an_older_one(world
         world.rows(first + 1)
 
 
+@pytest.mark.slow
 def test_a_longer_retention_than_the_tables_is_kept_though_checkpoints_forget_removes(tmp_path: Path) -> None:
     short = {"delta_deletedFileRetentionDuration": "interval 0 hours", "delta_checkpointInterval": "1"}
     world = World(str(tmp_path / "t")).create(ROWS, **short)
@@ -396,6 +398,7 @@ def test_change_data_of_a_retained_version_is_kept(world: World) -> None:
 # -- LITE --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_lite_removes_what_the_log_says_and_lists_nothing(world: World) -> None:
     world.update("id = 1", x=10)
     world.update("id = 1", x=11)
@@ -417,6 +420,7 @@ def test_lite_removes_what_the_log_says_and_lists_nothing(world: World) -> None:
     assert check(world.log.snapshot(), deep=True).is_clean
 
 
+@pytest.mark.slow
 def test_lite_goes_on_from_the_last_one(world: World) -> None:
     world.overwrite({"id": 9, "x": 9, "p": 9})
     assert vacuum(world.path, lite=True).files
@@ -428,6 +432,7 @@ def test_lite_goes_on_from_the_last_one(world: World) -> None:
         assert len(vacuum(location, lite=True, dry_run=True).files) == 1
 
 
+@pytest.mark.slow
 def test_lite_is_refused_where_the_log_it_needs_is_gone(world: World) -> None:
     for number in range(3):
         world.overwrite({"id": number, "x": 9, "p": 9})
@@ -461,6 +466,7 @@ def test_a_file_whose_remove_does_not_say_when_is_kept(world: World) -> None:
 # -- places and doors --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_bucket_has_files_and_no_folders() -> None:
     store: Store = open_store(f"memory://vacuum-{uuid4()}/t")
     world = World(store.url).create(ROWS, partition_by=("p",))

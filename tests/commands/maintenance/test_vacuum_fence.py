@@ -317,6 +317,7 @@ def no_second_look(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Plan, "keeping", first)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutant", [no_fence, vectors_are_put_once, no_second_look])
 def test_without_one_of_its_parts_the_fence_has_holes_and_these_rounds_find_them(
     mutant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
@@ -346,6 +347,7 @@ def values(world: World) -> Rows:
     return {row["id"]: row["x"] for row in world.rows()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("writer", WRITERS, ids=lambda writer: writer.name)
 def test_a_writer_that_sleeps_past_its_heartbeat_lands_or_says_that_its_files_are_gone(
@@ -424,6 +426,7 @@ def test_files_that_vanish_before_they_are_counted_are_missed_though_no_name_tel
     assert world.version == version + 2, "START and END, and nothing else"
 
 
+@pytest.mark.slow
 def test_a_file_that_another_vacuum_removed_after_it_was_replaced_is_not_lost(tmp_path: Path) -> None:
     world = on_disk(tmp_path)
     before = values(world)
@@ -471,6 +474,7 @@ def _interrupt() -> None:
     raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_a_second_vacuum_meets_the_copies_of_the_first(tmp_path: Path) -> None:
     world = on_disk(tmp_path)
     before, times = values(world), []

@@ -48,6 +48,7 @@ def test_both_ends_are_included_and_the_end_may_lie_behind_the_newest_version(wo
     assert [(each.version, each.timestamp) for each in feed.versions] == [(2, world.log.snapshot(2).timestamp)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_was_done_its_changes_lead_from_each_version_to_the_next(world: World, seed: int) -> None:
     dice = random.Random(seed)

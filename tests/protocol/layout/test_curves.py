@@ -35,6 +35,7 @@ def test_the_z_order_never_goes_back_when_all_columns_go_up(cells: list[tuple[in
             assert zorder(one, 9) <= zorder(other, 9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [1, 2, 3, 4, 7, MOST_COLUMNS])
 @pytest.mark.parametrize(("kind", "curve"), [("zorder", zorder), ("hilbert", hilbert)])
 def test_the_table_of_places_holds_what_is_computed_cell_by_cell(kind: Any, curve: Any, columns: int) -> None:

@@ -53,6 +53,7 @@ def test_every_vector_of_a_file_comes_back(batch: dict[str, BitMap64]) -> None:
         assert unframe(data[start : start + length], descriptors[key]) == vector
 
 
+@pytest.mark.slow
 @given(batches)
 def test_the_vectors_of_a_file_lie_side_by_side_behind_the_version_byte(batch: dict[str, BitMap64]) -> None:
     _, data, descriptors = pack(batch, FILE_ID)

@@ -213,6 +213,7 @@ def test_a_text_that_is_the_same_at_all_times_is_taken(text: str) -> None:
     assert read(text, COLUMNS, clock=False)
 
 
+@pytest.mark.slow
 def test_long_texts_are_read_and_deep_ones_refused() -> None:
     assert read(" OR ".join(f"a = {i}" for i in range(10_000)), COLUMNS, clock=True)
     assert read("a IN (" + ",".join(map(str, range(10_000))) + ")", COLUMNS, clock=True)

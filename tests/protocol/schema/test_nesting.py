@@ -57,6 +57,7 @@ def deepest(way: str) -> int:
     return LEVELS_IN_FILES - 1 if way == "struct" else (LEVELS_IN_FILES - 1) // 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_columns_nested_as_deep_as_files_may_be_go_through_every_verb(tmp_path: Path, way: str) -> None:
     type_, value = nested(way, deepest(way))

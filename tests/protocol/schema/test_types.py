@@ -63,11 +63,13 @@ def without_metadata(data_type: Any) -> Any:
     return data_type
 
 
+@pytest.mark.slow
 @given(schemas)
 def test_a_schema_comes_back_from_its_json(schema: Struct) -> None:
     assert parse_schema(schema_json(schema)) == schema
 
 
+@pytest.mark.slow
 @given(schemas)
 def test_a_schema_without_metadata_comes_back_from_arrow(schema: Struct) -> None:
     assert from_arrow(to_arrow(schema)) == without_metadata(schema)

@@ -211,6 +211,7 @@ def truth(predicate: Predicate, row: dict[str, Any], *, unknown: bool) -> bool:
         )  # NOT IN (NULL) is never TRUE
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(300, 30))
 @given(cases)
 def test_files_that_are_skipped_hold_no_row_and_files_that_must_match_no_other(
@@ -225,6 +226,7 @@ def test_files_that_are_skipped_hold_no_row_and_files_that_must_match_no_other(
         assert not shall or all(truth(wanted, row, unknown=False) for row in file.rows)
 
 
+@pytest.mark.slow
 @given(names.flatmap(lambda of: st.tuples(st.lists(files(of), max_size=4), st.lists(predicates(of), max_size=3))))
 def test_facts_that_are_kept_answer_as_fresh_ones(case: tuple[list[File], list[Predicate]]) -> None:
     found, questions = case
@@ -235,6 +237,7 @@ def test_facts_that_are_kept_answer_as_fresh_ones(case: tuple[list[File], list[P
         assert kept.must_match(predicate).equals(must_match(predicate, table, SCHEMA, list(PARTITIONS)))
 
 
+@pytest.mark.slow
 @given(
     names.flatmap(lambda of: st.tuples(st.lists(files(of), max_size=6), predicates(of), st.integers(0, 6))), st.data()
 )
@@ -264,6 +267,7 @@ def test_nothing_is_remembered_over_a_change_of_the_columns() -> None:
         assert not facts._known
 
 
+@pytest.mark.slow
 @given(cases)
 def test_a_file_is_judged_by_itself(case: tuple[list[File], Predicate]) -> None:
     found, predicate = case
@@ -299,6 +303,7 @@ def x(op: Any, value: Any) -> Predicate:
     return Compare("x", op, value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("predicate", "expected"),
     [

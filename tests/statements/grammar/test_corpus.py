@@ -80,6 +80,7 @@ def texts(value: Any) -> Iterator[str]:
             yield from texts(getattr(value, field.name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_whatever_is_torn_out_of_a_statement_it_is_understood_or_refused(seed: int) -> None:
     runtime = random.Random(seed)

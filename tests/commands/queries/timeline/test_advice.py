@@ -86,6 +86,7 @@ def test_what_optimize_would_do_is_what_it_does(tmp_path: Path, cluster_by: tupl
     assert said.weight == "act"
 
 
+@pytest.mark.slow
 def test_vacuum_is_advised_for_what_was_removed_before_the_retention_and_not_for_more(tmp_path: Path) -> None:
     world = World(table_path(tmp_path)).create([{"id": 0, "x": 0}])
     for number in range(15):
@@ -109,6 +110,7 @@ def removable(table: str) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_files_that_a_restore_brought_back_are_not_for_vacuum(tmp_path: Path) -> None:
     world = World(table_path(tmp_path)).create([{"id": 0, "x": 0}])
     for number in range(15):

@@ -61,6 +61,7 @@ def entry(table: Path | str, version: int = -1) -> Entry:
     return timeline(table).entries[version]
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(25, 5), deadline=None)
 @given(st.lists(steps, max_size=8))
 def test_the_totals_after_each_version_are_those_of_its_snapshot(
@@ -86,6 +87,7 @@ def test_the_last_versions_have_the_same_figures_as_in_the_whole(tmp_path: Path,
     assert some.older == len(whole.entries) - last
 
 
+@pytest.mark.slow
 def test_where_the_first_commits_were_cleaned_up_the_totals_begin_at_the_checkpoint(tmp_path: Path) -> None:
     world = World(table_path(tmp_path)).create([{"id": 1, "x": 0}], delta_checkpointInterval="4")
     for number in range(9):
