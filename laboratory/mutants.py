@@ -11,13 +11,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
+from weakref import WeakSet
 
 import pyarrow as pa
 from pyroaring import BitMap64
 
 from anabranch.commands import clustering
-from anabranch.commands.dml import insert, write
-from anabranch.commands.dml.merge import MergeHandler
+from anabranch.commands.dml import insert, merge, write
 from anabranch.commands.dml.replaced_rows import SelectedRows, WrittenPartitions
 from anabranch.errors import PutOutcomeUnknown, StoreError
 from anabranch.log.commits import Commit
@@ -69,11 +69,14 @@ def _newest(log: Log, seen: Snapshot, read: int | None) -> Snapshot:
 
 
 def _no_files_but_at_first() -> Callable[..., Any]:
-    """Files of winners never lie in the partitions that are replaced; those of the base do."""
-    real = WrittenPartitions.could_match
+    """Files of winners never lie in the partitions that are replaced; those of the base, which come first, do."""
+    real, asked = WrittenPartitions.could_match, WeakSet[WrittenPartitions]()
 
     def could_match(handler: WrittenPartitions, files: pa.Table) -> pa.Table:
-        return real(handler, files) if files is handler._snapshot.files else files.slice(0, 0)
+        if handler in asked:
+            return files.slice(0, 0)
+        asked.add(handler)
+        return real(handler, files)
 
     return could_match
 
@@ -100,7 +103,6 @@ def _before_everything(ours: Transaction, window: Sequence[Commit]) -> int:
 
 
 _judge = conflicts.judge
-_cut = conflicts._cut
 
 
 # -- who has read nothing ----------------------------------------------------------------------------------------------
@@ -125,8 +127,8 @@ def _moves_of_nothing(winner: Commit, groups: Sequence[Any]) -> bool:
     return not groups or _only_moves(winner, groups)
 
 
-_sees = conflicts._sees
-_only_moves = relocating._only_moves
+_sees = conflicts.may_see
+_only_moves = relocating.only_moves
 
 
 # -- carrying over -----------------------------------------------------------------------------------------------------
@@ -169,16 +171,12 @@ def _all_alive(ours: Transaction) -> list[Any]:
     return []
 
 
-_one_after_the_other = moves._concatenated
+_one_after_the_other = moves.concatenated
 
 
-def _changed_rows_only(handler: MergeHandler, files: pa.Table) -> Any:
-    _matches(handler, files)
-    assert handler._looked is not None
-    return handler._looked.marks
-
-
-_matches = MergeHandler.matches
+def _changed_rows_only(matched_and_changed: Sequence[Any]) -> Any:
+    _, changed = matched_and_changed
+    return changed
 
 
 def _only_the_newest(window: Callable[..., Any]) -> Callable[..., Any]:
@@ -228,53 +226,55 @@ _could_match = FileFacts.could_match
 
 
 MUTANTS: tuple[Mutant, ...] = (
-    Mutant("C1 dropped", _without("_ROW_RULES", "_marked_rows_are_gone")),
-    Mutant("C2 dropped", _without("_ROW_RULES", "_new_rows_match")),
-    Mutant("C2 dropped for blind winners at Serializable", _without("_ROW_RULES", "_blind_rows_match")),
-    Mutant("C3 dropped", _without("_ROW_RULES", "_matched_rows_are_gone")),
-    Mutant("a MERGE looks for the rows it would change only", ((MergeHandler, "matches", _changed_rows_only),)),
-    Mutant("a MERGE does not withdraw what it inserted", ((rebase, "_kept", lambda adds, withdrawn: adds),)),
+    Mutant("C1 dropped", _without("ROW_RULES", "marked_rows_are_gone")),
+    Mutant("C2 dropped", _without("ROW_RULES", "new_rows_match")),
+    Mutant("C2 dropped for blind winners at Serializable", _without("ROW_RULES", "blind_rows_match")),
+    Mutant("C3 dropped", _without("ROW_RULES", "matched_rows_are_gone")),
+    Mutant("a MERGE looks for the rows it would change only", ((merge, "union_of", _changed_rows_only),)),
+    Mutant(
+        "a MERGE does not withdraw what it inserted", ((rebase, "without_withdrawn", lambda adds, withdrawn: adds),)
+    ),
     Mutant("a replaceWhere looks for no row", ((SelectedRows, "matches", lambda handler, files: {}),)),
     Mutant("a dynamic overwrite looks for no file", ((WrittenPartitions, "could_match", _no_files_but_at_first()),)),
     Mutant("an insert that reads its table counts as blind", ((write, "version_read", _nothing),)),
     Mutant("an insert starts later than its source was read", ((write, "base_of", _newest),)),
-    Mutant("restored rows not looked at", _without("_ROW_RULES", "_restored_rows")),
+    Mutant("restored rows not looked at", _without("ROW_RULES", "restored_rows")),
     Mutant("every blind winner is skipped", ((rebase, "judge", _skipping_every_blind_winner),)),
     Mutant("any winner that only adds is skipped", ((conflicts, "is_blind_append", _blind_by_actions),)),
-    Mutant("a winner without a file counts as blind", ((conflicts, "_sees", _silent_is_blind),)),
+    Mutant("a winner without a file counts as blind", ((conflicts, "may_see", _silent_is_blind),)),
     Mutant("isBlindAppend is believed whatever was done", ((conflicts, "is_blind_append", _blind_by_flag),)),
     Mutant("a reservation is believed by its tag", ((conflicts, "is_reservation", _reserved_by_tag),)),
-    Mutant("a record of moves of nothing is believed", ((relocating, "_only_moves", _moves_of_nothing),)),
-    Mutant("mine is put before every winner", ((conflicts, "_cut", _before_everything),)),
-    Mutant("blind winners' rows are not redone", ((conflicts, "_blind_rows", _clear),)),
-    Mutant("file level: read files may change", _without("_FILE_RULES", "_files_that_ours_read_are_changed")),
-    Mutant("file level: files may come in", _without("_FILE_RULES", "_files_added_that_ours_should_have_read")),
-    Mutant("file level: blind files may come in", _without("_FILE_RULES", "_blind_files_added")),
+    Mutant("a record of moves of nothing is believed", ((relocating, "only_moves", _moves_of_nothing),)),
+    Mutant("mine is put before every winner", ((conflicts, "cut_of", _before_everything),)),
+    Mutant("blind winners' rows are not redone", ((conflicts, "blind_rows", _clear),)),
+    Mutant("file level: read files may change", _without("FILE_RULES", "files_that_ours_read_are_changed")),
+    Mutant("file level: files may come in", _without("FILE_RULES", "files_added_that_ours_should_have_read")),
+    Mutant("file level: blind files may come in", _without("FILE_RULES", "blind_files_added")),
     Mutant("vectors joined though they shrank", ((conflicts, "growth", _union_of_anything),)),
-    Mutant("remove not re-pointed", ((rebase, "_repointed", _not_repointed),)),
-    Mutant("files that are gone count as known", ((rebase, "_reading", _still_reading),)),
-    Mutant("winner's vector not joined", ((commit_actions, "_joined", _vectors_not_joined),)),
+    Mutant("remove not re-pointed", ((rebase, "repointed", _not_repointed),)),
+    Mutant("files that are gone count as known", ((rebase, "still_reading", _still_reading),)),
+    Mutant("winner's vector not joined", ((commit_actions, "joined_vector", _vectors_not_joined),)),
     Mutant("only the newest winner is judged", ((rebase.Rebase, "look", _only_the_newest(rebase.Rebase.look)),)),
     Mutant("the oldest winner is skipped", ((rebase.Rebase, "look", _all_but_the_first(rebase.Rebase.look)),)),
-    Mutant("own commit not known again", ((commit, "Rebase", _AnotherName), (put, "_is_ours", lambda *a: False))),
-    Mutant("lost reply reported as failure", ((put, "_decided", _lost_is_failed),)),
-    Mutant("moved rows are looked for as if none were dead", ((moves, "_concatenated", _as_if_none_were_dead),)),
+    Mutant("own commit not known again", ((commit, "Rebase", _AnotherName), (put, "is_ours", lambda *a: False))),
+    Mutant("lost reply reported as failure", ((put, "decided", _lost_is_failed),)),
+    Mutant("moved rows are looked for as if none were dead", ((moves, "concatenated", _as_if_none_were_dead),)),
     Mutant("marks of moved rows are dropped", ((rebase, "followed", _where_they_were),)),
-    Mutant("what was deleted meanwhile is moved alive", ((commit_actions, "_buried", _all_alive),)),
+    Mutant("what was deleted meanwhile is moved alive", ((commit_actions, "buried_files", _all_alive),)),
     Mutant("what was restored meanwhile is not moved", ((relocating, "growth", _union_of_anything),)),
     Mutant("moves that others made are not noticed", ((conflicts, "relocation_of", _nothing),)),
     Mutant("an image is lost on carry-over", ((rebase, "joined", _without_images),)),
     Mutant(
         "a batch is committed twice",
-        ((insert, "is_written", lambda *anything: False), *_without("_HEAD_RULES", "_same_application")),
+        ((insert, "is_written", lambda *anything: False), *_without("HEAD_RULES", "same_application")),
     ),
     Mutant("a moved row is emitted again", ((change_feed, "changing", lambda actions: actions),)),
     Mutant("missing statistics mean no match", ((FileFacts, "could_match", _missing_means_no_match),)),
-    Mutant("stale metadata accepted", _without("_HEAD_RULES", "_metadata_changed")),
+    Mutant("stale metadata accepted", _without("HEAD_RULES", "metadata_changed")),
     Mutant(
         "feature list ignored",
         (
-            *_without("_HEAD_RULES", "_protocol_changed"),
+            *_without("HEAD_RULES", "protocol_changed"),
             (clustering, "check_writable", _nothing),
             (insert, "check_writable", _nothing),
         ),

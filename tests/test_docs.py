@@ -322,7 +322,7 @@ def test_history_and_detail_name_their_columns() -> None:
 
 
 def test_the_settings_name_every_property_with_its_default_and_no_other() -> None:
-    known = {name: default or "empty" for name, (_, default) in properties._KNOWN.items()}
+    known = {name: default or "empty" for name, (_, default) in properties.KNOWN.items()}
     new_tables = {"delta.enableDeletionVectors": "true"}
     stated = {cells[0]: cells[2] for cells in rows_of_table(DOCS / "settings.md", "property")}
     assert stated == {**known, **new_tables}
@@ -330,7 +330,7 @@ def test_the_settings_name_every_property_with_its_default_and_no_other() -> Non
 
 def test_the_settings_say_of_every_other_property_how_it_stands_and_why() -> None:
     words = {properties.Stand.KEPT: "kept", properties.Stand.REFUSED: "refused", properties.Stand.OWNED: "of engines"}
-    known = {each.key: [words[each.stand], each.default or "empty", each.why] for each in properties._OTHERS}
+    known = {each.key: [words[each.stand], each.default or "empty", each.why] for each in properties.OTHERS}
     stated = {cells[0]: cells[1:] for cells in rows_of_table(DOCS / "settings.md", "other property")}
     assert stated == known
 

@@ -25,7 +25,6 @@ from anabranch.errors.process_state import hold
 __all__ = ["progress"]
 
 _logger = logging.getLogger(__name__)
-_AFTER_SECONDS, _EVERY_SECONDS = 1.0, 0.2
 _SPARKS_OWN = "spark.ui.showConsoleProgress"
 
 
@@ -49,7 +48,7 @@ def progress(on: bool = True) -> Progressing:
     """
     if not isinstance(on, bool):
         raise InvalidArgument(option="on", value=on, reason="it takes True or False.")
-    before, _BOARD.is_on = _BOARD.is_on, on
+    before, BOARD.is_on = BOARD.is_on, on
     return Progressing(before)
 
 
@@ -60,31 +59,37 @@ class Progressing:
         self._before = before
 
     def __repr__(self) -> str:
-        return f"<progress is {'on' if _BOARD.is_on else 'off'}>"
+        return f"<progress is {'on' if BOARD.is_on else 'off'}>"
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        _BOARD.is_on = self._before
+        BOARD.is_on = self._before
 
 
 class Board:
     """What runs, and the thread that shows it.
 
+    Args:
+        after_s: how many seconds a command runs before it is shown.
+        every_s: how many seconds lie between two looks at it.
+        terminal: makes the bar on which all commands are drawn in a terminal.
+
     Attributes:
         is_on: whether anything is to be shown.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, after_s: float = 1.0, every_s: float = 0.2, terminal: Callable[[], Bar] = Terminal) -> None:
         self.is_on, self._is_broken = True, False
+        self._after_s, self._every_s, self._make_terminal = after_s, every_s, terminal
         self.empty()
 
     def empty(self) -> None:
         """Nothing runs, as in a process that was forked."""
         self._lock, self._thread = Lock(), Thread()
         self._shown: dict[Work, _Shown] = {}
-        self._terminal = Terminal()
+        self._terminal = self._make_terminal()
 
     def begin(self, work: Work) -> Callable[[], None] | None:
         """Show it from some time on, unless nothing is to be shown here; see `Watcher`."""
@@ -99,7 +104,7 @@ class Board:
     def _add(self, work: Work, *, in_notebook: bool) -> None:
         bar = NotebookBar() if in_notebook else self._terminal
         with self._lock:
-            self._shown[work] = _Shown(work, bar, beside_spark=not in_notebook)
+            self._shown[work] = _Shown(work, bar, self._after_s, beside_spark=not in_notebook)
             if not self._thread.is_alive():
                 self._thread = Thread(target=self._draw_all, name="anabranch-progress", daemon=True)
                 self._thread.start()
@@ -112,7 +117,7 @@ class Board:
 
     def _draw_all(self) -> None:
         while True:
-            time.sleep(_EVERY_SECONDS)
+            time.sleep(self._every_s)
             with self._lock:
                 if not self._shown:
                     self._thread = Thread()
@@ -134,14 +139,14 @@ class Board:
 class _Shown:
     """One command with its bar, which is drawn by one thread and closed by another."""
 
-    def __init__(self, work: Work, bar: Bar, *, beside_spark: bool) -> None:
-        self._work, self._bar, self._context = work, bar, copy_context()
+    def __init__(self, work: Work, bar: Bar, after_s: float, *, beside_spark: bool) -> None:
+        self._work, self._bar, self._after_s, self._context = work, bar, after_s, copy_context()
         self._lock, self._is_open = Lock(), True
         self._is_quiet: bool | None = None if beside_spark else False
 
     def draw(self) -> None:
         """Draw it, if it runs for long enough."""
-        if time.monotonic() - self._work.began < _AFTER_SECONDS:
+        if time.monotonic() - self._work.began < self._after_s:
             return
         if self._is_quiet is None:
             self._is_quiet = spark_draws()
@@ -183,7 +188,7 @@ def spark_draws() -> bool:
         return False
 
 
-_BOARD = hold("what commands show", "one setting, and what runs right now")(Board())
-watch_with(_BOARD)
+BOARD = hold("what commands show", "one setting, and what runs right now")(Board())
+watch_with(BOARD)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_BOARD.empty)
+    os.register_at_fork(after_in_child=BOARD.empty)

@@ -211,11 +211,16 @@ def rename(spark: SparkSession, entry: Entry, to: Name) -> None:
         raise InvalidOption(option="RENAME TO", value=spelled(target), reason=reason)
     if not entries.has_schema(spark, target[:-1]):
         raise UnknownSchema(name=spelled(target), schema=spelled(target[:-1]))
-    _move(spark, entry, target)
+    move(spark, entry, target)
 
 
-def _move(spark: SparkSession, entry: Entry, target: Name) -> None:
-    """Both names know of each other before both are there, so that a DROP of one can look for the other one."""
+def move(spark: SparkSession, entry: Entry, target: Name) -> None:
+    """Give a table a name in another schema. Both names know of each other before both are there, so that a DROP of one
+    can look for the other one.
+
+    Raises:
+        NameTaken: somebody else has just taken the new name. UnknownTable: the old one is gone, or leads elsewhere.
+    """
     snapshot = open_log(entry.location).snapshot()
     try:
         entries.mark(spark, entry, target)

@@ -51,8 +51,8 @@ def machine_checks() -> Iterator[Check]:
     yield diagnosis.pyspark_check(spark)
     yield _java(has_pyspark=spark is not None)
     if spark is not None:
-        yield _workers(os.environ.get("PYSPARK_PYTHON") or sys.executable)
-    yield from (diagnosis.package_check(name, version_of(name), bounds) for name, bounds in _required())
+        yield workers(os.environ.get("PYSPARK_PYTHON") or sys.executable)
+    yield from (diagnosis.package_check(name, version_of(name), bounds) for name, bounds in required())
     for name, (purpose, wanted) in _OPTIONAL.items():
         yield diagnosis.optional_check(name, version_of(name), purpose, wanted)
 
@@ -94,7 +94,8 @@ def _java(*, has_pyspark: bool) -> Check:
     return diagnosis.java_check(path, release_of(path), "", java_advice(), has_pyspark=has_pyspark)
 
 
-def _workers(command: str) -> Check:
+def workers(command: str) -> Check:
+    """Whether the Python of workers, which is started by this command, is the same as here and has pyarrow."""
     own = tuple(sys.version_info[:3])
     try:
         done = subprocess.run([command, "-c", _ASKED], capture_output=True, text=True, timeout=_SECONDS, check=True)
@@ -104,7 +105,7 @@ def _workers(command: str) -> Check:
     return diagnosis.workers_check(command, tuple(version), pyarrow, own)
 
 
-def _required() -> list[tuple[str, str]]:
+def required() -> list[tuple[str, str]]:
     """What this package needs, with bounds; nothing where it is used from its sources."""
     try:
         said = metadata.requires("anabranch") or []

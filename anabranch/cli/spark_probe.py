@@ -28,13 +28,14 @@ def spark_checks(spark: SparkSession, location: str) -> Iterator[Check]:
     """Let a session write and read below a location, which our client can open."""
     store = open_store(location)
     with own_folder(store) as (folder, on_disk):
-        yield _written_and_read(spark, store.url, f"{folder}/spark")
+        yield written_and_read(spark, store.url, f"{folder}/spark")
         if on_disk is not None:
             shutil.rmtree(on_disk / "spark", ignore_errors=True)
         yield from _left(store, folder)
 
 
-def _written_and_read(spark: SparkSession, root: str, folder: str) -> Check:
+def written_and_read(spark: SparkSession, root: str, folder: str) -> Check:
+    """Let Spark write a small file into a folder of a store, and read it again; what it wrote stays there."""
     try:
         place = f"{spark_root(spark, root)}/{folder}"
         spark.range(_ROWS).coalesce(1).write.parquet(place)

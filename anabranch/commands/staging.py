@@ -139,7 +139,7 @@ class Staging:
         """The data files of a folder that hold rows, with their footers; without those that are known."""
         inside = len(folder) + 1
         found = self.store.list_all(folder + "/")
-        entries = [e for e in found if _is_data(e.name[inside:]) and encode(e.name) not in known]
+        entries = [e for e in found if is_data_file(e.name[inside:]) and encode(e.name) not in known]
         both = zip(entries, self._footers(entries), strict=True)
         return [(entry, footer) for entry, footer in both if footer.num_rows]
 
@@ -253,7 +253,7 @@ def _refuse_shredded(footers: Iterable[pq.FileMetaData], metadata: Metadata, tab
             raise UnsupportedFeature(table=table, kind="writer", feature="variantShredding", reason=reason)
 
 
-def _is_data(name: str) -> bool:
+def is_data_file(name: str) -> bool:
     """Whether this is a finished data file: what lies in a hidden folder is of an attempt that was given up."""
     *folders, base = name.split("/")
     hidden = [part for part in folders if part.startswith((".", "_")) and "=" not in part]

@@ -20,9 +20,9 @@ from anabranch.storage.local import LocalStore
 _READERS = 16
 _READ_TOGETHER = 3
 """Fewer commits are read one after the other."""
-_LONG_BYTES = 32 << 20
+LONG_BYTES = 32 << 20
 """A longer file is read by ranges, once for its head and once for its files."""
-_NEAR_BYTES, _FAR_BYTES = 2 << 20, 16 << 20
+NEAR_BYTES, FAR_BYTES = 2 << 20, 16 << 20
 """Of a range on a disk, which stays in the processor's memory while it is told apart, and of one behind a network."""
 
 
@@ -39,7 +39,7 @@ class LongFile:
     def parts(self) -> Iterator[bytes]:
         """The file in parts of whole lines. Raises CorruptLog: it is gone, or another file stands there by now."""
         begun: list[bytes] = []
-        for read in self._ranges(_NEAR_BYTES if isinstance(self.store, LocalStore) else _FAR_BYTES):
+        for read in self._ranges(NEAR_BYTES if isinstance(self.store, LocalStore) else FAR_BYTES):
             end = read.rfind(b"\n") + 1
             if end:
                 yield b"".join([*begun, memoryview(read)[:end]])
@@ -123,7 +123,7 @@ def content_of(store: Store, entry: Entry) -> bytes | LongFile:
         CorruptLog: it is larger than the setting allows, or than memory.
         NotFound: it is not there, or another file is there now.
     """
-    if entry.size <= _LONG_BYTES:
+    if entry.size <= LONG_BYTES:
         return whole(store, entry)
     check_size(store, entry)
     return LongFile(store, entry)

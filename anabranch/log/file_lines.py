@@ -14,7 +14,7 @@ from itertools import chain
 _FILE_LINE = (b'{"add":', b'{"remove":')
 _BEFORE_ANOTHER = re.compile(rb'\n(?!\{"(?:add|remove)":)')
 """The end of a line before one that begins otherwise; a fixed first byte lets `re` search at memory's speed."""
-_PIECE_BYTES = 2 << 20
+PIECE_BYTES = 2 << 20
 """About this many bytes of file actions are parsed at once by each thread, which bounds the memory of parsing."""
 
 
@@ -26,10 +26,10 @@ class FileLines:
     runs: tuple[tuple[int, int], ...]
 
     def parts(self) -> Iterator[bytes]:
-        """The same in parts of whole lines, each about `_PIECE_BYTES` at most and ending with a newline."""
+        """The same in parts of whole lines, each about `PIECE_BYTES` at most and ending with a newline."""
         for start, end in self.runs:
             while start < end:
-                cut = self.data.find(b"\n", start + _PIECE_BYTES, end) + 1 or end
+                cut = self.data.find(b"\n", start + PIECE_BYTES, end) + 1 or end
                 part = self.data[start:cut]
                 yield part if part.endswith(b"\n") else part + b"\n"
                 start = cut
@@ -58,7 +58,7 @@ def pieces(parts: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
     for part in parts:
         held.append(part)
         size += len(part)
-        if size >= _PIECE_BYTES:
+        if size >= PIECE_BYTES:
             yield start, b"".join(held)
             held, start, size = [], start + size, 0
     if held or not start:

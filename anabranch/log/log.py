@@ -33,7 +33,7 @@ from anabranch.storage.contract import Entry, Store
 
 _newest = cache("newest snapshots", 1000)
 _sums = cache("checksums", 1000)
-_MOST_FILES = 4_000_000
+MOST_FILES = 4_000_000
 """The snapshots that are kept know no more files together; each takes about 300 bytes."""
 _LOOKS = 2
 _FEW_COMMITS = 20
@@ -292,7 +292,7 @@ def remember(snapshot: Snapshot) -> None:
     is_another = snapshot.table not in _newest
     _newest[snapshot.table] = snapshot
     if is_another:
-        _newest.lighten(lambda each: each.files_in_memory, _MOST_FILES)
+        _newest.lighten(lambda each: each.files_in_memory, MOST_FILES)
 
 
 def _commit_entries(listing: Sequence[Entry]) -> list[Entry]:

@@ -34,10 +34,11 @@ from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.stats.skipping import FileFacts
 from anabranch.storage.contract import Entry, Store
 
-_KEPT_BYTES = 128 << 10
+KEPT_BYTES = 128 << 10
 """Commits that were read for the head of a version, up to this size together, are not read again for its files."""
-_REMEMBERED_COMMITS = 1000
-_REMEMBERED_BYTES = 16 << 20
+REMEMBERED_COMMITS = 1000
+REMEMBERED_BYTES = 16 << 20
+"""Commits behind the files that were read last are kept until they are so many, or so large together."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class Ancestor:
         """The same with further commits, after which the table's partition values have these keys."""
         longer = replace(self, since=(*self.since, *raws), partition_keys=partition_keys)
         size = sum(len(raw.data) for raw in longer.since)
-        is_small = len(longer.since) <= _REMEMBERED_COMMITS and size <= _REMEMBERED_BYTES
+        is_small = len(longer.since) <= REMEMBERED_COMMITS and size <= REMEMBERED_BYTES
         return longer if is_small else Ancestor(longer.files_now(table)[0], partition_keys)
 
     def files_now(self, table: str) -> tuple[pa.Table, pa.BooleanArray | None]:
@@ -89,6 +90,7 @@ class Snapshot:
         table: canonical URL of the table's root.
         version: counted from 0.
         identity: size and etag of the newest log file, which distinguish a table created again at the same path.
+        ancestor: from what its files are found; None where the whole log is read for them.
 
     Example:
         >>> snapshot = open_log("/data/flights").snapshot()
@@ -105,8 +107,8 @@ class Snapshot:
     ) -> None:
         self.store, self.segment, self.state = store, segment, state
         self.table, self.version, self.identity = store.url, segment.version, segment.identity
-        self._ancestor = ancestor
-        self._raws = raws if sum(len(each.data) for each in raws or ()) <= _KEPT_BYTES else None
+        self.ancestor = ancestor
+        self._raws = raws if sum(len(each.data) for each in raws or ()) <= KEPT_BYTES else None
         note(self.table, self.version, state.metadata.configuration)
 
     def __repr__(self) -> str:
@@ -157,7 +159,7 @@ class Snapshot:
     @lazy
     def files(self) -> pa.Table:
         """The live files, one row each (`anabranch.protocol.actions.FILES`)."""
-        if self._ancestor is not None:
+        if self.ancestor is not None:
             return self._followed[0]
         verifier = ChecksumVerifier(self.store, self.metadata, self.protocol, self.version)
         return read_with_fallback(self.store, self.segment, lambda way: self._files_of(way, verifier))
@@ -165,7 +167,7 @@ class Snapshot:
     @lazy
     def facts(self) -> FileFacts:
         """Statistics and partition values of `files`; each column is read on first use."""
-        facts, older = FileFacts(self.files, self.schema, self.partition_columns), self._ancestor
+        facts, older = FileFacts(self.files, self.schema, self.partition_columns), self.ancestor
         if older is not None and older.facts is not None:
             facts.remember(older.facts, self._followed[1])
         return facts
@@ -183,13 +185,13 @@ class Snapshot:
     @property
     def files_in_memory(self) -> int:
         """Of how many files facts are held, of this version or of the one before from which it follows."""
-        before = 0 if self._ancestor is None else len(self._ancestor.files)
+        before = 0 if self.ancestor is None else len(self.ancestor.files)
         return max(len(self.files) if self.files_are_loaded else 0, before)
 
     @property
     def knows_files(self) -> bool:
         """Whether `files` need no full read of the log: they, or those of a version before, have been read."""
-        return self.files_are_loaded or self._ancestor is not None
+        return self.files_are_loaded or self.ancestor is not None
 
     @property
     def head(self) -> CheckpointHead:
@@ -241,13 +243,13 @@ class Snapshot:
 
     @lazy
     def _followed(self) -> tuple[pa.Table, pa.BooleanArray | None]:
-        assert self._ancestor is not None
-        return self._ancestor.files_now(self.table)
+        assert self.ancestor is not None
+        return self.ancestor.files_now(self.table)
 
     def _as_ancestor(self) -> Ancestor | None:
         if self.files_are_loaded:
             return Ancestor(self.files, self.partition_keys, facts=self.__dict__.get("facts"))
-        return self._ancestor
+        return self.ancestor
 
     def _files_of(self, segment: Segment, verifier: ChecksumVerifier) -> pa.Table:
         with verifier.reading_checksum(segment.checkpoint):

@@ -3,8 +3,8 @@
 Knows every ``delta.*`` property of Delta Lake, both those in a table's metadata and those that are protocol requests,
 and the ``anabranch.*`` ones. Pure. Guarantees: each is honoured, or kept because it requires nothing of a writer here,
 or refused with the reason when it is set to anything but its default; so a property that would change what a writer
-must do, and that is not honoured here, never gets into a table this way. To add a property, add it to `_KNOWN` if it is
-honoured, else to `_OTHERS`: these two tables belong together and make up more than a third of this module, hence its
+must do, and that is not honoured here, never gets into a table this way. To add a property, add it to `KNOWN` if it is
+honoured, else to `OTHERS`: these two tables belong together and make up more than a third of this module, hence its
 length. One that turns a feature on is named by that feature too (`anabranch.protocol.features.known`).
 """
 
@@ -129,7 +129,7 @@ def _conflict_resolution(text: str) -> str:
     return value
 
 
-_KNOWN: Mapping[str, tuple[Callable[[str], Any], str]] = {
+KNOWN: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "delta.isolationLevel": (_isolation, WRITE_SERIALIZABLE),
     "delta.enableDeletionVectors": (_boolean, "false"),
     "delta.appendOnly": (_boolean, "false"),
@@ -189,7 +189,7 @@ _NO_CATALOG = "commits are put into the log by this engine, through no coordinat
 _NO_ICEBERG = "no metadata of another format is written here"
 _OF_ENGINES = "it is what an engine remembers of the feature"
 
-_OTHERS: tuple[Other, ...] = (
+OTHERS: tuple[Other, ...] = (
     Other("delta.autoOptimize", _boolean, "false", Stand.KEPT, "a wish about the sizes of files"),
     Other("delta.tuneFileSizesForRewrites", _boolean, "false", Stand.KEPT, "a wish about the sizes of files"),
     Other("delta.dataSkippingStringPrefixLength", _natural, "32", Stand.KEPT,
@@ -248,7 +248,7 @@ class Properties:
     configuration: Mapping[str, str]
 
     def __getitem__(self, key: str) -> Any:
-        parse, default = _KNOWN[key]
+        parse, default = KNOWN[key]
         value = self.configuration.get(key, default)
         try:
             return parse(value)
@@ -357,7 +357,7 @@ def validate(configuration: Mapping[str, str]) -> None:
     for key, value in configuration.items():
         if not isinstance(value, str):
             raise InvalidProperty(property=key, value=value, reason="properties are text, such as 'true'.")
-        if key in _KNOWN:
+        if key in KNOWN:
             Properties(configuration)[key]
         elif is_constraint(key):
             _check_constraint(key, value)
@@ -369,8 +369,8 @@ def validate(configuration: Mapping[str, str]) -> None:
             raise InvalidProperty(property=key, value=value, reason=_unknown(key))
 
 
-_BY_KEY = {each.key: each for each in _OTHERS}
-_LOWERED = {key.lower(): key for key in (*_KNOWN, *_BY_KEY, *VERSIONS, IGNORE_DEFAULTS)}
+_BY_KEY = {each.key: each for each in OTHERS}
+_LOWERED = {key.lower(): key for key in (*KNOWN, *_BY_KEY, *VERSIONS, IGNORE_DEFAULTS)}
 
 
 def respelled_key(key: str) -> str:
@@ -408,14 +408,14 @@ def check_retention(configuration: Mapping[str, str], changed: Iterable[str] = (
         return
     key = TOMBSTONES if TOMBSTONES in configuration else LOG
     other = LOG if key is TOMBSTONES else TOMBSTONES
-    value, bound = (configuration.get(each, _KNOWN[each][1]) for each in (key, other))
+    value, bound = (configuration.get(each, KNOWN[each][1]) for each in (key, other))
     more = "more" if key is TOMBSTONES else "less"
     raise InvalidProperty(property=key, value=value, reason=f"it may not be {more} than {other}, which is {bound}.")
 
 
 def is_known(key: str) -> bool:
     """Whether Delta Lake knows a table property of exactly this name."""
-    return key in _KNOWN or key in _BY_KEY or key in VERSIONS or key == IGNORE_DEFAULTS
+    return key in KNOWN or key in _BY_KEY or key in VERSIONS or key == IGNORE_DEFAULTS
 
 
 def is_owned(key: str) -> bool:
@@ -436,7 +436,7 @@ def _check_other(other: Other, value: str) -> None:
 
 def _unknown(key: str) -> str:
     """Why a key is unknown, with the one that may be meant."""
-    keys = [*_KNOWN, *_BY_KEY, *VERSIONS, IGNORE_DEFAULTS]
+    keys = [*KNOWN, *_BY_KEY, *VERSIONS, IGNORE_DEFAULTS]
     lowered = {each.lower(): each for each in keys}
     if key.lower() in lowered:
         return f"it is spelled {lowered[key.lower()]}."

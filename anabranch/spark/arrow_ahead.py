@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-_AHEAD, _AHEAD_BYTES = 16, 64 << 20
+AHEAD, AHEAD_BYTES = 16, 64 << 20
 """So many batches wait to be written, at most, and about so much: a row group, so that one is read while another is
 encoded."""
 
@@ -83,4 +83,4 @@ class _Queue:
             self._changed.notify_all()
 
     def _has_room(self) -> bool:
-        return self._is_left or (len(self._items) < _AHEAD and self._held < _AHEAD_BYTES)
+        return self._is_left or (len(self._items) < AHEAD and self._held < AHEAD_BYTES)

@@ -31,9 +31,10 @@ _VERSION, _LEGACY = b"org.apache.spark.version", b"org.apache.spark.legacyDateTi
 _CORRECTED_SINCE = b"3.0.0"
 _OLDEST_ARROW = 17
 BATCH_ROWS = 1 << 17
-_BATCH_BYTES = 32 << 20
+BATCH_BYTES = 32 << 20
 """Of rows that are read at once; wide ones are fewer."""
-_PROBED_ROWS = 1 << 7
+PROBED_ROWS = 1 << 7
+"""So many rows are looked at to learn how wide they are."""
 _LEVELS = {"zstd": 3, "gzip": 6}
 """Those of Spark's writer; Arrow's own are others."""
 
@@ -211,10 +212,10 @@ def rows_at_once(source: pq.ParquetFile, group: int, names: Sequence[str]) -> in
     widths = [_width(source.schema_arrow.field(name).type) for name in names]
     width = max(known.total_byte_size / max(1, known.num_rows), sum(each or 0 for each in widths))
     unknown = [name for name, each in zip(names, widths, strict=True) if each is None]
-    if unknown and known.num_rows > _PROBED_ROWS:
-        first = next(_columns(source, group, unknown, _PROBED_ROWS))
+    if unknown and known.num_rows > PROBED_ROWS:
+        first = next(_columns(source, group, unknown, PROBED_ROWS))
         width = max(width, sum(each or 0 for each in widths) + first.nbytes / len(first))
-    return max(1, min(BATCH_ROWS, int(_BATCH_BYTES / max(1, width))))
+    return max(1, min(BATCH_ROWS, int(BATCH_BYTES / max(1, width))))
 
 
 def _width(kind: pa.DataType) -> float | None:

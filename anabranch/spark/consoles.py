@@ -23,7 +23,8 @@ LOGGING = Path(__file__).with_name("log4j2.properties")
 _JAVA_DEFAULTS = "spark.driver.defaultJavaOptions"  # Spark puts the user's own options behind these
 _LEVEL = "spark.log.level"
 _FROM_ENVIRONMENT = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
-_CONTEXT_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+CONTEXT_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""PySpark's loggers that write each error of a query."""
 _NAME = re.compile(r"^\s*(spark\.[\w.]+)", re.MULTILINE)
 
 
@@ -63,7 +64,7 @@ def quiet_python() -> None:
     """Let PySpark not write each error with its frames to the console beside raising it; a level that somebody has set
     stays.
     """
-    for name in _CONTEXT_LOGGERS:
+    for name in CONTEXT_LOGGERS:
         logger = PySparkLogger.getLogger(name)
         if logger.level in (logging.NOTSET, logging.WARNING):  # the latter is PySpark's own
             logger.setLevel(logging.CRITICAL)

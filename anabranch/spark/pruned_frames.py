@@ -104,7 +104,7 @@ def _are_spelled_as_expected(spark: SparkSession, root: str, found: Sequence[Pla
     """Whether Spark calls these files what we think. One is looked at of all that are alike, once for each table."""
     base = spark_root(spark, root)
     unknown = {key: place for place in found if (key := (base, _odd_part(place.log))) not in _spelled}
-    if len(unknown) > _ASKED or (unknown and not _are_said(spark, root, list(unknown.values()))):
+    if len(unknown) > _ASKED or (unknown and not are_said(spark, root, list(unknown.values()))):
         return False
     _spelled.update(dict.fromkeys(unknown, True))
     return True
@@ -118,7 +118,8 @@ def _odd_part(path: str) -> str:
     return "" if _PLAIN.fullmatch(folder) else folder
 
 
-def _are_said(spark: SparkSession, root: str, found: Sequence[Place]) -> bool:
+def are_said(spark: SparkSession, root: str, found: Sequence[Place]) -> bool:
+    """Whether Spark itself, which opens these files for it, calls them what we think."""
     read = (
         spark.read.schema(T.StructType()).options(**read_options()).parquet(*[literal(each.reader) for each in found])
     )

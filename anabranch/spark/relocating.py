@@ -38,8 +38,9 @@ from anabranch.spark.row_positions import with_facts
 from anabranch.spark.types import arrow_rows, column, free_name
 from anabranch.spark.write import write_files, write_options
 
-_SAMPLE_ROWS = 1 << 16
-_SAMPLE_ROWS_PER_OUTPUT = 1 << 8
+SAMPLE_ROWS = 1 << 16
+SAMPLE_ROWS_PER_OUTPUT = 1 << 8
+"""An order is found by a sample of about so many rows, and so many more for each new file."""
 _TOKENS_ASKED = 16
 _WHOLE = {"maxRecordsPerFile": "0"}
 """One file for each task, whatever the session says."""
@@ -204,7 +205,7 @@ class _Order:
 
 def sampled_of(files: FileSet, outputs: int) -> int:
     """Of how many rows one is looked at to part all of them into so many outputs."""
-    return max(1, _count(files) // (_SAMPLE_ROWS + _SAMPLE_ROWS_PER_OUTPUT * outputs))
+    return max(1, _count(files) // (SAMPLE_ROWS + SAMPLE_ROWS_PER_OUTPUT * outputs))
 
 
 def leading(curve: Curve) -> tuple[str, ...]:

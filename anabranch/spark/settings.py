@@ -29,7 +29,8 @@ from anabranch.protocol import settings
 from anabranch.protocol.session_says import Said, honouring, is_said
 from anabranch.spark.session import is_connect
 
-_LISTED_S = 1.0
+LISTED_S = 1.0
+"""For so many seconds all settings of a session are not listed again."""
 _listed = per_object("when a session's settings were listed")
 _warned = cache("settings warned of", 1000)
 _command: ContextVar[tuple[SparkSession, dict[str, str]] | None] = ContextVar("anabranch_settings", default=None)
@@ -145,7 +146,7 @@ def _read(spark: SparkSession) -> dict[str, str]:
     """The settings that may be acted upon, as far as they are set."""
     if is_connect(spark):
         return _all(spark)
-    if time.monotonic() - _listed.get(spark, -_LISTED_S) >= _LISTED_S:
+    if time.monotonic() - _listed.get(spark, -LISTED_S) >= LISTED_S:
         return _all(spark)
     found = {name: spark.conf.get(name, None) for name in settings.NAMED}
     return {name: value for name, value in found.items() if value is not None}

@@ -72,7 +72,7 @@ def _opened(file: Mapping[str, Any]) -> Any:
         if file["store"] is None:
             source = pa.OSFile(file["name"], "rb")
         else:
-            system, bucket = _bucket(file["store"], file.get("said") or {})
+            system, bucket = bucket_of(file["store"], file.get("said") or {})
             source = system.open_input_file(f"{bucket}/{file['name']}")
     except FileNotFoundError:
         reason = "is missing: a VACUUM may have removed it, since the stream is behind the retention of the table."
@@ -84,7 +84,7 @@ def _opened(file: Mapping[str, Any]) -> Any:
     return source
 
 
-def _bucket(store: str, said: Mapping[str, str] = _NOTHING) -> tuple[Any, str]:
+def bucket_of(store: str, said: Mapping[str, str] = _NOTHING) -> tuple[Any, str]:
     """Where Arrow finds a bucket, and its name there. Of S3, Arrow asks the environment for keys only.
 
     Args:
@@ -129,7 +129,7 @@ def _azure(container: str, host: str, said: Mapping[str, str]) -> tuple[Any, str
     to it; it finds an identity of the machine itself.
     """
     account = host.partition(".")[0]
-    known: dict[str, Any] = _azure_server(account, _said_by("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"))
+    known: dict[str, Any] = azure_server(account, _said_by("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"))
     principal = {
         name: said.get(name) or _said_by(f"AZURE_STORAGE_{name.upper()}", f"AZURE_{name.upper()}")
         for name in ("client_id", "client_secret", "tenant_id")
@@ -143,8 +143,10 @@ def _azure(container: str, host: str, said: Mapping[str, str]) -> tuple[Any, str
     return pafs.AzureFileSystem(account, **known), container
 
 
-def _azure_server(account: str, endpoint: str) -> dict[str, str]:
-    """A server that is none of Azure's own names the account in its path, Azure's in its host."""
+def azure_server(account: str, endpoint: str) -> dict[str, str]:
+    """What Arrow's client is told of where an account's server is. One that is none of Azure's own names the account in
+    its path, Azure's in its host.
+    """
     scheme, _, rest = endpoint.rstrip("/").partition("://")
     server, _, path = rest.partition("/")
     if not server:

@@ -50,7 +50,7 @@ def named(name: str) -> type[TableStream]:
     return type("TableStream", (TableStream,), {"name": classmethod(lambda cls: name)})
 
 
-class _Reader(DataSourceStreamReader):
+class Reader(DataSourceStreamReader):
     """Plans batches and reads their rows, as PySpark 4.0 and 4.1 ask for it: each batch goes to the newest version."""
 
     def __init__(self, request: str, home: str, secrets: str) -> None:
@@ -95,7 +95,7 @@ class _Reader(DataSourceStreamReader):
         """Nothing is open."""
 
 
-class _LimitedReader(_Reader, SupportsTriggerAvailableNow):
+class _LimitedReader(Reader, SupportsTriggerAvailableNow):
     """The same as PySpark 4.2 and later ask for it: a batch has its limits."""
 
     def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # type: ignore[override]
@@ -119,4 +119,4 @@ def has_limits() -> bool:
     return len(inspect.signature(DataSourceStreamReader.latestOffset).parameters) > 1
 
 
-_READER = _LimitedReader if has_limits() else _Reader
+_READER = _LimitedReader if has_limits() else Reader

@@ -47,7 +47,7 @@ from anabranch.streaming.reading import LATEST, Limits, StreamRead
 from anabranch.streaming.schema_changes import difference, unreadable
 from anabranch.streaming.schema_log import Known, SchemaLog
 
-_AT_ONCE = 100
+COMMITS_AT_ONCE = 100
 """So many commits are read in one go."""
 _logger = logging.getLogger(__name__)
 
@@ -252,8 +252,8 @@ class Source:
     def _read(self, first: int, last: int) -> Iterator[Commit]:
         """The commits of versions, each read once."""
         self._commits = {version: kept for version, kept in self._commits.items() if version >= first}
-        for start in range(first, last + 1, _AT_ONCE):
-            end = min(start + _AT_ONCE - 1, last)
+        for start in range(first, last + 1, COMMITS_AT_ONCE):
+            end = min(start + COMMITS_AT_ONCE - 1, last)
             missing = [version for version in range(start, end + 1) if version not in self._commits]
             if missing:
                 for commit in self._found(missing[0], end):

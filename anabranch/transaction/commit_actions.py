@@ -44,8 +44,8 @@ def write_vectors(ours: Transaction, store: Store, runtime: Runtime) -> VectorFi
     """Put the joined vectors of all files that ours marks; a file whose every row is deleted needs none. Raises
     StoreError: nothing was committed.
     """
-    vectors = {path: vector for path in sorted(ours.does.marks) if (vector := _joined(ours, path)) is not None}
-    vectors |= {row["path"]: rows for row in _buried(ours) if (rows := _partly(ours, row)) is not None}
+    vectors = {path: vector for path in sorted(ours.does.marks) if (vector := joined_vector(ours, path)) is not None}
+    vectors |= {row["path"]: rows for row in buried_files(ours) if (rows := _partly(ours, row)) is not None}
     if not vectors:
         return VectorFile(None, {})
     name, data, descriptors = pack(vectors, runtime.new_id())
@@ -65,14 +65,14 @@ def remove_vectors(store: Store, name: str) -> None:
         _logger.warning("the vectors' file %s, which nothing names, was left in %s: %s", name, store.url, error)
 
 
-def _joined(ours: Transaction, path: str) -> BitMap64 | None:
+def joined_vector(ours: Transaction, path: str) -> BitMap64 | None:
     """The rows of a file that winners have deleted, and those that ours deletes; None where these are all."""
     source = ours.does.sources[path]
     vector = source.vector | ours.does.marks[path]
     return None if len(vector) == num_records(source.row.get("stats")) else vector
 
 
-def _buried(ours: Transaction) -> list[FileRow]:
+def buried_files(ours: Transaction) -> list[FileRow]:
     """The new files in which winners have deleted rows."""
     adds, buried = ours.does.adds, ours.does.buried
     found: list[FileRow] = adds.filter(pc.is_in(adds["path"], pa.array(list(buried)))).to_pylist() if buried else []

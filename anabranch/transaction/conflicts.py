@@ -81,7 +81,7 @@ def judge(ours: Transaction, window: Sequence[Commit], handler: RebaseHandler) -
     moved rows, up to the first of them.
     """
     for winner in window:
-        for rule in _HEAD_RULES:
+        for rule in HEAD_RULES:
             if conflict := rule(ours, winner):
                 return Verdict(conflict, (), NO_EFFECT)
     if (back := fallen_back(ours, window)) is not None:
@@ -89,7 +89,7 @@ def judge(ours: Transaction, window: Sequence[Commit], handler: RebaseHandler) -
         return Verdict(Conflict(MetadataChangedException, "METADATA_CHANGE", said, back), (), NO_EFFECT)
     if ours.is_blind or ours.identity.reserved_for is not None:
         return Verdict(Clear(), (), NO_EFFECT)  # an insert that read nothing cannot conflict, at any level
-    behind, then = _segment(window[: _cut(ours, window)]) if ours.does.groups is None else (window, None)
+    behind, then = _segment(window[: cut_of(ours, window)]) if ours.does.groups is None else (window, None)
     known = ours.touched | ours.does.recommits | (ours.reads.files if ours.reads else frozenset())
     net = net_effect(behind, known)
     outcome = _judge_rows(ours, net, handler) if ours.does.groups is None else Clear()
@@ -135,7 +135,7 @@ def _drops_feature(ours: Transaction) -> bool:
     return bool(writer_features(ours.base.protocol) - writer_features(ours.says.protocol))
 
 
-def _cut(ours: Transaction, window: Sequence[Commit]) -> int:
+def cut_of(ours: Transaction, window: Sequence[Commit]) -> int:
     """How many winners ours must stand behind: all, or all up to the last one that is no blind append, or that was
     there when ours began.
     """
@@ -145,13 +145,13 @@ def _cut(ours: Transaction, window: Sequence[Commit]) -> int:
     cut = 0
     for place, winner in enumerate(window, 1):
         must_follow = winner.version <= ours.stands.must_follow
-        if must_follow or _sees(ours, winner) or lowers_row_ids(winner, domains):
+        if must_follow or may_see(ours, winner) or lowers_row_ids(winner, domains):
             cut = place
         domains += winner.head.domains
     return cut
 
 
-def _sees(ours: Transaction, winner: Commit) -> bool:
+def may_see(ours: Transaction, winner: Commit) -> bool:
     """Whether a winner may have read rows on which its outcome depends, also where it then brought none: every one may
     that does not say otherwise in a way which its content bears out.
     """
@@ -166,21 +166,21 @@ def _sees(ours: Transaction, winner: Commit) -> bool:
 def _judge_rows(ours: Transaction, net: Net, handler: RebaseHandler) -> Clear | Redo | Conflict:
     if net.is_nothing:
         return Clear()
-    rules = _ROW_RULES if _goes_by_rows(ours) else _FILE_RULES
+    rules = ROW_RULES if goes_by_rows(ours) else FILE_RULES
     for rule in rules:
         if conflict := rule(ours, net, handler):
             return conflict
-    return _blind_rows(ours, net, handler)
+    return blind_rows(ours, net, handler)
 
 
-def _goes_by_rows(ours: Transaction) -> bool:
+def goes_by_rows(ours: Transaction) -> bool:
     return ours.resolution == "row" and ours.reads is not None and ours.reads.row_local
 
 
 # -- winners one by one: what no order can mend ------------------------------------------------------------------------
 
 
-def _protocol_changed(ours: Transaction, winner: Commit) -> Conflict | None:
+def protocol_changed(ours: Transaction, winner: Commit) -> Conflict | None:
     """A winner upgraded the protocol, or created or replaced the table that ours would create or replace."""
     if _both_replace(ours, winner):
         return Conflict(ProtocolChangedException, "PROTOCOL_CHANGE", "the table was replaced by another writer", winner)
@@ -198,7 +198,7 @@ def _both_replace(ours: Transaction, winner: Commit) -> bool:
     )
 
 
-def _metadata_changed(ours: Transaction, winner: Commit) -> Conflict | None:
+def metadata_changed(ours: Transaction, winner: Commit) -> Conflict | None:
     """Any change of properties, schema or features fails every concurrent write; reserved identity values are none."""
     if winner.head.metadata is None or passes(ours, winner):
         return None
@@ -208,7 +208,7 @@ def _metadata_changed(ours: Transaction, winner: Commit) -> Conflict | None:
     return Conflict(MetadataChangedException, "METADATA_CHANGE", said, winner)
 
 
-def _domain_changed(ours: Transaction, winner: Commit) -> Conflict | None:
+def domain_changed(ours: Transaction, winner: Commit) -> Conflict | None:
     """Both wrote the same domain; of row ids each attempt takes others, so their mark is no such."""
     both = ({d.domain for d in ours.says.domains} & {d.domain for d in winner.head.domains}) - {row_tracking.DOMAIN}
     if not both:
@@ -216,7 +216,7 @@ def _domain_changed(ours: Transaction, winner: Commit) -> Conflict | None:
     return Conflict(ConcurrentWriteException, "METADATA_CHANGE", f"both wrote the domain {min(both)}", winner)
 
 
-def _same_application(ours: Transaction, winner: Commit) -> Conflict | None:
+def same_application(ours: Transaction, winner: Commit) -> Conflict | None:
     """Both wrote for the same application id, as two runs of one stream would."""
     both = {t.app_id for t in ours.says.app_transactions} & {t.app_id for t in winner.head.app_transactions}
     if not both:
@@ -224,18 +224,18 @@ def _same_application(ours: Transaction, winner: Commit) -> Conflict | None:
     return Conflict(ConcurrentTransactionException, "", f"both wrote for the application {min(both)}", winner)
 
 
-_HEAD_RULES: tuple[Callable[[Transaction, Commit], Conflict | None], ...] = (
-    _protocol_changed,
-    _metadata_changed,
-    _domain_changed,
-    _same_application,
+HEAD_RULES: tuple[Callable[[Transaction, Commit], Conflict | None], ...] = (
+    protocol_changed,
+    metadata_changed,
+    domain_changed,
+    same_application,
 )
 
 
 # -- the row level: ours last (C1, C2, C3) -----------------------------------------------------------------------------
 
 
-def _marked_rows_are_gone(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
+def marked_rows_are_gone(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
     """C1: every row that ours marks must still be where ours found it."""
     for path in sorted(ours.touched & net.changed.keys()):
         if conflict := _same_rows(ours, path, net, handler):
@@ -280,7 +280,7 @@ def _who_marked(winners: Sequence[Commit], path: str, rows: BitMap64, handler: R
     return winners[-1]
 
 
-def _matched_rows_are_gone(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
+def matched_rows_are_gone(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
     """C3: where ours inserts what it did not match, every row that it matched must still be there."""
     matched = ours.reads.matched if ours.reads else {}
     for path in sorted(matched.keys() & net.changed.keys()):
@@ -293,7 +293,7 @@ def _matched_rows_are_gone(ours: Transaction, net: Net, handler: RebaseHandler) 
     return None
 
 
-def _restored_rows(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
+def restored_rows(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
     """C2 on rows that a winner brought back to life inside an old file: they are new, and not looked at one by one."""
     for path, change in sorted(net.changed.items()):
         if change.after is None or path in ours.touched:
@@ -309,12 +309,12 @@ def _restored(kind: type[DeltaConcurrentModificationException], change: Change, 
     return Conflict(kind, "ROW_LEVEL_CHANGES", said, winner, change.after, some_of(rows), len(rows))
 
 
-def _new_rows_match(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
+def new_rows_match(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
     """C2: no row that a winner which had read the table brought may be one that ours should have read."""
     return _matching(net.seeing, handler)
 
 
-def _blind_rows_match(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
+def blind_rows_match(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
     """C2 at Serializable: not even a blind append may have brought such a row."""
     return _matching(net.blind, handler) if ours.serializable else None
 
@@ -337,18 +337,18 @@ def _rows_that_match(added: Added, handler: RebaseHandler) -> Marks:
     return handler.matches(candidates) if len(candidates) else {}
 
 
-_ROW_RULES = (_marked_rows_are_gone, _matched_rows_are_gone, _restored_rows, _new_rows_match, _blind_rows_match)
+ROW_RULES = (marked_rows_are_gone, matched_rows_are_gone, restored_rows, new_rows_match, blind_rows_match)
 
 
 # -- the file level: the documented matrix without row-level concurrency -----------------------------------------------
 
 
-def _files_added_that_ours_should_have_read(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
+def files_added_that_ours_should_have_read(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
     """A winner that had read the table added a file that may hold rows which ours selects."""
     return _added_file(ours, net.seeing, handler)
 
 
-def _blind_files_added(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
+def blind_files_added(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
     """The same for blind appends: at Serializable, and where ours cannot be redone row by row."""
     redoable = ours.reads is not None and ours.reads.row_local and not ours.serializable
     return None if redoable else _added_file(ours, net.blind, handler)
@@ -362,7 +362,7 @@ def _added_file(ours: Transaction, added: Added, handler: RebaseHandler) -> Conf
     return None
 
 
-def _files_that_ours_read_are_changed(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
+def files_that_ours_read_are_changed(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
     """A winner removed, marked or rewrote a file that ours had to read."""
     read = ours.reads.files if ours.reads else frozenset()
     for path in sorted(read & net.changed.keys()):
@@ -371,7 +371,7 @@ def _files_that_ours_read_are_changed(ours: Transaction, net: Net, handler: Reba
     return None
 
 
-def _files_that_ours_removes_are_gone(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
+def files_that_ours_removes_are_gone(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
     """A winner removed or marked a file that ours removes or marks without having read it."""
     for path in sorted(ours.touched & net.changed.keys()):
         change, said = net.changed[path], "both delete from one file"
@@ -385,18 +385,18 @@ def _file_conflict(
     return Conflict(kind, why_files(ours, winner, kind), said, winner, file)
 
 
-_FILE_RULES = (
-    _files_added_that_ours_should_have_read,
-    _blind_files_added,
-    _files_that_ours_read_are_changed,
-    _files_that_ours_removes_are_gone,
+FILE_RULES = (
+    files_added_that_ours_should_have_read,
+    blind_files_added,
+    files_that_ours_read_are_changed,
+    files_that_ours_removes_are_gone,
 )
 
 
 # -- what can be mended ------------------------------------------------------------------------------------------------
 
 
-def _blind_rows(ours: Transaction, net: Net, handler: RebaseHandler) -> Clear | Redo:
+def blind_rows(ours: Transaction, net: Net, handler: RebaseHandler) -> Clear | Redo:
     """Rows of blind appends that ours must stand behind: none of them matters, or ours is run on those that do."""
     if ours.serializable:
         return Clear()  # judged already: none of them matches

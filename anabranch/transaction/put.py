@@ -84,7 +84,7 @@ class Put:
         began = self._runtime.seconds()
         self.may_stand_at = version
         self.has_seen_winner = False
-        if _decided(lambda: self._put(ours, version, data, look), ours, version, self._retry, self._runtime):
+        if decided(lambda: self._put(ours, version, data, look), ours, version, self._retry, self._runtime):
             return True
         self.may_stand_at = None
         self.took = self._runtime.seconds() - began
@@ -96,7 +96,7 @@ class Put:
         window = _looked(look)
         winner = next((each for each in window if each.version == version), None)
         self.has_seen_winner = winner is not None
-        return _is_ours(ours, self._log, version, winner)
+        return is_ours(ours, self._log, version, winner)
 
 
 def unknown(ours: Transaction, version: int, reason: str) -> CommitOutcomeUnknown:
@@ -104,7 +104,7 @@ def unknown(ours: Transaction, version: int, reason: str) -> CommitOutcomeUnknow
     return CommitOutcomeUnknown(table=ours.table, version=version, txn_id=ours.txn_id, reason=reason)
 
 
-def _decided(put: Callable[[], bool], ours: Transaction, version: int, retry: RetryPolicy, runtime: Runtime) -> bool:
+def decided(put: Callable[[], bool], ours: Transaction, version: int, retry: RetryPolicy, runtime: Runtime) -> bool:
     """Put until the store has answered: True if version is ours, False if it is another's; never a maybe."""
     deadline, doubt, attempt = runtime.seconds() + retry.unknown_seconds, False, 0
     reason: StoreError
@@ -136,7 +136,7 @@ def _looked(look: Look) -> Sequence[Commit]:
         return ()
 
 
-def _is_ours(ours: Transaction, log: Log, version: int, winner: Commit | None) -> bool:
+def is_ours(ours: Transaction, log: Log, version: int, winner: Commit | None) -> bool:
     """Whose commit stands at a version that was taken; a client that repeats a put by itself may have lost to itself.
     A winner that was not seen is read by its name. Raises PutOutcomeUnknown: it cannot be read now, so it is not known.
     """

@@ -218,11 +218,11 @@ def carried_over(ours: Transaction, verdict: Verdict, handler: RebaseHandler, lo
         return ours
     if ours.does.groups is not None:
         return overtaken(ours, verdict.net, verdict.behind, loaders)
-    moved = _repointed(ours, verdict, handler)
+    moved = repointed(ours, verdict, handler)
     if isinstance(verdict.outcome, Redo):
         moved = joined(moved, handler.redo(verdict.outcome.files, verdict.outcome.rows))
     versions = tuple(winner.version for winner in verdict.behind)
-    moved = _with_marks(_reading(moved, verdict, handler), verdict)
+    moved = _with_marks(still_reading(moved, verdict, handler), verdict)
     return replace(moved, stands=moved.stands.behind(*versions))
 
 
@@ -247,14 +247,14 @@ def joined(ours: Transaction, extra: Transaction) -> Transaction:
         marks={**ours.does.marks, **extra.does.marks},
         removes=ours.does.removes | extra.does.removes,
         sources={**ours.does.sources, **extra.does.sources},
-        adds=pa.concat_tables([_kept(ours.does.adds, withdrawn), extra.does.adds]),
-        change_files=pa.concat_tables([_kept(ours.does.change_files, withdrawn), extra.does.change_files]),
+        adds=pa.concat_tables([without_withdrawn(ours.does.adds, withdrawn), extra.does.adds]),
+        change_files=pa.concat_tables([without_withdrawn(ours.does.change_files, withdrawn), extra.does.change_files]),
     )
     together = replace(ours, does=does, reads=_both(ours.reads, extra.reads))
     return together.with_counts(**extra.info.metrics)
 
 
-def _kept(adds: pa.Table, withdrawn: frozenset[str]) -> pa.Table:
+def without_withdrawn(adds: pa.Table, withdrawn: frozenset[str]) -> pa.Table:
     if not withdrawn:
         return adds
     return adds.filter(pc.invert(pc.is_in(adds["path"], value_set=pa.array(sorted(withdrawn), pa.string()))))
@@ -267,7 +267,7 @@ def _both(ours: ReadSet | None, extra: ReadSet | None) -> ReadSet | None:
     return replace(ours, matched={**ours.matched, **extra.matched})
 
 
-def _repointed(ours: Transaction, verdict: Verdict, handler: RebaseHandler) -> Transaction:
+def repointed(ours: Transaction, verdict: Verdict, handler: RebaseHandler) -> Transaction:
     """The winners' newest rows and vectors for the files that ours touches; marks of ours are joined to these where the
     vectors are written (`anabranch.transaction.commit_actions`).
     """
@@ -293,7 +293,7 @@ def _counted(after: FileRow, before: FileRow) -> FileRow:
     return {**after, "stats": with_num_records(after.get("stats"), count)}
 
 
-def _reading(ours: Transaction, verdict: Verdict, handler: RebaseHandler) -> Transaction:
+def still_reading(ours: Transaction, verdict: Verdict, handler: RebaseHandler) -> Transaction:
     """The files that ours has to watch from now on: those of blind winners too, once ours stands behind them, and no
     more those that a winner took away, which bring new rows if they ever come back.
     """

@@ -78,10 +78,10 @@ def _relocation(winner: Commit) -> Relocation | None:
     except (ValueError, RecursionError):
         return None
     left = frozenset(winner.removes["path"].to_pylist())
-    return Relocation(winner, groups, left) if _only_moves(winner, groups) else None
+    return Relocation(winner, groups, left) if only_moves(winner, groups) else None
 
 
-def _only_moves(winner: Commit, groups: Sequence[Group]) -> bool:
+def only_moves(winner: Commit, groups: Sequence[Group]) -> bool:
     """Whether the record speaks of every file that came or went."""
     sources = [path for group in groups for path in group.paths]
     outputs = [each.path for group in groups for each in group.outputs]

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from rich.console import Console
 
 from anabranch.cli.demo.race import Race, Run, writers
-from anabranch.cli.demo.story import _table, differing_rows
+from anabranch.cli.demo.story import differing_rows, table_of
 from anabranch.cli.sessions import java_prints_to
 from anabranch.errors import ConcurrentAppendException
 from anabranch.transaction.commit import Committed
@@ -57,7 +57,7 @@ def test_rows_that_only_one_table_has_are_counted_as_often_as_they_occur(
 
 def lines_of(race: Race) -> list[str]:
     shown = io.StringIO()
-    Console(file=shown, width=80).print(_table(race))
+    Console(file=shown, width=80).print(table_of(race))
     return shown.getvalue().splitlines()
 
 

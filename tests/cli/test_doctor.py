@@ -16,9 +16,9 @@ from moto.s3.responses import S3Response
 from typer.testing import CliRunner
 
 import anabranch
-from anabranch.cli import app, diagnosis
+from anabranch.cli import app, diagnosis, machine
 from anabranch.cli.diagnosis import Check, worst
-from anabranch.cli.machine import _REQUIRED, _required, _workers, connector
+from anabranch.cli.machine import connector, required, workers
 from anabranch.cli.store_probe import at_once_check, put_check, store_checks, tried
 from anabranch.errors import StoreError, StorePermissionDenied
 from anabranch.spark.java import release_of
@@ -105,8 +105,8 @@ def test_workers_need_the_same_python_with_pyarrow(version: Any, pyarrow: str | 
 
 @pytest.mark.slow
 def test_the_python_of_workers_is_asked(tmp_path: Path) -> None:
-    assert _workers(sys.executable).state == "ok"
-    assert "does not start" in _workers(str(tmp_path / "none")).found
+    assert workers(sys.executable).state == "ok"
+    assert "does not start" in workers(str(tmp_path / "none")).found
 
 
 @pytest.mark.parametrize(
@@ -116,9 +116,13 @@ def test_packages_are_within_their_bounds(version: str | None, state: str) -> No
     assert diagnosis.package_check("sqlglot", version, ">=30,<31").state == state
 
 
-def test_what_is_required_is_read_from_the_package_and_optional_parts_are_none_of_it() -> None:
-    assert _REQUIRED.match('pyspark>=4.0; extra == "spark"') is None
-    assert {"obstore", "pyarrow", "sqlglot"} <= {name for name, _ in _required()}
+def test_what_is_required_is_read_from_the_package_and_optional_parts_are_none_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert {"obstore", "pyarrow", "sqlglot"} <= {name for name, _ in required()}
+    said = ["obstore >=0.8, <1", 'pyspark>=4.0; extra == "spark"', "sqlglot"]
+    monkeypatch.setattr(machine.metadata, "requires", lambda package: said)
+    assert required() == [("obstore", ">=0.8,<1"), ("sqlglot", "")]
 
 
 @pytest.mark.parametrize(
@@ -340,9 +344,9 @@ def test_spark_writes_and_reads_at_the_location_and_leaves_nothing(spark: Any, t
     ],
 )
 def test_a_store_that_spark_cannot_reach_fails_by_its_reason(spark: Any, root: str, why: str) -> None:
-    from anabranch.cli.spark_probe import _written_and_read
+    from anabranch.cli.spark_probe import written_and_read
 
-    check = _written_and_read(spark, root, "folder/spark")
+    check = written_and_read(spark, root, "folder/spark")
     assert check.state == "failed"
     assert why in check.found
 
@@ -350,9 +354,9 @@ def test_a_store_that_spark_cannot_reach_fails_by_its_reason(spark: Any, root: s
 @pytest.mark.spark
 def test_spark_that_may_not_write_fails(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
-    from anabranch.cli.spark_probe import _written_and_read
+    from anabranch.cli.spark_probe import written_and_read
 
-    check = _written_and_read(spark, f"file://{tmp_path}/file", "folder/spark")
+    check = written_and_read(spark, f"file://{tmp_path}/file", "folder/spark")
     assert check.state == "failed"
     assert "at org.apache" not in check.found
 

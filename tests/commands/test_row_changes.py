@@ -310,20 +310,20 @@ class Odd(ArrowEngine):
 
     def __init__(self, **how: Any) -> None:
         super().__init__()
-        self._how = how
+        self.how = how
         self.now: dict[str, str] = {"spark.sql.session.timeZone": "UTC"}
 
     def find(self, files: FileSet, condition: Condition) -> Marks:
-        if "find" in self._how:
-            raise self._how["find"]
+        if "find" in self.how:
+            raise self.how["find"]
         return super().find(files, condition)
 
     def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
         super().update(files, marks, assignments, folder)
-        for _ in range(self._how.get("extra", 0)):
+        for _ in range(self.how.get("extra", 0)):
             super().update(files, marks, assignments, folder)
-        if "update" in self._how:
-            raise self._how["update"]
+        if "update" in self.how:
+            raise self.how["update"]
 
     def settings(self) -> Mapping[str, str]:
         return self.now
@@ -385,7 +385,7 @@ def test_a_condition_that_cannot_be_evaluated_on_a_winners_rows_is_a_conflict(wo
 
     def winner() -> None:
         world.update("id = 5", x=1)
-        engine._how["find"] = BROKEN
+        engine.how["find"] = BROKEN
 
     with pytest.raises(errors.ConcurrentWriteException) as refused, at_phase("staged", winner):
         Update(world.path, {"x": 1}, world.condition("x < 30")).run(engine)

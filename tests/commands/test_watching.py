@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 import anabranch
-from anabranch.commands import Vacuum, watching
+from anabranch.api.progress import BOARD
+from anabranch.commands import Vacuum
 from anabranch.commands.context import RunContext
 from anabranch.commands.watching import Work, counted, tell, watch_with, working
 from anabranch.errors import NotATable
 from anabranch.testing import at_phase
-from anabranch.transaction import phases
+from anabranch.transaction.phases import reach
 from tests.support.worlds import World
 
 Step = tuple[str, int, int]
@@ -46,10 +47,10 @@ class Watching:
 
 @pytest.fixture
 def seen() -> Iterator[Watching]:
-    before, watcher = list(watching._watchers), Watching()
+    watcher = Watching()
     watch_with(watcher)
     yield watcher
-    watching._watchers[:] = before
+    watch_with(BOARD)
 
 
 @pytest.fixture
@@ -135,7 +136,7 @@ def test_where_nobody_watches_nothing_listens(path: str, seen: Watching) -> None
     seen.wants = False
     with working("CHECK", path) as work:
         assert work is None
-        assert not getattr(phases._local, "listeners", ())
+        reach("staged")
         tell("anything", 1, 2)
         assert list(counted("anything", "abc", 3)) == ["a", "b", "c"]
     assert not seen.steps
@@ -143,10 +144,10 @@ def test_where_nobody_watches_nothing_listens(path: str, seen: Watching) -> None
 
 def test_when_a_command_has_ended_nothing_listens(path: str, seen: Watching) -> None:
     with working("CHECK", path):
-        assert len(phases._local.listeners) == 1
-    assert not phases._local.listeners
+        reach("staged")
+    reach("committed")
     tell("too late")
-    assert not seen.steps
+    assert seen.steps == [("committing", 0, 0)]
 
 
 def test_threads_have_commands_of_their_own(path: str, seen: Watching) -> None:

@@ -20,6 +20,7 @@ import pytest
 import anabranch
 from anabranch.api import progress as room
 from anabranch.api.bars import NotebookBar, Terminal, headline, line
+from anabranch.api.progress import Board
 from anabranch.commands.watching import Work, tell, watch_with, working
 from anabranch.errors import InvalidArgument
 
@@ -176,24 +177,30 @@ def test_a_notebook_shows_a_bar_and_then_how_long_it_took(tmp_path: Path) -> Non
 
 
 @pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    """A board that nobody has switched off, before and after."""
-    room._BOARD.__init__()  # type: ignore[misc]
-    watch_with(room._BOARD)
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A board that nobody has switched off, in the place of the process's own."""
+    own = room.BOARD
+    use(Board(), monkeypatch)
     yield
-    room._BOARD.__init__()  # type: ignore[misc]
+    watch_with(own)
+
+
+def use(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this board show what runs until the test ends."""
+    monkeypatch.setattr(room, "BOARD", board)
+    watch_with(board)
 
 
 def test_the_switch_holds_for_the_process_or_for_a_block() -> None:
-    assert room._BOARD.is_on
+    assert room.BOARD.is_on
     with anabranch.progress(False):
-        assert not room._BOARD.is_on
+        assert not room.BOARD.is_on
         with anabranch.progress():
-            assert room._BOARD.is_on
-        assert not room._BOARD.is_on
-    assert room._BOARD.is_on
+            assert room.BOARD.is_on
+        assert not room.BOARD.is_on
+    assert room.BOARD.is_on
     anabranch.progress(False)
-    assert not room._BOARD.is_on
+    assert not room.BOARD.is_on
     assert repr(anabranch.progress(True)) == "<progress is on>"
     with pytest.raises(InvalidArgument):
         anabranch.progress("yes")  # type: ignore[arg-type]
@@ -229,9 +236,7 @@ def shown_on(bar: Drawn, monkeypatch: pytest.MonkeyPatch, *, after: float = 0.0)
     """Let this process show commands on such a bar."""
     monkeypatch.setattr(room, "is_terminal", lambda: True)
     monkeypatch.setattr(room, "spark_draws", lambda: False)
-    monkeypatch.setattr(room, "_AFTER_SECONDS", after)
-    monkeypatch.setattr(room, "_EVERY_SECONDS", 0.01)
-    monkeypatch.setattr(room._BOARD, "_terminal", bar)
+    use(Board(after, 0.01, lambda: bar), monkeypatch)
 
 
 def until(is_so: Any) -> None:
@@ -249,7 +254,7 @@ def test_a_command_is_drawn_until_it_ends_and_no_thread_stays(monkeypatch: pytes
         until(lambda: "CHECK flights  files checked  3 of 8  0 s" in bar.lines)
     assert bar.closed == 1
     drawn = len(bar.lines)
-    until(lambda: not room._BOARD._thread.is_alive())
+    until(lambda: "anabranch-progress" not in {each.name for each in threading.enumerate()})
     assert len(bar.lines) == drawn
 
 

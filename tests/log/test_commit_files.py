@@ -35,13 +35,13 @@ def long_file(data: bytes, watch: Callable[[Call], None] = lambda call: None) ->
 
 
 def in_ranges_of(patch: pytest.MonkeyPatch, size: int) -> None:
-    for name in ("_NEAR_BYTES", "_FAR_BYTES"):
+    for name in ("NEAR_BYTES", "FAR_BYTES"):
         patch.setattr(commit_files, name, size)
 
 
 @pytest.fixture
 def every_file_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commit_files, "_LONG_BYTES", 0)
+    monkeypatch.setattr(commit_files, "LONG_BYTES", 0)
     in_ranges_of(monkeypatch, 100)
 
 

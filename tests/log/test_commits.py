@@ -258,7 +258,7 @@ def test_a_commit_read_in_pieces_is_the_commit_read_at_once(
     whole = [each.to_pylist() for each in replay(*parse_files("t", raws, ()))[:2]]
     assert len(whole[0]) == 60 + ("odd" in first + last)
     for size in (1, 300, 2000):
-        monkeypatch.setattr(file_lines, "_PIECE_BYTES", size)
+        monkeypatch.setattr(file_lines, "PIECE_BYTES", size)
         assert [each.to_pylist() for each in replay(*parse_files("t", raws, ()))[:2]] == whole
     commit = parse_commit("t", raws[0], ("p",))
     assert commit.adds.num_rows == 60 + sum("odd" in each for each in (first, last))
@@ -274,7 +274,7 @@ def test_no_piece_is_much_larger_than_it_may_be_and_each_is_whole_lines(monkeypa
         assert all(json.loads(line) for line in lines.splitlines())
         return file_actions(lines, keys)
 
-    monkeypatch.setattr(file_lines, "_PIECE_BYTES", 500)
+    monkeypatch.setattr(file_lines, "PIECE_BYTES", 500)
     monkeypatch.setattr(commits, "file_actions", noted)
     parse_files("t", large("", ""), ())
     assert len(sizes) > 10
@@ -282,7 +282,7 @@ def test_no_piece_is_much_larger_than_it_may_be_and_each_is_whole_lines(monkeypa
 
 
 def test_a_line_that_is_cut_off_is_refused_in_whatever_piece_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_lines, "_PIECE_BYTES", 500)
+    monkeypatch.setattr(file_lines, "PIECE_BYTES", 500)
     good, bad = large("", "")
     broken = Raw(4, bad.data.replace(b'"path":"x"', b'"path":"x'))
     with pytest.raises(errors.CorruptLog) as refusal:
@@ -355,10 +355,11 @@ MANY: dict[str, list[dict[str, Any]]] = {
 def test_each_action_of_a_large_commit_is_parsed_once_until_the_files_are_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
+    """The texts that are parsed as JSON are counted: most of the time of such a commit goes there."""
     protocol = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["domainMetadata"]}}
     put_commit(tmp_path, 0, info(), protocol, metadata(), add("a"), *MANY[kind])
-    parsed, original = [], commits._parse_line
-    monkeypatch.setattr(commits, "_parse_line", lambda *line: parsed.append(line[2]) or original(*line))
+    parsed, loads = list[str](), json.loads
+    monkeypatch.setattr(json, "loads", lambda text: parsed.append(text) or loads(text))
     snapshot = open_log(str(tmp_path)).snapshot()
     assert snapshot.files["path"].to_pylist() == ["a"]
     assert len(snapshot.state.app_transactions or snapshot.state.domains) == len(MANY[kind])
@@ -384,7 +385,7 @@ MANY_TAGS = {f"k{i}": "v" for i in range(70)}
 def test_a_line_of_several_values_is_refused_and_none_is_lost(
     damage: str, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_lines, "_PIECE_BYTES", size)
+    monkeypatch.setattr(file_lines, "PIECE_BYTES", size)
     for before in ("", text_of(*(add(f"{i}") for i in range(400)))):
         with pytest.raises(errors.CorruptLog):
             parse_files("t", [Raw(3, (before + damage + text_of(add("c"))).encode())], ())

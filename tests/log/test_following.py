@@ -50,7 +50,7 @@ def change(world: World, dice: random.Random) -> None:
 def test_a_followed_snapshot_holds_what_a_fresh_one_reads(
     world: World, seed: int, remembered: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(snapshots, "_REMEMBERED_COMMITS", remembered)
+    monkeypatch.setattr(snapshots, "REMEMBERED_COMMITS", remembered)
     dice = random.Random(seed)
     for _ in range(25):
         change(world, dice)
@@ -102,12 +102,12 @@ def test_an_older_snapshot_never_changes(world: World) -> None:
 
 
 def test_what_was_remembered_is_let_go_once_it_is_worked_off(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshots, "_REMEMBERED_BYTES", 3000)
+    monkeypatch.setattr(snapshots, "REMEMBERED_BYTES", 3000)
     assert world.log.snapshot().files is not None
     sizes = []
     for i in range(12):
         world.append({"id": 100 + i, "x": 0})
-        ancestor = world.log.snapshot()._ancestor
+        ancestor = world.log.snapshot().ancestor
         assert ancestor is not None
         sizes.append(sum(len(raw.data) for raw in ancestor.since))
     assert max(sizes) <= 3000

@@ -14,7 +14,7 @@ from pyroaring import BitMap64
 
 from anabranch import errors
 from anabranch.log import vectors
-from anabranch.log.vectors import vector_of, vectors_of
+from anabranch.log.vectors import forget_vectors, vector_of, vectors_of
 from anabranch.protocol.actions import files_table
 from anabranch.protocol.layout.deletion_vectors import Descriptor, pack, payload, z85_encode
 from anabranch.storage import open_store
@@ -30,9 +30,9 @@ def store(tmp_path: Path) -> Store:
 
 @pytest.fixture(autouse=True)
 def nothing_is_kept() -> Iterator[None]:
-    vectors._kept.clear()
+    forget_vectors()
     yield
-    vectors._kept.clear()
+    forget_vectors()
 
 
 def put(store: Store, rows: BitMap64 = ROWS) -> Descriptor:
@@ -164,13 +164,20 @@ def test_a_small_vector_is_read_once_and_a_large_one_each_time(store: Store) -> 
     assert vector_of(store, file(large)) is not vector_of(store, file(large))
 
 
+def in_the_log(number: int) -> dict[str, Any]:
+    """A file whose vector, which has one row, is in the log itself."""
+    data = payload(BitMap64([number]))
+    text = z85_encode(data + b"\0" * (-len(data) % 4))
+    return file(Descriptor("i", text, len(data), 1))
+
+
 def test_no_more_than_so_many_are_kept(store: Store) -> None:
     first = put(store)
-    vector_of(store, file(first))
-    for i in range(vectors.KEPT):
-        data = payload(BitMap64([i]))
-        text = z85_encode(data + b"\0" * (-len(data) % 4))
-        vector_of(store, file(Descriptor("i", text, len(data), 1)))
-    assert len(vectors._kept) == vectors.KEPT
+    kept = vector_of(store, file(first))
+    for number in range(1, vectors.KEPT):
+        vector_of(store, in_the_log(number))
+    assert vector_of(store, file(first)) is kept
+    for number in range(vectors.KEPT):
+        vector_of(store, in_the_log(vectors.KEPT + number))
     store.delete(first.name)
     assert "not there" in refused(store, file(first))

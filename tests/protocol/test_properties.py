@@ -124,7 +124,7 @@ def test_a_value_that_a_property_does_not_take_is_refused_by_both_names(key: str
     assert (refused.value.facts["property"], refused.value.facts["value"]) == (key, value)
 
 
-@pytest.mark.parametrize("other", properties._OTHERS, ids=lambda other: other.key)
+@pytest.mark.parametrize("other", properties.OTHERS, ids=lambda other: other.key)
 def test_a_property_that_nothing_acts_upon_is_kept_or_refused_with_its_reason(other: properties.Other) -> None:
     value = {"false": "true", "true": "false", "classic": "v2", "none": "name"}.get(other.default, "interval 9 days")
     if other.stand is properties.Stand.KEPT:
@@ -137,7 +137,7 @@ def test_a_property_that_nothing_acts_upon_is_kept_or_refused_with_its_reason(ot
         assert other.why in str(refused.value)
 
 
-@pytest.mark.parametrize("other", properties._OTHERS, ids=lambda other: other.key)
+@pytest.mark.parametrize("other", properties.OTHERS, ids=lambda other: other.key)
 def test_what_is_so_anyway_may_be_said_but_of_what_engines_own(other: properties.Other) -> None:
     if other.stand is not properties.Stand.OWNED:
         return validate({other.key: other.default})
@@ -146,7 +146,7 @@ def test_what_is_so_anyway_may_be_said_but_of_what_engines_own(other: properties
 
 
 def test_no_property_is_listed_twice() -> None:
-    keys = [*properties._KNOWN, *(each.key for each in properties._OTHERS)]
+    keys = [*properties.KNOWN, *(each.key for each in properties.OTHERS)]
     assert sorted(keys, key=str.lower) == sorted({key.lower(): key for key in keys}.values(), key=str.lower)
 
 

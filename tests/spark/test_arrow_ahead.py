@@ -37,13 +37,13 @@ def test_only_a_few_batches_are_read_ahead_and_none_once_nobody_wants_them() -> 
     with ahead(numbered(itertools.count(), seen)) as batches:
         next(batches)
         time.sleep(0.3)
-        assert len(seen) <= arrow_ahead._AHEAD + 2
+        assert len(seen) <= arrow_ahead.AHEAD + 2
     assert not reads()
 
 
 @pytest.mark.slow
 def test_no_more_than_a_row_group_is_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrow_ahead, "_AHEAD_BYTES", 20)
+    monkeypatch.setattr(arrow_ahead, "AHEAD_BYTES", 20)
     seen = list[int]()
     with ahead(numbered(itertools.count(), seen)) as batches:
         next(batches)

@@ -51,8 +51,8 @@ def test_arrow_makes_the_files_that_spark_makes(
     files = any_rows(tmp_path, runtime)
     if runtime.random() < 0.3:
         keep_out(monkeypatch)
-    monkeypatch.setattr(relocating, "_SAMPLE_ROWS", runtime.choice([100, 1 << 16]))
-    monkeypatch.setattr(relocating, "_SAMPLE_ROWS_PER_OUTPUT", 1)
+    monkeypatch.setattr(relocating, "SAMPLE_ROWS", runtime.choice([100, 1 << 16]))
+    monkeypatch.setattr(relocating, "SAMPLE_ROWS_PER_OUTPUT", 1)
     names = [*(f"c{i}" for i in range(len(PLAIN))), "s.n", "s.t"]
     curve = Curve(tuple(runtime.sample(names, runtime.choice([1, 2, 4]))), runtime.choice(["zorder", "hilbert"]))
     outputs = runtime.choice([1, 3, 8])

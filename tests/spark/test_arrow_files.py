@@ -34,7 +34,7 @@ def distinct(length: int, count: int) -> pa.Table:
 @pytest.mark.parametrize("make", [repeated, distinct])
 def test_long_values_are_read_a_few_rows_at_a_time(tmp_path: Path, make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A small file may hold rows of many gigabytes: Spark reads it, and so may no process end of it."""
-    monkeypatch.setattr(arrow_files, "_BATCH_BYTES", 1 << 20)
+    monkeypatch.setattr(arrow_files, "BATCH_BYTES", 1 << 20)
     table = make(2_000, 5_000)
     pq.write_table(table, tmp_path / "a.parquet", store_schema=False)
     sizes = [(batch.nbytes, len(batch)) for batch in live(task_of(tmp_path / "a.parquet", table))]
@@ -45,23 +45,25 @@ def test_long_values_are_read_a_few_rows_at_a_time(tmp_path: Path, make: Any, mo
 def test_a_value_that_is_longer_than_all_rows_may_be_is_read_by_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrow_files, "_BATCH_BYTES", 100)
+    monkeypatch.setattr(arrow_files, "BATCH_BYTES", 100)
     table = distinct(1_000, 3)
     pq.write_table(table, tmp_path / "a.parquet", store_schema=False)
     assert [len(batch) for batch in live(task_of(tmp_path / "a.parquet", table))] == [1, 1, 1]
 
 
 def test_short_values_are_read_many_rows_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And where there are few, nobody looks at the first ones by themselves."""
+    """And where there are few, nobody looks at the first ones by themselves: each look is a read of its own, and the
+    rows that Arrow is asked for at once are noted.
+    """
     asked = list[int]()
-    real = arrow_files._columns
+    real = pq.ParquetFile.iter_batches
 
-    def watched(source: Any, group: int, names: Any, rows: int) -> Iterator[pa.RecordBatch]:
+    def watched(source: pq.ParquetFile, rows: int, **named: Any) -> Iterator[pa.RecordBatch]:
         asked.append(rows)
-        return real(source, group, names, rows)
+        return real(source, rows, **named)
 
-    monkeypatch.setattr(arrow_files, "_columns", watched)
-    for count, at_once in ((100, [arrow_files.BATCH_ROWS]), (1_000, [128, arrow_files.BATCH_ROWS])):
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", watched)
+    for count, at_once in ((100, [arrow_files.BATCH_ROWS]), (1_000, [arrow_files.PROBED_ROWS, arrow_files.BATCH_ROWS])):
         table = distinct(10, count)
         pq.write_table(table, tmp_path / "a.parquet", store_schema=False)
         assert [len(batch) for batch in live(task_of(tmp_path / "a.parquet", table))] == [count]

@@ -229,11 +229,13 @@ def test_row_groups_without_marked_rows_are_not_read(
     files = opened(table)
     last = files.files["path"].to_pylist()[-1]
     marks: Marks = {last: BitMap64([0])}
-    groups = []
-    plain = arrow_reading._batches
-    monkeypatch.setattr(
-        arrow_reading, "_batches", lambda part, stored: groups.append(part.group) or plain(part, stored)
-    )
+    groups, plain = list[int](), pq.ParquetFile.iter_batches
+
+    def noted(source: pq.ParquetFile, rows: int, *, row_groups: list[int], **named: Any) -> Any:
+        groups.extend(row_groups)
+        return plain(source, rows, row_groups=row_groups, **named)
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", noted)
     here = arrow_finding.brought(spark, files, marks, ["l"])
     assert here is not None
     assert len(here) == 1

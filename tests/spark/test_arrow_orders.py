@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -78,28 +79,43 @@ def left_in(folder: Path) -> list[Path]:
 def test_less_memory_makes_the_same_files_in_more_passes(
     tmp_path: Path, keys: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, passes = arrow_orders._rows, list[tuple[int, int]]()
-
-    def watched(order: Any, first: int, end: int, *rest: Any) -> Any:
-        passes.append((first, end))
-        return real(order, first, end, *rest)
-
-    monkeypatch.setattr(arrow_orders, "_rows", watched)
+    """How often all rows are read is counted, since that is the price of less memory."""
+    read = whole_reads(monkeypatch)
     whole = made_by(task_of(tmp_path, keys=keys))
-    assert passes == [(0, OUTPUTS)]
+    assert Counter(read) == {(0,): 1, (1,): 1, (2,): 1}
     assert [number for number, *_ in whole] == list(range(OUTPUTS))
-    passes.clear()
+    read.clear()
     assert made_by(task_of(tmp_path, keys=keys, most_bytes=2 << 20)) == whole
-    assert passes == [(0, 2), (2, 4), (4, 5)]
+    assert Counter(read) == {(0,): 3, (1,): 3, (2,): 3}, "two outputs at a time, and the last one"
+
+
+def whole_reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """Notes the files of each read of all rows with all columns; the first rows of all files are looked at besides."""
+    noted, real = list[tuple[int, ...]](), arrow_orders.live
+
+    def watched(task: Any) -> Any:
+        files = tuple(each["number"] for each in task["files"])
+        if "text" in task["wanted"].names and len(files) == 1:
+            noted.append(files)
+        return real(task)
+
+    monkeypatch.setattr(arrow_orders, "live", watched)
+    return noted
 
 
 @pytest.mark.slow
 def test_rows_that_are_wider_than_the_first_ones_are_read_again_in_smaller_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = made_by(task_of(tmp_path))
-    monkeypatch.setattr(arrow_orders, "_width_of", lambda task: 1.0)
-    assert made_by(task_of(tmp_path, most_bytes=3 << 20)) == whole
+    task = task_of(tmp_path)
+    narrow = rows_of(0).set_column(3, "text", pa.array([""] * ROWS))
+    pq.write_table(narrow, tmp_path / "0.parquet", store_schema=False)
+    whole, read = made_by(task), whole_reads(monkeypatch)
+    assert made_by(task | {"most_bytes": 3 << 20}) == whole
+    reads = len(read)
+    read.clear()
+    ordered(task | {"most_bytes": 3 << 20, "files": task["files"][::-1], "folder": str(tmp_path / "again")})
+    assert reads > len(read), "the same rows, of which the wide ones come first"
 
 
 @pytest.mark.parametrize("most", [1 << 20, 1 << 18], ids=["an output", "the columns of the curve"])
@@ -151,14 +167,15 @@ def test_it_stops_where_it_is_called_off(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_file_that_is_another_one_the_second_time_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = arrow_orders._Order.of
+    real = arrow_orders.live
 
-    def changing(task: Any, crew: Any) -> Any:
-        found = real(task, crew)
-        pq.write_table(rows_of(1).slice(1), tmp_path / "1.parquet", store_schema=False)
-        return found
+    def changing(task: Any) -> Any:
+        if "text" in task["wanted"].names:  # the order was found, by the columns of the curve
+            pq.write_table(rows_of(1).slice(1), tmp_path / "1.parquet", store_schema=False)
+        return real(task)
 
-    monkeypatch.setattr(arrow_orders._Order, "of", changing)
-    with pytest.raises(Unlike):
-        ordered(task_of(tmp_path))
+    monkeypatch.setattr(arrow_orders, "live", changing)
+    task = task_of(tmp_path, threads=1)
+    with pytest.raises(Unlike, match="other rows than before"):
+        ordered(task)
     assert not left_in(tmp_path)

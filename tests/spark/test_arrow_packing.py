@@ -9,7 +9,7 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -25,7 +25,8 @@ from pyspark.sql import SparkSession
 
 import anabranch
 from anabranch import DeltaTable
-from anabranch.commands.staging import _is_data
+from anabranch.commands.staging import is_data_file
+from anabranch.errors.process_state import forget
 from anabranch.protocol.features.row_tracking import Tracked
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.parquet_files import said_nan_free
@@ -447,14 +448,17 @@ def test_executors_without_arrow_are_asked_once(
     bare = tmp_path / "python"
     bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')  # without what was installed
     bare.chmod(0o755)
-    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(bare))
+    able = spark.sparkContext.pythonExec
     files = numbered(tmp_path, {"a.parquet": 5})
     try:
+        monkeypatch.setattr(spark.sparkContext, "pythonExec", str(bare))
         assert packed(spark, [(files, "job")]) == frozenset()
-        assert spark in arrow_packing._unable
         assert not left_in(tmp_path, "job")
+        monkeypatch.setattr(spark.sparkContext, "pythonExec", able)
+        assert packed(spark, [(files, "job")]) == frozenset(), "nobody asks whether they are able by now"
     finally:
-        arrow_packing._unable.pop(spark, None)
+        forget("sessions whose executors cannot run Arrow")
+    assert packed(spark, [(files, "job")]) == {0}
 
 
 # -- attempts ----------------------------------------------------------------------------------------------------------
@@ -483,11 +487,11 @@ def test_an_attempt_that_fails_while_it_writes_leaves_nothing(
 ) -> None:
     seen = []
 
-    def failing(writer: Any, group: Sequence[Any], wanted: Any) -> None:
+    def failing(writer: pq.ParquetWriter, rows: pa.Table, **named: Any) -> None:
         seen.extend(left_in(tmp_path, "job"))
         raise OSError("no space left")
 
-    monkeypatch.setattr(arrow_files, "_write_group", failing)
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", failing)
     assert packed(spark, [(numbered(tmp_path, {"a.parquet": 5}), "job")]) == frozenset()
     assert seen
     assert not left_in(tmp_path, "job")
@@ -495,7 +499,7 @@ def test_an_attempt_that_fails_while_it_writes_leaves_nothing(
 
 def test_what_an_attempt_writes_is_no_data_file_until_it_is_adopted(tmp_path: Path) -> None:
     """A killed one leaves it where a reader of the job's folder does not look, and VACUUM does."""
-    assert not _is_data(f"00000/{arrow_files.ASIDE}/anabranch-1.parquet")
+    assert not is_data_file(f"00000/{arrow_files.ASIDE}/anabranch-1.parquet")
 
 
 def test_rows_keep_their_ids_and_versions(spark: SparkSession, tmp_path: Path) -> None:

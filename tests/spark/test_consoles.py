@@ -6,11 +6,13 @@ import logging
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 
+from anabranch.errors import ExecutionFailed
 from anabranch.spark import consoles
 from anabranch.spark.consoles import LOGGING, outlives_sessions, quiet, quiet_python, said_by_site
-from anabranch.spark.failures import _PRINTED
+from anabranch.spark.failures import reported
 
 JAVA = "spark.driver.defaultJavaOptions"
 
@@ -76,7 +78,7 @@ def test_a_server_that_the_environment_names_is_asked(tmp_path: Path) -> None:
 
 def test_pysparks_loggers_are_silent_unless_somebody_has_set_them(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("AnabranchTestOne", "AnabranchTestTwo")
-    monkeypatch.setattr(consoles, "_CONTEXT_LOGGERS", names)
+    monkeypatch.setattr(consoles, "CONTEXT_LOGGERS", names)
     PySparkLogger.getLogger(names[1]).setLevel(logging.INFO)
     quiet_python()
     assert [logging.getLogger(name).level for name in names] == [logging.CRITICAL, logging.INFO]
@@ -87,4 +89,6 @@ def test_a_column_in_an_error_shows_no_object_of_java() -> None:
         "id = Column<'<lambda>(columnnodeexpression(UnresolvedAttribute(List(id),None,false,Origin(None,None,None,None,"
         "None,None,None,Some([Ljava.lang.StackTraceElement;@349d14e6),None,None))))'>"
     )
-    assert _PRINTED.sub(r"\1", printed) == "id = Column<'<lambda>(id)'>"
+    with pytest.raises(ExecutionFailed) as told, reported(printed, "/data/flights"):
+        raise PySparkException("a task failed")
+    assert told.value.facts["what"] == "id = Column<'<lambda>(id)'>"

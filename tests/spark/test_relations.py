@@ -13,7 +13,7 @@ import anabranch
 from anabranch import DeltaTable
 from anabranch.errors import MissingDataFile
 from anabranch.errors.process_state import forget
-from anabranch.spark import raw_rows, relations
+from anabranch.spark import raw_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.classic("a server keeps no relation")]
 
@@ -150,7 +150,17 @@ def test_a_file_that_vanished_since_is_named(session: SparkSession, path: str) -
     assert "VACUUM retained" not in told.value.message, "there was none"
 
 
-def test_few_are_kept(session: SparkSession, path: str) -> None:
-    for version in range(33, 40):
-        anabranch.read(session, path, version=version).count()
-    assert 0 < len(relations._made) <= 4
+def test_few_are_kept(session: SparkSession, path: str, made: list[int]) -> None:
+    """Four of them; each zone makes another one of the same files."""
+    zones = ["UTC", "Asia/Tokyo", "Europe/Paris", "America/Lima", "Africa/Cairo"]
+    before = session.conf.get("spark.sql.session.timeZone")
+    try:
+        for zone in (*zones, *zones[1:]):
+            session.conf.set("spark.sql.session.timeZone", zone)
+            load(session, path)
+        assert made == [FILES] * 5
+        session.conf.set("spark.sql.session.timeZone", zones[0])
+        load(session, path)
+        assert made == [FILES] * 6
+    finally:
+        session.conf.set("spark.sql.session.timeZone", before)

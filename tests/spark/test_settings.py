@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from anabranch.commands.idempotence import application_of
 from anabranch.errors import UnknownSetting, UnsupportedSetting
-from anabranch.errors.process_state import Cache
+from anabranch.errors.process_state import forget
 from anabranch.protocol import settings
 from anabranch.protocol.session_says import current, is_said
 from anabranch.spark import settings as reading
@@ -45,8 +45,8 @@ class Session:
 
 
 @pytest.fixture(autouse=True)
-def nobody_was_warned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "_warned", Cache(100))
+def nobody_was_warned() -> None:
+    forget("settings warned of")
 
 
 def test_all_settings_are_listed_once_a_second_and_else_only_the_named_ones_are_asked_for(
@@ -139,7 +139,7 @@ def test_an_unknown_setting_is_warned_of_once_in_a_process() -> None:
 def test_while_a_command_waits_its_settings_are_listed_as_they_are_then(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "_LISTED_S", math.inf)
+    monkeypatch.setattr(reading, "LISTED_S", math.inf)
     with honoured(spark, "WRITE"):
         pass  # the first of a session lists them at once
     try:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from anabranch.spark import timestamps
 from anabranch.spark.timestamps import MICROS, SETTING, in_micros
 
 
@@ -19,25 +18,27 @@ def int96(spark: SparkSession) -> Iterator[SparkSession]:
     spark.conf.set(SETTING, str(before))
 
 
-@pytest.mark.parametrize(
-    ("version", "counts"), [("4.0.5", False), ("4.1.4", False), ("4.2.0", True), ("5.0.0.dev1", True)]
-)
-def test_the_writers_option_counts_since_4_2(version: str, counts: bool) -> None:
-    assert timestamps._option_counts(version) is counts
+def is_of(version: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the session say that Spark is of this version."""
+    monkeypatch.setattr(type(spark), "version", version)
 
 
 @pytest.mark.spark
-def test_new_versions_leave_the_session_alone(int96: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timestamps, "_option_counts", lambda version: True)
+@pytest.mark.parametrize("version", ["4.2.0", "5.0.0.dev1"])
+def test_new_versions_leave_the_session_alone(
+    version: str, int96: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_of(version, int96, monkeypatch)
     with in_micros(int96):
         assert int96.conf.get(SETTING) == "INT96"
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("version", ["4.0.5", "4.1.4"])
 def test_old_versions_get_the_setting_while_any_write_runs(
-    int96: SparkSession, monkeypatch: pytest.MonkeyPatch
+    version: str, int96: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(timestamps, "_option_counts", lambda version: False)
+    is_of(version, int96, monkeypatch)
     first, second = in_micros(int96), in_micros(int96)
     first.__enter__()
     second.__enter__()
@@ -49,7 +50,7 @@ def test_old_versions_get_the_setting_while_any_write_runs(
 
 @pytest.mark.spark
 def test_a_write_that_fails_puts_the_setting_back(int96: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timestamps, "_option_counts", lambda version: False)
+    is_of("4.1.4", int96, monkeypatch)
     with pytest.raises(InterruptedError), in_micros(int96):
         raise InterruptedError
     assert int96.conf.get(SETTING) == "INT96"

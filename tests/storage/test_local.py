@@ -7,6 +7,7 @@ import os
 import pickle
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import pytest
 from obstore.store import LocalStore as ObstoreLocalStore
 
 from anabranch.errors import AlreadyExists, NotFound, StoreError
-from anabranch.storage import local, open_store
+from anabranch.storage import open_store
 from anabranch.storage.local import LocalStore
 from tests.storage.contract import StoreContract
 from tests.storage.disks import files_aside, files_of, refusing
@@ -116,16 +117,26 @@ def test_a_list_looks_at_no_file_before_its_start(store: LocalStore, monkeypatch
     os.makedirs(f"{store.root}/_delta_log")
     for number in range(500):
         Path(store.root, version(number)).touch()
-    looked_at: list[str] = []
-    file_stat = local._file_stat
+    looked_at, scandir = set[str](), os.scandir
 
-    def counted(entry: os.DirEntry[str]) -> os.stat_result | None:
-        looked_at.append(entry.name)
-        return file_stat(entry)
+    class Noted:
+        """An entry of a folder, of which it is noted whether more than the name is asked for."""
 
-    monkeypatch.setattr(local, "_file_stat", counted)
+        def __init__(self, entry: os.DirEntry[str]) -> None:
+            self.name, self.entry = entry.name, entry
+
+        def __getattr__(self, name: str) -> object:
+            looked_at.add(self.name)
+            return getattr(self.entry, name)
+
+    @contextmanager
+    def noted(path: str) -> Iterator[list[Noted]]:
+        with scandir(path) as found:
+            yield [Noted(entry) for entry in found]
+
+    monkeypatch.setattr(os, "scandir", noted)
     assert len(store.list_from(version(498))) == 2
-    assert len(looked_at) == 2
+    assert looked_at == {Path(version(number)).name for number in (498, 499)}
 
 
 def test_what_is_deleted_while_it_is_listed_is_left_out(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:

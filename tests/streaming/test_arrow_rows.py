@@ -25,7 +25,7 @@ def test_the_rows_of_a_file_in_a_container_are_read(monkeypatch: pytest.MonkeyPa
             monkeypatch.setenv(name, value)
         buffer = io.BytesIO()
         pq.write_table(ROWS, buffer)
-        system, container = arrow_rows._bucket(ABFSS)
+        system, container = arrow_rows.bucket_of(ABFSS)
         with system.open_output_stream(f"{container}/50% é.parquet") as file:
             file.write(buffer.getvalue())
         where = {"store": ABFSS, "name": "50% é.parquet", "path": "50% é.parquet", "table": "t", "version": 0}
@@ -48,7 +48,7 @@ def test_the_rows_of_a_file_in_a_container_are_read(monkeypatch: pytest.MonkeyPa
 def test_an_endpoint_names_its_account_in_its_host_or_in_its_path(
     endpoint: str, blob: str, data_lake: str, scheme: str
 ) -> None:
-    told = arrow_rows._azure_server("a", endpoint)
+    told = arrow_rows.azure_server("a", endpoint)
     assert told == {
         "blob_storage_authority": blob,
         "dfs_storage_authority": data_lake,
@@ -71,7 +71,7 @@ def test_every_kind_of_credentials_is_handed_on(monkeypatch: pytest.MonkeyPatch,
     for name, value in said.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(pafs, "AzureFileSystem", lambda account, **named: handed.update(named))
-    arrow_rows._bucket(ABFSS)
+    arrow_rows.bucket_of(ABFSS)
     assert {value.removeprefix("?") for value in handed.values()} == set(said.values())
 
 
@@ -81,14 +81,14 @@ def test_what_the_session_says_of_a_bucket_is_handed_on(monkeypatch: pytest.Monk
     handed: list[dict[str, object]] = []
     monkeypatch.setattr(pafs, "S3FileSystem", lambda **named: handed.append(named))
     said = {"access_key_id": "k", "secret_access_key": "s", "region": "r", "endpoint": "http://h:1"}
-    assert arrow_rows._bucket("s3://lake", said)[1] == "lake"
+    assert arrow_rows.bucket_of("s3://lake", said)[1] == "lake"
     keys = {"access_key": "k", "secret_key": "s", "session_token": None}
     server = {"endpoint_override": "h:1", "scheme": "http", "region": "r", "anonymous": False}
     assert handed.pop() == {**keys, **server}
-    arrow_rows._bucket("s3://lake", {"skip_signature": "true"})
+    arrow_rows.bucket_of("s3://lake", {"skip_signature": "true"})
     assert handed.pop() == {"anonymous": True, "region": None}
     virtual = {"endpoint": "https://lake.h.example", "virtual_hosted_style_request": "true"}
-    arrow_rows._bucket("s3://lake", virtual)
+    arrow_rows.bucket_of("s3://lake", virtual)
     assert handed[-1]["endpoint_override"] == "h.example"
     assert handed.pop()["force_virtual_addressing"] is True
 
@@ -98,5 +98,5 @@ def test_credentials_of_an_executors_environment_count_before_the_session(monkey
     monkeypatch.setattr(pafs, "S3FileSystem", lambda **named: handed.append(named))
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "environment's")
     monkeypatch.setenv("AWS_REGION", "eu-north-1")
-    arrow_rows._bucket("s3://lake", {"access_key_id": "k", "secret_access_key": "s", "region": "r"})
+    arrow_rows.bucket_of("s3://lake", {"access_key_id": "k", "secret_access_key": "s", "region": "r"})
     assert handed == [{"region": "eu-north-1", "anonymous": False}]

@@ -12,7 +12,7 @@ from pyspark import cloudpickle
 from pyspark.sql.datasource import InputPartition
 
 from anabranch.streaming import arrow_rows, data_source
-from anabranch.streaming.data_source import _Reader
+from anabranch.streaming.data_source import Reader
 from tests.support.streams import stream_read
 from tests.support.worlds import World, table_path
 
@@ -31,7 +31,7 @@ print(sorted(row["id"] for each in partitions for batch in reader.read(each) for
 """
 
 
-def on_an_executor(reader: _Reader, partitions: list[InputPartition], folder: Path) -> str:
+def on_an_executor(reader: Reader, partitions: list[InputPartition], folder: Path) -> str:
     """What a process without our packages reads."""
     for module in (arrow_rows, data_source):
         cloudpickle.register_pickle_by_value(module)
@@ -47,20 +47,20 @@ def on_an_executor(reader: _Reader, partitions: list[InputPartition], folder: Pa
 def test_executors_read_rows_with_nothing_of_ours_installed(tmp_path: Path) -> None:
     world = World(table_path(tmp_path)).create([{"id": i, "g": i % 2} for i in range(6)], partition_by=("g",))
     world.delete("id = 3")
-    reader = _Reader(stream_read(world.path).to_json(), "", "{}")
+    reader = Reader(stream_read(world.path).to_json(), "", "{}")
     start = reader.initialOffset()
     partitions = list(reader.partitions(start, reader.latestOffset()))
-    fresh = _Reader(stream_read(world.path).to_json(), "", "{}")  # as pickled before it plans anything
+    fresh = Reader(stream_read(world.path).to_json(), "", "{}")  # as pickled before it plans anything
     assert on_an_executor(fresh, partitions, tmp_path) == "[0, 1, 2, 4, 5]"
 
 
 def test_without_limits_a_batch_goes_to_the_newest_version_and_is_the_same_when_done_again(tmp_path: Path) -> None:
     world = World(table_path(tmp_path)).create([{"id": 1}])
     read = stream_read(world.path).to_json()
-    reader = _Reader(read, "", "{}")
+    reader = Reader(read, "", "{}")
     end = reader.latestOffset()  # before Spark asks where to begin, as PySpark 4.0 does for Trigger.AvailableNow
     world.append({"id": 2})
-    for each in (reader, _Reader(read, "", "{}")):
+    for each in (reader, Reader(read, "", "{}")):
         tasks = [task.value for task in each.partitions(reader.initialOffset(), end)]
         assert [len(task["files"]) for task in tasks] == [1]
     later = reader.latestOffset()

@@ -310,7 +310,7 @@ def test_what_cannot_be_shown_stops_a_stream_behind_versions_that_were_cleaned_u
 
 
 def test_however_many_versions_were_cleaned_up_they_are_left_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("anabranch.streaming.source._AT_ONCE", 2)
+    monkeypatch.setattr("anabranch.streaming.source.COMMITS_AT_ONCE", 2)
     stream = Stream(world.path)
     stream.batch()
     for number in range(6, 12):

@@ -80,7 +80,7 @@ def one() -> Matrix:
 
 
 def test_a_product_without_conflicts_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conflicts, "_ROW_RULES", ())
+    monkeypatch.setattr(conflicts, "ROW_RULES", ())
     each = one()
     wrong = cell(each, UPDATES, UPDATES)
     assert not wrong.as_documented
@@ -89,7 +89,7 @@ def test_a_product_without_conflicts_is_caught(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_product_that_refuses_too_much_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conflicts, "_goes_by_rows", lambda ours: False)
+    monkeypatch.setattr(conflicts, "goes_by_rows", lambda ours: False)
     each = one()
     assert not cell(each, UPDATES, UPDATES).as_documented
 
@@ -109,7 +109,7 @@ def invoke(*words: str) -> Any:
 
 
 def test_the_command_exits_with_1_where_a_cell_differs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conflicts, "_ROW_RULES", ())
+    monkeypatch.setattr(conflicts, "ROW_RULES", ())
     shown = invoke()
     assert shown.exit_code == 1
     assert "✗ can conflict" in shown.output

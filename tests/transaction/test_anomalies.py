@@ -233,7 +233,7 @@ def test_without_the_row_rules_a_script_does_bring_its_anomaly_about(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else the script would come near nothing. (Where a whole file is taken, an assertion stands behind the rules.)"""
-    monkeypatch.setattr(conflicts, "_ROW_RULES", ())
+    monkeypatch.setattr(conflicts, "ROW_RULES", ())
     run = play(SCRIPTS[name], Table("Serializable", "row"))
     assert run.told == ("committed", "committed")
     assert run.verdict == "possible"

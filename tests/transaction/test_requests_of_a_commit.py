@@ -146,7 +146,7 @@ def test_winners_are_read_together_and_stay_in_their_order(store: DictStore) -> 
 def test_commits_that_were_read_for_the_head_are_not_read_again_for_the_files(
     store: DictStore, monkeypatch: pytest.MonkeyPatch, kept: int, times: int
 ) -> None:
-    monkeypatch.setattr("anabranch.log.snapshot._KEPT_BYTES", kept)
+    monkeypatch.setattr("anabranch.log.snapshot.KEPT_BYTES", kept)
     forget(store.url)
     watched = Watched(store)
     assert Log(watched).snapshot().files.num_rows == 2

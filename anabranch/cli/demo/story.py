@@ -149,9 +149,9 @@ class _Story:
         with Live(console=self._console, auto_refresh=False) as live:
             runner.start()
             while runner.is_alive():
-                live.update(_table(race), refresh=True)
+                live.update(table_of(race), refresh=True)
                 runner.join(0.25)
-            live.update(_table(race), refresh=True)
+            live.update(table_of(race), refresh=True)
         self._console.print()
         return race
 
@@ -169,7 +169,8 @@ def differing_rows(left: DataFrame, right: DataFrame) -> int:
     return pc.sum(pc.abs(sums["n_sum"])).as_py() or 0
 
 
-def _table(race: Race) -> Table:
+def table_of(race: Race) -> Table:
+    """What is shown of a race: a line for each writer, those who have committed first."""
     table = Table(box=None, pad_edge=False)
     for title in ("writer", "does", "version", "carried over"):
         table.add_column(title, overflow="fold")

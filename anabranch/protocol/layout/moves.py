@@ -167,7 +167,7 @@ def moved(
         raise Misplaced("the record of moves says another number of rows than were there")
     if all(each.live == len(asked.get(each.path, ())) for each in group.sources):
         return {each.path: _run(0, each.records) for each in group.outputs if each.records}
-    return _concatenated(group, asked, dead) if group.in_order else _by_origins(group, asked, origins)
+    return concatenated(group, asked, dead) if group.in_order else _by_origins(group, asked, origins)
 
 
 def _dead(origin: Origin, asked: BitMap64, vector: Callable[[FileRow], BitMap64]) -> BitMap64:
@@ -180,7 +180,7 @@ def _dead(origin: Origin, asked: BitMap64, vector: Callable[[FileRow], BitMap64]
     return dead
 
 
-def _concatenated(group: Group, asked: Marks, dead: Marks) -> dict[str, BitMap64]:
+def concatenated(group: Group, asked: Marks, dead: Marks) -> dict[str, BitMap64]:
     """Positions where one output has the live rows of all sources, in order."""
     if len(group.outputs) != 1:
         raise Misplaced("rows in their order lie in one file, and the record of moves says another number")

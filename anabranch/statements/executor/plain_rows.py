@@ -24,7 +24,7 @@ from anabranch.statements.executor.running import Running
 from anabranch.statements.grammar.parts import Expression
 from anabranch.statements.grammar.row_values import InsertRows
 
-_MOST_CELLS = 1000
+MOST_CELLS = 1000
 """More literals are read faster by Spark."""
 
 
@@ -37,7 +37,7 @@ def plain_rows(statement: InsertRows, fields: Sequence[Field], snapshot: Snapsho
     rows = statement.values
     if not rows or statement.says_default or statement.by_name or statement.partition:
         return None
-    if {len(row) for row in rows} != {len(fields)} or len(rows) * len(fields) > _MOST_CELLS:
+    if {len(row) for row in rows} != {len(fields)} or len(rows) * len(fields) > MOST_CELLS:
         return None
     if not _takes_rows_as_they_are(snapshot, fields):
         return None

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 from typing import Any
 
 import pyarrow as pa
@@ -179,7 +179,28 @@ def test_closing_commits_what_waits_and_takes_no_more(path: str, monkeypatch: py
         gathering.append([{"id": 6}])
 
 
-def test_a_forked_process_is_told_that_it_needs_its_own(path: str) -> None:
+@contextmanager
+def handing_over(gathering: Appender, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Another thread is in the middle of a call, in which it keeps all others out, until this ends."""
+    begun, may_end, submit = Event(), Event(), ThreadPoolExecutor.submit
+
+    def slowly(pool: ThreadPoolExecutor, *call: Any) -> Any:
+        begun.set()
+        assert may_end.wait(60)
+        return submit(pool, *call)
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", slowly)
+    caller = Thread(target=gathering.append, args=([{"id": 3}],))
+    caller.start()
+    assert begun.wait(60)
+    try:
+        yield
+    finally:
+        may_end.set()
+        caller.join(60)
+
+
+def test_a_forked_process_is_told_that_it_needs_its_own(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with anabranch.appender(None, path) as gathering:
         gathering.append([{"id": 1}])
 
@@ -188,8 +209,8 @@ def test_a_forked_process_is_told_that_it_needs_its_own(path: str) -> None:
                 gathering.append([{"id": 2}])
 
         child = multiprocessing.get_context("fork").Process(target=refused)
-        with gathering._lock:  # as when another thread is just in the middle of a call
+        with handing_over(gathering, monkeypatch):
             child.start()
         child.join(60)
         assert child.exitcode == 0
-    assert ids(path) == [1]
+    assert ids(path) == [1, 3]

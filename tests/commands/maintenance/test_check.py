@@ -14,6 +14,7 @@ from anabranch import errors
 from anabranch.commands.maintenance.check import Report, check, check_table
 from anabranch.log.file_names import commit_name
 from anabranch.log.log import forget
+from anabranch.log.vectors import forget_vectors
 from anabranch.protocol.layout.paths import decode
 from tests.support.raw_logs import PROTOCOL, WITH_VECTORS, add, info, metadata, put_commit, put_rows
 from tests.support.worlds import World
@@ -182,9 +183,7 @@ def test_a_damaged_vector_is_found(world: World, damage: str) -> None:
     else:
         flipped = data[:12] + bytes([data[12] ^ 1]) + data[13:]
         file.write_bytes({"cut": data[:-1], "flipped": flipped, "garbage": b"x" * len(data), "empty": b""}[damage])
-    from anabranch.log import vectors
-
-    vectors._kept.clear()
+    forget_vectors()
     assert rules(world) == [("each vector is whole", body["path"])]
 
 
@@ -319,9 +318,7 @@ def test_several_things_are_found_at_once(world: World) -> None:
     bodies = files(world)
     file_of(world, bodies[False]).unlink()
     vector_file(world).unlink()
-    from anabranch.log import vectors
-
-    vectors._kept.clear()
+    forget_vectors()
     put_commit(world.path, 3, info(), add("gone.parquet"))
     assert sorted(rule for rule, _ in rules(world)) == [
         "each live file exists",

@@ -22,8 +22,8 @@ from anabranch.commands.maintenance.restore import Restore
 from anabranch.commands.maintenance.vacuum import Vacuum
 from anabranch.commands.opening import file_set, open_log
 from anabranch.commands.queries.change_feed import ReadChanges
-from anabranch.log import vectors
 from anabranch.log.file_locations import located_file
+from anabranch.log.vectors import forget_vectors
 from anabranch.protocol.layout.deletion_vectors import Descriptor
 from tests.support.counting import Counting, counting
 from tests.support.raw_logs import WITH_VECTORS, add, info, metadata, put_commit, put_rows, remove
@@ -48,7 +48,7 @@ def server() -> Iterator[Counting]:
 @pytest.fixture(autouse=True)
 def nothing_is_allowed_or_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ANABRANCH_ALLOWED_STORES", raising=False)
-    vectors._kept.clear()
+    forget_vectors()
 
 
 @pytest.fixture

@@ -69,7 +69,7 @@ def table(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -
 
 
 def path_of(table: DeltaTable) -> str:
-    return open_log(table._path).table.removeprefix("file://")
+    return open_log(table.detail().first()["location"]).table.removeprefix("file://")
 
 
 def assert_others_agree(path: str, ours: DataFrame) -> None:

@@ -7,17 +7,16 @@ from typing import Any
 
 import pytest
 
-from anabranch.commands import options
 from anabranch.commands.options import Options
 from anabranch.errors import InvalidOption, NotBuilt, UnknownOption
-from anabranch.errors.process_state import Cache
+from anabranch.errors.process_state import forget
 from anabranch.protocol.options import CHANGES, OPTIONS, READ, WRITE
 from anabranch.protocol.settings import Fate
 
 
 @pytest.fixture(autouse=True)
-def nobody_was_warned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(options, "_warned", Cache(100))
+def nobody_was_warned() -> None:
+    forget("options warned of")
 
 
 def given(**values: Any) -> Options:

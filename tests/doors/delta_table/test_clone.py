@@ -76,7 +76,8 @@ def test_older_versions_are_cloned_by_number_and_by_moment(
     spark: SparkSession, origin: str, tmp_path: Path, shallow: bool
 ) -> None:
     table = DeltaTable.forPath(spark, origin)
-    assert ids(spark, str(table.cloneAtVersion(0, str(tmp_path / "v"), shallow)._path)) == list(range(40))
+    cloned = table.cloneAtVersion(0, str(tmp_path / "v"), shallow)
+    assert sorted(row["id"] for row in cloned.toDF().select("id").collect()) == list(range(40))
     moment = str(table.history().filter("version = 0").first()["timestamp"])
     table.cloneAtTimestamp(moment, str(tmp_path / "m"), shallow, properties={"owner": "me"})
     assert ids(spark, str(tmp_path / "m")) == list(range(40))

@@ -41,7 +41,7 @@ def table(unchecked: SparkSession, tmp_path: Path) -> DeltaTable:
 
 
 def path_of(table: DeltaTable) -> str:
-    return str(table._path)
+    return str(table.detail().first()["location"]).removeprefix("file://")
 
 
 def vacuum(table: DeltaTable) -> None:

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 from pyspark.errors import AnalysisException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import anabranch
 from anabranch import errors
-from anabranch.statements.executor import temporary_views
 
 pytestmark = pytest.mark.spark
 
@@ -172,11 +171,13 @@ def test_a_temporary_view_reads_what_its_names_mean_now(spark: SparkSession, run
 def test_a_temporary_view_is_made_anew_only_where_it_would_show_other_rows(
     spark: SparkSession, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made, real = list[str](), temporary_views._rows
+    """What Spark is told to make is noted: each such view is analysed anew, which a statement has to wait for."""
+    frames = type(spark.range(1))
+    made, real = list[str](), frames.createOrReplaceTempView
 
-    def watched(view: Any, statement: Any, *rest: Any) -> Any:
-        made.append(statement.name)
-        return real(view, statement, *rest)
+    def watched(rows: DataFrame, name: str) -> None:
+        made.append(name.strip("`"))
+        real(rows, name)
 
     def made_by(*statements: str) -> list[str]:
         made.clear()
@@ -184,7 +185,7 @@ def test_a_temporary_view_is_made_anew_only_where_it_would_show_other_rows(
             run(each)
         return list(made)
 
-    monkeypatch.setattr(temporary_views, "_rows", watched)
+    monkeypatch.setattr(frames, "createOrReplaceTempView", watched)
     spark.sql("CREATE OR REPLACE TEMPORARY VIEW theirs AS SELECT 1 AS id")
     run("CREATE OR REPLACE TEMPORARY VIEW inner AS SELECT id FROM t")
     run("CREATE OR REPLACE TEMPORARY VIEW outer AS SELECT id FROM inner WHERE id IN (SELECT id FROM t)")

@@ -327,7 +327,7 @@ def test_of_several_that_take_a_name_away_one_decides_what_becomes_of_the_files(
             monkeypatch.setattr(entries, "record", plain)
             plain(*args, **named)
             entry = replace(args[1], name=("spark_catalog", run.schema, "t"), came_from=None)
-            named_tables.drop(run.spark, entry) if statement == "drop" else named_tables._move(
+            named_tables.drop(run.spark, entry) if statement == "drop" else named_tables.move(
                 run.spark, entry, ("spark_catalog", other, "w")
             )
 

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 import anabranch
 from anabranch import DeltaTable, errors
 from anabranch.errors import UnknownOption, UnknownSetting
-from anabranch.errors.process_state import Cache
+from anabranch.errors.process_state import forget
 from anabranch.protocol import settings
 from anabranch.protocol.settings import DEFAULTS, PREFIX
 from anabranch.spark import settings as reading
@@ -48,8 +48,8 @@ def session(spark: SparkSession) -> SparkSession:
 
 @pytest.fixture
 def sets(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sets]:
-    monkeypatch.setattr(reading, "_warned", Cache(100))
-    monkeypatch.setattr(reading, "_LISTED_S", 0.0)
+    forget("settings warned of")
+    monkeypatch.setattr(reading, "LISTED_S", 0.0)
     found = Sets(session)
     yield found
     found.clear()

@@ -181,6 +181,6 @@ def test_columns_that_are_named_are_given_the_values(
 
 
 def test_very_many_literals_are_read_by_spark(spark: SparkSession, tmp_path: Path) -> None:
-    rows = ", ".join(f"({i})" for i in range(plain_rows._MOST_CELLS + 1))
+    rows = ", ".join(f"({i})" for i in range(plain_rows.MOST_CELLS + 1))
     found = stored(spark, tmp_path / "t", "id INT)", f"INSERT INTO {{}} VALUES {rows}")
-    assert len(found[0]) == plain_rows._MOST_CELLS + 1
+    assert len(found[0]) == plain_rows.MOST_CELLS + 1
