@@ -15,7 +15,7 @@ from tests.support.planted import Watch
 from tests.support.spark_options import QUICK_JAVA
 from tests.support.thinning import shorten, thinned
 
-pytest_plugins = ["tests.support.costs"]
+pytest_plugins = ["tests.support.costs", "tests.support.drawing"]
 
 os.environ.pop(
     "COLUMNS", None

@@ -166,7 +166,7 @@ PARTS = [
 ]
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     st.recursive(
         st.sampled_from([part for part in PARTS if part != "id = 1"]),

@@ -81,7 +81,7 @@ def from_commits_alone(path: str | Path) -> Snapshot:
 # -- there and back ----------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(spelled())
 def test_files_and_tombstones_come_back(history: tuple[list[list[tuple[str, Body]]], list[Raw]]) -> None:
     commits, raws = history

@@ -23,7 +23,7 @@ def live_after(*commits: list[Action]) -> list[str]:
     return sorted(live["path"].to_pylist())
 
 
-@settings(deadline=None, max_examples=120)
+@settings(max_examples=120)
 @given(spelled())
 def test_the_end_state_is_that_of_a_plain_replay(history: History) -> None:
     commits, raws = history
@@ -34,7 +34,7 @@ def test_the_end_state_is_that_of_a_plain_replay(history: History) -> None:
     assert set(touched.to_pylist()) == set(keys(live).to_pylist()) | set(keys(gone).to_pylist())
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(spelled())
 def test_commit_by_commit_gives_what_all_at_once_gives(history: History) -> None:
     commits, raws = history
@@ -44,7 +44,7 @@ def test_commit_by_commit_gives_what_all_at_once_gives(history: History) -> None
         assert as_bodies(files) == expected(replayed(commits[:number])[0], FILES)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(spelled())
 def test_a_commit_read_alone_holds_its_own_actions(history: History) -> None:
     commits, raws = history
@@ -55,7 +55,7 @@ def test_a_commit_read_alone_holds_its_own_actions(history: History) -> None:
         assert as_bodies(found.removes) == expected(wanted_removes, REMOVES)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(spelled())
 def test_what_was_touched_is_taken_from_a_checkpoints_files(history: History) -> None:
     """A later run replaces whatever the base said of the same logical file, and nothing else."""

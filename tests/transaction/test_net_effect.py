@@ -76,7 +76,7 @@ def bodies(files: pa.Table) -> dict[str, dict[str, Any]]:
     return {row["path"]: dict(row) for row in as_bodies(files).values()}
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(runs())
 def test_it_is_the_difference_of_two_snapshots(histories: tuple[list[list[Action]], list[list[Action]]]) -> None:
     before, run = histories
@@ -97,7 +97,7 @@ def test_it_is_the_difference_of_two_snapshots(histories: tuple[list[list[Action
     assert net.is_nothing == (not net.changed and not blind and not seeing)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(runs())
 def test_a_winner_is_named_for_every_file(histories: tuple[list[list[Action]], list[list[Action]]]) -> None:
     before, run = histories

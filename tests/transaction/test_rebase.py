@@ -287,7 +287,7 @@ def nested(world: World, schedule: list[tuple[tuple[str, int, int], str]]) -> No
             raise
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(schedule=schedules, level=st.sampled_from(LEVELS))
 def test_no_interleaving_leaves_a_path_twice_or_a_row_that_came_back(
     tmp_path_factory: pytest.TempPathFactory, schedule: Any, level: str

@@ -60,7 +60,7 @@ def entry(table: Path | str, version: int = -1) -> Entry:
     return timeline(table).entries[version]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(steps, max_size=8))
 def test_the_totals_after_each_version_are_those_of_its_snapshot(
     tmp_path_factory: pytest.TempPathFactory, played: list[tuple[str, int]]
