@@ -12,6 +12,7 @@ from pyspark.sql.datasource import InputPartition
 
 from anabranch.streaming import arrow_rows, data_source
 from anabranch.streaming.data_source import _Reader
+from tests.support.patience import PATIENCE
 from tests.support.streams import stream_read
 from tests.support.worlds import World, table_path
 
@@ -37,7 +38,7 @@ def on_an_executor(reader: _Reader, partitions: list[InputPartition], folder: Pa
     sent = folder / "sent"
     sent.write_bytes(cloudpickle.dumps(reader) + pickle.dumps(partitions))
     command = [sys.executable, "-c", EXECUTOR, str(sent)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

@@ -1,7 +1,7 @@
 """What the suite costs: seconds of each phase of each test and of each fixture, one line of JSON each.
 
-    pytest -p tests.support.costs --costs build/costs …        writes build/costs/<process>.jsonl
-    python -m tests.support.costs build/costs                  prints what each file and each fixture took
+pytest -p tests.support.costs --costs build/costs …        writes build/costs/<process>.jsonl
+python -m tests.support.costs build/costs                  prints what each file and each fixture took
 """
 
 from __future__ import annotations

@@ -6,19 +6,17 @@ machine that does eight other things at once, and no test passes or fails by how
 
 Two limits belong together. `PATIENCE` is that of one wait; `WHOLE_TEST` is that of a whole test, its fixtures with it,
 and the same as pytest's `timeout` in `pyproject.toml`. The second is longer, so that a wait that fails says so itself
-(`tests/test_patience.py`). A test that works for as long as somebody asks for adds that
-to the second.
+(`tests/test_patience.py`). A test that works for as long as somebody asks for adds
+that to the second.
 
 Processes beside pytest's import this too, so it needs no package.
 """
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Callable
 from threading import Event, Thread
-from typing import Any
 
 PATIENCE = 600
 """Seconds that one wait may take."""
@@ -64,11 +62,6 @@ def started(*threads: Thread) -> None:
     for thread in threads:
         thread.start()
     end(*threads)
-
-
-def ran(*words: str, **how: Any) -> subprocess.CompletedProcess[Any]:
-    """Run a command to its end, as `subprocess.run` does."""
-    return subprocess.run(words, timeout=PATIENCE, **how)
 
 
 def a_tick(milliseconds: float = 3) -> None:
