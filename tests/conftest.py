@@ -4,6 +4,7 @@ from __future__ import annotations
 
 pytest_plugins = [
     "tests.support.tiers",  # which tests and cases a run takes
+    "tests.support.drawing",  # drawn examples are the same in each run
     "tests.support.quick_collection",  # nothing looks for garbage among collected tests
     "tests.support.sessions",  # one Spark for each process
     "tests.support.quick_disk",  # nothing waits for the disk

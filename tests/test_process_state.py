@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from anabranch.errors.process_state import STATE, Cache, ProcessState, forget
+from tests.support.patience import started
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = sorted((ROOT / "anabranch").rglob("*.py"))
@@ -210,10 +211,7 @@ def test_many_threads_use_one_cache() -> None:
             list(kept)
 
     threads = [threading.Thread(target=use) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    started(*threads)
     assert not wrong
     assert len(kept) <= 16
 

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import PATIENCE
+
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("protocol", "storage", "log", "transaction", "expressions", "commands")
 
@@ -38,7 +40,7 @@ def modules_of(room: str) -> list[str]:
 
 def import_without_spark(*modules: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", IMPORT_WITHOUT_SPARK, *modules]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
 
 
 @pytest.mark.slow

@@ -18,7 +18,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 APPEND, CHANGE, RACE = "#1b6b73", "#ad4424", "#a01a5a"
 APPEND_DARK = "#5cc4c0"
-FRAMES_PER_SECOND = 60
 
 
 def details(opened: Opened) -> dict[str, str]:
@@ -354,15 +353,19 @@ def test_a_notebook_shows_the_page_in_a_frame_of_its_own(browser: Any, tmp_path:
 
 
 def test_ten_thousand_versions_stay_smooth(show: Any) -> None:
-    """A frame's work, in the script, leaves most of a sixtieth of a second to the browser. The bound is wide, since
-    other work may run beside the test; `docs/verbs/timeline.md` has the figures of a quiet machine.
+    """A frame takes about as much work for many versions as for few, since what lies together is drawn as one; else it
+    would take ten times as much. `docs/verbs/timeline.md` has the figures of a quiet machine. A browser's clock is
+    coarse, so a millisecond is the least that is compared.
     """
-    opened = show(many(10_000))
-    frames = opened.page.evaluate(_ZOOM_AND_PAN)
-    assert opened.page.evaluate("timelinePage.view.high") <= 10_000
-    assert len(frames) == 240
-    print(json.dumps({"median": statistics.median(frames), "p95": sorted(frames)[228], "longest": max(frames)}))
-    assert statistics.median(frames) < 1000 / FRAMES_PER_SECOND
+    medians = []
+    for count in (1_000, 10_000):
+        opened = show(many(count))
+        frames = opened.page.evaluate(_ZOOM_AND_PAN)
+        assert opened.page.evaluate("timelinePage.view.high") <= count
+        assert len(frames) == 240
+        medians.append(statistics.median(frames))
+    print(json.dumps(medians))
+    assert medians[1] < 5 * max(medians[0], 1.0)
 
 
 # From above, the first pixel of the line of the second chart in the middle of the last of six versions.

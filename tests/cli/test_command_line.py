@@ -14,6 +14,7 @@ import anabranch
 from anabranch import errors
 from anabranch.cli import app
 from anabranch.cli.statements import BEGINNINGS, begun
+from tests.support.patience import PATIENCE
 from tests.test_storeys import IMPORT_WITHOUT_SPARK, ROOT
 
 
@@ -59,7 +60,7 @@ def test_what_is_offered_are_statements() -> None:
 def without_pyspark(code: str) -> subprocess.CompletedProcess[str]:
     block = IMPORT_WITHOUT_SPARK.replace("for module in sys.argv[1:]:\n    importlib.import_module(module)\n", code)
     return subprocess.run(
-        [sys.executable, "-c", block], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", block], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
 
 

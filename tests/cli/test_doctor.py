@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from anabranch.errors import StoreError, StorePermissionDenied
 from anabranch.spark.java import release_of
 from anabranch.storage import open_store
 from tests.storage import moto_s3
+from tests.support.patience import PATIENCE, until
 from tests.test_docs import rows_of_table
 from tests.test_storeys import IMPORT_WITHOUT_SPARK, ROOT
 
@@ -250,13 +250,15 @@ def test_more_than_one_winner_and_lost_bytes_of_a_winner_fail(won: int, kept: bo
 @pytest.mark.slow
 def test_a_server_that_looks_before_it_writes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """moto refuses the second of two puts, and lets several win that come at once."""
-    looked = S3Response._get_checksum
+    looked, at_once = S3Response._get_checksum, list[str]()
 
-    def slowly(self: S3Response, headers: dict[str, object]) -> object:
-        time.sleep(0.5)
+    def together(self: S3Response, headers: dict[str, object]) -> object:
+        if self.path.endswith("-at-once"):
+            at_once.append(self.path)
+            until(lambda: len(at_once) > 3, "another put of the name")  # moto may fail of itself at some of the eight
         return looked(self, headers)
 
-    monkeypatch.setattr(S3Response, "_get_checksum", slowly)
+    monkeypatch.setattr(S3Response, "_get_checksum", together)
     with moto_s3.serving(turn=nullcontext()) as environment:
         found = {each.name: each for each in tried(open_store("s3://bucket/looks", environment), NAME)}
     assert found["put-if-absent"].state == "ok"
@@ -302,7 +304,7 @@ def test_it_works_without_pyspark_and_says_so(table: Path) -> None:
     words = ["anabranch", "doctor", str(table), "--json"]
     code = f"{said}\nfrom anabranch.cli import main\nsys.argv = {words!r}\nmain()\n"
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=100, check=False
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert done.returncode == 0, done.stderr
     checks = {each["name"]: each for each in json.loads(done.stdout)["checks"]}

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 import anabranch
 from anabranch.cli import app
 from anabranch.protocol.schema.types import Field, Struct
+from tests.support.patience import PATIENCE
 from tests.support.raw_logs import PROTOCOL, add, info, metadata, put_commit
 from tests.support.tiers import few_of
 from tests.test_storeys import ROOT
@@ -40,7 +41,7 @@ def run(*words: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
     """The command line, in a process of its own."""
     env = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
     return subprocess.run(
-        [sys.executable, "-m", "anabranch.cli", *words], env=env, capture_output=True, timeout=60, check=False
+        [sys.executable, "-m", "anabranch.cli", *words], env=env, capture_output=True, timeout=PATIENCE, check=False
     )
 
 
@@ -82,7 +83,9 @@ def told_of_width(columns: str, mean: str) -> tuple[bytes, bytes]:
     """What several commands print in one process where the shell says this width."""
     asked = json.dumps([("history", mean), ("--help",), ("history", f"{mean}/none")])
     env = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": columns}
-    done = subprocess.run([sys.executable, "-c", EACH, asked], env=env, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", EACH, asked], env=env, capture_output=True, timeout=PATIENCE, check=False
+    )
     assert done.stdout.count(b"ended:") == 3, done.stderr
     return done.stdout, done.stderr
 
@@ -113,7 +116,7 @@ def test_output_that_cannot_be_written_is_one_sentence(words: tuple[str, ...], m
     with Path("/dev/full").open("wb") as full:
         command = [sys.executable, "-m", "anabranch.cli", "history", mean, *words]
         env = {**os.environ, "PYTHONPATH": str(ROOT)}
-        done = subprocess.run(command, env=env, stdout=full, stderr=subprocess.PIPE, timeout=60, check=False)
+        done = subprocess.run(command, env=env, stdout=full, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert b"No space left" in done.stderr

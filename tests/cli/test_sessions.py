@@ -6,17 +6,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from anabranch.cli.sessions import interrupts_wait
+from tests.support.patience import PATIENCE, until
 from tests.test_storeys import ROOT
-
-_SECONDS = 300
-"""Java may be slow to start where others run."""
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="there are no process groups")
 
@@ -74,7 +71,6 @@ def test_an_ignored_ctrl_c_stays_ignored() -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.timeout(3 * _SECONDS)
 @pytest.mark.classic("a client of Connect starts no Java")
 def test_java_does_not_outlive_a_command_that_is_interrupted_while_it_starts(tmp_path: Path) -> None:
     begun = subprocess.Popen(
@@ -88,7 +84,7 @@ def test_java_does_not_outlive_a_command_that_is_interrupted_while_it_starts(tmp
     try:
         until(lambda: "org.apache.spark.deploy.SparkSubmit" in commands_of(begun.pid))
         begun.send_signal(signal.SIGINT)
-        assert begun.wait(timeout=_SECONDS) != 0
+        assert begun.wait(timeout=PATIENCE) != 0
         until(lambda: not commands_of(begun.pid))
     finally:
         if commands_of(begun.pid):
@@ -101,10 +97,3 @@ def commands_of(group: int) -> str:
     shown = subprocess.run(["ps", "-eo", "pgid=,stat=,args="], capture_output=True, text=True, check=True).stdout
     split = (line.split(None, 2) for line in shown.splitlines())
     return "\n".join(each[2] for each in split if each[0] == str(group) and not each[1].startswith("Z"))
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    limit = time.monotonic() + _SECONDS
-    while not is_so():
-        assert time.monotonic() < limit
-        time.sleep(0.05)

@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from anabranch.cli import app
+from tests.support.patience import PATIENCE
 from tests.support.worlds import World
 
 
@@ -73,7 +74,7 @@ def test_it_needs_no_java(table: Path, tmp_path: Path) -> None:
         [sys.executable, "-m", "anabranch.cli", "timeline", str(table), "--json"],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
         env={**os.environ, "PYTHONPATH": root, "JAVA_HOME": str(tmp_path), "PATH": str(tmp_path)},
     )
     assert done.returncode == 0, done.stderr

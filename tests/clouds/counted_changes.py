@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 import anabranch
 from anabranch import DeltaTable as Ours
+from tests.support.patience import PATIENCE
 from tests.support.requests_counted import Counted, counted
 
 COMMITS = 5
@@ -93,7 +94,7 @@ def count_deltalake(options: Mapping[str, str], verb: str) -> int:
         write_deltalake(place, rows(commit), mode="append", storage_options=dict(options))
     with counted(options) as (asked, counts):
         command = [sys.executable, "-m", __spec__.name, verb, place, json.dumps(asked)]
-        subprocess.run(command, check=True, timeout=60, stdout=subprocess.DEVNULL)
+        subprocess.run(command, check=True, timeout=PATIENCE, stdout=subprocess.DEVNULL)
     return len(counts.seen)
 
 

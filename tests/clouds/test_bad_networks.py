@@ -19,9 +19,10 @@ from anabranch.errors import CommitOutcomeUnknown
 from tests.clouds.running import required
 from tests.storage import azurite, fake_gcs, front, mini_hdfs, minio_s3, moto_s3, rpc_front
 from tests.storage.faulty import Chances, Faulty
+from tests.support.patience import PATIENCE
 from tests.support.worlds import World
 
-pytestmark = [pytest.mark.clouds, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.clouds
 
 WRITERS, COMMITS = 4, 15
 NETWORKS = {
@@ -30,6 +31,10 @@ NETWORKS = {
     "replies come too late": {"late": 20},
     "throttling": {"busy": 100},
 }
+LIMIT_S, LATE_S = 6, 8
+"""How long a client waits where replies come too late, and when those come. A request that is late only because the
+machine is busy has the same two ends that a late one has.
+"""
 Options = dict[str, str]
 
 
@@ -67,6 +72,11 @@ def webhdfs(folder: Path) -> Iterator[Served]:
         yield Served(urls.webhdfs, {})
 
 
+def limit_of(chances: Chances) -> int:
+    """How many seconds a client waits."""
+    return LIMIT_S if "late" in chances.shares else PATIENCE
+
+
 def over_http(key: str) -> Worse:
     """By an HTTP front before the server that this option names."""
 
@@ -74,11 +84,11 @@ def over_http(key: str) -> Worse:
     def reached(served: Served, chances: Chances) -> Iterator[Served]:
         told = served.options[key]
         port = port_of(json.loads(told)["gcs_base_url"] if told.startswith("{") else told)
-        with front.serving(Faulty(front.forwarding(port), chances, late_s=3)) as bad:
+        with front.serving(Faulty(front.forwarding(port), chances, LATE_S)) as bad:
             options = {
                 each: value.replace(f"http://127.0.0.1:{port}", bad.url) for each, value in served.options.items()
             }
-            yield Served(served.root, options | {f"{key.partition('_')[0]}_TIMEOUT": "2s"})
+            yield Served(served.root, options | {f"{key.partition('_')[0]}_TIMEOUT": f"{limit_of(chances)}s"})
 
     return reached
 
@@ -86,8 +96,8 @@ def over_http(key: str) -> Worse:
 @contextmanager
 def before_the_name_node(served: Served, chances: Chances) -> Iterator[Served]:
     """By an HTTP front before the NameNode; what it hands to a DataNode goes there by the honest network."""
-    with front.serving(Faulty(front.forwarding(port_of(served.root)), chances, late_s=3)) as bad:
-        yield Served(f"webhdfs://127.0.0.1:{bad.server_port}", {"timeout": "2"})
+    with front.serving(Faulty(front.forwarding(port_of(served.root)), chances, LATE_S)) as bad:
+        yield Served(f"webhdfs://127.0.0.1:{bad.server_port}", {"timeout": str(limit_of(chances))})
 
 
 @contextmanager
@@ -139,6 +149,7 @@ def test_each_acknowledged_append_is_in_the_table_once(store: tuple[Served, Wors
     anabranch.append(None, place, [{"id": -1}], storage_options=served.options)
     with worse(served, chances) as bad, ThreadPoolExecutor(WRITERS) as pool:
         told = list(pool.map(lambda writer: written(f"{bad.root}/{table}", writer, bad.options), range(WRITERS)))
+    # each append takes three requests or more, and of the first 180 some have each of these faults
     assert set(chances.met) == set(NETWORKS[network]), "the network was not as bad as it should have been"
     acknowledged = {row for acked, _ in told for row in acked}
     unknown = {row for _, doubtful in told for row in doubtful}

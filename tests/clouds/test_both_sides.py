@@ -19,7 +19,7 @@ from tests.storage import minio_s3
 from tests.support.connect_scripts import the_port
 from tests.support.planted import SECRET
 
-pytestmark = [pytest.mark.clouds, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.clouds, pytest.mark.spark]
 
 ANOTHER = f"{SECRET} of the second server"
 

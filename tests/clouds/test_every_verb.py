@@ -16,7 +16,7 @@ from tests.support.connect_scripts import the_port
 from tests.support.spark_servers import cluster
 from tools import bare_python
 
-pytestmark = [pytest.mark.clouds, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.clouds, pytest.mark.spark]
 
 WAYS = ["classic", "cluster", "connect"]
 

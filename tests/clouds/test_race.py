@@ -20,11 +20,12 @@ from anabranch.log.log import forget
 from tests.clouds.running import required, s3_copy, s3_settings
 from tests.storage import moto_s3
 from tests.support import racing
+from tests.support.patience import PATIENCE, WHOLE_TEST
 from tests.support.readers import duckdb_rows
 from tools import connectors
 
 SECONDS = float(os.environ.get("ANABRANCH_RACE_SECONDS", "150"))
-pytestmark = [pytest.mark.clouds, pytest.mark.spark, pytest.mark.timeout(int(SECONDS) + 900)]
+pytestmark = [pytest.mark.clouds, pytest.mark.spark, pytest.mark.timeout(WHOLE_TEST + int(SECONDS))]
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +68,6 @@ def raced(s3: Mapping[str, str], url: str, folder: Path) -> list[racing.Done]:
         with log.open("w") as said:
             running.append((subprocess.Popen(command, env={**own, **s3}, stdout=said, stderr=said), log))
     for process, log in running:
-        process.wait(timeout=SECONDS + 600)
+        process.wait(timeout=PATIENCE + SECONDS)
         assert log.read_text().splitlines()[-1:] == ["all done"], log.read_text()[-4000:]
     return racing.journals(folder / "told")

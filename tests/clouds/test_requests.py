@@ -10,7 +10,7 @@ from tests.clouds.running import required
 from tests.storage import minio_s3
 from tests.support.requests_counted import OURS, Cost, cost, made
 
-pytestmark = [pytest.mark.clouds, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.clouds
 
 
 @pytest.fixture(scope="module")

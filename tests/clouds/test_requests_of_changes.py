@@ -15,7 +15,7 @@ from tests.clouds.running import required, s3_settings
 from tests.storage import minio_s3
 from tools import connectors
 
-pytestmark = [pytest.mark.clouds, pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.clouds, pytest.mark.spark]
 
 
 @pytest.fixture(scope="module")

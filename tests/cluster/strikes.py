@@ -40,23 +40,24 @@ def is_killed(flag: Path, at: int) -> Strike:
             with open(struck, "x"), open(f"/proc/{os.getppid()}/stat") as stat:
                 executor = int(stat.read().rpartition(")")[2].split()[1])  # of the daemon that forked this process
             os.kill(executor, signal.SIGKILL)
-            time.sleep(60)
+            time.sleep(60)  # the executor takes this process along
         return value
 
     return strike
 
 
 def sleeps(flag: Path, at: int) -> Strike:
-    """The task hangs, so that a second attempt runs beside it, elsewhere."""
-    struck = str(flag)
+    """The task hangs until a file ``over`` is there, so that a second attempt runs beside it, elsewhere."""
+    struck, over = str(flag), str(flag.with_name("over"))
 
     def strike(value: int) -> int:
         import os
         import time
 
         if value == at and not os.path.exists(struck):
-            with open(struck, "x"):
-                time.sleep(300)
+            open(struck, "x").close()
+            while not os.path.exists(over):
+                time.sleep(0.1)
         return value
 
     return strike

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import WHOLE_TEST
+
 ROOT = Path(__file__).parents[2]
 MIB = 1 << 20
 
-pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.timeout(2 * WHOLE_TEST)]
 
 
 def test_a_merge_of_millions_of_rows_sends_no_row_to_the_driver(master: str, tmp_path: Path) -> None:

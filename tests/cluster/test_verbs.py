@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from tests.clouds.verbs import Verbs
 
-pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cluster, pytest.mark.spark]
 
 
 def test_every_verb_runs_on_a_cluster(session: SparkSession, tmp_path: Path) -> None:

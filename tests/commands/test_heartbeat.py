@@ -7,8 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,6 +16,7 @@ from anabranch.commands.staging import Staging
 from anabranch.errors import StoreError
 from anabranch.storage import open_store
 from anabranch.testing import Call, DictStore, Watched
+from tests.support.patience import PATIENCE, until
 
 OFTEN = 0.005
 
@@ -26,24 +25,16 @@ def beating() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == "anabranch-heartbeat"]
 
 
-def eventually(holds: Callable[[], bool]) -> bool:
-    until = time.monotonic() + 5
-    while not holds() and time.monotonic() < until:
-        time.sleep(0.005)
-    return holds()
-
-
 def test_a_heart_beats_until_it_is_stopped() -> None:
     store = DictStore("memory://beats/a")
     heart = Heartbeat(store, "job-1/_beating_1", every_seconds=OFTEN)
-    assert eventually(lambda: heart.beats >= 3)
+    until(lambda: heart.beats >= 3)
     heart.stop()
     beats = heart.beats
     store.delete("job-1/_beating_1")
-    time.sleep(5 * OFTEN)
-    assert heart.beats == beats
+    until(lambda: not beating())
+    assert heart.beats == beats, "it beat after it was stopped"
     assert not store.kept
-    assert eventually(lambda: not beating())
 
 
 def test_a_short_job_never_beats() -> None:
@@ -59,10 +50,10 @@ def test_a_finished_job_leaves_no_heartbeat_and_a_discarded_one_nothing() -> Non
         store = DictStore("memory://beats/c")
         staging = Staging(store, "1", OFTEN)
         staging.start()
-        assert eventually(lambda store=store: "job-1/_beating_1" in store.kept)
+        until(lambda store=store: "job-1/_beating_1" in store.kept)
         getattr(staging, end)()
         assert list(store.kept) == left
-    assert eventually(lambda: not beating())
+    until(lambda: not beating())
 
 
 def test_nobody_who_dropped_a_job_leaks_its_thread() -> None:
@@ -71,7 +62,7 @@ def test_nobody_who_dropped_a_job_leaks_its_thread() -> None:
     assert beating()
     del staging
     gc.collect()
-    assert eventually(lambda: not beating())
+    until(lambda: not beating())
 
 
 def test_a_store_that_refuses_a_beat_is_asked_again() -> None:
@@ -80,7 +71,7 @@ def test_a_store_that_refuses_a_beat_is_asked_again() -> None:
 
     store = Watched(DictStore("memory://beats/e"), before=refuses)
     heart = Heartbeat(store, "job-1/_beating_1", every_seconds=OFTEN)
-    assert eventually(lambda: heart.beats >= 1)
+    until(lambda: heart.beats >= 1)
     heart.stop()
 
 
@@ -92,6 +83,6 @@ def test_a_process_ends_though_a_heart_beats(tmp_path: Path) -> None:
         f"staging = Staging(open_store({str(tmp_path)!r}), '1', 0.01)\n"
         "staging.start()\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], timeout=60, env=dict(os.environ), check=False)
+    done = subprocess.run([sys.executable, "-c", script], timeout=PATIENCE, env=dict(os.environ), check=False)
     assert done.returncode == 0
     assert open_store(tmp_path).head("job-1/_started_1") is not None

@@ -16,6 +16,7 @@ from anabranch.commands.watching import Work, counted, tell, watch_with, working
 from anabranch.errors import NotATable
 from anabranch.testing import at_phase
 from anabranch.transaction.phases import reach
+from tests.support.patience import PATIENCE, started
 from tests.support.worlds import World
 
 Step = tuple[str, int, int]
@@ -151,19 +152,16 @@ def test_when_a_command_has_ended_nothing_listens(path: str, seen: Watching) -> 
 
 
 def test_threads_have_commands_of_their_own(path: str, seen: Watching) -> None:
-    both = threading.Barrier(2)
+    both = threading.Barrier(2, timeout=PATIENCE)
 
     def look() -> None:
         with working("CHECK", path):
-            both.wait(30)
+            both.wait()
             tell(threading.current_thread().name)
-            both.wait(30)
+            both.wait()
 
     threads = [threading.Thread(target=look, name=name) for name in ("one", "two")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    started(*threads)
     assert {work.step[0] for work in seen.works} == {"one", "two"}
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-import time
 from collections.abc import Iterator
 from typing import Any
 
 from pyspark.errors import AnalysisException, IllegalArgumentException
 
 from tests.documented.given import Given, Seen, detail_of, documents, operations, refused, rows_of, types_of
+from tests.support.patience import a_tick
 
 JOB = "struct<jobId:string,jobName:string,jobRunId:string,runId:string,jobOwnerId:string,triggerType:string>"
 HISTORY = [
@@ -111,9 +111,9 @@ def a_version_is_restored(given: Given) -> Iterator[Seen]:
 @documents("DeltaTable.restoreToTimestamp")
 def a_moment_is_restored(given: Given) -> Iterator[Seen]:
     table = given.flights()
-    time.sleep(1.1)
+    a_tick(1100)
     moment = dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
-    time.sleep(1.1)
+    a_tick(1100)
     table.delete("id > 1")
     done = table.restoreToTimestamp(moment)
     yield "what it gives", types_of(done), RESTORED
@@ -153,9 +153,9 @@ def a_shallow_clone_is_made(given: Given) -> Iterator[Seen]:
 @documents("DeltaTable.cloneAtTimestamp")
 def a_shallow_clone_of_a_moment_is_made(given: Given) -> Iterator[Seen]:
     table = given.flights()
-    time.sleep(1.1)
+    a_tick(1100)
     moment = dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
-    time.sleep(1.1)
+    a_tick(1100)
     table.delete("id > 1")
     table.cloneAtTimestamp(moment, given.path("a"), True, False, {})
     yield "its rows", rows_of(given.DeltaTable.forPath(given.spark, given.path("a"))), rows_of_flights()

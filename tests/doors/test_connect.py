@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.connect_scripts import run_on_connect
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def test_every_door_works_on_a_session_of_spark_connect(tmp_path: Path) -> None:

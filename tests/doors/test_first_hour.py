@@ -32,7 +32,6 @@ def test_it_imports_only_what_is_public() -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_it_runs_from_top_to_bottom(tmp_path: Path) -> None:
     cells = execute(committed(), tmp_path).cells
     shown = {cell.source: cell.outputs for cell in cells if cell.cell_type == "code"}

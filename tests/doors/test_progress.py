@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,50 +23,56 @@ from anabranch.api.bars import NotebookBar, Terminal, headline, line
 from anabranch.api.progress import Board
 from anabranch.commands.watching import Work, tell, watch_with, working
 from anabranch.errors import InvalidArgument
+from tests.support.patience import until
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SLOW = """
-import time
+import os, time
 import anabranch
 from anabranch.testing import at_phase
+from tests.support.patience import until
 
 {before}
 for number in (1, 2):
     anabranch.append(None, "flights", [{{"id": number}}])
-with at_phase("{phase}", lambda: time.sleep({seconds})):
+with at_phase("{phase}", lambda: {meanwhile}):
     anabranch.restore("flights", version=0)
 print("all done")
 """
 AT_ONCE = """
-import threading, time
+import os
 from concurrent.futures import ThreadPoolExecutor
 import anabranch
 from anabranch.testing import at_phase
-
-begin = threading.Barrier(4)
+from tests.support.patience import until
 
 def run(name):
     for number in (1, 2):
         anabranch.append(None, name, [{"id": number}])
-    begin.wait()
-    with at_phase("staged", lambda: time.sleep(1.6 + 0.2 * int(name[-1]))):
+    with at_phase("staged", lambda: until(lambda: os.path.exists(f"seen {int(name[-1]) // 4}"))):
         anabranch.restore(name, version=0)
     anabranch.vacuum(name, dry_run=True)
     return anabranch.check(name).is_clean
 
 with ThreadPoolExecutor(4) as pool:
-    for _ in range(2):
-        print(list(pool.map(run, ["table0", "table1", "table2", "table3"])))
+    for names in (["table0", "table1", "table2", "table3"], ["table4", "table5", "table6", "table7"]):
+        print(list(pool.map(run, names)))
 """
+UNTIL_SEEN = "until(lambda: os.path.exists('seen 0'))"
+IN_VAIN = "time.sleep(1.8)"
+"""Time in which a bar would be drawn, if there were one; where the machine is busy it is less likely to be drawn, so no
+test fails of that."""
 HOSTILE = "<script>[red]{task}\x1b[2J"
 
 
-def script(before: str = "", phase: str = "staged", seconds: float = 1.8) -> str:
-    return SLOW.format(before=before, phase=phase, seconds=seconds)
+def script(before: str = "", phase: str = "staged", meanwhile: str = IN_VAIN) -> str:
+    return SLOW.format(before=before, phase=phase, meanwhile=meanwhile)
 
 
-def in_terminal(code: str, folder: Path, **environment: str) -> tuple[str, str]:
-    """What a script prints, and what its standard error, a terminal, was sent."""
+def in_terminal(code: str, folder: Path, *awaited: Sequence[str], **environment: str) -> tuple[str, str]:
+    """What a script prints, and what its standard error, a terminal, was sent. Once that was all words of the n-th list
+    of ``awaited``, there is a file ``seen n`` in the script's folder, for which the script may wait.
+    """
     pty = pytest.importorskip("pty", reason="there are no pseudo-terminals here")
     ours, theirs = pty.openpty()
     begun = subprocess.Popen(
@@ -86,6 +92,9 @@ def in_terminal(code: str, folder: Path, **environment: str) -> tuple[str, str]:
         if not part:
             break
         sent += part
+        for number, words in enumerate(awaited):
+            if all(word.encode() in sent for word in words):
+                (folder / f"seen {number}").touch()
     os.close(ours)
     printed = begun.communicate()[0].decode()
     assert begun.returncode == 0, sent.decode()
@@ -104,42 +113,39 @@ def work(step: str = "", done: int = 0, of: int = 0, table: str = "/data/flights
 
 @pytest.mark.slow
 def test_a_terminal_shows_a_command_that_takes_long_and_is_clear_at_its_end(tmp_path: Path) -> None:
-    printed, sent = in_terminal(script(), tmp_path)
+    printed, sent = in_terminal(script(meanwhile=UNTIL_SEEN), tmp_path, ["RESTORE flights"])
     assert printed == "all done\n"
-    assert "RESTORE flights" in sent
     assert sent.endswith(("\x1b[?25h\r", "\x1b[?25h", "\x1b[2K"))  # the cursor is back, and the line is empty
-    assert sent.count("\x1b[?25l") == sent.count("\x1b[?25h") == 1
+    assert sent.count("\x1b[?25l") == sent.count("\x1b[?25h") >= 1  # where it takes a second, an APPEND is shown, too
 
 
 @pytest.mark.slow
 def test_four_threads_share_a_terminal_twice_and_none_of_them_fails(tmp_path: Path) -> None:
-    printed, sent = in_terminal(AT_ONCE, tmp_path)
+    names = [f"RESTORE table{number}" for number in range(8)]
+    printed, sent = in_terminal(AT_ONCE, tmp_path, names[:4], names[4:])
     assert printed.splitlines() == [str([True] * 4)] * 2
     lines = [each.rstrip() for each in re.split(r"[\r\n]+", re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", sent)) if each.strip()]
-    garbled = [each for each in lines if not re.fullmatch(r"(RESTORE|VACUUM|CHECK) table\d [━╸╺ ]+.* \d+ s", each)]
+    garbled = [
+        each for each in lines if not re.fullmatch(r"(APPEND|RESTORE|VACUUM|CHECK) table\d [━╸╺ ]+.* \d+ s", each)
+    ]
     assert not garbled
-    shown = [sent.index(f"RESTORE table{number}") for number in range(4)]
-    gone = [sent.rindex(f"RESTORE table{number}") for number in range(4)]
-    assert max(shown) < min(gone)  # at some time all four were shown
-    assert sent.count("\x1b[?25l") == sent.count("\x1b[?25h") == 2
+    assert sent.count("\x1b[?25l") == sent.count("\x1b[?25h") >= 2  # what follows a RESTORE may be shown by itself
     assert sent.endswith(("\x1b[?25h\r", "\x1b[?25h", "\x1b[2K"))
 
 
 @pytest.mark.slow
 def test_a_step_of_the_transaction_is_shown(tmp_path: Path) -> None:
-    _, sent = in_terminal(script(phase="put"), tmp_path)
-    assert "committing" in sent
+    in_terminal(script(phase="put", meanwhile=UNTIL_SEEN), tmp_path, ["committing"])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "environment"),
     [
-        (script(seconds=0.3), {}),
         (script(before="anabranch.progress(False)"), {}),
         (script(), {"TERM": "dumb"}),
     ],
-    ids=["a short command", "progress(False)", "a terminal that only prints"],
+    ids=["progress(False)", "a terminal that only prints"],
 )
 def test_a_terminal_stays_as_it_is(code: str, environment: dict[str, str], tmp_path: Path) -> None:
     assert in_terminal(code, tmp_path, **environment) == ("all done\n", "")
@@ -163,14 +169,22 @@ def test_nothing_is_shown_where_standard_error_is_no_terminal(tmp_path: Path) ->
 def test_a_notebook_shows_a_bar_and_then_how_long_it_took(tmp_path: Path) -> None:
     from tests.support.notebooks import run
 
-    pause = 'from time import sleep\nwith working("CHECK", "flights"):\n    tell("files checked", 3, 8)\n    sleep({})'
-    begin = "import anabranch\nfrom anabranch.commands.watching import tell, working"
-    cells = [begin, pause.format(1.8), pause.format(0.1), "anabranch.progress(False)\n" + pause.format(1.8)]
+    begin = """
+import time
+import anabranch
+from anabranch.api.bars import NotebookBar
+from anabranch.commands.watching import tell, working
+from tests.support.patience import until
+
+drawn, draw = [], NotebookBar.draw
+NotebookBar.draw = lambda bar, work: (draw(bar, work), drawn.append(work))
+"""
+    checks = 'with working("CHECK", "flights"):\n    tell("files checked", 3, 8)\n    '
+    cells = [begin, f"{checks}until(lambda: drawn)", f"anabranch.progress(False)\n{checks}{IN_VAIN}"]
     shown = run(*cells, folder=tmp_path)
     (only,) = shown[1]
-    assert re.fullmatch(r"CHECK flights: done in \d s", only["data"]["text/html"])
+    assert re.fullmatch(r"CHECK flights: done in [\d mins]+", only["data"]["text/html"])
     assert shown[2] == []
-    assert shown[3] == []
 
 
 # -- the switch --------------------------------------------------------------------------------------------------------
@@ -239,19 +253,12 @@ def shown_on(bar: Drawn, monkeypatch: pytest.MonkeyPatch, *, after: float = 0.0)
     use(Board(after, 0.01, lambda: bar), monkeypatch)
 
 
-def until(is_so: Any) -> None:
-    limit = time.monotonic() + 20
-    while not is_so():
-        assert time.monotonic() < limit
-        time.sleep(0.01)
-
-
 def test_a_command_is_drawn_until_it_ends_and_no_thread_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     bar = Drawn()
     shown_on(bar, monkeypatch)
     with working("CHECK", "/data/flights"):
         tell("files checked", 3, 8)
-        until(lambda: "CHECK flights  files checked  3 of 8  0 s" in bar.lines)
+        until(lambda: [each for each in bar.lines if each.startswith("CHECK flights  files checked  3 of 8  ")])
     assert bar.closed == 1
     drawn = len(bar.lines)
     until(lambda: "anabranch-progress" not in {each.name for each in threading.enumerate()})
@@ -262,7 +269,7 @@ def test_a_short_command_is_never_drawn(monkeypatch: pytest.MonkeyPatch) -> None
     bar = Drawn()
     shown_on(bar, monkeypatch, after=3600)
     with working("CHECK", "/data/flights"):
-        time.sleep(0.1)
+        time.sleep(0.1)  # ten looks, or fewer where the machine is busy: an hour is not over in any case
     assert not bar.lines
 
 
@@ -299,7 +306,7 @@ def test_a_terminal_in_which_spark_draws_is_left_to_it(monkeypatch: pytest.Monke
     monkeypatch.setattr(room, "spark_draws", lambda: not asked.append(True))
     with working("CHECK", "/data/flights"):
         until(lambda: asked)
-        time.sleep(0.1)
+        time.sleep(0.1)  # ten looks more, or fewer where the machine is busy: none may draw or ask again
     assert not bar.lines
     assert asked == [True]
 
@@ -353,7 +360,8 @@ def test_a_stock_session_shows_its_own_bar(tmp_path: Path) -> None:
 # -- bars --------------------------------------------------------------------------------------------------------------
 
 
-def test_a_bar_says_command_table_step_count_and_time() -> None:
+def test_a_bar_says_command_table_step_count_and_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "monotonic", lambda: 1000.0)
     assert line(work("written", 3, 1200, seconds=75)) == "OPTIMIZE flights  written  3 of 1,200  1 min 15 s"
     assert line(work(seconds=5)) == "OPTIMIZE flights  5 s"
     assert headline(work(table="s3://lake/" + "x" * 99 + "/")) == f"OPTIMIZE {'x' * 39}…"
@@ -419,7 +427,7 @@ def test_a_notebooks_bar_is_html_without_anything_that_runs(monkeypatch: pytest.
     first, last = displayed.bundles
     assert '<progress value="3" max="3">' in first["text/html"]
     assert set(re.findall(r"<(\w+)", first["text/html"])) == {"progress"}
-    assert "stopped after 0 s" in last["text/html"]
+    assert re.search(r"stopped after [\d mins]+", last["text/html"])
     assert not re.findall(r"<(\w+)", last["text/html"])
     assert first["text/plain"].startswith("OPTIMIZE ")
     NotebookBar().close(shown)

@@ -388,7 +388,7 @@ def test_in_a_zone_that_is_unknown_here_nothing_is_said(zone: str) -> None:
     assert "current_date" in str(said_of("day = current_date()", zone).expression)
 
 
-@settings(deadline=None, max_examples=examples(150, 20))
+@settings(max_examples=examples(150, 20))
 @given(st.text(st.sampled_from("idx=1' \"\\()-/*\n;ORANDNT<>!%,.`0"), max_size=14))
 def test_whatever_is_written_there_is_an_answer_or_a_refusal(text: str) -> None:
     try:
@@ -397,7 +397,7 @@ def test_whatever_is_written_there_is_an_answer_or_a_refusal(text: str) -> None:
         return
 
 
-@settings(deadline=None, max_examples=examples(100, 20))
+@settings(max_examples=examples(100, 20))
 @given(st.text(st.characters(codec="utf-8", exclude_characters="'\\\""), max_size=8))
 def test_any_plain_text_in_quotes_is_itself_and_nothing_else(text: str) -> None:
     assert predicate(f"name = '{text}'") in (Compare("name", "=", text), UNKNOWN)

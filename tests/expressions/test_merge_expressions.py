@@ -167,7 +167,7 @@ PARTS = [
 ]
 
 
-@settings(deadline=None, max_examples=examples(200, 20))
+@settings(max_examples=examples(200, 20))
 @given(
     st.recursive(
         st.sampled_from([part for part in PARTS if part != "id = 1"]),

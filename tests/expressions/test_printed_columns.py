@@ -138,7 +138,7 @@ def test_a_text_that_looks_like_operators_is_not_taken_for_them(around: str, lit
     assert found in allowed
 
 
-@settings(deadline=None, max_examples=examples(200, 20))
+@settings(max_examples=examples(200, 20))
 @given(st.lists(st.sampled_from(["=(", ")", ", ", "id", "1", "or(", "and(", "!(", ">(", "x"]), max_size=12))
 def test_no_text_at_all_is_taken_for_operators(parts: list[str]) -> None:
     literal = "".join(parts)

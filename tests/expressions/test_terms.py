@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
 import random
 from collections.abc import Mapping
 from typing import Any
@@ -16,15 +15,15 @@ from hypothesis import strategies as st
 from anabranch.expressions import condition
 from anabranch.protocol.stats.skipping import could_match
 from tests.support import random_terms
+from tests.support.drawing import wanted
 from tests.support.random_terms import SCHEMA, Condition, Rows, check, context_in, files_of, stats_of, truth
 from tests.support.tiers import examples
 
 ZONES = ["UTC", "Europe/Paris", "America/New_York", "Asia/Kolkata", "Pacific/Apia", "Australia/Lord_Howe"]
-EXAMPLES = int(os.environ.get("ANABRANCH_EXAMPLES", str(examples(120, 15))))
 
 
 @pytest.mark.slow
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=wanted(examples(120, 15)))
 @given(st.integers(0, 2**32), st.sampled_from(ZONES))
 def test_skipping_and_filtering_is_filtering(seed: int, zone: str) -> None:
     runtime = random.Random(seed)

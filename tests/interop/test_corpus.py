@@ -8,8 +8,9 @@ import pytest
 
 from tests.support import corpus
 from tests.support.delta_spark import DeltaSpark, DeltaSparkError
+from tests.support.patience import WHOLE_TEST
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(2 * WHOLE_TEST)]
 
 
 def given(theirs: DeltaSpark, entry: corpus.Entry, folder: Path) -> str:

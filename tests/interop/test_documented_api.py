@@ -13,7 +13,7 @@ from tests.documented.given import scenarios_of
 from tests.documented.surface import PUBLIC
 from tests.support.delta_spark import DeltaSpark
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.interop
 
 SCENARIOS = scenarios_of(map(importlib.import_module, MODULES))
 THEIRS = {where: value for each in DIFFERENCES for where, value in each.found.items()}

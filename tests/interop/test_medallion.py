@@ -17,7 +17,7 @@ from tests.support.delta_spark import DeltaSpark
 from tests.support.readers import same_rows
 from tools import interop
 
-pytestmark = [pytest.mark.interop, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.interop, pytest.mark.spark]
 
 
 def on_delta_spark(job: Path, tmp_path: Path, *arguments: str) -> Path:

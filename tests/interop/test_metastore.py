@@ -82,7 +82,6 @@ def turn(run: Callable[[str], object], names: list[str], n: int) -> None:
             run(TURN[(2 * n + i + j * 3) % len(TURN)].format(t=name, n=n))
 
 
-@pytest.mark.timeout(1200)  # six processes, each with a metastore to open
 def test_both_engines_use_the_tables_of_a_metastore_by_their_names_by_turns(
     theirs: Callable[[], AbstractContextManager[DeltaSpark]], tmp_path: Path
 ) -> None:

@@ -27,13 +27,14 @@ from tests.clouds.running import SETTINGS, s3_copy, s3_settings
 from tests.storage import moto_s3
 from tests.support import racing
 from tests.support.delta_spark import REQUIRED, DeltaSpark, DeltaSparkError
+from tests.support.patience import PATIENCE, WHOLE_TEST
 from tests.support.racing import Done, Racer, in_sql, seen_in
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows
 from tests.support.worlds import World
 from tools import connectors
 
 SECONDS = float(os.environ.get("ANABRANCH_ENGINES_SECONDS", "60"))
-pytestmark = [pytest.mark.interop, pytest.mark.spark, pytest.mark.timeout(int(SECONDS) + 600)]
+pytestmark = [pytest.mark.interop, pytest.mark.spark, pytest.mark.timeout(WHOLE_TEST + int(SECONDS))]
 
 Running = list[tuple["subprocess.Popen[bytes]", Path]]
 NOT_DELTA_RS = {"rs3": "optimize", "rs4": "optimize"}
@@ -66,7 +67,7 @@ def _started(log: Path, words: Sequence[str]) -> tuple[subprocess.Popen[bytes], 
 def ended(running: Running) -> None:
     """Wait for all of them."""
     for process, log in running:
-        process.wait(timeout=SECONDS + 300)
+        process.wait(timeout=PATIENCE + SECONDS)
         assert log.read_text().splitlines()[-1:] == ["all done"], log.read_text()[-4000:]
 
 

@@ -25,7 +25,6 @@ OURS = {where: value for each in DIFFERENCES for where, value in each.seen.items
 
 @pytest.mark.interop
 @pytest.mark.spark
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_both_engines_play_a_stream_alike(
     spark: SparkSession, delta_spark: DeltaSpark, tmp_path: Path, name: str

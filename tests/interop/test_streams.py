@@ -16,7 +16,7 @@ from tests.documented.given import Given, observed
 from tests.interop.streams import turns
 from tests.support.delta_spark import DeltaSpark
 
-pytestmark = [pytest.mark.interop, pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.interop, pytest.mark.spark]
 
 MADE = (
     "CREATE TABLE {t} (id BIGINT, g INT) USING delta PARTITIONED BY (g) "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from anabranch.commands.maintenance.vacuum import Vacuum
 from anabranch.commands.maintenance.vacuum_candidates import last_version
 from anabranch.log.log import forget
 from tests.support.delta_spark import DeltaSpark
+from tests.support.patience import a_tick
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows
 from tests.support.worlds import World, table_path
 
@@ -35,7 +35,7 @@ def changed(world: World) -> World:
     world.delete("id = 7")
     world.update("id = 1", x=10)
     world.update("id = 1", x=11)
-    time.sleep(0.01)
+    a_tick(10)
     return world
 
 
@@ -58,12 +58,12 @@ def test_theirs_and_ours_take_turns_full_and_lite(delta_spark: DeltaSpark, tmp_p
     known = last_version(world.log.store)
     world.update("id = 2", x=20)
     delta_spark.sql(UNCHECKED, f"UPDATE {table} SET x = 30 WHERE id = 3", f"DELETE FROM {table} WHERE id = 4")
-    time.sleep(0.01)
+    a_tick(10)
     delta_spark.sql(f"VACUUM {table} LITE RETAIN 0 HOURS")
     assert (last_version(world.log.store) or 0) > (known or 0)
     assert_agreed(delta_spark, world)
     world.update("id = 5", x=50)
-    time.sleep(0.01)
+    a_tick(10)
     Vacuum(world.path, 0, lite=True, check_retention=False).run()
     assert_agreed(delta_spark, world)
     delta_spark.sql(f"VACUUM {table} RETAIN 0 HOURS")

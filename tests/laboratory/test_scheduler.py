@@ -10,6 +10,7 @@ import pytest
 from laboratory import scheduler
 from laboratory.plans import Dice, DiceSchedule, Script, ScriptSchedule
 from laboratory.scheduler import NoProgress, Scheduler
+from tests.support.patience import PATIENCE
 
 
 def walker(scheduler: list[Scheduler], seen: list[str], name: str, steps: int) -> Callable[[], None]:
@@ -60,7 +61,7 @@ def test_a_task_that_keeps_the_baton_is_noticed(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(scheduler, "LONGEST_SECONDS", 0.05)
     never = threading.Event()
     with pytest.raises(NoProgress, match="nobody has moved"):
-        Scheduler(ScriptSchedule(Script())).run([lambda: never.wait(5)])
+        Scheduler(ScriptSchedule(Script())).run([lambda: never.wait(PATIENCE)])
     never.set()
 
 

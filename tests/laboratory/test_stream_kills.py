@@ -11,7 +11,6 @@ from tests.support.tiers import examples
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(600)
 @pytest.mark.slow
 @pytest.mark.skipif(examples(0, 1) == 1, reason="make test-all; a round takes a minute, whatever it streams")
 def test_queries_that_are_killed_write_each_row_once(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def from_commits_alone(path: str | Path) -> Snapshot:
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=examples(40, 8))
+@settings(max_examples=examples(40, 8))
 @given(spelled())
 def test_files_and_tombstones_come_back(history: tuple[list[list[tuple[str, Body]]], list[Raw]]) -> None:
     commits, raws = history

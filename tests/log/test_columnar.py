@@ -46,7 +46,7 @@ def test_lines_are_numbered_across_both_kinds() -> None:
     assert dict(zip(removes["path"].to_pylist(), removes["line"].to_pylist(), strict=True)) == {"b": 1, "d": 3}
 
 
-@settings(deadline=None, max_examples=examples(60, 12))
+@settings(max_examples=examples(60, 12))
 @given(st.lists(st.fixed_dictionaries(dict.fromkeys(COLUMNS, cells)), min_size=1, max_size=4))
 def test_partition_values_keep_nulls_and_empty_texts_apart(rows: list[dict[str, str | None]]) -> None:
     lines = text_of(*(add(str(i), partitionValues=row) for i, row in enumerate(rows))).encode()
@@ -65,7 +65,7 @@ def test_a_partition_column_may_have_any_name(column: str) -> None:
     assert dict(row["partitionValues"]) == {column: "v"}
 
 
-@settings(deadline=None, max_examples=examples(60, 12))
+@settings(max_examples=examples(60, 12))
 @given(st.lists(st.none() | st.dictionaries(texts, texts, max_size=3), min_size=1, max_size=4))
 def test_tags_come_out_as_they_stand(rows: list[dict[str, str] | None]) -> None:
     lines = text_of(*(add(str(i), **({} if row is None else {"tags": row})) for i, row in enumerate(rows))).encode()
@@ -85,7 +85,7 @@ def test_what_looks_like_tags_inside_statistics_is_left_alone() -> None:
     assert (row["stats"], row["tags"]) == (stats, None)
 
 
-@settings(deadline=None, max_examples=examples(60, 12))
+@settings(max_examples=examples(60, 12))
 @given(
     st.lists(
         st.fixed_dictionaries(
@@ -249,7 +249,7 @@ fields = st.fixed_dictionaries({}, optional=MORE)
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=examples(200, 20))
+@settings(max_examples=examples(200, 20))
 @given(st.lists(fields, min_size=1, max_size=3), st.lists(st.tuples(st.booleans(), fields), max_size=4), st.booleans())
 def test_what_only_later_lines_have_is_not_lost(
     first: list[dict[str, Any]], later: list[tuple[bool, dict[str, Any]]], drops: bool

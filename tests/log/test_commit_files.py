@@ -48,7 +48,7 @@ def every_file_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
 # -- what is given out -------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=examples(200, 20))
+@settings(max_examples=examples(200, 20))
 @given(st.lists(st.binary(max_size=12), min_size=1, max_size=12).map(b"\n".join).filter(bool), st.integers(1, 9))
 @example(b"\n\n\n", 1)
 @example(b"one line without an end", 2)
@@ -70,7 +70,7 @@ def test_no_more_than_a_range_is_asked_for_at_once_and_none_twice(monkeypatch: p
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=examples(40, 8))
+@settings(max_examples=examples(40, 8))
 @given(spelled())
 def test_histories_read_by_ranges_are_those_read_whole(history: tuple[list[list[tuple[str, Body]]], list[Raw]]) -> None:
     commits, raws = history

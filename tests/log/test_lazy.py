@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ from anabranch.log.lazy import lazy
 from anabranch.log.log import Log, forget
 from anabranch.storage import open_store
 from anabranch.testing import Call, Watched
+from tests.support.patience import end, happens
 from tests.support.worlds import World, table_path
 
 
@@ -41,7 +41,7 @@ def test_a_slow_read_of_one_table_does_not_stop_another_table(tmp_path: Path) ->
 
     def wait(call: object) -> None:
         reading.set()
-        assert go_on.wait(30)
+        happens(go_on)
 
     store = Watched(open_store(slow.path))
     snapshot = Log(store).snapshot()
@@ -60,7 +60,7 @@ def test_a_slow_read_of_one_checkpoint_does_not_stop_another(tmp_path: Path) -> 
     def wait(call: Call) -> None:
         if call.method == "get" and str(call.about).endswith(".checkpoint.parquet"):
             reading.set()
-            assert go_on.wait(30)
+            happens(go_on)
 
     store = Watched(open_store(slow.path))
     store.before = wait
@@ -70,17 +70,13 @@ def test_a_slow_read_of_one_checkpoint_does_not_stop_another(tmp_path: Path) -> 
 
 @contextmanager
 def stuck(read: Callable[[], object], reading: threading.Event, go_on: threading.Event) -> Iterator[None]:
-    """Somebody is in the middle of reading, for as long as the block lasts; who waits for that waits for ever."""
+    """Somebody is in the middle of reading, until the block ends, or until it loses patience."""
     thread = threading.Thread(target=read)
     thread.start()
     try:
-        assert reading.wait(30)
-        others = threading.Timer(20, go_on.set)
-        others.start()
-        began = time.monotonic()
+        happens(reading)
         yield
-        assert time.monotonic() - began < 15, "it waited for the other table's read"
-        others.cancel()
+        assert thread.is_alive(), "it waited until the other table's read had given up"
     finally:
         go_on.set()
-        thread.join()
+        end(thread)

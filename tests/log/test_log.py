@@ -26,6 +26,7 @@ from anabranch.storage.contract import Store
 from anabranch.testing import at_phase
 from anabranch.testing.stores import Call, Watched
 from tests.log.histories import as_bodies, commits, without_stats_and_tags
+from tests.support.patience import PATIENCE
 from tests.support.raw_logs import PROTOCOL, SCHEMA, WITH_VECTORS, add, info, metadata, put_commit, remove, text_of
 from tests.support.tiers import examples
 from tests.support.worlds import World
@@ -82,7 +83,7 @@ steps = st.lists(
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=examples(60, 12))
+@settings(max_examples=examples(60, 12))
 @given(steps)
 def test_refreshing_gives_what_a_cold_load_gives(script: list[tuple[str, Any]]) -> None:
     store = open_store(f"memory://{uuid4().hex}")
@@ -401,7 +402,7 @@ def test_threads_that_append_and_read_at_once_see_every_acknowledged_row(world: 
 
     with ThreadPoolExecutor(6) as pool:
         done = [pool.submit(write, i) for i in range(4)] + [pool.submit(read, i) for i in range(2)]
-        assert [future.result(timeout=120) for future in done] == [None] * 6
+        assert [future.result(PATIENCE) for future in done] == [None] * 6
     assert problems == []
     assert sorted(acknowledged) == list(range(1, 25))
     assert picture(world.log.snapshot()) == picture(cold(world.log.store))

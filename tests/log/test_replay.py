@@ -25,7 +25,7 @@ def live_after(*commits: list[Action]) -> list[str]:
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=examples(120, 15))
+@settings(max_examples=examples(120, 15))
 @given(spelled())
 def test_the_end_state_is_that_of_a_plain_replay(history: History) -> None:
     commits, raws = history
@@ -37,7 +37,7 @@ def test_the_end_state_is_that_of_a_plain_replay(history: History) -> None:
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=examples(60, 12))
+@settings(max_examples=examples(60, 12))
 @given(spelled())
 def test_commit_by_commit_gives_what_all_at_once_gives(history: History) -> None:
     commits, raws = history
@@ -48,7 +48,7 @@ def test_commit_by_commit_gives_what_all_at_once_gives(history: History) -> None
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=examples(60, 12))
+@settings(max_examples=examples(60, 12))
 @given(spelled())
 def test_a_commit_read_alone_holds_its_own_actions(history: History) -> None:
     commits, raws = history
@@ -60,7 +60,7 @@ def test_a_commit_read_alone_holds_its_own_actions(history: History) -> None:
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=examples(40, 8))
+@settings(max_examples=examples(40, 8))
 @given(spelled())
 def test_what_was_touched_is_taken_from_a_checkpoints_files(history: History) -> None:
     """A later run replaces whatever the base said of the same logical file, and nothing else."""

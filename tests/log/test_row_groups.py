@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.log.footers import footer_in
@@ -54,7 +54,6 @@ ROWS = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(ROWS, st.integers(1, 20), st.sets(st.sampled_from(COLUMNS)), st.booleans())
 def test_the_groups_are_those_of_arrow(
     rows: list[dict[str, Any]], per_group: int, columns: set[str], told: bool
@@ -69,7 +68,6 @@ def test_a_single_group_is_not_asked_about() -> None:
     assert groups_of(file_of([{"add": None}] * 5, 10)).holding({"add"}) == [0]
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_whatever_is_garbled_is_a_value_error_or_an_answer(data: st.DataObject) -> None:
     whole = bytearray(footer_in(file_of([{"add": ADD, "flag": True}, {"protocol": {"version": 1}}] * 4, 2), "a file"))

@@ -152,7 +152,7 @@ def test_a_hint_spares_the_listing_of_what_is_before_it(store: Store, monkeypatc
     assert starts == ["_delta_log/00000000000000000006"]
 
 
-@settings(deadline=None, max_examples=examples(60, 12))
+@settings(max_examples=examples(60, 12))
 @given(
     newest=st.integers(0, 6),
     checkpoints=st.sets(st.integers(0, 6)),

@@ -19,6 +19,7 @@ from anabranch.log.file_names import commit_name
 from anabranch.log.log import forget
 from anabranch.log.size_limits import LARGEST, LARGEST_BYTES, largest
 from anabranch.storage.local import LocalStore
+from tests.support.patience import PATIENCE
 from tests.support.raw_logs import info, put_commit
 from tests.support.worlds import World, table_path
 
@@ -182,7 +183,7 @@ def ran_with(path: str, megabytes: str) -> list[str]:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, sys.path))},
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=PATIENCE,
         )
         if ran.returncode == 0:
             return ran.stdout.splitlines()

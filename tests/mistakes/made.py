@@ -58,7 +58,7 @@ def made(code: str, names: dict[str, Any], console: Console) -> dict[str, str]:
         found = {"error": type(error).__name__ if is_ours else repr(type(error)), "message": str(error)}
     else:
         found = {"error": "none", "message": ""}
-    time.sleep(_JAVA_WRITES_SECONDS)
+    time.sleep(_JAVA_WRITES_SECONDS)  # if that is too short, what it writes is found behind a later mistake
     return {**found, "console": console.since(start)}
 
 

@@ -14,10 +14,10 @@ import pytest
 import anabranch
 from anabranch import errors
 from tests.mistakes.known import IN_A_SESSION, ON_THE_COMMAND_LINE, Mistake
+from tests.support.patience import PATIENCE
 from tests.test_docs import DOCS, as_bash_splits, matches, rows_of_table
 from tests.test_storeys import ROOT
 
-_SECONDS = 400
 _WITHOUT_PYSPARK = """
 import sys
 
@@ -41,7 +41,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
     folder = tmp_path_factory.mktemp("mistakes")
     results = folder / "results.json"
     command = [sys.executable, "-m", "tests.mistakes.made", str(folder), str(results)]
-    done = subprocess.run(command, cwd=ROOT, env=environment(), timeout=_SECONDS, check=False)
+    done = subprocess.run(command, cwd=ROOT, env=environment(), timeout=PATIENCE, check=False)
     assert results.exists(), (done.returncode, (folder / "console.txt").read_text()[-2000:])
     return json.loads(results.read_text(encoding="utf-8"))
 
@@ -57,7 +57,6 @@ def first_line(message: str) -> str:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.timeout(_SECONDS)
 @pytest.mark.classic("it has a session of its own")
 @by_title
 def test_a_mistake_in_a_session_is_one_error_and_nothing_else(mistake: Mistake, made: dict[str, Any]) -> None:
@@ -68,7 +67,6 @@ def test_a_mistake_in_a_session_is_one_error_and_nothing_else(mistake: Mistake, 
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.timeout(_SECONDS)
 @pytest.mark.classic("it has a session of its own")
 @pytest.mark.parametrize("mistake", ON_THE_COMMAND_LINE, ids=lambda each: each.title)
 def test_a_mistake_on_the_command_line_is_one_sentence_and_nothing_else(mistake: Mistake, tmp_path: Path) -> None:
@@ -77,7 +75,7 @@ def test_a_mistake_on_the_command_line_is_one_sentence_and_nothing_else(mistake:
     words = as_bash_splits(mistake.code.replace("$people", people))[1:]
     start = ["-c", _WITHOUT_PYSPARK] if "PySpark" in mistake.title else ["-m", "anabranch.cli"]
     command = [sys.executable, *start, *words]
-    done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, timeout=_SECONDS, check=False)
+    done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, timeout=PATIENCE, check=False)
     shown = done.stderr.decode()
     assert (done.returncode, done.stdout) == (2, b"")
     assert matches(first_line(shown), f"anabranch: {mistake.says}"), shown

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from anabranch.protocol.layout.curves import bits_per_column, places
 from anabranch.spark import arrow_orders
 from anabranch.spark.arrow_files import CalledOff, Unlike
 from anabranch.spark.arrow_orders import ordered
+from tests.support.patience import until
 
 ROWS = 20_000
 OUTPUTS = 5
@@ -140,13 +140,13 @@ def test_where_one_thread_fails_nothing_is_left_and_nobody_writes_on(
         if len(begun) == 2:
             raise OSError("no space left")
         found = real(path, task, batches)
-        time.sleep(0.3)
+        until(task["is_called_off"])
         return found
 
     monkeypatch.setattr(arrow_orders, "written", failing)
     with pytest.raises(OSError, match="no space"):
         ordered(task_of(tmp_path))
-    assert len(begun) < OUTPUTS
+    assert len(begun) == 2, "one for each thread"
     assert not left_in(tmp_path)
     assert not threads()
 

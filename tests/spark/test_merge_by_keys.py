@@ -118,7 +118,6 @@ def raced(spark: SparkSession, folder: Path, seed: int, *, few: bool) -> tuple[b
     return any(joined), text
 
 
-@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("few", [True, False], ids=["few rows", "many rows"])
 def test_random_merges_end_the_same_whoever_joins(spark: SparkSession, tmp_path: Path, few: bool) -> None:
     count = examples(12, 4)

@@ -22,7 +22,9 @@ from anabranch.commands.dml.append import Append
 from anabranch.errors import AmbiguousMerge, ExecutionFailed
 from anabranch.spark import merge as merge_on_spark
 from anabranch.spark import merge_by_keys
+from tests.support.drawing import SLOW
 from tests.support.duck_merges import Answer, Duck
+from tests.support.patience import WHOLE_TEST
 from tests.support.random_merges import (
     COLUMNS,
     RandomClause,
@@ -92,16 +94,15 @@ def spelled(text: Text, merge: RandomMerge) -> Any:
 drawing = settings(
     max_examples=WHOLE,
     derandomize=ASKED is None,
-    deadline=None,
     phases=[Phase.explicit, Phase.generate],  # to shrink takes minutes, and what fails is short enough to read
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
+    suppress_health_check=[*SLOW, HealthCheck.large_base_example],
 )
 histories = given(table=tables(), commands=st.lists(merges(), min_size=1, max_size=3))
 
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.timeout(300 + 10 * EXAMPLES)
+@pytest.mark.timeout(WHOLE_TEST + 10 * EXAMPLES)
 @settings(drawing, max_examples=EXAMPLES)
 @histories
 def test_spark_and_the_oracle_make_the_same_of_any_merge_or_both_refuse_it(
@@ -126,7 +127,7 @@ def compare(spark: SparkSession, folder: Path, table: RandomTable, commands: lis
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.timeout(300 + 10 * EXAMPLES)
+@pytest.mark.timeout(WHOLE_TEST + 10 * EXAMPLES)
 def test_arrow_and_the_oracle_make_the_same_of_a_merge_by_keys(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

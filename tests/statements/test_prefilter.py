@@ -32,7 +32,7 @@ def read_in_full(text: str) -> set[tuple[str, ...]]:
     return {each.parts for each in tables_read(tokenized(text))}
 
 
-@settings(max_examples=examples(400, 40), deadline=None)
+@settings(max_examples=examples(400, 40))
 @given(st.lists(WORDS, max_size=40).filter(closes_only_what_is_open))
 def test_every_table_of_a_full_reading_is_seen_at_a_glance(words: list[str]) -> None:
     text = " ".join(["SELECT x FROM", *words])

@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from anabranch.errors import AlreadyExists, NotFound, StoreError
 from anabranch.storage import Entry, Store, open_store
 from tests.storage.racing import LOG, Tally, author, processes_racing, threads_racing, version, wins
+from tests.support.drawing import SLOW
+from tests.support.patience import end
 from tests.support.tiers import examples
 
 ODD_NAMES = [
@@ -59,8 +61,8 @@ folders = st.sampled_from(["d/", "d1/", "D/", "é é/"])
 names = st.builds(lambda parts, leaf: "".join(parts) + leaf, st.lists(folders, max_size=3), leaves)
 file_names = st.text(st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="/"), min_size=1, max_size=40)
 # One store serves all examples of a test, which clean up; and each backend runs the same test.
-_shared = [HealthCheck.function_scoped_fixture, HealthCheck.differing_executors]
-relaxed = settings(max_examples=examples(40, 8), deadline=None, suppress_health_check=_shared)
+_shared = [*SLOW, HealthCheck.function_scoped_fixture, HealthCheck.differing_executors]
+relaxed = settings(max_examples=examples(40, 8), suppress_health_check=_shared)
 
 
 def assert_each_version_has_one_winner(store: Store, tallies: Sequence[Tally], versions: int) -> None:
@@ -171,7 +173,7 @@ class StoreContract:
                 store.put(f"{LOG}replaced", data)
         finally:
             done.set()
-            reader.join()
+            end(reader)
         assert not torn
 
     # -- the other calls -----------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 from tests.storage import front
 from tests.storage.free_port import free_port
 from tests.storage.front import Answer, Handler, Request, forwarding
+from tests.support.patience import PATIENCE
 from tools import servers
 
 PUBLIC_HOST = "storage.googleapis.com"  # the name by which the server knows requests of the XML API
@@ -77,7 +78,7 @@ def environment_of(url: str) -> dict[str, str]:
 
 def _make_bucket(port: int, server: subprocess.Popen[bytes]) -> None:
     """Make it as soon as the server listens."""
-    until = time.monotonic() + 30
+    ends = time.monotonic() + PATIENCE
     while True:
         assert server.poll() is None, "fake-gcs-server ended before it listened"
         try:
@@ -86,7 +87,7 @@ def _make_bucket(port: int, server: subprocess.Popen[bytes]) -> None:
                 assert connection.getresponse().status == 200
                 return
         except ConnectionError:
-            assert time.monotonic() < until, "fake-gcs-server does not listen"
+            assert time.monotonic() < ends, "fake-gcs-server does not listen"
             time.sleep(0.02)
 
 

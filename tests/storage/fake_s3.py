@@ -6,11 +6,11 @@ moto and Azurite keep the whole contract; this one loses replies, answers with c
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from tests.support.patience import PATIENCE, end, happens
 from tests.support.planted import SECRET
 
 
@@ -18,7 +18,7 @@ class FakeS3(ThreadingHTTPServer):
     """Objects by path; ``requests`` counts by method; ``fault`` is asked before each PUT takes effect.
 
     ``fault`` returns None to go on, a status to refuse with, ``"lost"`` to write and then hang up without a word, or
-    ``"slow"`` to write and answer later than the client waits.
+    ``"slow"`` to write and answer only when the test sets ``given_up``.
     """
 
     daemon_threads = True
@@ -28,6 +28,7 @@ class FakeS3(ThreadingHTTPServer):
         self.objects: dict[str, bytes] = {}
         self.requests: list[tuple[str, str]] = []
         self.fault: Callable[[], int | str | None] = lambda: None
+        self.given_up = threading.Event()
 
     @property
     def options(self) -> dict[str, str]:
@@ -38,7 +39,7 @@ class FakeS3(ThreadingHTTPServer):
             "access_key_id": "any",
             "secret_access_key": SECRET,
             "region": "us-east-1",
-            "timeout": "300ms",
+            "timeout": f"{PATIENCE}s",
         }
 
     def puts(self) -> int:
@@ -65,7 +66,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return None
         if fault == "slow":
-            time.sleep(0.6)
+            happens(self.server.given_up)
         return self.answer(200)
 
     def do_GET(self) -> None:
@@ -108,5 +109,5 @@ def serving() -> Iterator[FakeS3]:
         yield server
     finally:
         server.shutdown()
-        thread.join()
+        end(thread)
         server.server_close()

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from tests.support.patience import PATIENCE, end
+
 # What concerns one connection only, and what is written anew beside a body.
 _OWN = {"connection", "keep-alive", "transfer-encoding", "content-length", "expect"}
 
@@ -57,7 +59,7 @@ def forwarding(port: int, host: str = "") -> Handler:
     def ask(request: Request) -> Answer | None:
         for attempt in range(2):  # a connection that was idle may be closed by now
             if attempt or not hasattr(mine, "connection"):
-                mine.connection = HTTPConnection("127.0.0.1", port, timeout=60)
+                mine.connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
             with contextlib.suppress(HTTPException, ConnectionError):
                 return _asked(mine.connection, request, host)
         return Answer(502)
@@ -93,7 +95,7 @@ def serving(handle: Handler | None = None, tls: ssl.SSLContext | None = None) ->
         yield front
     finally:
         front.shutdown()
-        thread.join()
+        end(thread)
         front.server_close()
 
 

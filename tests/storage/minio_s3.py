@@ -17,6 +17,7 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tests.storage.free_port import free_port
+from tests.support.patience import PATIENCE
 from tests.support.planted import SECRET
 from tools import servers
 
@@ -53,7 +54,7 @@ def serving(folder: Path, buckets: Sequence[str] = ("bucket",), secret: str = SE
 def _make_bucket(url: str, server: subprocess.Popen[bytes], bucket: str, secret: str) -> None:
     """Make it as soon as the server answers."""
     named = {"aws_access_key_id": KEY, "aws_secret_access_key": secret, "region_name": "us-east-1"}
-    client, until = boto3.client("s3", endpoint_url=url, **named), time.monotonic() + 60
+    client, until = boto3.client("s3", endpoint_url=url, **named), time.monotonic() + PATIENCE
     while True:
         assert server.poll() is None, "MinIO ended before it listened"
         try:

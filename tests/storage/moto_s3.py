@@ -19,6 +19,7 @@ from typing import Any
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import make_server
 
+from tests.support.patience import end
 from tests.support.planted import SECRET
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
@@ -59,7 +60,7 @@ def serving(turn: AbstractContextManager[Any] | None = None) -> Iterator[dict[st
         }
     finally:
         server.shutdown()
-        thread.join()
+        end(thread)
         server.server_close()
 
 

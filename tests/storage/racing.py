@@ -19,12 +19,12 @@ from typing import NamedTuple
 
 from anabranch.errors import AlreadyExists
 from anabranch.storage import Store, open_store
+from tests.support.patience import PATIENCE
 
 LOG = "_delta_log/"
 THREADS = 32
 PROCESSES = 8
 BYTES = 6_000
-SECONDS_TO_GATHER = 120
 
 
 class Tally(NamedTuple):
@@ -114,7 +114,7 @@ def _write(writer: int) -> Tally:
     """Try all versions in order, and read each one at once."""
     race = _race[0]
     store, tally = open_store(race.location), Tally([], [])
-    race.gate.wait(SECONDS_TO_GATHER)
+    race.gate.wait(PATIENCE)
     for number in range(race.versions):
         if wins(store, version(number), contents(writer, number)):
             tally.won.append(number)

@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from tests.support.patience import end
+
 _PREFACE_BYTES = 7  # "hrpc", version, class of service, kind of authentication
 _REFUSAL = "org.apache.hadoop.ipc.RetriableException"
 Fields = dict[int, int | bytes]
@@ -51,10 +53,9 @@ def before(port: int, faults: Faults, late_s: float = 3) -> Iterator[int]:
         yield front.server_address[1]
     finally:
         front.shutdown()
-        thread.join()
+        end(thread)
         front.server_close()
-        for late in front.late:
-            late.join()
+        end(*front.late)
 
 
 class _Front(socketserver.ThreadingTCPServer):

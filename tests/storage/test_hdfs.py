@@ -35,7 +35,7 @@ from tests.storage.contract import StoreContract
 from tests.support.worlds import World
 
 fresh = itertools.count()
-on_a_cluster = [pytest.mark.clouds, pytest.mark.timeout(600)]
+on_a_cluster = [pytest.mark.clouds]
 
 
 @pytest.fixture(scope="module")

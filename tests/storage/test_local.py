@@ -21,6 +21,7 @@ from anabranch.storage.local import LocalStore
 from tests.storage.contract import StoreContract
 from tests.storage.disks import files_aside, files_of, refusing
 from tests.storage.racing import version
+from tests.support.patience import end
 
 NAME = version(0)
 
@@ -175,7 +176,7 @@ def test_obstore_creates_atomically(tmp_path: Path) -> None:
     for number in range(20):
         obstore.put(theirs, f"{number}", data, mode="create")
     done.set()
-    reader.join()
+    end(reader)
     assert not torn
 
 

@@ -59,7 +59,7 @@ def test_what_arrow_would_make_of_the_bytes_by_itself_holds_them() -> None:
     assert file.size() == len(data)
 
 
-@settings(deadline=None, max_examples=examples(50, 10))
+@settings(max_examples=examples(50, 10))
 @given(st.lists(st.tuples(OFFSETS, st.integers(0, 300_000)), max_size=6))
 def test_every_byte_that_was_asked_for_is_there(asked: list[tuple[int, int]]) -> None:
     spans = [Span(start, start + length) for start, length in asked]
@@ -91,7 +91,7 @@ def test_a_file_that_became_shorter_has_what_is_left_of_it_and_one_that_vanished
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=examples(50, 10))
+@settings(max_examples=examples(50, 10))
 @given(st.data())
 def test_arrow_reads_columns_from_their_spans_alone(data: st.DataObject) -> None:
     rows = data.draw(st.integers(0, 400))

@@ -20,6 +20,7 @@ from anabranch.storage import Store, open_store
 from tests.storage.contract import relaxed
 from tests.storage.fake_s3 import FakeS3, serving
 from tests.storage.racing import version
+from tests.support.patience import PATIENCE
 
 NAME = version(0)
 
@@ -46,14 +47,18 @@ def store(s3: FakeS3) -> Store:
 # -- put if absent -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("fault", ["lost", "slow"])
+@pytest.mark.parametrize(("fault", "limit_s"), [("lost", PATIENCE), ("slow", 2)])
 def test_a_reply_that_never_came_leaves_the_outcome_unknown_until_the_put_is_repeated(
-    s3: FakeS3, store: Store, fault: str
+    s3: FakeS3, store: Store, fault: str, limit_s: int
 ) -> None:
     faults = iter([fault])
+    s3.given_up.clear()
     s3.fault = lambda: next(faults, None)
+    # of the slow answer the time in which the request must reach the server, and after which the client gives up
+    hasty = open_store(store.url, s3.options | {"timeout": f"{limit_s}s"})
     with pytest.raises(PutOutcomeUnknown) as told:
-        store.put_if_absent(NAME, b"ours")
+        hasty.put_if_absent(NAME, b"ours")
+    s3.given_up.set()
     assert told.value.retryable
     assert s3.puts() == 1
     with pytest.raises(AlreadyExists):
@@ -233,7 +238,7 @@ def test_a_forked_child_is_refused_instead_of_waiting_for_ever(store: Store) -> 
     answers = context.SimpleQueue()
     child = context.Process(target=refusal_in_child, args=(store, answers))
     child.start()
-    child.join(20)
+    child.join(PATIENCE)
     alive = child.is_alive()
     child.kill()
     assert not alive

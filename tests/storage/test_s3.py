@@ -7,6 +7,7 @@ import itertools
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from anabranch.storage import open_store
 from tests.storage import moto_s3
 from tests.storage.contract import StoreContract
 from tests.storage.racing import wins
+from tests.support.patience import PATIENCE
 from tests.support.streams import Stream
 from tests.support.worlds import World
 
@@ -74,20 +76,28 @@ def test_options_open_what_the_environment_opens(s3: dict[str, str]) -> None:
 
 def test_moto_alone_gives_one_name_to_two_writers(monkeypatch: pytest.MonkeyPatch) -> None:
     """If this fails, moto decides at once as S3 does, and the server here need no longer make each PUT wait."""
-    both_have_looked = threading.Barrier(2)
+    both_have_looked = threading.Barrier(2, timeout=PATIENCE)
     looked = S3Response._get_checksum
 
     def wait_for_the_other(self: S3Response, headers: dict[str, object]) -> object:
-        both_have_looked.wait(20)
+        both_have_looked.wait()
         return looked(self, headers)
 
     monkeypatch.setattr(S3Response, "_get_checksum", wait_for_the_other)
     with moto_s3.serving(turn=contextlib.nullcontext()) as environment, ThreadPoolExecutor(2) as pool:
         store = open_store("s3://bucket/moto alone", environment)
+
+        def won_by(name: str, data: bytes) -> bool:
+            try:
+                return wins(store, name, data)
+            except PutOutcomeUnknown:
+                both_have_looked.abort()  # else the other would wait for it
+                raise
+
         for name in ("first", "second", "third"):  # without turns moto fails of itself, too, at times
             both_have_looked.reset()
             with contextlib.suppress(PutOutcomeUnknown):
-                won = list(pool.map(lambda data, name=name: wins(store, name, data), [b"one", b"two"]))
+                won = list(pool.map(partial(won_by, name), [b"one", b"two"]))
                 break
     assert won == [True, True]
 

@@ -12,6 +12,7 @@ from anabranch.errors import InvalidOption, NotBuilt
 from anabranch.storage import open_store
 from anabranch.storage.obstore_options import plain
 from anabranch.storage.told import given, stay_told, telling, told_of, told_options
+from tests.support.patience import started
 from tests.support.planted import SECRET
 
 ONE, OTHER = object(), object()
@@ -57,8 +58,7 @@ def test_another_thread_hears_of_it_where_it_is_handed_on() -> None:
     with telling(ONE, lambda: KEYS):
         for run in (copy_context().run, lambda work: work()):
             thread = threading.Thread(target=run, args=(lambda: found.append(asked()),))
-            thread.start()
-            thread.join()
+            started(thread)
     assert found == [SAID, {}]
 
 

@@ -13,6 +13,7 @@ from pyspark.sql.datasource import InputPartition
 
 from anabranch.streaming import arrow_rows, data_source
 from anabranch.streaming.data_source import Reader
+from tests.support.patience import PATIENCE
 from tests.support.streams import stream_read
 from tests.support.worlds import World, table_path
 
@@ -38,7 +39,7 @@ def on_an_executor(reader: Reader, partitions: list[InputPartition], folder: Pat
     sent = folder / "sent"
     sent.write_bytes(cloudpickle.dumps(reader) + pickle.dumps(partitions))
     command = [sys.executable, "-c", EXECUTOR, str(sent)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

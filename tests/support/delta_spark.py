@@ -18,6 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tests.support.patience import PATIENCE
 from tests.support.readers import Row, sorted_rows
 from tools import interop
 
@@ -76,7 +77,7 @@ class DeltaSpark:
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait(timeout=60)
+        self._process.wait(timeout=PATIENCE)
         self._folder.cleanup()
 
     def sql(self, *statements: str) -> None:
@@ -141,5 +142,5 @@ class DeltaSpark:
         self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
-        assert line, f"delta-spark ended with {self._process.wait(timeout=60)}"
+        assert line, f"delta-spark ended with {self._process.wait(timeout=PATIENCE)}"
         return json.loads(line)

@@ -10,6 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from tests.support.patience import PATIENCE
+
 
 def settings(folder: Path) -> dict[str, str]:
     """What a session needs to keep its names in a metastore in this folder."""
@@ -36,7 +38,7 @@ class Ours:
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
-        assert self._process.wait(timeout=120) == 0
+        assert self._process.wait(timeout=PATIENCE) == 0
 
     def ask(self, text: str) -> list[list[Any]]:
         """The rows of a statement; or what a line of Python behind ``py>`` does, with ``spark`` at hand."""

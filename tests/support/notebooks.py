@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
+from tests.support.patience import PATIENCE
+
 nbclient = pytest.importorskip("nbclient", reason="notebooks run in a kernel: nbclient and ipykernel are not there")
 nbformat = pytest.importorskip("nbformat", reason="notebooks are read by nbformat, which is not there")
 pytest.importorskip("ipykernel", reason="notebooks run in a kernel: ipykernel is not there")
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-TIMEOUT_SECONDS = 240
 
 
 def run(*cells: str, folder: Path, allow_errors: bool = False) -> list[list[Any]]:
@@ -27,7 +28,7 @@ def execute(notebook: Any, folder: Path, *, allow_errors: bool = False) -> Any:
     """Run a notebook in place; a cell that fails without leave fails the test with its traceback."""
     client = nbclient.NotebookClient(
         notebook,
-        timeout=TIMEOUT_SECONDS,
+        timeout=PATIENCE,
         allow_errors=allow_errors,
         kernel_name="python3",
         resources={"metadata": {"path": str(folder)}},

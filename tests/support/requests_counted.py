@@ -17,6 +17,7 @@ from deltalake import DeltaTable, write_deltalake
 import anabranch
 from tests.storage import front
 from tests.storage.front import Answer, Handler, Request
+from tests.support.patience import PATIENCE
 
 
 @dataclass
@@ -84,7 +85,7 @@ def cost(side: str, verb: str, place: str, options: Mapping[str, str]) -> Cost:
     """What a verb costs in a new process; deltalake would let no thread of this one answer it."""
     with counted(options) as (asked, counts):
         command = [sys.executable, "-m", __name__, side, verb, place, json.dumps(asked)]
-        subprocess.run(command, check=True, timeout=60)
+        subprocess.run(command, check=True, timeout=PATIENCE)
     return Cost(tuple(counts.seen), counts.moved)
 
 

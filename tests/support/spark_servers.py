@@ -13,11 +13,11 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from tests.support.patience import PATIENCE
 from tests.support.spark_options import QUICK_JAVA
 from tools import bare_python
 
 SPARK_HOME = Path(pyspark.__file__).parent
-STARTS_SECONDS = 240
 
 CONNECT_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 MASTER_CLASS = "org.apache.spark.deploy.master.Master"
@@ -86,14 +86,14 @@ def _running(command: list[str], log: Path, port: int, host: str = "127.0.0.1", 
     finally:
         process.terminate()
         try:
-            process.wait(30)
+            process.wait(30)  # it has nothing more to do, and is killed if it does not end by itself
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
 
 
 def _wait_for(process: subprocess.Popen[bytes], address: tuple[str, int], log: Path) -> None:
-    ends = time.monotonic() + STARTS_SECONDS
+    ends = time.monotonic() + PATIENCE
     while time.monotonic() < ends and process.poll() is None:
         with socket.socket() as probe:
             if probe.connect_ex(address) == 0:

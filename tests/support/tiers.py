@@ -21,7 +21,6 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-import hypothesis
 import pytest
 
 Item = TypeVar("Item")
@@ -85,11 +84,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let tests that loop by themselves, or draw examples, know of the tier before they are imported."""
+    """Let tests that loop by themselves know of the tier before they are imported."""
     if config.getoption("--tier") != "all":
         shorten()
-        hypothesis.settings.register_profile("short", max_examples=20)
-        hypothesis.settings.load_profile("short")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

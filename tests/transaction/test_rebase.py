@@ -289,7 +289,7 @@ def nested(world: World, schedule: list[tuple[tuple[str, int, int], str]]) -> No
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=examples(30, 6))
+@settings(max_examples=examples(30, 6))
 @given(schedule=schedules, level=st.sampled_from(LEVELS))
 def test_no_interleaving_leaves_a_path_twice_or_a_row_that_came_back(
     tmp_path_factory: pytest.TempPathFactory, schedule: Any, level: str

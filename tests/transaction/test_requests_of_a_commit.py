@@ -19,6 +19,7 @@ from anabranch.testing.faults import instant
 from anabranch.testing.stores import Call
 from anabranch.transaction.phases import listen, unlisten
 from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
+from tests.support.patience import PATIENCE
 
 ROWS = [{"id": 1}]
 
@@ -131,7 +132,7 @@ def test_a_handle_that_was_away_starts_from_the_checkpoint_and_not_from_every_co
 def test_winners_are_read_together_and_stay_in_their_order(store: DictStore) -> None:
     for _ in range(19):
         Append(store.url, ROWS).run()
-    meeting = threading.Barrier(2, timeout=10)
+    meeting = threading.Barrier(2, timeout=PATIENCE)
 
     class Meeting(Watched):
         def get(self, name: str, *, etag: str | None = None) -> bytes:

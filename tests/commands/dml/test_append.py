@@ -357,7 +357,7 @@ def test_a_partition_value_that_cannot_be_written_is_refused(world: World) -> No
     assert not Path(world.path).exists()
 
 
-@settings(deadline=None, max_examples=examples(25, 5))
+@settings(max_examples=examples(25, 5))
 @given(st.lists(st.tuples(st.none() | st.text(max_size=5), st.integers(0, 3)), min_size=1, max_size=6))
 def test_any_partition_values_come_back(
     tmp_path_factory: pytest.TempPathFactory, values: list[tuple[str | None, int]]

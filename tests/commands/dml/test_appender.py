@@ -21,6 +21,7 @@ from anabranch.commands.dml.appender import Appender
 from anabranch.errors import InvalidArgument, InvalidOption, SchemaMismatch, StoreError
 from anabranch.log.log import Log
 from anabranch.storage.open import open_store
+from tests.support.patience import PATIENCE, happens
 from tests.support.worlds import World
 
 
@@ -38,12 +39,12 @@ def busy(gathering: Appender, monkeypatch: pytest.MonkeyPatch, then: Any = Appen
         if not next(first, False):
             return then(self, *arguments)
         begun.set()
-        assert may_end.wait(60)
+        happens(may_end)
         return run(self, *arguments)
 
     monkeypatch.setattr(Append, "run", held)
     gathering.submit([{"id": -1}])
-    assert begun.wait(60)
+    happens(begun)
     try:
         yield
     finally:
@@ -67,7 +68,7 @@ def test_what_comes_during_a_commit_shares_the_next_one(path: str, monkeypatch: 
     with anabranch.appender(None, path) as gathering:
         with busy(gathering, monkeypatch):
             told = [gathering.submit([{"id": i}]) for i in range(20)]
-        assert {each.result(60) for each in told} == {1}
+        assert {each.result(PATIENCE) for each in told} == {1}
     assert ids(path) == list(range(-1, 20))
     assert rows_of_version(path, 1) == 20
     assert anabranch.files(path).num_rows == 2
@@ -102,8 +103,8 @@ def test_rows_that_the_table_refuses_are_refused_to_their_caller_alone(
         with busy(gathering, monkeypatch):
             told = [gathering.submit([{"id": value}]) for value in (1, 2, 2**40, 3, 4)]
         with pytest.raises(SchemaMismatch):
-            told.pop(2).result(60)
-        assert len({each.result(60) for each in told}) <= 3
+            told.pop(2).result(PATIENCE)
+        assert len({each.result(PATIENCE) for each in told}) <= 3
     assert ids(path) == [-1, 0, 1, 2, 3, 4]
 
 
@@ -112,7 +113,7 @@ def test_rows_with_other_columns_have_a_commit_of_their_own(path: str, monkeypat
     with anabranch.appender(None, path) as gathering:
         with busy(gathering, monkeypatch):
             told = [gathering.submit(rows) for rows in ([{"id": 1}], [{"id": 2, "x": "b"}], [{"id": 3}])]
-        first, second, third = (each.result(60) for each in told)
+        first, second, third = (each.result(PATIENCE) for each in told)
         assert first == third != second
     assert ids(path) == [-1, 0, 1, 2, 3]
 
@@ -122,7 +123,7 @@ def test_a_commit_takes_no_more_once_it_is_large(path: str, monkeypatch: pytest.
     with anabranch.appender(None, path) as gathering:
         with busy(gathering, monkeypatch):
             told = [gathering.submit([{"id": i}]) for i in range(5)]
-        assert [each.result(60) for each in told] == [1, 1, 2, 2, 3]
+        assert [each.result(PATIENCE) for each in told] == [1, 1, 2, 2, 3]
 
 
 def test_an_error_that_is_due_to_no_rows_is_told_to_every_caller_and_not_tried_again(
@@ -139,7 +140,7 @@ def test_an_error_that_is_due_to_no_rows_is_told_to_every_caller_and_not_tried_a
             told = [gathering.submit([{"id": i}]) for i in range(3)]
         for each in told:
             with pytest.raises(StoreError, match="full"):
-                each.result(60)
+                each.result(PATIENCE)
     assert tried == [3]
 
 
@@ -150,7 +151,7 @@ def test_nobody_waits_for_rows_that_cannot_be_put_together(path: str, monkeypatc
             monkeypatch.setattr("pyarrow.concat_tables", lambda tables: (_ for _ in ()).throw(MemoryError()))
         for each in told:
             with pytest.raises(MemoryError):
-                each.result(20)
+                each.result(PATIENCE)
 
 
 def test_what_are_no_rows_is_refused_before_anybody_waits(path: str) -> None:
@@ -164,7 +165,7 @@ def test_a_call_that_was_cancelled_writes_nothing(path: str, monkeypatch: pytest
         told: Future[int] = gathering.submit([{"id": 5}])
         assert told.cancel()
     with pytest.raises(CancelledError):
-        told.result()
+        told.result(PATIENCE)
     assert ids(path) == [-1]
 
 
@@ -186,18 +187,18 @@ def handing_over(gathering: Appender, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
     def slowly(pool: ThreadPoolExecutor, *call: Any) -> Any:
         begun.set()
-        assert may_end.wait(60)
+        happens(may_end)
         return submit(pool, *call)
 
     monkeypatch.setattr(ThreadPoolExecutor, "submit", slowly)
     caller = Thread(target=gathering.append, args=([{"id": 3}],))
     caller.start()
-    assert begun.wait(60)
+    happens(begun)
     try:
         yield
     finally:
         may_end.set()
-        caller.join(60)
+        caller.join(PATIENCE)
 
 
 def test_a_forked_process_is_told_that_it_needs_its_own(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,6 +212,6 @@ def test_a_forked_process_is_told_that_it_needs_its_own(path: str, monkeypatch: 
         child = multiprocessing.get_context("fork").Process(target=refused)
         with handing_over(gathering, monkeypatch):
             child.start()
-        child.join(60)
+        child.join(PATIENCE)
         assert child.exitcode == 0
     assert ids(path) == [1, 3]

@@ -25,6 +25,7 @@ from anabranch.testing import at_phase
 from anabranch.transaction.commit import commit
 from anabranch.transaction.rebase_handler import NoRows
 from anabranch.transaction.retry import Runtime, default_retry
+from tests.support.patience import started
 from tests.support.worlds import Clause, World, insert_all, table_path, update_all
 
 
@@ -221,10 +222,7 @@ def test_threads_that_insert_at_once_never_get_one_value_twice(world: World) -> 
             failed.append(error)
 
     threads = [threading.Thread(target=work, args=(n,)) for n in range(6)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    started(*threads)
     assert failed == []
     found = [row["n"] for row in world.rows()]
     assert len(found) == len(set(found)) == 90

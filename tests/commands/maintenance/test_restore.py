@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from anabranch.protocol.features.table_features import writer_features
 from anabranch.protocol.rules.identity import identity_metadata, marks_of
 from anabranch.protocol.schema.column_mapping import MAX_ID
 from anabranch.protocol.schema.types import Field, Struct
+from tests.support.patience import a_tick
 from tests.support.worlds import World, assert_others_agree, table_path
 
 ROWS = [{"id": i, "x": i * 10} for i in range(6)]
@@ -447,5 +447,5 @@ def test_rows_of_an_append_only_table_do_not_go(world: World) -> None:
 
 def test_the_function_needs_no_spark(world: World) -> None:
     world.create(ROWS).delete("id = 1")
-    time.sleep(0.01)
+    a_tick(10)
     assert anabranch.restore(world.path, version=0).metrics["numRestoredFiles"] == 1

@@ -26,6 +26,7 @@ from anabranch.log.log import Log, forget
 from anabranch.storage import open_store
 from anabranch.storage.contract import Store
 from anabranch.testing import Call, DictStore, Watched, at_phase, mounted
+from tests.support.patience import a_tick
 from tests.support.worlds import World
 
 HOUR = 3600
@@ -54,7 +55,7 @@ def put(root: str, name: str, hours: float = 1000, data: bytes = b"x") -> Path:
 
 
 def vacuum(location: str, hours: float | None = 0, **how: Any) -> Vacuumed:
-    time.sleep(0.003)
+    a_tick()
     return Vacuum(location, hours, check_retention=False, **how).run()
 
 
@@ -145,7 +146,7 @@ def test_a_longer_retention_than_the_tables_is_kept_though_checkpoints_forget_re
     world = World(str(tmp_path / "t")).create(ROWS, **short)
     world.overwrite({"id": 9, "x": 9, "p": 9})
     all_aged(world.path, 1000)
-    time.sleep(0.003)
+    a_tick()
     world.append({"id": 10, "x": 9, "p": 9})
     forget()
     assert not [f for f in vacuum(world.path, 500).files if f.name.endswith(".parquet")]
@@ -176,7 +177,7 @@ def test_the_tables_own_retention_is_the_default(tmp_path: Path) -> None:
 def test_the_history_says_what_was_to_be_done_and_what_was_done(world: World) -> None:
     world.overwrite({"id": 1, "x": 1, "p": 1})
     all_aged(world.path, 1)
-    time.sleep(0.003)
+    a_tick()
     done = vacuum(world.path)
     end, start = anabranch.history(world.path, 2)
     assert (start["operation"], end["operation"]) == ("VACUUM START", "VACUUM END")
@@ -405,7 +406,7 @@ def test_lite_removes_what_the_log_says_and_lists_nothing(world: World) -> None:
     world.overwrite({"id": 9, "x": 9, "p": 9})
     put(world.path, "unknown.parquet")
     before = world.rows()
-    time.sleep(0.003)
+    a_tick()
     store = Watched(open_store(world.path))
     with mounted(store) as location:
         done = vacuum(location, lite=True)
@@ -427,7 +428,7 @@ def test_lite_goes_on_from_the_last_one(world: World) -> None:
     assert last_version(open_store(world.path)) == 1
     world.overwrite({"id": 10, "x": 9, "p": 9})
     store = Watched(open_store(world.path))
-    time.sleep(0.003)
+    a_tick()
     with mounted(store) as location:
         assert len(vacuum(location, lite=True, dry_run=True).files) == 1
 
@@ -475,7 +476,7 @@ def test_a_bucket_has_files_and_no_folders() -> None:
     store.put("_hidden/part-0.parquet", b"x")
     store.put("inner/_delta_log/00000000000000000000.json", b"x")
     store.put("inner/part-0.parquet", b"x")
-    time.sleep(1.1)  # a bucket's clock may count in seconds
+    a_tick(1100)  # a bucket's clock may count in seconds
     done = vacuum(store.url)
     assert {"old/part-0.parquet"} < {file.name for file in done.files}
     assert done.folders == 0

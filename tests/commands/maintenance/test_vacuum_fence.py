@@ -8,7 +8,6 @@ import datetime as dt
 import json
 import random
 import threading
-import time
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -56,6 +55,7 @@ from anabranch.transaction.phases import reach
 from anabranch.transaction.retry import RetryPolicy, Runtime
 from anabranch.transaction.transaction import Transaction
 from laboratory.scheduler import Scheduler
+from tests.support.patience import a_tick, end
 from tests.support.tiers import examples
 from tests.support.worlds import World, insert_all, update_all
 
@@ -339,7 +339,7 @@ def on_disk(tmp_path: Path) -> World:
 
 
 def vacuum(location: str, dead_after: float = 0.0, **how: Any) -> Any:
-    time.sleep(0.003)  # a file's age is known in milliseconds, and none is removed that is younger than the VACUUM
+    a_tick()
     return Vacuum(location, 0, check_retention=False, dead_after_seconds=dead_after, **how).run()
 
 
@@ -516,24 +516,23 @@ def test_threads_that_write_while_others_vacuum_lose_nothing(tmp_path: Path) -> 
         except BaseException as error:
             problems.append(error)
 
-    def vacuums() -> None:
+    def vacuums(who: int) -> None:
+        dice = random.Random(who)
         try:
             while not over.is_set():
-                removed.append(len(vacuum(world.path, dead_after=random.choice((0.0, 600.0))).files))
+                removed.append(len(vacuum(world.path, dead_after=dice.choice((0.0, 600.0))).files))
         except BaseException as error:
             problems.append(error)
 
     writers = [threading.Thread(target=writes, args=(who,)) for who in landed]
-    cleaners = [threading.Thread(target=vacuums) for _ in range(2)]
+    cleaners = [threading.Thread(target=vacuums, args=(who,)) for who in range(2)]
     for thread in (*writers, *cleaners):
         thread.start()
-    for thread in writers:
-        thread.join()
+    end(*writers)
     over.set()
-    for thread in cleaners:
-        thread.join()
+    end(*cleaners)
     assert not problems, problems
-    assert sum(removed)
+    assert sum(removed) + len(vacuum(world.path).files), "there was something to remove"
     rows = values(world)
     for who, number in landed.items():
         if who % 2:

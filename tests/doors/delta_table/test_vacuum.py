@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import anabranch
 from anabranch import DeltaTable
 from anabranch.errors import InvalidOption, MissingDataFile, RetentionTooShort, StagedFilesVacuumed
 from anabranch.testing import at_phase
+from tests.support.patience import a_tick
 from tests.support.readers import deltalake_rows
 
 pytestmark = pytest.mark.spark
@@ -45,7 +45,7 @@ def path_of(table: DeltaTable) -> str:
 
 
 def vacuum(table: DeltaTable) -> None:
-    time.sleep(0.01)
+    a_tick(10)
     assert table.vacuum(0).columns == []
 
 
@@ -97,7 +97,7 @@ def test_writers_on_spark_that_are_taken_for_dead_lose_nothing(table: DeltaTable
     from anabranch.commands.maintenance.vacuum import Vacuum
 
     def presumed_dead() -> None:
-        time.sleep(0.01)
+        a_tick(10)
         Vacuum(path_of(table), 0, check_retention=False, dead_after_seconds=0).run()
 
     expected = dict(EXPECTED)

@@ -27,6 +27,7 @@ from anabranch.commands.opening import open_log
 from anabranch.errors.process_state import forget
 from anabranch.spark.session import is_connect
 from anabranch.testing import at_phase
+from tests.support.patience import started
 
 pytestmark = pytest.mark.spark
 made_as_a_table = pytest.mark.classic("a name that is made there is a view")
@@ -498,8 +499,7 @@ def test_another_session_sees_a_new_name_at_once_and_a_thread_of_its_own_too(spa
         with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
             other.sql(f"SELECT * FROM {schema}.t")
         made = threading.Thread(target=spark.sql, args=("CREATE TABLE t USING delta AS SELECT 1 AS id",))
-        made.start()
-        made.join()
+        started(made)
         assert rows(other.table(f"{schema}.t")) == [(1,)]
         other.sql(f"ALTER TABLE {schema}.t RENAME TO {schema}.u")
         assert rows(spark.table("u")) == [(1,)]

@@ -15,7 +15,7 @@ from anabranch import errors
 from tests.support import corpus
 from tests.support.raw_logs import listing
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.spark
 
 SYNTAX, UNRESOLVED = "PARSE_SYNTAX_ERROR", "UNRESOLVED_COLUMN.WITH_SUGGESTION"
 E = errors

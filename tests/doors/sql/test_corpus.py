@@ -13,7 +13,7 @@ import anabranch
 from anabranch.errors import AnabranchError
 from tests.support import corpus
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.spark
 
 
 def given(spark: SparkSession, entry: corpus.Entry, folder: Path) -> str:

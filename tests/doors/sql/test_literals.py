@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,13 +10,16 @@ from pyspark.sql import SparkSession
 
 import anabranch
 from tests.support.connect_scripts import run_on_connect
+from tests.support.drawing import wanted
 from tests.support.literals import lost, random_texts
 from tests.support.tiers import examples
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-EXAMPLES = int(os.environ.get("ANABRANCH_EXAMPLES", "0"))
+EXAMPLES = wanted(0)
 """How many more lists of texts are taken through every door, in every way to say them."""
+SEED = 1 << 16
+"""That of a list that is taken through fewer; no seed of the others."""
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def installed(spark: SparkSession) -> Iterator[SparkSession]:
 
 
 def test_every_text_comes_back_from_every_statement_as_it_was_written(installed: SparkSession, tmp_path: Path) -> None:
-    assert lost(installed, tmp_path, random_texts(random.randrange(2**32), examples(24, 6)), 0) == {}
+    assert lost(installed, tmp_path, random_texts(SEED, examples(24, 6)), 0) == {}
 
 
 @pytest.mark.parametrize("seed", range(EXAMPLES))
@@ -38,6 +39,5 @@ def test_so_do_more_texts_in_every_way_to_say_them(installed: SparkSession, tmp_
 
 @pytest.mark.skipif(examples(0, 1) == 1, reason="make test-all: tests/doors/test_connect.py has each door on Connect")
 def test_every_text_comes_back_on_spark_connect(tmp_path: Path) -> None:
-    seed = random.randrange(2**32)
-    found = run_on_connect("tests.support.literals", tmp_path, seed, 24, 1)
-    assert found == {"session": "pyspark.sql.connect.session", "lost": {}}, seed
+    found = run_on_connect("tests.support.literals", tmp_path, SEED, 24, 1)
+    assert found == {"session": "pyspark.sql.connect.session", "lost": {}}

@@ -13,7 +13,7 @@ from anabranch import DeltaTable
 from anabranch.errors import AnabranchError
 from tests.support.tiers import examples
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 TERMS = examples(2000, 300)
 

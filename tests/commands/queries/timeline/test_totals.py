@@ -62,7 +62,7 @@ def entry(table: Path | str, version: int = -1) -> Entry:
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(25, 5), deadline=None)
+@settings(max_examples=examples(25, 5))
 @given(st.lists(steps, max_size=8))
 def test_the_totals_after_each_version_are_those_of_its_snapshot(
     tmp_path_factory: pytest.TempPathFactory, played: list[tuple[str, int]]
