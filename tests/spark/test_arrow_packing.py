@@ -484,14 +484,14 @@ def test_of_two_attempts_one_is_adopted_and_the_other_is_gone(
 def test_an_attempt_that_fails_while_it_writes_leaves_nothing(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = []
+    files, seen = numbered(tmp_path, {"a.parquet": 5}), list[Path]()
 
     def failing(writer: pq.ParquetWriter, rows: pa.Table, **named: Any) -> None:
         seen.extend(left_in(tmp_path, "job"))
         raise OSError("no space left")
 
     monkeypatch.setattr(pq.ParquetWriter, "write_table", failing)
-    assert packed(spark, [(numbered(tmp_path, {"a.parquet": 5}), "job")]) == frozenset()
+    assert packed(spark, [(files, "job")]) == frozenset()
     assert seen
     assert not left_in(tmp_path, "job")
 
