@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
 from tests.support import tiers
 from tests.support.tiers import examples, few_of, shorten, thinned
+from tests.test_storeys import ROOT
 
 
 @pytest.mark.parametrize(
@@ -39,3 +44,23 @@ def test_a_test_with_a_loop_takes_few_examples_in_a_short_run_and_else_all(monke
     shorten()
     assert examples(40, 6) == 6
     assert few_of("abcde", 3) == ["a", "c", "e"]
+
+
+def covers(file: Path) -> Iterator[tuple[str, str]]:
+    """The tests of a file that only `make test-all` runs, each with a test that it names in its mark."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for mark in getattr(node, "decorator_list", []):
+            if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.exhaustive":
+                (named,) = mark.args
+                yield from ((node.name, each) for each in ast.literal_eval(named).split(", "))
+
+
+def test_what_only_test_all_runs_names_tests_of_make_test_that_show_the_same() -> None:
+    beyond = {file: list(covers(file)) for file in sorted((ROOT / "tests").rglob("test_*.py"))}
+    assert any(beyond.values())
+    for file, named in beyond.items():
+        for name, cover in named:
+            path, _, function = cover.partition("::")
+            text = (ROOT / path).read_text(encoding="utf-8")
+            assert f"def {function}(" in text, (file.name, name, cover)
+            assert function not in {other for other, _ in beyond.get(ROOT / path, [])}, (file.name, name, cover)

@@ -92,6 +92,9 @@ def test_who_is_refused_tries_again_until_it_is_done() -> None:
         crowd._together([[lambda: 1 / 0]], lambda error: isinstance(error, KeyError))
 
 
+@pytest.mark.exhaustive(
+    "tests/interop/test_readers.py::test_rows_with_vectors_stay_deleted_when_delta_rs_rewrites_their_file"
+)
 @pytest.mark.spark
 @pytest.mark.slow
 def test_every_reader_of_a_table_with_marked_rows_answers_the_same(

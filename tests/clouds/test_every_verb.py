@@ -21,6 +21,10 @@ pytestmark = [pytest.mark.clouds, pytest.mark.spark]
 WAYS = ["classic", "cluster", "connect"]
 
 
+@pytest.mark.exhaustive(
+    "tests/clouds/test_bad_networks.py::test_each_acknowledged_append_is_in_the_table_once, "
+    "tests/doors/dataframe/test_install.py::test_a_job_of_delta_runs_as_it_is"
+)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("store", STORES)
 def test_every_verb_runs(store: str, way: str, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -26,6 +26,7 @@ def job(spark: SparkSession) -> Iterator[Any]:
     anabranch.uninstall(spark)
 
 
+@pytest.mark.exhaustive("tests/doors/sql/test_merge.py::test_slowly_changing_dimensions_keep_what_was")
 def test_each_customer_has_one_row_for_each_city_that_was_delivered(
     spark: SparkSession, job: Any, tmp_path: Path
 ) -> None:

@@ -43,6 +43,10 @@ def rows(spark: SparkSession, path: Path) -> list[dict[str, Any]]:
     return [row.asDict() for row in anabranch.read(spark, str(path)).collect()]
 
 
+@pytest.mark.exhaustive(
+    "tests/doors/dataframe/test_install.py::test_a_job_of_delta_runs_as_it_is, "
+    "tests/doors/sql/test_merge.py::test_a_feed_of_changes_updates_deletes_and_inserts"
+)
 @pytest.mark.spark
 @pytest.mark.slow
 def test_the_job_gives_what_its_deliveries_say_also_when_it_goes_on_the_next_day(

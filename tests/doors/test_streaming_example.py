@@ -19,6 +19,10 @@ def rows(spark: SparkSession, path: Path) -> list[dict[str, Any]]:
     return [row.asDict() for row in anabranch.read(spark, str(path)).collect()]
 
 
+@pytest.mark.exhaustive(
+    "tests/doors/test_streams.py::test_a_table_flows_into_another_exactly_once, "
+    "tests/doors/test_streams.py::test_a_merge_runs_in_a_function_of_batches"
+)
 @pytest.mark.spark
 @pytest.mark.classic("the server needs this package for streams; tests/doors/test_connect.py has one that has it")
 def test_each_reading_arrives_once_also_when_the_job_goes_on(spark: SparkSession, tmp_path: Path) -> None:

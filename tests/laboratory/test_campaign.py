@@ -8,7 +8,7 @@ from laboratory.campaign import Tally, prepare, tally
 from laboratory.report import Caught, page
 from tests.support.tiers import examples
 
-HISTORIES = examples(1_600, 800)
+HISTORIES = examples(1_600, 400)
 PARTS = 4
 VERBS = (
     "Append",

@@ -30,7 +30,7 @@ STATEMENTS: dict[str, Statement] = {
 }
 
 
-STEP = examples(1, 3)
+STEP = examples(1, 6)
 """Of the faults of each way each so manieth is tried."""
 
 
