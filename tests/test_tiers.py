@@ -51,8 +51,7 @@ def covers(file: Path) -> Iterator[tuple[str, str]]:
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         for mark in getattr(node, "decorator_list", []):
             if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.exhaustive":
-                (named,) = mark.args
-                yield from ((node.name, each) for each in ast.literal_eval(named).split(", "))
+                yield from ((node.name, ast.literal_eval(each)) for each in mark.args)
 
 
 def test_what_only_test_all_runs_names_tests_of_make_test_that_show_the_same() -> None:

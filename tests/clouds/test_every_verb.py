@@ -22,8 +22,8 @@ WAYS = ["classic", "cluster", "connect"]
 
 
 @pytest.mark.exhaustive(
-    "tests/clouds/test_bad_networks.py::test_each_acknowledged_append_is_in_the_table_once, "
-    "tests/doors/dataframe/test_install.py::test_a_job_of_delta_runs_as_it_is"
+    "tests/clouds/test_bad_networks.py::test_each_acknowledged_append_is_in_the_table_once",
+    "tests/doors/dataframe/test_install.py::test_a_job_of_delta_runs_as_it_is",
 )
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("store", STORES)

@@ -31,8 +31,8 @@ def test_it_imports_only_what_is_public() -> None:
 
 
 @pytest.mark.exhaustive(
-    "tests/doors/dataframe/test_install.py::test_a_job_of_delta_runs_as_it_is, "
-    "tests/errors/test_in_notebooks.py::test_a_conflict_is_a_card_below_the_lines_of_the_user"
+    "tests/doors/dataframe/test_install.py::test_a_job_of_delta_runs_as_it_is",
+    "tests/errors/test_in_notebooks.py::test_a_conflict_is_a_card_below_the_lines_of_the_user",
 )
 @pytest.mark.spark
 @pytest.mark.slow

@@ -44,8 +44,8 @@ def rows(spark: SparkSession, path: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.exhaustive(
-    "tests/doors/dataframe/test_install.py::test_a_job_of_delta_runs_as_it_is, "
-    "tests/doors/sql/test_merge.py::test_a_feed_of_changes_updates_deletes_and_inserts"
+    "tests/doors/dataframe/test_install.py::test_a_job_of_delta_runs_as_it_is",
+    "tests/doors/sql/test_merge.py::test_a_feed_of_changes_updates_deletes_and_inserts",
 )
 @pytest.mark.spark
 @pytest.mark.slow

@@ -20,8 +20,8 @@ def rows(spark: SparkSession, path: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.exhaustive(
-    "tests/doors/test_streams.py::test_a_table_flows_into_another_exactly_once, "
-    "tests/doors/test_streams.py::test_a_merge_runs_in_a_function_of_batches"
+    "tests/doors/test_streams.py::test_a_table_flows_into_another_exactly_once",
+    "tests/doors/test_streams.py::test_a_merge_runs_in_a_function_of_batches",
 )
 @pytest.mark.spark
 @pytest.mark.classic("the server needs this package for streams; tests/doors/test_connect.py has one that has it")
