@@ -34,7 +34,7 @@ demo: ## Run the demonstration; ARGS are handed to it
 # pytest's exit code 5 means that no test was chosen, as when ARGS names files of one half only.
 define RUN_TESTS
 	@$(WITH_JAVA) { plain=0; spark=0; \
-	$(PYTEST) -m "not spark" -n $(JOBS) $(1) $(ARGS) || plain=$$?; \
+	$(PYTEST) -m "not spark" -n $(JOBS) --dist loadgroup $(1) $(ARGS) || plain=$$?; \
 	$(PYTEST) -m spark -n $(JOBS) --dist loadfile --no-loadscope-reorder $(1) $(ARGS) || spark=$$?; \
 	case "$$plain,$$spark" in \
 		0,0|0,5|5,0) exit 0 ;; \
@@ -43,14 +43,14 @@ define RUN_TESTS
 	esac; }
 endef
 
-quick: ## Run a choice of the tests that need no JVM: the inner loop; ARGS go to pytest
-	@$(READY) --azurite spark demo dev
+quick: ## The inner loop, within a minute: tests that need no JVM, no other program and no patience; ARGS go to pytest
+	@$(READY) spark demo dev
 	@$(PYTEST) -m "not spark" -n $(JOBS) --tier=quick $(ARGS)
 
-test: setup ## Run every test, of its cases and examples a choice; ARGS go to pytest
+test: setup ## What CI runs: each behaviour once, of cases and examples a choice; ARGS go to pytest
 	$(call RUN_TESTS,--tier=test)
 
-test-all: setup ## Run every case of every test; ARGS go to pytest
+test-all: setup ## Every case and every example of every test, the long races too; ARGS go to pytest
 	$(call RUN_TESTS,--tier=all)
 
 interop: ## Run the tests against other engines only, real delta-spark among them; ARGS go to pytest
@@ -131,7 +131,7 @@ check-types: ## Check types only
 	@$(READY) spark demo dev
 	$(BIN)/python -m mypy
 
-check: lint test-all ## What CI runs
+check: lint test ## What CI runs, and in this order
 
 clean: ## Remove caches and what Spark leaves behind
 	rm -rf build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

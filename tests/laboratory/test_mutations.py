@@ -15,8 +15,9 @@ from laboratory import mutations
 from laboratory.damage import Mutation
 from laboratory.mutations import Case, Fault, campaign, case_of, examined, truth_of
 from laboratory.shapes import CHECKPOINT, KINDS, NEWEST, table
+from tests.support.tiers import examples
 
-FEW = 60
+FEW = examples(60, 15)
 
 
 @pytest.mark.slow

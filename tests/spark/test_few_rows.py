@@ -35,7 +35,7 @@ pytestmark = pytest.mark.spark
 
 _OWN_NAMES = re.compile(r"job-[0-9a-f-]+|attempt_\w+|(?<=The value ).*?(?= of the type)", re.DOTALL)
 """Names that a job has for itself, and the value that it met first of several that are wrong."""
-SEEDS = range(15) if examples(15, 6) == 15 else (0, 1, 2, 5, 6, 8)
+SEEDS = range(15) if examples(15, 6) == 15 else (5, 6, 8)
 """Of commands; the few ones take the short way, run, fail and are refused as all of them do."""
 SCHEMA = pa.schema(
     {

@@ -12,7 +12,7 @@ from anabranch.cli import app
 from anabranch.testing.matrix import CHANGES, DIALS, GROUPS, LEVELS, MOVES, Cell, Matrix, Run, matrices
 from anabranch.transaction import conflicts
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("the matrices, which are run once")]
 
 UPDATES = ", ".join(CHANGES)
 
@@ -88,6 +88,7 @@ def test_a_product_without_conflicts_is_caught(monkeypatch: pytest.MonkeyPatch) 
     assert {run.where for run in wrong.runs if not run.as_documented} == {"same row"}
 
 
+@pytest.mark.exhaustive("tests/testing/test_matrix.py::test_a_product_without_conflicts_is_caught")
 def test_a_product_that_refuses_too_much_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conflicts, "goes_by_rows", lambda ours: False)
     each = one()
@@ -115,11 +116,9 @@ def test_the_command_exits_with_1_where_a_cell_differs(monkeypatch: pytest.Monke
     assert "✗ can conflict" in shown.output
     assert "✗ MERGE against MERGE, same row: committed, wrong rows" in shown.output
     assert "Some cell is not as documented." in shown.output
-    machine = invoke("--json")
-    assert machine.exit_code == 1
-    assert json.loads(machine.output)["asDocumented"] is False
 
 
+@pytest.mark.exhaustive("tests/testing/test_matrix.py::test_a_product_without_conflicts_is_caught")
 def test_an_optimize_that_refuses_others_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conflicts, "relocation_of", lambda winner: None)
     each = one()

@@ -84,6 +84,9 @@ def test_every_history_of_three_transactions_has_the_order_of_the_proof() -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive(
+    "tests/transaction/test_cut.py::test_every_history_of_three_transactions_has_the_order_of_the_proof"
+)
 def test_every_history_of_four_transactions_has_the_order_of_the_proof() -> None:
     starts = STARTS if os.environ.get("ANABRANCH_GRID") == "whole" else STARTS[1:2]
     assert assert_in_order(THE_RULE, ALPHABET, 4, starts) > 100_000 * len(starts)
