@@ -89,7 +89,7 @@ lab: setup ## Run the laboratory; ARGS go to its first part (--histories, --firs
 # Hours on two cores, and as much again where a tier is measured first. It writes build/mutants, and goes on there when
 # it is run again.
 mutants: ## Change decision code in a drawn sample of places, and count what the tests notice; ARGS such as --count 300
-	@$(READY) --java --azurite spark demo dev mutants
+	@$(READY) --java --azurite --browser spark demo dev mutants
 	@$(WITH_JAVA) $(BIN)/python -m tools.mutants --jobs $(JOBS) $(ARGS)
 
 # Hours on two cores; wants a machine that does nothing else. It writes benchmarks/results, docs/benchmarks.md and its plot.

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from tools.mutants import in_pytest
 from tools.mutants.choosing import FIRST, Choice, Test, candidates, choice, mirrored
+from tools.mutants.copies import Copy
 from tools.mutants.drawing import drawn, shares
 from tools.mutants.left_out import is_in, left_out, statement_lines
 from tools.mutants.mutant import Mutant
 from tools.mutants.results import Judged, Results, Verdict, survivors, table
 from tools.mutants.tiers import TEST, TEST_ALL
+
+ROOT = Path(__file__).resolve().parents[2]
 
 SOURCE = """
 from __future__ import annotations
@@ -229,3 +238,38 @@ def test_a_survivor_is_shown_with_its_change() -> None:
     judged = [Judged(FIRST_MUTANT, [], {TEST: KILL}), Judged(SECOND_MUTANT, ["- a", "+ b"], {TEST: SURVIVAL})]
     said = "anabranch/spark/y.py:1 AddNot (9 tests, 3 beyond the budget)"
     assert survivors(judged).splitlines() == [said, "    - a", "    + b"]
+
+
+def test_pytest_runs_the_chosen_tests_in_their_order_and_says_which_failed(tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    lines = [f"def test_{name}(): print('ran {name}'); assert {name!r} != 'b'" for name in "abc"]
+    (tmp_path / "test_it.py").write_text("\n".join(lines))
+    chosen, said = tmp_path / "chosen", tmp_path / "said"
+    chosen.write_text(json.dumps(["test_it.py::test_c", "test_it.py::test_b"]))
+    environment = {**os.environ, in_pytest.TESTS: str(chosen), in_pytest.SAID: str(said), "PYTHONPATH": str(ROOT)}
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-s",
+        "-p",
+        "tools.mutants.in_pytest",
+        "-p",
+        "no:cacheprovider",
+        "-n",
+        "0",
+    ]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert re.findall(r"ran (\w)", done.stdout) == ["c", "b"]
+    assert list(map(json.loads, said.read_text().splitlines())) == ["test_it.py::test_b"]
+
+
+def test_a_copy_gives_a_file_another_text_for_a_while_and_the_checkout_none(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "a.py").write_text("1")
+    subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+    copy = Copy(root, tmp_path / "copy")
+    with copy.changed("a.py", "2"):
+        assert [(folder / "a.py").read_text() for folder in (root, copy.tree)] == ["1", "2"]
+    assert (copy.tree / "a.py").read_text() == "1"

@@ -40,7 +40,7 @@ def main(
     results = Results(folder / "results.json", _digest())
     tiers = [TEST] if first else list(TIERS)
     for tier in [] if show else tiers:
-        Run(ROOT, folder, results, jobs, budget, among or ()).judge(tier, sample)
+        Run(ROOT, folder.resolve(), results, jobs, budget, among or ()).judge(tier, sample)
     judged = [known for known in map(results.of, sample) if known is not None]
     print(table(judged, tiers), "", survivors(judged), sep="\n")
     hung = sum(verdict.word == "hung" for each in judged for verdict in each.verdicts.values())

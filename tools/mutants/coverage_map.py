@@ -26,7 +26,11 @@ class CoverageMap:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.tests = [test for kind in KINDS for test in _tests(folder / kind, KINDS[kind])]
+
+    @functools.cached_property
+    def tests(self) -> list[Test]:
+        """All tests that pass."""
+        return [test for kind in KINDS for test in _tests(self._folder / kind, KINDS[kind])]
 
     def at(self, path: str, line: int, source: str) -> set[str]:
         """The tests that run a line or, where it has none of its own, the statement around it."""

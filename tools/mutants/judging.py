@@ -48,6 +48,7 @@ class Run:
                 options = [*TIERS[tier][kind], "-n", str(self.jobs), *SPREAD[kind], *self.among]
                 with self._copies(1) as copies:
                     copies[0].measure(folder / kind, options)
+            _say(f"{len(CoverageMap(folder).tests)} tests of {tier} pass")
             (folder / "whole").touch()
         return CoverageMap(folder)
 
