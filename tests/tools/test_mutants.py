@@ -210,7 +210,8 @@ def test_a_line_belongs_to_the_innermost_statement(line: int, lines: list[int]) 
 
 
 FIRST_MUTANT, SECOND_MUTANT = ROOMS["log"][0], ROOMS["spark"][0]
-KILL, SURVIVAL = Verdict("failed", "tests/test_a.py::a", 2.0, 9, 0), Verdict("survived", "", 2.0, 9, 3)
+KILL = Verdict("failed", "tests/test_a.py::a", 2.0, 9, 0, 9)
+SURVIVAL = Verdict("survived", "", 2.0, 9, 3, 8)
 
 
 def test_verdicts_are_kept_until_the_package_changes(tmp_path: Path) -> None:
@@ -236,7 +237,7 @@ def test_the_table_counts_what_each_tier_kills() -> None:
 
 def test_a_survivor_is_shown_with_its_change() -> None:
     judged = [Judged(FIRST_MUTANT, [], {TEST: KILL}), Judged(SECOND_MUTANT, ["- a", "+ b"], {TEST: SURVIVAL})]
-    said = "anabranch/spark/y.py:1 AddNot (9 tests, 3 beyond the budget)"
+    said = "anabranch/spark/y.py:1 AddNot (8 tests run it, 9 were tried, 3 are beyond the budget)"
     assert survivors(judged).splitlines() == [said, "    - a", "    + b"]
 
 
@@ -252,6 +253,7 @@ def test_pytest_runs_the_chosen_tests_in_their_order_and_says_which_failed(tmp_p
         "-m",
         "pytest",
         "-s",
+        "--tb=no",
         "-p",
         "tools.mutants.in_pytest",
         "-p",

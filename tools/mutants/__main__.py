@@ -42,7 +42,7 @@ def main(
     for tier in [] if show else tiers:
         Run(ROOT, folder.resolve(), results, jobs, budget, among or ()).judge(tier, sample)
     judged = [known for known in map(results.of, sample) if known is not None]
-    print(table(judged, tiers), "", survivors(judged), sep="\n")
+    print(table(judged, tiers), "", survivors(sorted(judged, key=lambda each: each.mutant)), sep="\n")
     hung = sum(verdict.word == "hung" for each in judged for verdict in each.verdicts.values())
     lasting = [each for each in judged if each.killer() is None]
     beyond = sum(list(each.verdicts.values())[-1].left > 0 for each in lasting)

@@ -106,8 +106,9 @@ class Run:
             outcome = copy.run(each, TIERS[tier]["spark" if each[0].is_spark else "plain"])
             seconds, tried = seconds + outcome.seconds, tried + len(each)
             if outcome.word in KILLED:
-                return Verdict(outcome.word, next(iter(outcome.failed), ""), seconds, tried, chosen.left)
-        return Verdict("survived", "", seconds, tried, chosen.left)
+                test = next(iter(outcome.failed), "")
+                return Verdict(outcome.word, test, seconds, tried, chosen.left, len(running))
+        return Verdict("survived", "", seconds, tried, chosen.left, len(running))
 
     def _tried(self, verdicts: Mapping[str, Verdict], mutant: Mutant, source: str) -> set[str]:
         """The tests of tiers before that ran the line: they passed, if perhaps on fewer examples."""

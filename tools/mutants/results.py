@@ -20,8 +20,8 @@ KILLED = ("failed", "hung")
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a tier says of a mutant: ``failed`` or ``hung``, by which test, or ``survived`` so many; ``left`` are the
-    tests beyond the budget.
+    """What a tier says of a mutant: ``failed`` or ``hung``, by which test, or ``survived`` so many. ``running`` is how
+    many tests of the tier run the line, ``left`` how many tests the budget left out.
     """
 
     word: str
@@ -29,6 +29,7 @@ class Verdict:
     seconds: float
     tried: int
     left: int
+    running: int
 
 
 @dataclass
@@ -118,5 +119,5 @@ def survivors(judged: Iterable[Judged]) -> str:
 
 def _survivor(judged: Judged) -> list[str]:
     mutant, verdict = judged.mutant, list(judged.verdicts.values())[-1]
-    tests = f"{verdict.tried} tests" + (f", {verdict.left} beyond the budget" if verdict.left else "")
+    tests = f"{verdict.running} tests run it, {verdict.tried} were tried, {verdict.left} are beyond the budget"
     return [f"{mutant.path}:{mutant.line} {mutant.operator} ({tests})", *("    " + line for line in judged.change)]
