@@ -1,6 +1,6 @@
 # Every chore by one word; CI calls the same words. Choose another Python with PYTHON=python3.12 make test.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quick test test-all interop clouds connect cluster compat lab bench bench-quick docs docs-serve dist lint format check-types check clean distclean
+.PHONY: help setup demo quick test test-all interop clouds connect cluster compat lab mutants bench bench-quick docs docs-serve dist lint format check-types check clean distclean
 
 # A Spark or a path of the shell's own would shadow the packages in .venv; and without bytecode that is kept, each of
 # pytest's workers compiles all tests again.
@@ -86,6 +86,12 @@ lab: setup ## Run the laboratory; ARGS go to its first part (--histories, --firs
 	@$(WITH_JAVA) $(BIN)/python -m laboratory.stream_kills
 	ANABRANCH_GRID=whole ANABRANCH_EXAMPLES=1000 $(PYTEST) -q -n $(JOBS) -m "not spark" \
 		tests/transaction/test_grid_of_maintenance.py tests/transaction/test_cut.py tests/expressions/test_terms.py
+
+# Hours on two cores, and as much again where a tier is measured first. It writes build/mutants, and goes on there when
+# it is run again.
+mutants: ## Change decision code in a drawn sample of places, and count what the tests notice; ARGS such as --count 300
+	@$(READY) --java --azurite --browser spark demo dev mutants
+	@$(WITH_JAVA) $(BIN)/python -m tools.mutants --jobs $(JOBS) $(ARGS)
 
 # Hours on two cores; wants a machine that does nothing else. It writes benchmarks/results, docs/benchmarks.md and its plot.
 bench: ## Run all benchmarks beside delta-spark, deltalake and plain Parquet; ARGS are handed to them
