@@ -8,8 +8,8 @@ TEST, TEST_ALL = "make test", "make test-all"
 
 TIERS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     TEST: {
-        "plain": ("-m", "not spark", "--most", "2"),
-        "spark": ("-m", "spark", "--most", "1"),
+        "plain": ("-m", "not spark", "--tier=test"),
+        "spark": ("-m", "spark", "--tier=test"),
     },
     TEST_ALL: {
         "plain": ("-m", "not spark"),
