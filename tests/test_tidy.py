@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -30,9 +31,12 @@ def name_of(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-each_module = pytest.mark.parametrize("module", MODULES, ids=name_of)
+def against(rule: Callable[[Path], object]) -> dict[str, object]:
+    """What a rule has against each module of the package, those left out that it has nothing against."""
+    return {name_of(module): found for module in MODULES if (found := rule(module))}
 
 
+@cache
 def tree_of(module: Path) -> ast.Module:
     return ast.parse(module.read_text(encoding="utf-8"), filename=str(module))
 
@@ -85,31 +89,33 @@ def stands_here(path: str) -> bool:
     return (ROOT / path).exists() or (PACKAGE / path).exists()
 
 
-@each_module
-def test_a_file_stays_under_500_lines(module: Path) -> None:
-    assert len(module.read_text(encoding="utf-8").splitlines()) <= LONGEST_FILE_LINES
+def lines_of(module: Path) -> list[str]:
+    return module.read_text(encoding="utf-8").splitlines()
 
 
-@each_module
-def test_a_function_stays_under_70_lines(module: Path) -> None:
-    long = {f.name: lines_of_code(f) for f in functions(tree_of(module)) if lines_of_code(f) > LONGEST_FUNCTION_LINES}
-    assert not long
+def test_a_file_stays_under_500_lines() -> None:
+    assert not against(lambda module: len(lines_of(module)) > LONGEST_FILE_LINES)
 
 
-@each_module
-def test_a_module_says_what_it_knows(module: Path) -> None:
-    assert ast.get_docstring(tree_of(module)), "a module needs a docstring: what it knows, may not know, guarantees"
+def test_a_function_stays_under_70_lines() -> None:
+    assert not against(
+        lambda module: [f.name for f in functions(tree_of(module)) if lines_of_code(f) > LONGEST_FUNCTION_LINES]
+    )
 
 
-@each_module
-def test_nothing_is_left_unfinished(module: Path) -> None:
-    lines = enumerate(module.read_text(encoding="utf-8").splitlines(), start=1)
-    assert not [f"{number}: {line.strip()}" for number, line in lines if UNFINISHED.search(line)]
+def test_a_module_says_what_it_knows() -> None:
+    silent = against(lambda module: not ast.get_docstring(tree_of(module)))
+    assert not silent, "a module needs a docstring: what it knows, may not know, guarantees"
 
 
-@each_module
-def test_only_public_pyspark_is_used(module: Path) -> None:
-    found = [f"{line}: {name}" for name, line in attributes(tree_of(module)) if name in PRIVATE_SPARK]
+def test_nothing_is_left_unfinished() -> None:
+    assert not against(lambda module: [line for line in lines_of(module) if UNFINISHED.search(line)])
+
+
+def test_only_public_pyspark_is_used() -> None:
+    found = against(
+        lambda module: [f"{line}: {name}" for name, line in attributes(tree_of(module)) if name in PRIVATE_SPARK]
+    )
     assert not found, "Spark Connect has none of these"
 
 
@@ -117,11 +123,13 @@ TEXTS = frozenset({"anabranch/spark/sql_text.py", "anabranch/spark/session.py"})
 """Where text becomes SQL that Spark reads."""
 
 
-@each_module
-def test_text_reaches_spark_in_one_place(module: Path) -> None:
-    called = re.findall(r"F\.expr\((?!f?\"shiftleft)|\bplain_sql\(|\.selectExpr\(|spark\.sql\(", _code(module))
-    is_place = module.relative_to(ROOT).as_posix() in TEXTS or {"testing", "demo"} & set(module.parts)
-    assert is_place or not called, "else nothing keeps Spark from filling variables in"
+def test_text_reaches_spark_in_one_place() -> None:
+    def called(module: Path) -> list[str]:
+        is_place = module.relative_to(ROOT).as_posix() in TEXTS or {"testing", "demo"} & set(module.parts)
+        calls = r"F\.expr\((?!f?\"shiftleft)|\bplain_sql\(|\.selectExpr\(|spark\.sql\("
+        return [] if is_place else re.findall(calls, _code(module))
+
+    assert not against(called), "else nothing keeps Spark from filling variables in"
 
 
 def _code(module: Path) -> str:
@@ -129,10 +137,12 @@ def _code(module: Path) -> str:
     return re.sub(r'""".*?"""', "", module.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
-@each_module
-def test_no_handler_catches_everything_unnamed(module: Path) -> None:
-    handlers = (node for node in ast.walk(tree_of(module)) if isinstance(node, ast.ExceptHandler))
-    assert not [handler.lineno for handler in handlers if handler.type is None]
+def test_no_handler_catches_everything_unnamed() -> None:
+    def unnamed(module: Path) -> list[int]:
+        handlers = (node for node in ast.walk(tree_of(module)) if isinstance(node, ast.ExceptHandler))
+        return [handler.lineno for handler in handlers if handler.type is None]
+
+    assert not against(unnamed)
 
 
 def test_every_public_name_can_be_imported() -> None:

@@ -24,7 +24,7 @@ from typing import TypeVar
 import pytest
 
 Item = TypeVar("Item")
-LIST = 100
+LIST = 150
 """Families of more items are products of several lists, or cases for each file; they are thinned."""
 CASES = {"quick": 1, "test": 2}
 """So many cases of a test without a JVM does a short tier take; with a JVM it is one, which shows that the door is
