@@ -341,6 +341,7 @@ def test_a_session_of_ours_shows_no_bar_of_sparks(spark: Any) -> None:
     assert not room.spark_draws()
 
 
+@pytest.mark.exhaustive("tests/doors/test_progress.py::test_sparks_own_bar_is_known_by_the_session")
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_stock_session_shows_its_own_bar(tmp_path: Path) -> None:

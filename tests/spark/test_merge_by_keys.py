@@ -120,6 +120,6 @@ def raced(spark: SparkSession, folder: Path, seed: int, *, few: bool) -> tuple[b
 
 @pytest.mark.parametrize("few", [True, False], ids=["few rows", "many rows"])
 def test_random_merges_end_the_same_whoever_joins(spark: SparkSession, tmp_path: Path, few: bool) -> None:
-    count = examples(12, 4)
+    count = examples(12, 2)
     done = [raced(spark, tmp_path, seed, few=few)[0] for seed in range(count)]
     assert count // 12 <= sum(done) < count

@@ -43,7 +43,7 @@ from tests.support.worlds import World, table_path
 
 ASKED = os.environ.get("ANABRANCH_MERGE_EXAMPLES")
 WHOLE = int(ASKED or 20)
-EXAMPLES = WHOLE if ASKED else examples(WHOLE, 3)
+EXAMPLES = WHOLE if ASKED else examples(WHOLE, 2)
 """Tables, each with one to three MERGEs; documented in docs/testing.md."""
 
 REFUSALS = {AmbiguousMerge: "ambiguous", ExecutionFailed: "no such value"}

@@ -92,6 +92,7 @@ def test_a_variant_column_is_added_and_old_files_lack_it(spark: Any, tmp_path: P
     assert numbers(spark, path) == [(0, None), (1, None), (5, 5)]
 
 
+@pytest.mark.usefixtures("compiled")
 def test_shredded_files_of_another_writer_are_read(spark: Any, tmp_path: Path) -> None:
     path = Path(table_path(tmp_path))
     spark.sql("SELECT id, parse_json('{\"a\":' || id || '}') AS v FROM range(50)").repartition(1).write.option(

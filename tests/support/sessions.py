@@ -5,7 +5,9 @@ Where ``ANABRANCH_CONNECT`` is set it is a session of Spark Connect, and tests a
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -19,10 +21,24 @@ JVM = {
 }
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Let the JVMs of commands and scripts that tests run start as quickly, where they say nothing else."""
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_JAVA)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip on Spark Connect what is about a classic session alone."""
     if ON_CONNECT and (classic := item.get_closest_marker("classic")) is not None:
         pytest.skip(f"not on Spark Connect: {classic.args[0]}")
+
+
+@pytest.fixture
+def compiled(spark: Any) -> Iterator[None]:
+    """Queries are compiled for a test, as for users: Spark's interpreter cannot run a few of them."""
+    name, before = "spark.sql.codegen.factoryMode", spark.conf.get("spark.sql.codegen.factoryMode")
+    spark.conf.set(name, "FALLBACK")
+    yield
+    spark.conf.set(name, before)
 
 
 @pytest.fixture(scope="session")

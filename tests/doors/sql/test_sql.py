@@ -81,6 +81,7 @@ def test_a_query_opens_only_files_that_its_where_cannot_rule_out(
     assert sorted(map(tuple, found.collect())) == sorted(map(tuple, same.collect()))
 
 
+@pytest.mark.usefixtures("compiled")
 def test_nothing_is_left_behind_in_the_session(spark: SparkSession, path: str) -> None:
     before = spark.catalog.listTables()
     anabranch.sql(spark, f"SELECT * FROM delta.`{path}`").collect()
