@@ -20,7 +20,7 @@ def int96(spark: SparkSession) -> Iterator[SparkSession]:
 
 def is_of(version: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the session say that Spark is of this version."""
-    monkeypatch.setattr(type(spark), "version", version)
+    monkeypatch.setitem(vars(spark), "version", version)  # where PySpark keeps it
 
 
 @pytest.mark.spark
