@@ -18,6 +18,8 @@ ENGINES_SECONDS ?= 60
 READY := $(PYTHON) tools/setup.py
 WITH_JAVA := . .venv/.anabranch-env &&
 PYTEST := $(BIN)/python -m pytest --durations=10
+# The tests of a file stay in one process, since they share what is made once for them; files with slow ones go first.
+BY_FILE := --dist loadfile --no-loadscope-reorder
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,12 +32,12 @@ demo: ## Run the demonstration; ARGS are handed to it
 	@$(READY) --java spark demo
 	@$(WITH_JAVA) $(BIN)/anabranch demo $(ARGS)
 
-# Each of the processes has a Spark of its own; a file's tests stay together, since they share tables.
+# Each of the processes has a Spark of its own.
 # pytest's exit code 5 means that no test was chosen, as when ARGS names files of one half only.
 define RUN_TESTS
 	@$(WITH_JAVA) { plain=0; spark=0; \
-	$(PYTEST) -m "not spark" -n $(JOBS) --dist loadgroup $(1) $(ARGS) || plain=$$?; \
-	$(PYTEST) -m spark -n $(JOBS) --dist loadfile --no-loadscope-reorder $(1) $(ARGS) || spark=$$?; \
+	$(PYTEST) -m "not spark" -n $(JOBS) $(BY_FILE) $(1) $(ARGS) || plain=$$?; \
+	$(PYTEST) -m spark -n $(JOBS) $(BY_FILE) $(1) $(ARGS) || spark=$$?; \
 	case "$$plain,$$spark" in \
 		0,0|0,5|5,0) exit 0 ;; \
 		0,*|5,*) exit $$spark ;; \
@@ -45,7 +47,7 @@ endef
 
 quick: ## The inner loop, within a minute: tests that need no JVM, no other program and no patience; ARGS go to pytest
 	@$(READY) spark demo dev
-	@$(PYTEST) -m "not spark" -n $(JOBS) --tier=quick $(ARGS)
+	@$(PYTEST) -m "not spark" -n $(JOBS) $(BY_FILE) --tier=quick $(ARGS)
 
 test: setup ## What CI runs: each behaviour once, of cases and examples a choice; ARGS go to pytest
 	$(call RUN_TESTS,--tier=test)

@@ -7,6 +7,7 @@ pytest_plugins = [
     "tests.support.drawing",  # drawn examples are the same in each run
     "tests.support.quick_collection",  # nothing looks for garbage among collected tests
     "tests.support.sessions",  # one Spark for each process
+    "tests.support.quick_gateway",  # PySpark asks once what a name of Java is
     "tests.support.quick_disk",  # nothing waits for the disk
     "tests.support.plain_terminal",  # output is as wide as on any terminal
     "tests.support.secret_watch",  # no test shows the planted secret

@@ -140,6 +140,9 @@ def words_in_code(page: Path) -> set[str]:
 
 # -- examples ----------------------------------------------------------------------------------------------------------
 
+RUNS_A_MATRIX = pytest.mark.exhaustive(
+    "tests/testing/test_matrix.py::test_the_command_shows_a_tick_for_each_cell_and_says_which_go_beyond"
+)
 WITH_EXAMPLES = [page for page in [ROOT / "README.md", *PAGES] if has_examples(page)]
 
 
@@ -147,7 +150,7 @@ WITH_EXAMPLES = [page for page in [ROOT / "README.md", *PAGES] if has_examples(p
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, marks=[pytest.mark.slow] * (page.stem == "matrix"))
+        pytest.param(page, marks=[RUNS_A_MATRIX] * (page.stem == "matrix"))
         for page in WITH_EXAMPLES
         if not needs_spark(page)
     ],

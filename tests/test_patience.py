@@ -33,6 +33,7 @@ def limits(file: Path) -> Iterator[str]:
             yield f"{file.relative_to(ROOT)}: {line.strip()}"
 
 
+@pytest.mark.slow
 def test_no_test_has_a_limit_of_its_own() -> None:
     assert not [line for file in sorted((ROOT / "tests").rglob("*.py")) for line in limits(file)]
 

@@ -100,6 +100,7 @@ def reached_into(tree: ast.AST) -> list[str]:
     return [f"{line}: {what}" for line, what in sorted(found)]
 
 
+@pytest.mark.slow
 def test_no_file_of_tests_or_of_the_laboratory_takes_a_private_name_of_the_product() -> None:
     found = {}
     for module in MODULES:

@@ -54,6 +54,7 @@ def covers(file: Path) -> Iterator[tuple[str, str]]:
                 yield from ((node.name, ast.literal_eval(each)) for each in mark.args)
 
 
+@pytest.mark.slow
 def test_what_only_test_all_runs_names_tests_of_make_test_that_show_the_same() -> None:
     beyond = {file: list(covers(file)) for file in sorted((ROOT / "tests").rglob("test_*.py"))}
     assert any(beyond.values())

@@ -8,8 +8,8 @@ from laboratory.campaign import Tally, prepare, tally
 from laboratory.report import Caught, page
 from tests.support.tiers import examples
 
-HISTORIES = examples(1_600, 400)
-PARTS = 4
+HISTORIES = examples(1_600, 200)
+PARTS = examples(4, 1)
 VERBS = (
     "Append",
     "Batch",

@@ -77,6 +77,7 @@ def test_a_story_tells_who_did_what_and_what_is_wrong() -> None:
     assert "has no serial order at" in text
 
 
+@pytest.mark.slow
 def test_a_plan_that_its_switches_do_not_repeat_is_left_whole() -> None:
     plan = failing().plan
     assert shrunk(plan, (), lambda candidate: False) is plan

@@ -14,7 +14,7 @@ from laboratory.runs import run
 from laboratory.statements import Foreign
 from tests.support.tiers import examples
 
-PLANS, PARTS = examples(80, 20), 2
+PLANS, PARTS = examples(80, 30), examples(2, 1)
 BROKEN = ("isBlindAppend is believed whatever was done", "a reservation is believed by its tag")
 
 

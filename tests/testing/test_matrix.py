@@ -11,7 +11,7 @@ from anabranch.cli import app
 from anabranch.testing.matrix import CHANGES, DIALS, GROUPS, LEVELS, MOVES, Cell, Matrix, Run, matrices
 from anabranch.transaction import conflicts
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("the matrices, which are run once")]
+pytestmark = pytest.mark.slow
 
 UPDATES = ", ".join(CHANGES)
 

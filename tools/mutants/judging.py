@@ -45,7 +45,7 @@ class Run:
             shutil.rmtree(folder, ignore_errors=True)
             for kind in KINDS:
                 _say(f"measuring which lines the {kind} tests of {tier} run")
-                options = [*TIERS[tier][kind], "-n", str(self.jobs), *SPREAD[kind], *self.among]
+                options = [*TIERS[tier][kind], "-n", str(self.jobs), *SPREAD, *self.among]
                 with self._copies(1) as copies:
                     copies[0].measure(folder / kind, options)
             _say(f"{len(CoverageMap(folder).tests)} tests of {tier} pass")

@@ -18,5 +18,5 @@ TIERS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 }
 """Of each tier the tests without a JVM, and those with one."""
 
-SPREAD: Mapping[str, tuple[str, ...]] = {"plain": (), "spark": ("--dist", "loadfile", "--no-loadscope-reorder")}
+SPREAD = ("--dist", "loadfile", "--no-loadscope-reorder")
 """How pytest-xdist gives a tier's tests to several processes."""
