@@ -1,5 +1,7 @@
-"""PySpark asks the JVM once, and not each time, what a name of Java is: the answer looks through 300 JARs for a class of
-each package that a name may be in, which was an eighth of what the tests' JVMs did.
+"""PySpark asks the JVM once, and not each time, what a name of Java is.
+
+For its answer the JVM looks through 300 JARs for a class of each package that the name may be in, which was an eighth
+of all that the tests' JVMs did.
 """
 
 from __future__ import annotations
