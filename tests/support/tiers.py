@@ -10,8 +10,10 @@ names what shows the same behaviour in `make test`, out of both short tiers. Of 
 take:
 
 - all, where the test or its file is marked ``whole``, since each case says something of its own;
-- all of a list that needs nothing but its parameters: a case costs a millisecond;
-- else a few, evenly spread: the first, the last and others at even distances.
+- more, where a test needs nothing but its parameters: a case costs a millisecond;
+- else a few.
+
+What is taken is evenly spread: the first, the last and others at even distances.
 """
 
 from __future__ import annotations
@@ -24,11 +26,12 @@ from typing import TypeVar
 import pytest
 
 Item = TypeVar("Item")
-LIST = 150
-"""Families of more items are products of several lists, or cases for each file; they are thinned."""
 CASES = {"quick": 1, "test": 2}
-"""So many cases of a test without a JVM does a short tier take; with a JVM it is one, which shows that the door is
-wired."""
+"""So many cases does a short tier take of a test without a JVM; with a JVM it is one, which shows that the door is
+wired.
+"""
+CHEAP_CASES = {"quick": 10, "test": 150}
+"""So many of one that needs nothing but its parameters."""
 
 BEYOND_QUICK = ("spark", "slow", "interop", "clouds", "browser")
 """Marks of tests that need a JVM or another program, or that take long."""
@@ -56,13 +59,11 @@ def thinned(
     families: Mapping[Hashable, Sequence[Item]],
     most: Callable[[Item], int],
     is_whole: Callable[[Item], bool] = lambda item: False,
-    is_cheap: Callable[[Item], bool] = lambda item: False,
 ) -> list[Item]:
-    """Of each family at most so many items, evenly spread; all of a family that is whole, or a cheap list."""
+    """Of each family at most so many items, evenly spread; all of a family that is whole."""
     kept: list[Item] = []
     for items in families.values():
-        takes_all = is_whole(items[0]) or (len(items) <= LIST and is_cheap(items[0]))
-        kept += items if takes_all else _spread(items, most(items[0]))
+        kept += items if is_whole(items[0]) else _spread(items, most(items[0]))
     return kept
 
 
@@ -118,7 +119,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if not _is_beyond(item, tier):
             families.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    kept = thinned(families, lambda item: _most(item, tier), _is_whole, _needs_nothing)
+    kept = thinned(families, lambda item: _most(item, tier), _is_whole)
     chosen = {id(item) for item in kept}
     config.hook.pytest_deselected(items=[item for item in items if id(item) not in chosen])
     items[:] = [item for item in items if id(item) in chosen]
@@ -131,7 +132,9 @@ def _is_beyond(item: pytest.Item, tier: str) -> bool:
 
 
 def _most(item: pytest.Item, tier: str) -> int:
-    return 1 if item.get_closest_marker("spark") else CASES[tier]
+    if item.get_closest_marker("spark"):
+        return 1
+    return CHEAP_CASES[tier] if _needs_nothing(item) else CASES[tier]
 
 
 def _is_whole(item: pytest.Item) -> bool:
@@ -142,5 +145,5 @@ def _needs_nothing(item: pytest.Item) -> bool:
     """Whether a test needs nothing but its parameters, so that it touches no disk and waits for nobody."""
     own = getattr(getattr(item, "callspec", None), "params", {})
     needed = {*getattr(item, "fixturenames", ())} - {*own, "request"}
-    is_long = any(map(item.get_closest_marker, ("spark", "slow"))) or hasattr(getattr(item, "obj", None), "hypothesis")
+    is_long = item.get_closest_marker("slow") or hasattr(getattr(item, "obj", None), "hypothesis")
     return not needed and not is_long
