@@ -101,6 +101,7 @@ def test_a_docstring_without_errors_stays_as_it_is() -> None:
 # -- the hooks ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("link", "origin", "place", "expected"),
     [

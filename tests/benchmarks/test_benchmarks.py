@@ -79,6 +79,7 @@ def test_opening_runs_and_a_cold_append_reads_no_add(tmp_path: Path, monkeypatch
     assert sum("cold" in line.what and "peak_mb" in line.figures for line in result.lines) == 6
 
 
+@pytest.mark.slow
 def test_the_synthetic_log_is_the_same_table_in_both_forms_and_to_both_engines(tmp_path: Path) -> None:
     checkpoint, commit = synthetic.with_checkpoint(tmp_path, 400), synthetic.with_json(tmp_path, 400)
     one, two = (anabranch.files(table).to_pylist() for table in (checkpoint, commit))

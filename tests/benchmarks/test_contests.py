@@ -119,6 +119,7 @@ def test_a_slope_tells_what_follows_the_table_from_what_does_not() -> None:
     assert curves.line_of("open", "ours", sizes[:1], [0.1]).figures == {"at_1000_s": 0.1}
 
 
+@pytest.mark.slow
 def test_the_table_of_a_curve_has_the_one_file_that_changes_and_the_change_is_seen(tmp_path: Path) -> None:
     table = curves.table_of(tmp_path, 50, quiet)
     before = curves.held(table)

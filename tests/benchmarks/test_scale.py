@@ -90,6 +90,7 @@ def test_the_proof_finds_what_is_told_and_not_there() -> None:
     assert found.wrong >= 1
 
 
+@pytest.mark.slow
 def test_a_bucket_that_is_too_busy_loses_nothing() -> None:
     service = replace(Service(), reads_per_s=10.0, writes_per_s=5.0)
     found = seen(Load(writers=8, per_hour=0, service=service), counts_processor=False)

@@ -86,6 +86,7 @@ def damaged(tmp_path: Path) -> str:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command", ["history", "timeline", "detail", "check", "files", "fsck", "generate", "vacuum", "restore"]
 )
@@ -94,6 +95,7 @@ def test_a_command_on_a_table_prints_what_is_stated(command: str, table: str) ->
     check_as_stated(command, printed(command, table, *words))
 
 
+@pytest.mark.slow
 def test_explain_and_clone_print_what_is_stated(table: str, tmp_path: Path) -> None:
     explained = printed("files", table, "--where", "id = 1 AND length(day) = 1", "--explain")
     check_as_stated("files --explain", explained)

@@ -55,6 +55,7 @@ def mean(tmp_path: Path) -> str:
     return str(tmp_path / "mean")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("history", "--wide"), ("detail",), ("files", "--wide"), ("check",), ("fsck",)])
 def test_nothing_that_a_log_says_is_obeyed_by_the_terminal(words: tuple[str, ...], mean: str) -> None:
     done = CliRunner().invoke(app, [words[0], mean, *words[1:]])

@@ -80,6 +80,7 @@ def assert_leads_to_every_version(world: World) -> None:
 # -- alone -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_update_shows_each_row_as_it_was_and_as_it_became(world: World) -> None:
     world.update("id IN (1, 4)", x=7)
     assert changes(world) == [
@@ -112,6 +113,7 @@ def test_a_delete_of_whole_files_and_of_a_part_of_one_shows_all(world: World) ->
     assert_leads_to_every_version(world)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("each_way")
 def test_a_merge_shows_what_each_of_its_clauses_did(world: World) -> None:
     doomed = Clause("matched", "delete", lambda row, source: source["x"] is None, {})
@@ -133,6 +135,7 @@ def test_a_merge_that_only_inserts_needs_no_file_of_change_data(world: World) ->
     assert recorded(world) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_an_overwrite_shows_what_went_and_what_came_without_a_file_of_change_data(world: World, dynamic: bool) -> None:
     rows = pa.table({"id": [9], "g": [1], "x": [90]})
@@ -143,6 +146,7 @@ def test_an_overwrite_shows_what_went_and_what_came_without_a_file_of_change_dat
     assert_leads_to_every_version(world)
 
 
+@pytest.mark.slow
 def test_replace_where_shows_what_it_replaced(world: World) -> None:
     rows = pa.table({"id": [4, 9], "g": [0, 0], "x": [44, 90]})
     Write(world.path, rows, "overwrite", replace_where=world.condition("id >= 4")).run(world.engine)
@@ -226,6 +230,7 @@ def appended_and_read(world: World, row: Row) -> None:
     world.update("id = 0", x=-1)
 
 
+@pytest.mark.slow
 def test_an_update_carried_over_a_winner_shows_its_own_rows_only(tmp_path: Path) -> None:
     world = World(table_path(tmp_path)).create([{"id": i, "x": i} for i in range(4)], delta_enableChangeDataFeed="true")
     with at_phase("staged", lambda: world.update("id = 1", x=11)):

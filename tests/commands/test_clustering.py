@@ -43,6 +43,7 @@ def test_creating_lists_the_features_and_says_by_which_columns(tmp_path: Path) -
     world.assert_clean()
 
 
+@pytest.mark.slow
 def test_every_verb_writes_to_it_and_leaves_the_clustering(tmp_path: Path) -> None:
     world = clustered_world(tmp_path)
     world.append({"id": 3, "x": 30})
@@ -63,6 +64,7 @@ def test_a_write_that_names_other_columns_is_refused(tmp_path: Path) -> None:
     assert world.version == 1
 
 
+@pytest.mark.slow
 def test_cluster_by_changes_the_columns_without_stopping_writers(tmp_path: Path) -> None:
     world = clustered_world(tmp_path)
     with at_phase("staged", lambda: ClusterBy(world.path, paths_of(["id", "x"])).run()):

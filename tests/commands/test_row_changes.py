@@ -88,6 +88,7 @@ def test_a_file_whose_rows_all_match_by_statistics_is_removed_unread(world: Worl
     assert values(world) == {100: 1}
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_match_is_not_read(world: World) -> None:
     world.create(ROWS)
     world.append({"id": 100, "x": 1})
@@ -124,6 +125,7 @@ def test_null_is_not_true(world: World) -> None:
     assert values(world) == {1: None}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("vectors", ["true", "false"])
 def test_repeated_changes_of_one_file_add_up(world: World, vectors: str) -> None:
     world.create(ROWS, delta_enableDeletionVectors=vectors)
@@ -135,6 +137,7 @@ def test_repeated_changes_of_one_file_add_up(world: World, vectors: str) -> None
     assert any(row["deletionVector"] is not None for row in files(world)) == (vectors == "true")
 
 
+@pytest.mark.slow
 def test_a_table_that_turned_vectors_off_keeps_honouring_those_that_it_has(world: World) -> None:
     world.create(ROWS)
     world.delete("id = 1")
@@ -145,6 +148,7 @@ def test_a_table_that_turned_vectors_off_keeps_honouring_those_that_it_has(world
     assert [row["deletionVector"] for row in files(world)] == [None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("vectors", ["true", "false"])
 def test_partition_values_of_updated_rows_are_kept_or_moved(world: World, vectors: str) -> None:
     rows = [{"id": i, "p": ["a/b", None][i % 2]} for i in range(4)]
@@ -196,6 +200,7 @@ def test_the_last_rows_of_a_file_remove_it_with_its_vector(world: World) -> None
     assert files(world) == []
 
 
+@pytest.mark.slow
 def test_a_rewrite_counts_the_rows_that_it_only_copied(world: World) -> None:
     world.create(ROWS, delta_enableDeletionVectors="false")
     world.update("id = 1", x=5)
@@ -204,6 +209,7 @@ def test_a_rewrite_counts_the_rows_that_it_only_copied(world: World) -> None:
     assert (metrics(world)["numDeletedRows"], metrics(world)["numCopiedRows"]) == ("1", "5")
 
 
+@pytest.mark.slow
 def test_rows_that_were_redone_are_counted(world: World) -> None:
     """A blind append before a winner that read the table: its row is changed too, and told."""
     world.create(ROWS)

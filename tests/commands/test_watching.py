@@ -63,6 +63,7 @@ def path(tmp_path: Path) -> str:
     return path
 
 
+@pytest.mark.slow
 def test_each_command_is_watched_under_its_name_and_table(path: str, seen: Watching) -> None:
     anabranch.check(path)
     anabranch.vacuum(path, dry_run=True)

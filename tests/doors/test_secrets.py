@@ -297,6 +297,7 @@ FAILING: dict[str, Callable[[str], Any]] = {
 }
 
 
+@pytest.mark.slow
 @each_place
 def test_no_error_of_a_door_shows_a_secret(place: str) -> None:
     for door in FAILING.values():

@@ -167,6 +167,7 @@ PARTS = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(200, 20))
 @given(
     st.recursive(

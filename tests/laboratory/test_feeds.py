@@ -42,6 +42,7 @@ def told_by_both(history: History, version: int, changes: Changes) -> History:
     return replace(history, feeds=replace(history.feeds, plain=told, ours=told, part=()))
 
 
+@pytest.mark.slow
 def test_a_feed_has_both_images_of_each_row_also_of_those_that_came_in_meanwhile(history: History) -> None:
     assert not violations(history)
     assert history.feeds is not None

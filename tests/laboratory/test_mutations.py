@@ -34,6 +34,7 @@ def test_any_hundred_mutations_have_every_sort_of_file_by_its_share() -> None:
     assert sum(seen.values()) == 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_table_with_any_kind_of_log_says_the_same(kind: str) -> None:
     truth, plain = truth_of(kind), truth_of("commits")

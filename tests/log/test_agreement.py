@@ -58,6 +58,7 @@ def test_nothing_is_found_in_a_whole_log(kind: str) -> None:
         assert check(Log(store).snapshot(), deep=True).is_clean
 
 
+@pytest.mark.slow
 def test_a_checkpoint_with_other_paths_of_equal_sums_is_found_by_the_deep_check() -> None:
     files = rewritten(table("classic"), other_add)
     with opened(files) as (_, store):
@@ -67,6 +68,7 @@ def test_a_checkpoint_with_other_paths_of_equal_sums_is_found_by_the_deep_check(
     assert next(problem for _, problem in found(files)).endswith("the commits do not have, as other.parquet")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -81,6 +83,7 @@ def test_what_a_checkpoint_says_besides_paths_is_held_against_the_commits(change
     assert (name, said in problem) == (CLASSIC, True)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_is_held_against_the_one_before_it_where_older_commits_were_cleaned_up() -> None:
     with opened(table("classic alone")) as (_, store):
         log = Log(store)

@@ -202,6 +202,7 @@ def test_commits_are_checkpointed_every_so_often(tmp_path: Path) -> None:
     world.assert_clean()
 
 
+@pytest.mark.slow
 def test_a_table_whose_old_commits_are_gone_is_read_from_its_checkpoint(tmp_path: Path) -> None:
     world = World(str(tmp_path / "t")).create([{"id": 0, "x": 0}], **{"delta_checkpointInterval": "2"})
     for i in range(1, 4):

@@ -285,6 +285,7 @@ def test_a_checkpoint_in_json_that_holds_its_files_itself_is_read(tmp_path: Path
     assert picture(newest(tmp_path)) == wanted
 
 
+@pytest.mark.slow
 def test_a_checkpoint_in_parts_is_read_wherever_each_action_stands(tmp_path: Path) -> None:
     wanted = history(tmp_path)
     log = Log(open_store(tmp_path))

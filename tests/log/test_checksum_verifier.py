@@ -166,6 +166,7 @@ def test_such_a_footer_is_told_where_there_is_no_other_way() -> None:
     assert vacuumed(files) == LIVE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sums", [True, False], ids=["the checksum file", "the hint"])
 def test_a_checkpoint_that_something_contradicts_is_passed_by(sums: bool) -> None:
     files = without_one_file(log_files(sums=sums))
@@ -198,6 +199,7 @@ def test_the_checksum_file_of_another_table_says_nothing() -> None:
     assert live({**files, checksum_name(NEWEST): json.dumps(of_another).encode()}) == LIVE
 
 
+@pytest.mark.slow
 def test_a_commit_that_lost_a_line_is_told_by_the_checksum_file() -> None:
     files = log_files()
     name = commit_name(NEWEST)
@@ -222,6 +224,7 @@ def test_a_whole_log_is_confirmed_with_and_without_checksum_files_and_old_commit
     assert {entry.name for entry in removed.files} == {"f0.parquet", "stray.parquet"}
 
 
+@pytest.mark.slow
 def test_a_log_that_lost_its_newest_commit_is_not_confirmed() -> None:
     files = without(log_files(), commit_name(NEWEST))
     assert refusal(files, NEWEST - 1).file == checksum_name(NEWEST)
@@ -231,6 +234,7 @@ def test_a_log_that_lost_its_newest_commit_is_not_confirmed() -> None:
     assert refusal(hinted).file == LAST_CHECKPOINT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ['{"aed":', '"deletionVectpr":null,"path":'])
 def test_what_is_not_known_in_a_commit_that_nothing_else_speaks_for_is_not_confirmed(what: str) -> None:
     files = log_files(sums=False)
@@ -303,6 +307,7 @@ def test_a_checkpoint_is_relied_upon_where_its_commits_or_its_checksum_say_the_s
     assert not relied_upon(alone(log_files(sums=False))), "there is one witness"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sums", [True, False])
 def test_a_checkpoint_that_lacks_a_file_or_an_application_is_not_relied_upon(sums: bool) -> None:
     files = without(log_files(sums=sums), LAST_CHECKPOINT)

@@ -136,6 +136,7 @@ def test_nothing_goes_without_a_checkpoint_that_is_old_enough(tmp_path: Path) ->
     assert commits(tmp_path) == list(range(10))
 
 
+@pytest.mark.slow
 def test_nothing_goes_where_the_table_says_so(tmp_path: Path) -> None:
     log = table(tmp_path, delta_enableExpiredLogCleanup="false")
     assert cleaned(log, day(90)) == []
@@ -157,6 +158,7 @@ def test_a_clock_far_ahead_of_the_stores_takes_nothing_for_expired(tmp_path: Pat
     assert commits(tmp_path) == list(range(10))
 
 
+@pytest.mark.slow
 def test_nothing_younger_than_an_hour_goes_whatever_the_retention(tmp_path: Path) -> None:
     log = table(tmp_path, delta_logRetentionDuration="interval 0 days")
     midnight = (day(9) // DAY_MS) * DAY_MS
@@ -166,6 +168,7 @@ def test_nothing_younger_than_an_hour_goes_whatever_the_retention(tmp_path: Path
     assert cleaned(log, midnight + HOUR_MS) != []
 
 
+@pytest.mark.slow
 def test_checksums_compactions_parts_and_v2_checkpoints_go_too(tmp_path: Path) -> None:
     log = table(tmp_path)
     stray = [checksum_name(4), part_name(3, 1, 2), part_name(4, 2, 2), f"_delta_log/{4:020d}.{6:020d}.compacted.json"]
@@ -179,6 +182,7 @@ def test_checksums_compactions_parts_and_v2_checkpoints_go_too(tmp_path: Path) -
     assert all((tmp_path / name).exists() for name in young)
 
 
+@pytest.mark.slow
 def test_a_clock_that_went_back_makes_no_version_older_than_those_before_it(tmp_path: Path) -> None:
     log = table(tmp_path)
     set_time(tmp_path, commit_name(1), day(9))
@@ -196,6 +200,7 @@ def test_in_commit_timestamps_count_where_the_table_has_them(tmp_path: Path) -> 
     assert commits(tmp_path)[0] == 5
 
 
+@pytest.mark.slow
 def test_versions_before_in_commit_timestamps_go_by_their_files(tmp_path: Path) -> None:
     log = table(tmp_path, delta_enableInCommitTimestamps="true", **{"delta_inCommitTimestampEnablementVersion": "4"})
     for version in range(4):
@@ -204,6 +209,7 @@ def test_versions_before_in_commit_timestamps_go_by_their_files(tmp_path: Path) 
     assert commits(tmp_path)[0] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("before", "first"), [("5", 5), ("6", 0), ("9", 0), ("?", 0)])
 def test_protected_checkpoints_go_in_one_go_or_not_at_all(tmp_path: Path, before: str, first: int) -> None:
     protocol = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["checkpointProtection"]}}
@@ -237,6 +243,7 @@ def test_a_checkpoint_that_cannot_be_read_to_its_end_is_not_relied_upon(tmp_path
     assert commits(tmp_path)[0] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", ["add.path", "remove.path"])
 def test_a_checkpoint_of_which_one_column_cannot_be_read_is_not_relied_upon(tmp_path: Path, column: str) -> None:
     log, path = table(tmp_path), tmp_path / checkpoint_name(5)

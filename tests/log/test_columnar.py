@@ -180,6 +180,7 @@ def test_bytes_that_are_not_utf_8_are_refused() -> None:
         file_actions(b'{"add":{"path":"\xff","size":1}}', ())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["add", "remove"])
 def test_tags_of_very_many_names_are_read_and_others_stay_what_they_are(kind: str) -> None:
     many = {f"k{i}": f"v{i}" for i in range(20_000)}

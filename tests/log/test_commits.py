@@ -249,6 +249,7 @@ STATS = json.dumps({"numRecords": 3, "maxValues": {"word": "schön"}}, ensure_as
 ENDS = ["", "\n \t\n", "\r\n", '{ "add": {"path": "odd", "size": 1}}\n', '{"cdc":{"path":"c"}}\n\n{"note":1}\n']
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", ENDS)
 @pytest.mark.parametrize("last", ENDS)
 def test_a_commit_read_in_pieces_is_the_commit_read_at_once(

@@ -315,6 +315,7 @@ def test_a_pinned_snapshot_whose_files_were_read_goes_on(world: World) -> None:
     assert pinned.files is before
 
 
+@pytest.mark.slow
 def test_a_pinned_snapshot_reads_its_files_while_the_table_goes_on(world: World) -> None:
     world.create([{"id": 1, "x": 1}], **{"delta_checkpointInterval": "1"})
     pinned = world.log.snapshot()

@@ -54,6 +54,7 @@ ROWS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(ROWS, st.integers(1, 20), st.sets(st.sampled_from(COLUMNS)), st.booleans())
 def test_the_groups_are_those_of_arrow(
     rows: list[dict[str, Any]], per_group: int, columns: set[str], told: bool

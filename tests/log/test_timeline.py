@@ -62,6 +62,7 @@ def test_times_that_do_not_grow_are_made_to(tmp_path: Path) -> None:
     assert [version_at(log, moment) for moment in (500, 501, 502, 503, 899, 900)] == [0, 1, 2, 3, 3, 4]
 
 
+@pytest.mark.slow
 def test_every_version_is_found_by_the_time_that_the_history_shows(tmp_path: Path) -> None:
     dice = random.Random(7)
     log = table_of(tmp_path, [dice.randrange(1000) for _ in range(60)])

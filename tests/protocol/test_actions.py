@@ -91,6 +91,7 @@ def test_a_domain_comes_back(domain: DomainMetadata) -> None:
     assert DomainMetadata.from_json(parsed(line("domainMetadata", domain.to_json()))["domainMetadata"]) == domain
 
 
+@pytest.mark.slow
 @given(st.lists(files, max_size=3))
 def test_an_add_line_holds_each_field_that_has_a_value(rows: list[dict[str, Any]]) -> None:
     table = files_table(rows)

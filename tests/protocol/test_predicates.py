@@ -70,6 +70,7 @@ def test_a_negation_means_not(predicate: Predicate, row: dict[str, Any]) -> None
     assert holds(negated(predicate), row) is holds(Not(predicate), row)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("op", OPERATORS)
 def test_every_comparison_keeps_its_meaning_in_every_form(op: Any) -> None:
     for value in NUMBERS:

@@ -104,6 +104,7 @@ def test_the_rows_selected_are_those_for_which_the_predicate_is_true(
     assert selected(predicate, batch_of(rows)).to_pylist() == [holds(predicate, row) is True for row in rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VALUES)
 def test_every_comparison_of_every_type_is_judged_so_or_not_at_all(name: str) -> None:
     rows = [{f"c_{n}": (value if n == name else None) for n in VALUES} for value in VALUES[name]]

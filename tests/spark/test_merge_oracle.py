@@ -183,6 +183,7 @@ UPDATE, DELETE = RandomClause("matched", "update"), RandomClause("matched", "del
 INSERT = RandomClause("not matched", "insert")
 
 
+@pytest.mark.slow
 def test_the_oracle_knows_what_merge_means() -> None:
     done, rows = known(RandomClause("matched", "delete", Text.of("t.k = 2")), UPDATE, INSERT)
     assert done == Answer(Counter(updated=1, deleted=1, inserted=2))

@@ -44,6 +44,7 @@ def test_every_table_of_a_full_reading_is_seen_at_a_glance(words: list[str]) -> 
     assert seen is None or found <= seen
 
 
+@pytest.mark.slow
 def test_every_table_of_the_corpus_is_seen_at_a_glance() -> None:
     texts = [corpus.placed(entry.statement, Path("/x")) for file in corpus.FILES for entry in corpus.read(file)]
     seen = {text: glance(text).tables for text in texts}

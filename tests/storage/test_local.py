@@ -114,6 +114,7 @@ def test_a_root_reached_by_a_link_is_written_to(store: LocalStore, tmp_path: Pat
 # -- listing -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_list_looks_at_no_file_before_its_start(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
     os.makedirs(f"{store.root}/_delta_log")
     for number in range(500):
@@ -163,6 +164,7 @@ def test_what_is_deleted_while_it_is_listed_is_left_out(store: LocalStore, monke
 # -- why not obstore's own ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_obstore_creates_atomically(tmp_path: Path) -> None:
     theirs, data, done = ObstoreLocalStore(tmp_path), bytes(range(256)) * 8192, threading.Event()
     torn: list[Path] = []

@@ -241,6 +241,7 @@ def test_a_survivor_is_shown_with_its_change() -> None:
     assert survivors(judged).splitlines() == [said, "    - a", "    + b"]
 
 
+@pytest.mark.slow
 def test_pytest_runs_the_chosen_tests_in_their_order_and_says_which_failed(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     lines = [f"def test_{name}(): print('ran {name}'); assert {name!r} != 'b'" for name in "abc"]

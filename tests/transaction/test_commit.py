@@ -227,6 +227,7 @@ def test_a_store_that_does_not_yet_show_what_it_holds_does_not_make_us_commit_tw
 # -- unknown to the end ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lands", [True, False])
 def test_a_store_that_never_answers_is_not_guessed_at(
     world: World, through: Through, command: Command, lands: bool
@@ -328,6 +329,7 @@ def test_staging_that_fails_says_why_even_if_cleaning_up_fails_too(world: World,
         COMMANDS[name].run(world, through(Watched(open_store(world.path), before=before)), instant(), None)
 
 
+@pytest.mark.slow
 def test_a_lost_vector_file_that_cannot_be_removed_does_not_stop_the_commit(world: World) -> None:
     """The version was lost to another update of the file; the vectors that it named are written anew, joined."""
     won = iter([True])
@@ -420,6 +422,7 @@ def test_pauses_double_up_to_a_bound_and_are_jittered() -> None:
     assert [retry.pause(i, quiet) for i in range(40)] == [each * 0.25 for each in loud]
 
 
+@pytest.mark.slow
 def test_an_append_gets_through_many_winners(world: World, through: Through) -> None:
     through(Watched(open_store(world.path), before=losing_to(world, 30)))
     committed = Append(world.path, [{"id": 9, "x": 9}]).run(context=RunContext(runtime=instant()))

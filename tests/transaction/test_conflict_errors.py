@@ -53,6 +53,7 @@ def row(id: int, day: int, x: int = 0) -> dict[str, Any]:
 # -- who and where -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_mine_and_the_winner_are_named_with_operation_version_user_and_time(by_row: World) -> None:
     before = time.time() * 1000 - 100  # a file's time may be that of the last tick
     said = refused(lambda: by_row.update("id <= 1", x=7), lambda: by_row.delete("id = 1"))

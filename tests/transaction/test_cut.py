@@ -228,6 +228,7 @@ def test_in_no_state_does_a_writer_wait_for_another() -> None:
         assert {step.who for step in steps} == set(range(len(state)))
 
 
+@pytest.mark.slow
 def test_no_schedule_goes_on_for_ever_without_a_commit() -> None:
     everything = model.reachable([WRITERS], model.optimistic)
     assert model.has_circle(everything), "writers that begin anew go on for ever"

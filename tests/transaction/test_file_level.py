@@ -89,6 +89,7 @@ def test_a_blind_append_stops_a_change_only_at_serializable(flat: World, level: 
         assert [row["x"] for row in flat.rows() if row["id"] == 1] == [5, 111]
 
 
+@pytest.mark.slow
 def test_a_blind_append_before_a_reading_winner_is_redone(flat: World, level: str) -> None:
     """The matrix says that an insert cannot conflict at WriteSerializable; the row that came in is changed too."""
     flat.append({"id": 100, "day": "d9", "x": 100})

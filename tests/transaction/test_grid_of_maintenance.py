@@ -291,6 +291,7 @@ def test_a_move_takes_along_what_several_winners_did(tmp_path: Path, kind: Kind,
 # -- moves and moves ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @moves
 @pytest.mark.parametrize("other", MOVES)
 @some_kinds
@@ -338,6 +339,7 @@ def test_whoever_is_let_through_behind_a_restore_has_as_good_as_seen_it(tmp_path
         assert bag(made.rows()) == bag(MINES[name](THEN) if found is None else THEN), name
 
 
+@pytest.mark.slow
 @moves
 @pytest.mark.parametrize("kind", UNMAPPED, ids=str)
 def test_a_move_that_meets_a_restore_is_let_through_and_leaves_the_old_rows(

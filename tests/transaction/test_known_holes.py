@@ -161,6 +161,7 @@ def test_a_merge_does_not_delete_again_what_a_winner_restored(world: World) -> N
     assert xs(world) == {i: i for i in range(6)}
 
 
+@pytest.mark.slow
 def test_of_two_merges_of_one_file_one_vector_survives_and_holds_both(world: World) -> None:
     path = only_file(world)["path"]
     with at_phase("staged", lambda: world.merge([{"id": 1, "x": 11}, {"id": 8, "x": 8}])):
@@ -171,6 +172,7 @@ def test_of_two_merges_of_one_file_one_vector_survives_and_holds_both(world: Wor
     assert xs(world) == {0: 0, 1: 11, 2: 22, 3: 3, 4: 4, 5: 5, 8: 8, 9: 9}
 
 
+@pytest.mark.slow
 def test_each_remove_names_the_add_that_it_ends(world: World) -> None:
     """By path and vector, version by version: who replays the log by both must come to one live add of the path."""
     winners = iter([lambda: world.delete("id = 1"), lambda: world.merge([{"id": 2, "x": 22}])])
@@ -220,6 +222,7 @@ def watched() -> Iterator[tuple[World, Watched]]:
         assert check(world.log.snapshot(), deep=True).is_clean
 
 
+@pytest.mark.slow
 def test_a_merge_is_carried_over_again_for_every_later_winner(watched: tuple[World, Watched]) -> None:
     world, store = watched
 
@@ -270,6 +273,7 @@ SELF_CONFLICTING: dict[str, Callable[[World], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", SELF_CONFLICTING)
 def test_what_i_appended_myself_is_no_conflict_after_a_lost_reply(command: str) -> None:
     """The commit that is found in the way is ours: at Serializable each of these would conflict with itself."""
@@ -301,6 +305,7 @@ def test_a_merge_whose_condition_fails_on_a_winners_rows_is_refused(world: World
 # -- what a blind append asks of the store -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_blind_append_asks_the_store_for_nothing_but_newer_commits(watched: tuple[World, Watched]) -> None:
     """No checkpoint, no commit and no vector is read; a cold start reads those too, for protocol and metadata only."""
     world, store = watched

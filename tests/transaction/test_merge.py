@@ -41,6 +41,7 @@ def xs(world: World) -> dict[int, int]:
     return {row["id"]: row["x"] for row in world.rows()}
 
 
+@pytest.mark.slow
 def test_two_upserts_of_different_keys_of_one_file_both_land(any_level: World) -> None:
     with at_phase("staged", lambda: any_level.merge([{"id": 1, "x": 11}, {"id": 8, "x": 88}])):
         any_level.merge([{"id": 2, "x": 22}, {"id": 9, "x": 99}])
@@ -81,6 +82,7 @@ def test_without_inserts_a_matched_row_that_goes_untouched_is_of_no_concern(any_
     assert xs(any_level) == {0: 0, 2: 20}
 
 
+@pytest.mark.slow
 def test_a_blind_append_of_my_new_key_is_merged_into_at_write_serializable(write_serializable: World) -> None:
     """What was to be inserted is withdrawn: behind the append, and a reader that ties it, the key is matched."""
     world = write_serializable
@@ -102,6 +104,7 @@ def test_a_blind_append_of_my_new_key_alone_stays_behind_mine_at_write_serializa
     assert sorted(row["x"] for row in world.rows() if row["id"] == 9) == [1, 2]
 
 
+@pytest.mark.slow
 def test_a_blind_append_of_my_new_key_is_a_conflict_at_serializable(serializable: World) -> None:
     world = serializable
     with pytest.raises(errors.ConcurrentAppendException), at_phase("staged", lambda: world.append({"id": 9, "x": 1})):

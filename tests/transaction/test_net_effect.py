@@ -99,6 +99,7 @@ def test_it_is_the_difference_of_two_snapshots(histories: tuple[list[list[Action
     assert net.is_nothing == (not net.changed and not blind and not seeing)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60, 12))
 @given(runs())
 def test_a_winner_is_named_for_every_file(histories: tuple[list[list[Action]], list[list[Action]]]) -> None:

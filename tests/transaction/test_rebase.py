@@ -84,6 +84,7 @@ def test_a_lost_vector_file_is_not_left_behind(world: World) -> None:
     assert sum(name.startswith("deletion_vector") for name in os.listdir(world.path)) == 2
 
 
+@pytest.mark.slow
 def test_it_is_carried_over_again_for_every_later_winner(world: World) -> None:
     winners = iter([1, 2, 3])
 
@@ -144,6 +145,7 @@ def test_rows_that_a_winner_restored_are_not_deleted_again(world: World) -> None
     world.assert_clean()
 
 
+@pytest.mark.slow
 def test_a_restore_stops_a_change_that_could_select_its_rows(world: World) -> None:
     """Ours touches another file; the row that came back may be one that it should have changed."""
     world.append({"id": 100, "x": 1})
@@ -185,6 +187,7 @@ def test_a_winner_that_swaps_one_deleted_row_for_another_is_a_conflict(world: Wo
     assert ids(world) == [0, 1, 2, 4, 5, 6, 7]
 
 
+@pytest.mark.slow
 def test_a_restore_that_was_undone_again_changes_nothing(world: World) -> None:
     world.delete("id = 1")
 

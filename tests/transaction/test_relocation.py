@@ -46,6 +46,7 @@ def ids(world: World) -> list[int]:
     return [row["id"] for row in world.rows()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("move", MOVES)
 def test_the_same_rows_in_fewer_files_and_nothing_more_to_do(table: World, move: str) -> None:
     before, files = table.rows(), len(table.log.snapshot().files)
@@ -61,6 +62,7 @@ def test_the_same_rows_in_fewer_files_and_nothing_more_to_do(table: World, move:
     assert table.version == version
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phase", LOSERS)
 @pytest.mark.parametrize("move", MOVES)
 def test_a_delete_follows_its_rows(table: World, move: str, phase: str) -> None:
@@ -69,6 +71,7 @@ def test_a_delete_follows_its_rows(table: World, move: str, phase: str) -> None:
     assert ids(table) == [0, 2, 3, 4, 7, 8, 10, 11]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phase", LOSERS)
 @pytest.mark.parametrize("move", MOVES)
 def test_an_optimize_takes_along_what_a_delete_marked(table: World, move: str, phase: str) -> None:
@@ -78,6 +81,7 @@ def test_an_optimize_takes_along_what_a_delete_marked(table: World, move: str, p
     assert table.info()["operation"] == "OPTIMIZE"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phase", LOSERS)
 @pytest.mark.parametrize("move", MOVES)
 def test_an_optimize_takes_along_that_a_whole_file_was_deleted(table: World, move: str, phase: str) -> None:
@@ -87,6 +91,7 @@ def test_an_optimize_takes_along_that_a_whole_file_was_deleted(table: World, mov
     assert table.info()["operation"] == "OPTIMIZE"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("move", MOVES)
 def test_everything_is_deleted_before_an_optimize_lands(table: World, move: str) -> None:
     with at_phase("staged", lambda: table.delete()):
@@ -95,6 +100,7 @@ def test_everything_is_deleted_before_an_optimize_lands(table: World, move: str)
     assert table.info()["operation"] == "DELETE"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phase", LOSERS)
 @pytest.mark.parametrize("move", MOVES)
 def test_a_whole_file_is_deleted_though_its_rows_were_moved(table: World, move: str, phase: str) -> None:
@@ -103,6 +109,7 @@ def test_a_whole_file_is_deleted_though_its_rows_were_moved(table: World, move: 
     assert ids(table) == [0, 1, 2, 3, 4, 5, 7]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("move", MOVES)
 def test_every_row_is_deleted_though_they_were_moved(table: World, move: str) -> None:
     with at_phase("staged", lambda: MOVES[move](table)):
@@ -138,6 +145,7 @@ def test_an_overwrite_takes_away_rows_that_were_moved(table: World, move: str) -
     assert ids(table) == [100]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phase", LOSERS)
 @pytest.mark.parametrize("second", MOVES)
 @pytest.mark.parametrize("first", MOVES)
@@ -160,6 +168,7 @@ def test_an_append_and_an_optimize_do_not_meet(table: World, move: str) -> None:
     assert len(ids(table)) == 13
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("move", MOVES)
 def test_a_delete_follows_its_rows_through_several_moves(table: World, move: str) -> None:
     def moved_twice() -> None:
@@ -172,6 +181,7 @@ def test_a_delete_follows_its_rows_through_several_moves(table: World, move: str
     assert ids(table) == [0, 2, 3, 4, 7, 8, 9, 10, 11, 72]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("move", MOVES)
 def test_rows_of_a_blind_append_are_done_as_well_and_followed(tmp_path: Path, move: str) -> None:
     table = World(table_path(tmp_path)).create([{"id": 1, "x": 1, "y": 1}])

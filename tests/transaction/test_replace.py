@@ -230,6 +230,7 @@ def test_partitions_keep_a_change_and_a_replace_apart(by_day: World, change: str
 # -- replaceWhere against each other -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_by_rows_replaces_of_disjoint_ranges_of_one_file_both_land(by_row: World) -> None:
     with at_phase("staged", lambda: replace_where(by_row, "id >= 4", row(4), row(44))):
         replace_where(by_row, "id <= 2", row(0))
@@ -258,6 +259,7 @@ def test_overlapping_replaces_conflict_by_the_rows_that_the_first_brought(by_row
         replace_where(by_row, "id <= 2", row(0))
 
 
+@pytest.mark.slow
 def test_a_plain_overwrite_and_a_replace_conflict_either_way(flat: World) -> None:
     conflict = errors.DeltaConcurrentModificationException
     with pytest.raises(conflict), at_phase("staged", lambda: flat.overwrite(row(1))):
@@ -315,6 +317,7 @@ def test_of_two_dynamic_overwrites_that_bring_one_new_partition_the_second_is_re
     assert ids(by_day) == [0, 1, 2, 3, 4, 5, 10]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_dynamic_overwrite_meets_changes_of_its_partitions_only(by_day: World, change: str) -> None:
     with at_phase("staged", lambda: CHANGES[change](by_day, "day = 'd1'")):
@@ -336,6 +339,7 @@ def test_a_dynamic_overwrite_against_an_append_to_its_partition(by_day: World) -
         assert ids(by_day) == [1, 2, 4, 5, 10, 50]
 
 
+@pytest.mark.slow
 def test_a_dynamic_overwrite_takes_what_a_blind_append_brought_to_its_partition_before_its_place(
     tmp_path: Path,
 ) -> None:

@@ -83,6 +83,7 @@ def rebased_to(world: World, ours: Callable[[], Any], winner: Callable[[], Any],
     return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dial", DIALS)
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("name", VERBS)
@@ -106,6 +107,7 @@ def test_a_restore_stands_behind_a_blind_append_at_most(
     world.assert_clean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dial", DIALS)
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize(
@@ -142,6 +144,7 @@ def test_who_changes_a_file_that_a_restore_would_leave_alone_refuses_it_too(
     assert state(world.rows()) == THEN
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("phase", PHASES)
 def test_of_two_restores_at_once_one_is_refused(tmp_path: Path, phase: str, level: str) -> None:

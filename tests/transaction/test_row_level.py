@@ -45,6 +45,7 @@ def ids(world: World) -> list[int]:
     return [row["id"] for row in world.rows()]
 
 
+@pytest.mark.slow
 def test_updates_of_different_rows_of_one_file_both_land(any_level: World) -> None:
     with at_phase("staged", lambda: any_level.update("id = 1", x=111)):
         any_level.update("id = 2", x=222)
@@ -52,6 +53,7 @@ def test_updates_of_different_rows_of_one_file_both_land(any_level: World) -> No
     assert any_level.info()["tags"]["anabranch.carriedOver"] == "1"
 
 
+@pytest.mark.slow
 def test_update_and_delete_of_different_rows_commute(any_level: World) -> None:
     with at_phase("staged", lambda: any_level.delete("id = 1")):
         any_level.update("id = 2", x=222)
@@ -60,6 +62,7 @@ def test_update_and_delete_of_different_rows_commute(any_level: World) -> None:
     assert {row["id"]: row["x"] for row in any_level.rows()} == {0: 0, 2: 222, 3: 333, 5: 50}
 
 
+@pytest.mark.slow
 def test_three_writers_on_one_file_all_land(any_level: World) -> None:
     def second() -> None:
         with at_phase("staged", lambda: any_level.update("id = 3", x=333)):
@@ -122,6 +125,7 @@ def test_a_blind_append_of_other_rows_stops_nobody(any_level: World) -> None:
     assert len(any_level.rows()) == 7
 
 
+@pytest.mark.slow
 def test_write_skew_is_refused(any_level: World) -> None:
     """SET x = 15 WHERE y > 10 against SET y = 15 WHERE x > 10: disjoint rows, yet each brings a row that the other
     selects.
@@ -142,6 +146,7 @@ def test_a_row_moved_into_my_condition_is_refused(any_level: World) -> None:
         any_level.update("x = 10", y=1)
 
 
+@pytest.mark.slow
 def test_a_row_moved_out_of_my_condition_is_accepted_when_i_did_not_mark_it(any_level: World) -> None:
     with at_phase("staged", lambda: any_level.update("id = 5", x=999)):
         any_level.update("x <= 40", y=1)
@@ -154,6 +159,7 @@ def test_inserts_never_conflict(any_level: World) -> None:
     assert ids(any_level) == [7]
 
 
+@pytest.mark.slow
 def test_a_blind_append_before_a_reading_winner_is_redone_and_not_skipped(write_serializable: World) -> None:
     """The history of design 5.5: W1 appends blindly, W2 has seen it. Ours must stand behind both, so it is run on
     W1's row.
@@ -169,6 +175,7 @@ def test_a_blind_append_before_a_reading_winner_is_redone_and_not_skipped(write_
     assert write_serializable.info()["tags"]["anabranch.cut"] == "2"
 
 
+@pytest.mark.slow
 def test_a_blind_append_after_a_reading_winner_stays_behind_mine(write_serializable: World) -> None:
     def winners() -> None:
         write_serializable.update("id = 4", x=444)

@@ -78,6 +78,7 @@ def test_a_table_is_overwritten_by_what_was_computed_from_it(world: World) -> No
     assert world.rows() == [{"id": 101, "x": 20}, {"id": 102, "x": 40}, {"id": 103, "x": 60}]
 
 
+@pytest.mark.slow
 def test_a_table_is_merged_with_its_own_rows(world: World) -> None:
     world.append({"id": 101, "x": 0})
     source = doubled(world, 0)
@@ -140,6 +141,7 @@ def test_a_version_that_is_newer_than_what_was_read_is_a_winner_though_it_stood_
     assert world.version == 1
 
 
+@pytest.mark.slow
 def test_a_declared_version_counts_like_one_that_is_seen(world: World) -> None:
     hidden = doubled(world).replace_schema_metadata({})
     world.update("id = 2", x=99)

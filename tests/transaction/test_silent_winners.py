@@ -273,6 +273,7 @@ def test_a_mark_that_goes_back_behind_one_that_was_passed_is_noticed(tmp_path: P
         world.update("id = 1", p=2)
 
 
+@pytest.mark.slow
 def test_a_blind_flag_beside_a_mark_of_row_ids_that_goes_back_is_not_believed(tmp_path: Path) -> None:
     world = World(table_path(tmp_path)).create([{"id": 1, "p": 1}], delta_enableRowTracking="true")
     name = "delta.rowTracking"

@@ -96,6 +96,7 @@ def test_deletion_vectors_go_with_their_files_and_history_is_guarded(world: Worl
     assert world.rows(version) == before, "history stays readable"
 
 
+@pytest.mark.slow
 def test_a_purge_says_that_no_data_changed(world: World) -> None:
     drop(world, "deletionVectors")
     [reorg] = [v for v in range(world.version + 1) if world.info(v).get("operation") == "REORG"]
@@ -147,6 +148,7 @@ def test_a_drop_fails_where_somebody_writes_meanwhile(world: World) -> None:
     assert "vacuumProtocolCheck" in (world.log.snapshot().protocol.writer_features or ())
 
 
+@pytest.mark.slow
 def test_the_last_commit_stands_directly_behind_the_version_that_it_guards(world: World) -> None:
     AddFeatureSupport(world.path, "vacuumProtocolCheck").run()
     said = {"txn": {"appId": "a", "version": 1}}
@@ -160,6 +162,7 @@ def test_the_last_commit_stands_directly_behind_the_version_that_it_guards(world
     assert known["delta.requireCheckpointProtectionBeforeVersion"] == str(version)
 
 
+@pytest.mark.slow
 def test_a_write_fails_where_a_feature_is_dropped_meanwhile(world: World) -> None:
     AddFeatureSupport(world.path, "vacuumProtocolCheck").run()
     with (
@@ -219,6 +222,7 @@ def test_the_guard_of_history_goes_with_the_history_that_it_guards(world: World)
     assert world.rows() == before
 
 
+@pytest.mark.slow
 def test_history_stays_guarded_where_the_table_is_replaced_or_a_property_unset(world: World) -> None:
     drop(world, "deletionVectors")
     guard = {"delta.requireCheckpointProtectionBeforeVersion": str(world.version)}
@@ -245,6 +249,7 @@ def test_guarded_history_is_not_cut_off_in_parts(world: World) -> None:
     world.assert_clean()
 
 
+@pytest.mark.slow
 def test_history_is_not_cut_off_at_a_checkpoint_that_is_not_whole(tmp_path: Path) -> None:
     world = World(table_path(tmp_path)).create(ROWS, delta_enableDeletionVectors="false")
     AddFeatureSupport(world.path, "vacuumProtocolCheck").run()
@@ -379,6 +384,7 @@ def test_what_delta_spark_does_not_let_go_stays(tmp_path: Path, feature: str) ->
 # -- in-commit timestamps ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_in_commit_timestamps_go_with_all_that_a_table_remembers_of_them(tmp_path: Path) -> None:
     world = World(table_path(tmp_path)).create(ROWS, delta_enableDeletionVectors="false")
     SetProperties(world.path, {"delta.enableInCommitTimestamps": "true"}).run()
@@ -461,6 +467,7 @@ def test_row_tracking_goes_with_ids_names_and_the_mark(tmp_path: Path) -> None:
     world.assert_clean()
 
 
+@pytest.mark.slow
 def test_no_row_comes_back_that_is_deleted_while_row_ids_are_forgotten(tmp_path: Path) -> None:
     world = World(table_path(tmp_path)).create(ROWS, delta_enableRowTracking="true")
     off = {"delta.enableRowTracking": "false", "delta.rowTrackingSuspended": "true"}

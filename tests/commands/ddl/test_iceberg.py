@@ -34,6 +34,7 @@ def files_of(found: World) -> list[Any]:
     return [pq.read_schema(f"{found.path}/{path}") for path in found.log.snapshot().files["path"].to_pylist()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flag", [V1, V2])
 def test_a_new_table_has_what_the_flag_asks_for_and_every_file_holds_its_partition(tmp_path: Path, flag: str) -> None:
     made = world(tmp_path, ROWS, by=("p",), **{flag.replace(".", "_", 1): "true"})
@@ -53,6 +54,7 @@ def test_a_new_table_has_what_the_flag_asks_for_and_every_file_holds_its_partiti
     made.assert_clean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flag", [V1, V2])
 @pytest.mark.parametrize("mode", ["name", "id"])
 def test_rows_that_are_tracked_keep_their_ids_in_hidden_columns_without_numbers(
@@ -129,6 +131,7 @@ def test_types_that_iceberg_cannot_widen_are_refused() -> None:
             check(changed(before, after), vectors_listed=True)
 
 
+@pytest.mark.slow
 def test_it_is_switched_on_where_all_files_fit_and_off_again(tmp_path: Path) -> None:
     made = world(tmp_path, ROWS, **{"delta_columnMapping.mode": "name", "delta_enableDeletionVectors": "false"})
     SetProperties(made.path, {V1: "true"}).run()

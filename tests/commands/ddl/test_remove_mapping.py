@@ -41,6 +41,7 @@ def unset(world: World, *others: str) -> Any:
     return UnsetProperties(world.path, [MODE, *others], if_exists=True).run(world.engine)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ends", [set_none, unset])
 def test_a_mapping_ends_by_its_property_with_all_files_and_names(renamed: World, ends: Any) -> None:
     before, version = renamed.rows(), renamed.version

@@ -45,6 +45,7 @@ def said(world: World) -> tuple[str, dict[str, str]]:
 # -- switching on ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_mapping_is_switched_on_for_a_table_with_files(tmp_path: Path) -> None:
     world = World(table_path(tmp_path)).create(ROWS, partition_by=("p",), delta_enableDeletionVectors="false")
     SetProperties(world.path, {"delta.columnMapping.mode": "name"}).run()
@@ -89,6 +90,7 @@ def test_numbers_are_never_given_again_when_a_table_is_replaced(world: World) ->
 # -- renaming ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_column_is_renamed_and_every_verb_knows_it_by_its_new_name_only(world: World) -> None:
     RenameColumn(world.path, ("X",), "y").run()
     assert said(world) == ("RENAME COLUMN", {"oldColumnPath": "x", "newColumnPath": "y"})
@@ -117,6 +119,7 @@ def test_a_partition_column_is_renamed(world: World) -> None:
     assert [row["part of: it"] for row in world.rows()] == [1, 1, 1]
 
 
+@pytest.mark.slow
 def test_a_member_is_renamed_also_inside_an_array(world: World) -> None:
     RenameColumn(world.path, ("s", "A"), "aa").run()
     RenameColumn(world.path, ("s", "b", "ELEMENT", "c"), "c.d").run()
@@ -148,6 +151,7 @@ def test_a_name_that_is_taken_is_refused(world: World) -> None:
 # -- dropping ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_columns_are_dropped_and_their_values_never_come_back(world: World) -> None:
     last = int(world.log.snapshot().metadata.configuration[KEY])
     DropColumns(world.path, (("x",), ("s", "a"))).run()
@@ -254,6 +258,7 @@ def test_a_rule_of_a_column_goes_with_it(ruled: World) -> None:
     assert schema.field("l").type.element.names == ("a",)  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_the_columns_with_statistics_follow(tmp_path: Path) -> None:
     world = World(table_path(tmp_path)).create(ROWS, **MAPPED, **{"delta_dataSkippingStatsColumns": "x, s.a, id"})
     key = "delta.dataSkippingStatsColumns"
@@ -325,6 +330,7 @@ OTHERS: dict[str, Callable[[World], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("other", OTHERS)
 def test_a_write_that_has_not_seen_a_rename_fails_and_so_does_a_rename_behind_one(world: World, other: str) -> None:
     def rename() -> object:
@@ -337,6 +343,7 @@ def test_a_write_that_has_not_seen_a_rename_fails_and_so_does_a_rename_behind_on
         DropColumns(world.path, (("x",),)).run()
 
 
+@pytest.mark.slow
 def test_two_writers_that_add_columns_never_share_a_number(world: World) -> None:
     def add(name: str) -> object:
         return AddColumns(world.path, (NewColumn(Field(name, "long")),)).run()

@@ -81,6 +81,7 @@ def test_a_new_table_lists_the_feature_and_names_the_hidden_columns(world: World
     assert ids(world) == {0: (0, 0), 1: (1, 0), 2: (2, 1), 3: (3, 1)}
 
 
+@pytest.mark.slow
 def test_every_verb_keeps_the_ids_of_the_rows_that_it_keeps(world: World) -> None:
     world.update("id IN (0, 2)", x=20)
     assert ids(world) == {0: (0, 2), 1: (1, 0), 2: (2, 2), 3: (3, 1)}
@@ -115,6 +116,7 @@ def test_ids_outlive_a_checkpoint(world: World) -> None:
 # -- writers at once ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_writer_that_lost_takes_ids_above_the_winners(world: World) -> None:
     with at_phase("put", lambda: world.append({"id": 8, "x": 8}, {"id": 9, "x": 9})):
         world.append({"id": 7, "x": 7})
@@ -122,6 +124,7 @@ def test_a_writer_that_lost_takes_ids_above_the_winners(world: World) -> None:
     assert_whole(world)
 
 
+@pytest.mark.slow
 def test_an_append_to_a_tracked_table_is_still_blind(world: World) -> None:
     """At WriteSerializable a whole-table overwrite may stand before it, and keeps it."""
     with at_phase("put", lambda: world.append({"id": 8, "x": 8})):
@@ -130,6 +133,7 @@ def test_an_append_to_a_tracked_table_is_still_blind(world: World) -> None:
     assert_whole(world)
 
 
+@pytest.mark.slow
 def test_two_updates_of_one_file_keep_every_id(tmp_path: Path) -> None:
     world = World(table_path(tmp_path)).create(ROWS, delta_enableRowTracking="true")
     with at_phase("staged", lambda: world.update("id = 1", x=10)):
@@ -138,6 +142,7 @@ def test_two_updates_of_one_file_keep_every_id(tmp_path: Path) -> None:
     assert_whole(world)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("vectors_on", ["true", "false"])
 @pytest.mark.parametrize("mode", ["name", "id"])
 def test_columns_may_have_other_names_in_files(tmp_path: Path, mode: str, vectors_on: str) -> None:
@@ -162,6 +167,7 @@ def test_columns_may_have_other_names_in_files(tmp_path: Path, mode: str, vector
 # -- a table that is there ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_switching_it_on_gives_every_file_its_ids_first(plain: World) -> None:
     plain.update("id = 1", x=10)
     rows = plain.rows()
@@ -237,6 +243,7 @@ def test_a_backfill_names_only_what_is_there_as_it_is_there(plain: World, meanwh
     plain.assert_clean()
 
 
+@pytest.mark.slow
 def test_a_change_goes_on_behind_a_backfill(tmp_path: Path) -> None:
     world = World(table_path(tmp_path)).create(ROWS)
     AddFeatureSupport(world.path, "rowTracking").run()
@@ -305,6 +312,7 @@ def test_a_table_that_replaces_another_goes_on_counting(world: World) -> None:
     assert ids(world) == {1: (4, 3)}
 
 
+@pytest.mark.slow
 def test_while_it_is_suspended_nothing_is_numbered(plain: World) -> None:
     AddFeatureSupport(plain.path, "rowTracking").run()
     SetProperties(plain.path, {"delta.rowTrackingSuspended": "true"}).run()

@@ -70,6 +70,7 @@ def test_what_the_table_says_of_itself_is_kept(world: World) -> None:
     assert (after.id, after.configuration, after.partition_columns) == (before.id, before.configuration, ("x",))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("vectors", ["true", "false"])
 def test_older_files_are_changed_under_the_new_columns_on_every_path(world: World, vectors: str) -> None:
     """Conditions on a column that a file lacks see NULL there, whatever its statistics do not say."""

@@ -62,6 +62,7 @@ def test_rows_that_were_deleted_do_not_count(tmp_path: Path) -> None:
     assert [each.mark for each in identities(world.log.snapshot().schema)] == [4]
 
 
+@pytest.mark.slow
 def test_rows_that_come_meanwhile_are_a_conflict_and_a_sync_stops_no_writer(tmp_path: Path) -> None:
     world = made(tmp_path)
     world.append({"id": 1, "n": 5})

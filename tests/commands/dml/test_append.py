@@ -357,6 +357,7 @@ def test_a_partition_value_that_cannot_be_written_is_refused(world: World) -> No
     assert not Path(world.path).exists()
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(25, 5))
 @given(st.lists(st.tuples(st.none() | st.text(max_size=5), st.integers(0, 3)), min_size=1, max_size=6))
 def test_any_partition_values_come_back(
@@ -465,6 +466,7 @@ def test_at_the_file_dial_the_loser_of_a_creation_race_is_told(world: World) -> 
     assert sum(name.endswith(".parquet") for name in listing(world.path)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["WriteSerializable", "Serializable"])
 def test_an_append_stands_behind_anything_but_a_change_of_metadata(world: World, level: str) -> None:
     world.create([{"id": i, "x": i} for i in range(3)], delta_isolationLevel=level)

@@ -37,6 +37,7 @@ def files(made: World) -> int:
     return len(made.log.snapshot().files)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wish", ["true", "auto", "legacy"])
 def test_a_write_puts_the_small_files_of_its_partitions_together(tmp_path: Path, wish: str) -> None:
     made = world(tmp_path, **{WISH: wish})

@@ -55,6 +55,7 @@ def given(world: World, id_: int, name: str = "n") -> int:
     return next(int(row[name]) for row in world.rows() if row["id"] == id_)
 
 
+@pytest.mark.slow
 def test_a_column_that_was_replaced_away_and_restored_goes_on(tmp_path: Path) -> None:
     world = created(tmp_path)
     world.append({"id": 1})

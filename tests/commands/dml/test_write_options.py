@@ -90,6 +90,7 @@ def test_the_history_shows_the_condition_and_what_was_done(world: World) -> None
     assert int(metrics["executionTimeMs"]) >= 0
 
 
+@pytest.mark.slow
 def test_a_replace_by_no_rows_deletes_and_one_that_finds_no_rows_inserts(world: World) -> None:
     world.create(ROWS)
     replace_where(world, "id >= 4")

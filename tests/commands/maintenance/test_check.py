@@ -282,6 +282,7 @@ def test_a_used_feature_of_the_metadata_that_is_not_listed_is_found(tmp_path: Pa
     assert [finding.problem for finding in report(world).findings] == ["checkConstraints is used but not listed"]
 
 
+@pytest.mark.slow
 def test_a_gap_behind_a_checkpoint_is_found(tmp_path: Path) -> None:
     """The version can be opened all the same."""
     world = World(str(tmp_path / "t")).create([{"id": 0, "x": 0}], **{"delta_checkpointInterval": "4"})
@@ -291,6 +292,7 @@ def test_a_gap_behind_a_checkpoint_is_found(tmp_path: Path) -> None:
     assert rules(world) == [("the log has no gap", commit_name(2))]
 
 
+@pytest.mark.slow
 def test_a_log_that_was_cleaned_up_has_no_gap(tmp_path: Path) -> None:
     world = World(str(tmp_path / "t")).create([{"id": 0, "x": 0}], **{"delta_checkpointInterval": "4"})
     for i in range(1, 6):

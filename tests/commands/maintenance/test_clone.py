@@ -93,6 +93,7 @@ def test_a_shallow_clone_holds_nothing_but_a_log(origin: World, target: World) -
     assert all(is_absolute(row["path"]) for row in files(target))
 
 
+@pytest.mark.slow
 def test_a_deep_clone_needs_its_source_no_more(origin: World, target: World) -> None:
     import shutil
 
@@ -104,6 +105,7 @@ def test_a_deep_clone_needs_its_source_no_more(origin: World, target: World) -> 
     target.assert_clean()
 
 
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize("feature", OURS)
 def test_a_table_of_any_feature_is_cloned(tmp_path: Path, feature: str, shallow: bool) -> None:
@@ -229,6 +231,7 @@ def test_rows_keep_their_ids(tmp_path: Path, shallow: bool) -> None:
     assert len(set(ids)) == len(ids)
 
 
+@pytest.mark.slow
 @both
 def test_rows_of_a_source_without_ids_get_some_where_the_clone_is_to_track_them(
     origin: World, target: World, shallow: bool
@@ -291,6 +294,7 @@ def test_marks_of_a_shallow_clone_lie_in_its_own_folder(origin: World, target: W
     assert [name for name in listing(target.path) if name.endswith(".bin")]
 
 
+@pytest.mark.slow
 def test_without_vectors_a_shallow_clone_rewrites_into_its_own_folder(origin: World, target: World) -> None:
     clone(origin, target, True, properties={"delta.enableDeletionVectors": "false"})
     before = listing(origin.path)
@@ -300,6 +304,7 @@ def test_without_vectors_a_shallow_clone_rewrites_into_its_own_folder(origin: Wo
     assert listing(origin.path) == before
 
 
+@pytest.mark.slow
 @both
 def test_what_becomes_of_the_source_does_not_reach_the_clone(origin: World, target: World, shallow: bool) -> None:
     clone(origin, target, shallow)
@@ -311,6 +316,7 @@ def test_what_becomes_of_the_source_does_not_reach_the_clone(origin: World, targ
     assert target.rows() == rows
 
 
+@pytest.mark.slow
 @both
 def test_a_clone_of_a_clone_has_the_same_rows(origin: World, target: World, tmp_path: Path, shallow: bool) -> None:
     """A path that is absolute already stays as it is, wherever the table lies that says it."""
@@ -369,6 +375,7 @@ def test_a_later_clone_brings_what_is_new_and_takes_away_what_is_gone(
     assert_sound(target)
 
 
+@pytest.mark.slow
 @both
 def test_marks_of_the_source_come_without_their_files(origin: World, target: World, shallow: bool) -> None:
     clone(origin, target, shallow)
@@ -424,6 +431,7 @@ def test_changes_of_the_clone_are_undone_by_the_next(origin: World, target: Worl
     assert_sound(target)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [True, False])
 def test_one_kind_of_clone_takes_the_place_of_the_other(origin: World, target: World, first: bool) -> None:
     clone(origin, target, first)
@@ -630,6 +638,7 @@ def test_whoever_writes_the_target_meanwhile_stands_in_the_way(
     assert "job-" not in "".join(listing(target.path)) or not shallow
 
 
+@pytest.mark.slow
 @both
 def test_a_commit_that_touches_nothing_stands_in_nobody_s_way(origin: World, target: World, shallow: bool) -> None:
     """As the marks in the history that a VACUUM begins and ends."""
@@ -673,6 +682,7 @@ def test_every_call_of_the_target_s_store_may_fail_and_nothing_is_half_done(orig
 # -- other stores ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @both
 def test_a_clone_in_memory_of_a_table_on_disk(origin: World, shallow: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANABRANCH_ALLOWED_STORES", "file:///")
@@ -694,6 +704,7 @@ def test_vectors_of_a_deep_clone_are_its_own(origin: World, target: World) -> No
     assert all(row["deletionVector"]["pathOrInlineDv"].startswith("job-") for row in marked)
 
 
+@pytest.mark.slow
 def test_other_readers_read_a_deep_clone_and_what_they_say_of_a_shallow_one(origin: World, target: World) -> None:
     """The page on CLONE says so of these versions: when one of them learns it, the page is to follow."""
     clone(origin, target, True)

@@ -75,6 +75,7 @@ def test_the_statistics_are_those_of_the_footers(tmp_path: Path) -> None:
     assert stats["nullCount"] == {"id": 0, "x": 1}
 
 
+@pytest.mark.slow
 def test_a_converted_table_can_be_changed(tmp_path: Path) -> None:
     put(tmp_path, "p=a/1.parquet", [{"id": 1}, {"id": 2}])
     put(tmp_path, "p=b/1.parquet", [{"id": 3}])

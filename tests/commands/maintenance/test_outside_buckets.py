@@ -77,6 +77,7 @@ DOORS: dict[str, tuple[Callable[[World], Any], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("door", DOORS)
 def test_every_thread_asks_the_server_that_the_session_names(door: str, world: World, said: dict[str, str]) -> None:
     """Another one knows no such file: FSCK would take all of them out of the table."""

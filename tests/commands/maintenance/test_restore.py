@@ -57,6 +57,7 @@ def data_file(world: World, version: int = 0, place: int = 0) -> Path:
     return Path(world.path, world.log.snapshot(version).files["path"][place].as_py())
 
 
+@pytest.mark.slow
 def test_rows_that_were_deleted_updated_and_added_are_as_they_were(world: World) -> None:
     world.create(ROWS).delete("id = 1")
     world.update("id = 2", x=0)
@@ -66,6 +67,7 @@ def test_rows_that_were_deleted_updated_and_added_are_as_they_were(world: World)
     assert (done.version, done.committed and done.committed.version) == (0, 4)
 
 
+@pytest.mark.slow
 def test_an_old_vector_of_a_file_comes_back_as_a_remove_and_an_add_of_one_path(world: World) -> None:
     world.create(ROWS).delete("id = 1")
     world.delete("id = 2")
@@ -81,6 +83,7 @@ def test_an_old_vector_of_a_file_comes_back_as_a_remove_and_an_add_of_one_path(w
     assert commit.adds["dataChange"].to_pylist() == [True]
 
 
+@pytest.mark.slow
 def test_a_restore_can_be_undone_by_a_restore(world: World) -> None:
     world.create(ROWS).delete("id = 1")
     world.update("id = 2", x=0)
@@ -130,6 +133,7 @@ def test_a_table_that_looks_like_the_version_already_gets_no_commit(world: World
 # -- what goes back with the rows --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_columns_constraints_and_properties_go_back(world: World) -> None:
     world.create(ROWS, team="harbour")
     AddColumns(world.path, [NewColumn(Field("gate", "string"))]).run()
@@ -224,6 +228,7 @@ def test_a_feature_that_only_old_files_need_is_listed_again(world: World) -> Non
     assert [row["id"] for row in world.rows()] == [0, 2, 3, 4, 5]
 
 
+@pytest.mark.slow
 def test_identity_values_that_were_given_are_not_given_again(world: World) -> None:
     number = Field("n", "long", metadata=identity_metadata(10, 5, explicit=False))
     Create(world.path, NewTable(Struct((Field("id", "long"), number)))).run()
@@ -237,6 +242,7 @@ def test_identity_values_that_were_given_are_not_given_again(world: World) -> No
     assert [row["n"] for row in world.rows()] == [10, 25]
 
 
+@pytest.mark.slow
 def test_where_only_identity_values_moved_the_metadata_is_not_written(world: World) -> None:
     number = Field("n", "long", metadata=identity_metadata(10, 5, explicit=False))
     Create(world.path, NewTable(Struct((Field("id", "long"), number)))).run()
@@ -257,6 +263,7 @@ def mark(world: World, version: int | None = None) -> int:
     return mark_of(world.log.snapshot(version).state.domains[DOMAIN])
 
 
+@pytest.mark.slow
 def test_files_that_come_back_keep_their_row_ids_and_the_mark_stays(world: World) -> None:
     world.create(ROWS, delta_enableRowTracking="true")
     world.overwrite({"id": 7, "x": 7})
@@ -269,6 +276,7 @@ def test_files_that_come_back_keep_their_row_ids_and_the_mark_stays(world: World
     assert highest(world.log.snapshot().files) == mark(world) == 7
 
 
+@pytest.mark.slow
 def test_files_from_before_row_tracking_get_row_ids_when_they_come_back(world: World) -> None:
     world.create(ROWS).overwrite({"id": 7, "x": 7})
     SetProperties(world.path, {"delta.feature.rowTracking": "supported"}).run()
@@ -280,6 +288,7 @@ def test_files_from_before_row_tracking_get_row_ids_when_they_come_back(world: W
     assert mark(world) == before + 6
 
 
+@pytest.mark.slow
 def test_a_live_file_whose_vector_goes_back_keeps_the_row_ids_that_it_got_since(world: World) -> None:
     world.create(ROWS).delete("id = 1")
     SetProperties(world.path, {"delta.enableRowTracking": "true"}).run()
@@ -288,6 +297,7 @@ def test_a_live_file_whose_vector_goes_back_keeps_the_row_ids_that_it_got_since(
     assert world.log.snapshot().files["baseRowId"].to_pylist() == [given]
 
 
+@pytest.mark.slow
 def test_after_row_tracking_was_dropped_no_id_that_comes_back_is_given_again(world: World) -> None:
     world.create(ROWS, delta_enableRowTracking="true")
     DropFeature(world.path, "rowTracking").run(world.engine)
@@ -332,6 +342,7 @@ def test_a_missing_data_file_is_an_error_with_file_and_version_and_nothing_is_wr
     assert with_losses.version == 1
 
 
+@pytest.mark.slow
 def test_a_missing_file_of_a_vector_is_an_error_too(with_losses: World) -> None:
     with_losses.create(ROWS).delete("id = 1")
     with_losses.delete("id = 2")

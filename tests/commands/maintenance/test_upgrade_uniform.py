@@ -101,6 +101,7 @@ def test_it_fails_beside_whatever_else_is_committed(world: World, what: str) -> 
     world.assert_clean()
 
 
+@pytest.mark.slow
 def test_a_write_that_has_not_seen_it_fails(world: World) -> None:
     with pytest.raises(DeltaConcurrentModificationException), at_phase("staged", lambda: upgrade(world)):
         world.update("id = 4", p=0)

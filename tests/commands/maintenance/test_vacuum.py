@@ -226,6 +226,7 @@ def rename_in_log(world: World, path_of: Any) -> None:
     forget()
 
 
+@pytest.mark.slow
 def test_a_file_is_kept_however_its_path_is_spelled(tmp_path: Path) -> None:
     root = tmp_path / "t t"
     os.symlink(root, tmp_path / "other")
@@ -494,6 +495,7 @@ def test_progress_is_told(world: World) -> None:
     assert seen[-1] == ("removed", 2, 2)
 
 
+@pytest.mark.slow
 def test_the_command_line(world: World) -> None:
     put(world.path, "old.parquet", data=b"12345")
     runner = CliRunner()

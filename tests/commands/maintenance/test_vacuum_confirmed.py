@@ -30,6 +30,7 @@ def lines_of(log: Path, version: int) -> list[str]:
     return [line for line in (log / f"{version:020d}.json").read_text().splitlines() if '"commitInfo"' not in line]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_checksums", [True, False], ids=["with checksum files", "without"])
 @pytest.mark.parametrize("dead", [True, False], ids=["a dead file of the same size", "one file left out"])
 def test_a_wrong_log_compaction_file_deletes_no_live_file(world: World, has_checksums: bool, dead: bool) -> None:

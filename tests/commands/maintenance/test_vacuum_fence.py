@@ -368,6 +368,7 @@ def test_a_writer_that_sleeps_past_its_heartbeat_lands_or_says_that_its_files_ar
     assert report.is_clean, str(report)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("writer", WRITERS, ids=lambda writer: writer.name)
 def test_a_writer_whose_heart_beats_always_lands(writer: Writer, phase: str, tmp_path: Path) -> None:
@@ -415,6 +416,7 @@ def test_what_is_staged_again_is_copied_in_pieces(tmp_path: Path, monkeypatch: p
     assert 8 << 20 < max(peaks) < 20 << 20, "two chunks of 8 MiB, and not the file"
 
 
+@pytest.mark.slow
 def test_files_that_vanish_before_they_are_counted_are_missed_though_no_name_tells_of_them(tmp_path: Path) -> None:
     world = on_disk(tmp_path)
     before, version = values(world), world.version
@@ -440,6 +442,7 @@ def test_a_file_that_another_vacuum_removed_after_it_was_replaced_is_not_lost(tm
     assert values(world) == {id: x for id, x in before.items() if id != 0}
 
 
+@pytest.mark.slow
 def test_what_a_redo_withdraws_is_known_by_its_new_name(tmp_path: Path) -> None:
     world = on_disk(tmp_path)
     before = values(world)
@@ -456,6 +459,7 @@ def test_what_a_redo_withdraws_is_known_by_its_new_name(tmp_path: Path) -> None:
     assert [(row["id"], row["x"]) for row in world.rows()] == sorted(expected.items())
 
 
+@pytest.mark.slow
 def test_marks_that_an_optimize_has_taken_along_stay_with_its_copies(tmp_path: Path) -> None:
     world = on_disk(tmp_path)
     before = values(world)

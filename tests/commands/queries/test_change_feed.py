@@ -254,6 +254,7 @@ def test_damaged_change_data_is_refused_by_the_commits_name(world: World) -> Non
 # -- recording ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_table_of_ours_records_what_is_added_and_deleted(tmp_path: Path) -> None:
     world = World(table_path(tmp_path)).create([{"id": i, "g": 0} for i in range(4)], **ON)
     world.delete("id = 1")

@@ -111,6 +111,7 @@ def run(*words: str) -> str:
     return result.output
 
 
+@pytest.mark.slow
 def test_the_command_line_lists_and_explains(table: str) -> None:
     assert len(json.loads(run(table, "--json"))) == 3
     (only,) = json.loads(run(table, "--where", "id > 50", "--json"))

@@ -64,6 +64,7 @@ def test_every_command_takes_a_name(spark: SparkSession, schema: str, tmp_path: 
     assert (unknown.getCondition(), unknown.getSqlState()) == ("UNKNOWN_PATH_OR_NAME", "42P01")
 
 
+@pytest.mark.slow
 def test_a_path_counts_first_and_is_no_reason_to_start_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "anabranch.api.session", None)  # as where PySpark is not installed

@@ -45,6 +45,7 @@ def framed(vector: BitMap64) -> tuple[bytes, Descriptor]:
 # -- there and back ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(batches)
 def test_every_vector_of_a_file_comes_back(batch: dict[str, BitMap64]) -> None:
     _, data, descriptors = pack(batch, FILE_ID)

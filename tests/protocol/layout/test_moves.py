@@ -40,6 +40,7 @@ def nothing(name: str) -> pa.Table:
     raise AssertionError(name)
 
 
+@pytest.mark.slow
 @given(files)
 def test_rows_that_lie_one_behind_the_other_are_found(drawn: list[tuple[int, set[int], set[int]]]) -> None:
     group, dead, asked = a_group(drawn)
@@ -48,6 +49,7 @@ def test_rows_that_lie_one_behind_the_other_are_found(drawn: list[tuple[int, set
     assert {written[place] for place in found.get("o", ())} == {(path, row) for path in asked for row in asked[path]}
 
 
+@pytest.mark.slow
 @given(files, st.randoms(use_true_random=False), st.integers(1, 4))
 def test_rows_in_another_order_are_found(drawn: list[tuple[int, set[int], set[int]]], dice: object, parts: int) -> None:
     group, dead, asked = a_group(drawn)

@@ -71,6 +71,7 @@ FILES = st.lists(
 ).map(lambda rows: [file(f"f{i}", *row, time=i % 3) for i, row in enumerate(rows)])
 
 
+@pytest.mark.slow
 @given(FILES, st.randoms(use_true_random=False))
 def test_the_order_in_which_files_are_given_does_not_matter(rows: list[dict[str, Any]], dice: random.Random) -> None:
     mixed = list(rows)
@@ -95,6 +96,7 @@ def live(row: dict[str, Any]) -> int:
     return max(1, int(row["size"] * (1 - deleted / RECORDS)))
 
 
+@pytest.mark.slow
 @given(FILES)
 def test_planning_what_came_of_a_plan_gives_nothing(rows: list[dict[str, Any]]) -> None:
     by_name = {each["path"]: each for each in rows}

@@ -96,6 +96,7 @@ def test_new_columns_get_what_none_had_and_old_ones_keep_theirs(schema: Struct, 
     assert mapped(after, changed) == after
 
 
+@pytest.mark.slow
 @given(SCHEMAS)
 def test_a_table_that_has_files_keeps_its_names_in_them(schema: Struct) -> None:
     whole, _ = completed(schema, {MODE: "name"}, uuid4, named=True)
@@ -107,6 +108,7 @@ def schema_names(schema: Struct) -> list[str]:
     return [each.name for each in fields_of(schema)]
 
 
+@pytest.mark.slow
 @given(SCHEMAS)
 def test_without_a_mapping_names_that_were_left_mean_nothing(schema: Struct) -> None:
     whole, configuration = mapped_schema(schema)

@@ -58,6 +58,7 @@ def meetings(data_type: str, value: Any, literals: list[Any]) -> list[tuple[Any,
     return [(value, literals)]
 
 
+@pytest.mark.slow
 @given(cases, st.sampled_from(["<", "<=", ">", ">="]), numbers)
 def test_an_inequality_says_what_spark_says(case: tuple[str, Any], op: Any, literal: Any) -> None:
     data_type, value = case

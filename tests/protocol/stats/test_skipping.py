@@ -366,6 +366,7 @@ def test_whole_numbers_from_10_to_20(predicate: Predicate, expected: str) -> Non
     assert verdict(predicate, one_file("long", between(10, 20))) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("data_type", "low", "high", "below", "inside", "above"),
     [
@@ -557,6 +558,7 @@ def test_a_member_is_found_by_its_physical_name() -> None:
 # -- partition values --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("data_type", "text", "value", "other"),
     [

@@ -114,6 +114,7 @@ def expected(value: Any, name: str) -> Any:
     return None
 
 
+@pytest.mark.slow
 @given(texts, st.sets(st.sampled_from(sorted(TYPES)), min_size=1))
 def test_each_text_is_read_by_itself_whatever_stands_in_the_others(rows: list[str | None], names: set[str]) -> None:
     rows = [None if row is not None and any("\ud800" <= c <= "\udfff" for c in row) else row for row in rows]

@@ -44,6 +44,7 @@ def parsed(entry: corpus.Entry) -> Any:
         return error
 
 
+@pytest.mark.slow
 @each_file
 @pytest.mark.whole
 def test_each_statement_is_understood(file: Path) -> None:
@@ -61,6 +62,7 @@ def is_understood(entry: corpus.Entry) -> bool:
     return isinstance(found, kind) if found is not None else entry.ours == "error PARSE_SYNTAX_ERROR" and kind is object
 
 
+@pytest.mark.slow
 @each_file
 @pytest.mark.whole
 def test_what_spark_reads_is_what_was_written(file: Path) -> None:

@@ -75,6 +75,7 @@ def test_sizes_are_told_in_units() -> None:
     assert [in_units(each) for each in (0, 1023, 1536, 200 << 20)] == ["0 B", "1023 B", "1.5 KB", "200 MB"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cluster_by", [(), ("id",)])
 def test_what_optimize_would_do_is_what_it_does(tmp_path: Path, cluster_by: tuple[str, ...]) -> None:
     world = World(table_path(tmp_path)).create([{"id": 0, "x": 0}], cluster_by=cluster_by)
