@@ -97,12 +97,14 @@ def test_a_file_stays_under_500_lines() -> None:
     assert not against(lambda module: len(lines_of(module)) > LONGEST_FILE_LINES)
 
 
+@pytest.mark.slow
 def test_a_function_stays_under_70_lines() -> None:
     assert not against(
         lambda module: [f.name for f in functions(tree_of(module)) if lines_of_code(f) > LONGEST_FUNCTION_LINES]
     )
 
 
+@pytest.mark.slow
 def test_a_module_says_what_it_knows() -> None:
     silent = against(lambda module: not ast.get_docstring(tree_of(module)))
     assert not silent, "a module needs a docstring: what it knows, may not know, guarantees"
@@ -112,6 +114,7 @@ def test_nothing_is_left_unfinished() -> None:
     assert not against(lambda module: [line for line in lines_of(module) if UNFINISHED.search(line)])
 
 
+@pytest.mark.slow
 def test_only_public_pyspark_is_used() -> None:
     found = against(
         lambda module: [f"{line}: {name}" for name, line in attributes(tree_of(module)) if name in PRIVATE_SPARK]
@@ -137,6 +140,7 @@ def _code(module: Path) -> str:
     return re.sub(r'""".*?"""', "", module.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
+@pytest.mark.slow
 def test_no_handler_catches_everything_unnamed() -> None:
     def unnamed(module: Path) -> list[int]:
         handlers = (node for node in ast.walk(tree_of(module)) if isinstance(node, ast.ExceptHandler))
