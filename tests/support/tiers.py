@@ -27,9 +27,7 @@ import pytest
 
 Item = TypeVar("Item")
 CASES = {"quick": 1, "test": 2}
-"""So many cases does a short tier take of a test without a JVM; with a JVM it is one, which shows that the door is
-wired.
-"""
+"""So many cases does a short tier take of a test; of a slow one, and of one with a JVM, it takes one."""
 CHEAP_CASES = {"quick": 10, "test": 150}
 """So many of one that needs nothing but its parameters."""
 
@@ -132,7 +130,7 @@ def _is_beyond(item: pytest.Item, tier: str) -> bool:
 
 
 def _most(item: pytest.Item, tier: str) -> int:
-    if item.get_closest_marker("spark"):
+    if any(map(item.get_closest_marker, ("spark", "slow"))):
         return 1
     return CHEAP_CASES[tier] if _needs_nothing(item) else CASES[tier]
 
