@@ -111,7 +111,7 @@ def combined(dice: random.Random) -> str:
 def test_every_comparison_finds_what_spark_finds(spark: SparkSession, table: str) -> None:
     files, found_here = opened(table), 0
     dice = random.Random(7)
-    texts = [*dice.sample(comparisons(), examples(70, 30)), *(combined(dice) for _ in range(examples(30, 10)))]
+    texts = [*dice.sample(comparisons(), examples(70, 15)), *(combined(dice) for _ in range(examples(30, 5)))]
     for text in texts:
         given = condition(table, text, spark)
         found = arrow_finding.found(spark, files, given)

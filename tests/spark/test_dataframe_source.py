@@ -128,6 +128,9 @@ def test_a_scan_that_may_be_of_the_tables_own_files_is_not_excused_by_a_version_
     assert read(asked, path) is None
 
 
+@pytest.mark.exhaustive(
+    "tests/spark/test_dataframe_source.py::test_a_version_that_was_asked_for_is_the_same_whatever_is_committed",
+)
 def test_rows_are_brought_back_from_an_older_version(spark: SparkSession, path: str) -> None:
     spark.sql(f"DELETE FROM delta.`{path}` WHERE id < 2")
     spark.sql(f"INSERT INTO delta.`{path}` SELECT * FROM delta.`{path}` VERSION AS OF 0 WHERE id = 0")

@@ -28,15 +28,14 @@ from anabranch.errors import AnabranchError, ExecutionFailed
 from anabranch.spark import expression_checks, few_rows, write
 from tests.support.cancelled import Hanging
 from tests.support.readers import same_rows
-from tests.support.tiers import examples
 from tests.support.worlds import World, table_path
 
 pytestmark = pytest.mark.spark
 
 _OWN_NAMES = re.compile(r"job-[0-9a-f-]+|attempt_\w+|(?<=The value ).*?(?= of the type)", re.DOTALL)
 """Names that a job has for itself, and the value that it met first of several that are wrong."""
-SEEDS = range(15) if examples(15, 6) == 15 else (5, 6, 8)
-"""Of commands; the few ones take the short way, run, fail and are refused as all of them do."""
+SEEDS = range(15)
+"""Of commands."""
 SCHEMA = pa.schema(
     {
         "k": pa.int64(),
@@ -178,6 +177,12 @@ def bounds(world: World) -> list[Any]:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive(
+    "tests/spark/test_merge.py::test_rows_that_match_are_updated_or_deleted_and_the_others_inserted",
+    "tests/spark/test_merge.py::test_what_fails_on_a_row_is_typed_and_writes_no_data_files",
+    "tests/spark/test_arrow_values.py::test_every_plain_value_is_what_spark_stores",
+    "tests/spark/test_stats.py::test_both_ways_of_writing_state_the_same",
+)
 @pytest.mark.parametrize("run", [merged, updated])
 def test_the_short_way_comes_to_the_same_as_the_long_one(
     run: Any, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

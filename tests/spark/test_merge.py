@@ -120,6 +120,7 @@ def held(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Held:
 # -- who matches, and who acts -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.whole
 def test_rows_that_match_are_updated_or_deleted_and_the_others_inserted(spark: SparkSession, files: FileSet) -> None:
     source = source_of(spark, (0, "new"), (1, "one"), (6, "gone"), (7, "kept"), (11, "new"))
     found = merge(

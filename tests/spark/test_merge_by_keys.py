@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -100,7 +101,8 @@ def raced(spark: SparkSession, folder: Path, seed: int, *, few: bool) -> tuple[b
     on, (clause, insert) = dice.choice(ONS[:3] if is_plain else ONS), dice.choice(PLAIN if is_plain else ALONE)
     keys = None if dice.random() < 0.3 else dice.sample(range(-3, 25), 12)
     source = drawn(dice, 12, keys, dice.choice([{}, {}, NARROW]))
-    pair = [made(folder / f"{name}{seed}", random.Random(seed), spark, partition_by) for name in "as"]
+    pair = [made(folder / f"a{seed}", random.Random(seed), spark, partition_by), str(folder / f"s{seed}")]
+    shutil.copytree(*pair)
     text = f"MERGE INTO {{}} t USING {{}} s ON {on} {clause} {insert}"
     spark.createDataFrame(source).createOrReplaceTempView("given_rows")
     joined: list[bool] = []

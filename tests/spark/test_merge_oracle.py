@@ -38,12 +38,10 @@ from tests.support.random_merges import (
     tables,
 )
 from tests.support.readers import same_rows
-from tests.support.tiers import examples
 from tests.support.worlds import World, table_path
 
 ASKED = os.environ.get("ANABRANCH_MERGE_EXAMPLES")
-WHOLE = int(ASKED or 20)
-EXAMPLES = WHOLE if ASKED else examples(WHOLE, 2)
+EXAMPLES = int(ASKED or 20)
 """Tables, each with one to three MERGEs; documented in docs/testing.md."""
 
 REFUSALS = {AmbiguousMerge: "ambiguous", ExecutionFailed: "no such value"}
@@ -92,7 +90,7 @@ def spelled(text: Text, merge: RandomMerge) -> Any:
 
 # the same tables each time, but where more are asked for
 drawing = settings(
-    max_examples=WHOLE,
+    max_examples=EXAMPLES,
     derandomize=ASKED is None,
     phases=[Phase.explicit, Phase.generate],  # to shrink takes minutes, and what fails is short enough to read
     suppress_health_check=[*SLOW, HealthCheck.large_base_example],
@@ -102,8 +100,16 @@ histories = given(table=tables(), commands=st.lists(merges(), min_size=1, max_si
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.exhaustive(
+    "tests/spark/test_merge.py::test_rows_that_match_are_updated_or_deleted_and_the_others_inserted",
+    "tests/spark/test_merge.py::test_of_several_clauses_the_first_whose_condition_is_true_acts",
+    "tests/spark/test_merge.py::test_rows_without_a_match_may_be_changed_by_their_own_columns",
+    "tests/spark/test_merge.py::test_several_source_rows_that_would_change_one_row_are_ambiguous",
+    "tests/spark/test_merge.py::test_null_keys_match_only_where_the_condition_says_so",
+    "tests/spark/test_merge.py::test_what_fails_on_a_row_is_typed_and_writes_no_data_files",
+)
 @pytest.mark.timeout(WHOLE_TEST + 10 * EXAMPLES)
-@settings(drawing, max_examples=EXAMPLES)
+@drawing
 @histories
 def test_spark_and_the_oracle_make_the_same_of_any_merge_or_both_refuse_it(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, table: RandomTable, commands: list[RandomMerge]
@@ -127,6 +133,7 @@ def compare(spark: SparkSession, folder: Path, table: RandomTable, commands: lis
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.exhaustive("tests/spark/test_merge_by_keys.py::test_random_merges_end_the_same_whoever_joins")
 @pytest.mark.timeout(WHOLE_TEST + 10 * EXAMPLES)
 def test_arrow_and_the_oracle_make_the_same_of_a_merge_by_keys(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
@@ -140,7 +147,7 @@ def test_arrow_and_the_oracle_make_the_same_of_a_merge_by_keys(
 
     monkeypatch.setattr(merge_on_spark, "outcome", seen)
 
-    @settings(drawing, max_examples=EXAMPLES)
+    @drawing
     @given(table=flat_tables(), commands=st.lists(merges_by_keys(), min_size=1, max_size=3))
     def race(table: RandomTable, commands: list[RandomMerge]) -> None:
         compare(spark, tmp_path_factory.mktemp("merges"), table, commands)

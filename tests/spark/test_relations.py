@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,13 +26,19 @@ def session(spark: SparkSession) -> SparkSession:
     return anabranch.install(spark)
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> str:
-    found = str(tmp_path / "t")
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A table of many files, of which each test has a copy."""
+    found = str(tmp_path_factory.mktemp("many") / "t")
     with anabranch.appender(None, found) as rows:
         for i in range(FILES):
             rows.append([{"id": i, "p": i % 3, "s": {"x": i}}])
     return found
+
+
+@pytest.fixture
+def path(many: str, tmp_path: Path) -> str:
+    return shutil.copytree(many, str(tmp_path / "t"))
 
 
 @pytest.fixture(autouse=True)

@@ -89,6 +89,10 @@ def test_packed_rows_lie_file_after_file_and_as_they_lay(
     assert all(row["s"] == str(row["id"]) for row in rows_in(file))
 
 
+@pytest.mark.exhaustive(
+    "tests/spark/test_relocating.py::test_a_column_of_any_type_is_laid_out_in_its_own_order_nulls_first",
+    "tests/spark/test_arrow_clustering.py::test_arrow_makes_the_files_that_spark_makes",
+)
 @pytest.mark.parametrize("kind", ["zorder", "hilbert"])
 @pytest.mark.usefixtures("split_small", "adaptive")
 def test_clustered_rows_come_from_where_it_is_written_that_they_do(

@@ -183,6 +183,10 @@ def test_an_insert_by_position_widens_columns_with_schema_evolution(spark: Any, 
     assert [tuple(each) for each in rows.orderBy("a").collect()] == found
 
 
+@pytest.mark.exhaustive(
+    "tests/spark/test_widening.py::test_a_widened_table_is_written_read_skipped_changed_and_merged",
+    "tests/commands/ddl/test_change_column.py::test_every_verb_takes_old_files_of_integers_that_became_decimals",
+)
 def test_integers_that_became_decimals_are_read_skipped_changed_merged_and_compacted(
     spark: Any, tmp_path: Path
 ) -> None:
@@ -233,6 +237,10 @@ def test_a_merge_of_whole_rows_widens_columns_where_it_may(spark: Any, tmp_path:
     assert DeltaTable.forPath(spark, path).check().is_clean
 
 
+@pytest.mark.exhaustive(
+    "tests/spark/test_widening.py::test_a_merge_of_whole_rows_widens_columns_where_it_may",
+    "tests/expressions/test_sides.py::test_what_a_clause_sets_may_widen_what_is_there",
+)
 def test_a_merge_that_names_columns_widens_those(spark: Any, tmp_path: Path) -> None:
     path = table_path(tmp_path)
     old = spark.sql("SELECT 1 AS id, 2 AS x, named_struct('n', 3) AS s, 4 AS left")
