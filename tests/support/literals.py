@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 
 import anabranch
 from anabranch import DeltaTable
+from tests.support.tiers import few_of
 
 SIGNS = (
     *"{}$\\'\"`%:?;#@_ \n\t\r\0",
@@ -115,12 +116,14 @@ class Doors:
 
 
 def lost(spark: SparkSession, folder: Path, texts: Texts, turn: int | None = None) -> Lost:
-    """Go through the doors with these texts; each in one of the ways to say them, by turns, or in all of them."""
+    """Go through the doors with these texts, each in one of the ways to say them, by turns, or in all of them; a
+    short run goes through some of them.
+    """
     doors, ways = Doors(spark, folder, texts), list(styles(texts))
-    for i, through in enumerate((_inserted, _changed, _merged, _asked)):
+    for i, through in enumerate(few_of((_inserted, _changed, _merged, _asked), 2)):
         for style, spell, args in ways if turn is None else [ways[(i + turn) % len(ways)]]:
             through(doors, style, spell, args)
-    for seen in (_viewed, _of_frames, _declared, _by_methods):
+    for seen in few_of((_viewed, _of_frames, _by_methods, _declared), 1):
         seen(doors)
     return doors.lost
 

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 import anabranch
 from anabranch import DeltaTable
+from tests.support.tiers import few_of
 
 pytestmark = pytest.mark.spark
 
@@ -68,7 +69,8 @@ def test_a_text_finds_the_padded_value_by_every_door(spark: SparkSession, path: 
         "c = 'xxxx'": [],
         "length(c) = 3 AND c = 'x'": x,
     }
-    assert {where: found(spark, path, where) for where in expected} == expected
+    asked = list(few_of([*expected], 7))
+    assert {where: found(spark, path, where) for where in asked} == {where: expected[where] for where in asked}
     rows = spark.read.format("delta").load(path)
     assert sorted(row["i"] for row in rows.filter(F.col("c") == "x").collect()) == x
     assert sorted(row["i"] for row in anabranch.read(spark, path, where="c = 'x'").collect()) == x

@@ -13,6 +13,7 @@ from anabranch import DeltaTable, errors
 from anabranch.commands.opening import file_set, open_log
 from anabranch.spark.engine import SparkEngine
 from anabranch.statements.conditions import understood, understood_values
+from tests.support.tiers import few_of
 
 pytestmark = pytest.mark.spark
 
@@ -70,10 +71,10 @@ def path(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) ->
 
 def test_what_no_row_decides_is_refused_whether_or_not_there_is_a_row(spark: SparkSession, path: str) -> None:
     before = len(anabranch.history(path))
-    for text in UNFIT:
+    for text in few_of(UNFIT, 9):
         with pytest.raises((errors.InvalidCondition, errors.NotBuilt)):
             spark.sql(_on(text, path))
-    for text in RANDOM:
+    for text in few_of(RANDOM, 5):
         with pytest.raises(errors.Nondeterministic) as refused:
             spark.sql(_on(text, path))
         of_clause = "MERGE" in text and "ON t.k = s.k WHEN" in _on(text, path)

@@ -10,6 +10,7 @@ from pyspark.errors import AnalysisException, PySparkException
 import anabranch
 from anabranch import errors
 from tests.doors.sql.test_names import Catalog, run
+from tests.support.tiers import few_of
 
 __all__ = ["run"]
 pytestmark = pytest.mark.spark
@@ -65,7 +66,7 @@ TAKES_AWAY = [
 
 def test_no_computed_name_takes_a_table_s_name_away(names: Catalog) -> None:
     """By `anabranch.sql` and by ``spark.sql``."""
-    for text, args, refused in TAKES_AWAY:
+    for text, args, refused in few_of(TAKES_AWAY, 9):
         for door in (anabranch.sql, lambda spark, text, args: spark.sql(text, args)):
             if text.startswith("BEGIN USE"):
                 names.spark.sql("USE spark_catalog.default")

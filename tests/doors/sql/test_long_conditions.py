@@ -18,6 +18,11 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 TERMS = examples(2000, 300)
 
 
+@pytest.mark.exhaustive(
+    "tests/expressions/test_depth.py::test_every_door_skips_by_a_long_condition_and_refuses_a_deep_one",
+    "tests/expressions/test_depth.py::test_a_check_is_held_however_long_it_is_and_refused_where_it_is_deep",
+    "tests/doors/sql/test_long_conditions.py::test_deep_conditions_work_or_are_refused_by_type",
+)
 def test_long_and_deep_conditions_go_through_every_door(spark: SparkSession, tmp_path: Path) -> None:
     sql, path = anabranch.install(spark), str(tmp_path / "t")
     sql.range(10).write.format("delta").save(path)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -22,6 +23,13 @@ pytestmark = pytest.mark.spark
 
 Rows = list[tuple[Any, ...]]
 ON = "t.id = s.id"
+ARROW = {
+    "long": pa.int64(),
+    "string": pa.string(),
+    "boolean": pa.bool_(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+}
 
 
 @pytest.fixture
@@ -44,8 +52,9 @@ def every_table_is_left_clean_and_readable_by_others(tmp_path: Path) -> Any:
 
 
 def make(sql: SparkSession, path: str, rows: Rows, schema: str, *, by: str | None = None) -> DeltaTable:
-    writer = sql.createDataFrame(rows, schema).coalesce(1).write.format("delta")
-    (writer.partitionBy(by) if by else writer).save(path)
+    columns = pa.schema([(name, ARROW[kind]) for name, kind in (each.split() for each in schema.split(", "))])
+    table = pa.Table.from_pylist([dict(zip(columns.names, row, strict=True)) for row in rows], columns)
+    anabranch.append(None, path, table, partition_by=[by] if by else None)
     return DeltaTable.forPath(sql, path)
 
 
@@ -83,6 +92,7 @@ def test_an_upsert_changes_what_matches_and_inserts_the_rest(sql: SparkSession, 
     assert rows_of(table) == [(1, 10, "old"), (2, 21, "new"), (3, 30, "old"), (4, 40, "old"), (9, 90, "new")]
 
 
+@pytest.mark.exhaustive("tests/doors/sql/test_merge.py::test_slowly_changing_dimensions_keep_what_was")
 def test_an_upsert_with_named_columns_in_text(sql: SparkSession, path: str) -> None:
     schema = "date date, eventId long, data string, count long"
     day = dt.date(2026, 1, 1)
@@ -101,6 +111,7 @@ def test_an_upsert_with_named_columns_in_text(sql: SparkSession, path: str) -> N
     assert rows_of(table) == [(day, 1, "a", 1), (day, 2, "B", 6), (day, 3, "C", 1)]
 
 
+@pytest.mark.exhaustive("tests/doors/dataframe/test_merge_into.py::test_every_clause_takes_columns")
 def test_an_upsert_with_columns(sql: SparkSession, table: DeltaTable) -> None:
     (
         table.alias("t")
@@ -112,6 +123,10 @@ def test_an_upsert_with_columns(sql: SparkSession, table: DeltaTable) -> None:
     assert rows_of(table) == [(1, 10, "old"), (2, 41, "new"), (3, 30, "old"), (4, 40, "old"), (9, None, "only")]
 
 
+@pytest.mark.exhaustive(
+    "tests/commands/dml/test_merge.py::test_an_insert_only_merge_leaves_what_matches",
+    "tests/commands/dml/test_merge.py::test_a_merge_that_finds_nothing_to_do_commits_nothing",
+)
 def test_inserting_only_what_is_new_never_writes_a_row_twice(sql: SparkSession, path: str) -> None:
     logs = make(sql, path, [(1, "2026-03-01"), (2, "2026-03-01")], "uniqueId long, date string", by="date")
     new = updates(sql, (2, "2026-03-01"), (3, "2026-03-02"), schema="uniqueId long, date string")
@@ -228,12 +243,17 @@ def test_null_keys_never_match(sql: SparkSession, path: str) -> None:
     assert rows_of(table) == [(None, 1, "old"), (None, 3, "newer")]
 
 
+@pytest.mark.exhaustive(
+    "tests/doors/delta_table/test_merge_builder.py::test_a_table_without_an_alias_is_spoken_of_by_its_columns",
+    "tests/doors/sql/test_variables.py::test_what_a_user_writes_is_filled_in_once_in_every_door",
+)
 def test_without_aliases_names_of_one_side_only_are_enough(sql: SparkSession, table: DeltaTable) -> None:
     source = sql.createDataFrame([(2, 5)], "key long, more long")
     table.merge(source, "id = key").whenMatchedUpdate(set={"x": "x + more"}).execute()
     assert rows_of(table)[1] == (2, 25, "old")
 
 
+@pytest.mark.exhaustive("tests/doors/delta_table/test_merge_builder.py::test_each_step_adds_its_clause")
 def test_columns_that_only_the_source_has_are_ignored_by_a_star(sql: SparkSession, table: DeltaTable) -> None:
     upsert(table, updates(sql, (2, 21, "new", 0), schema="ID long, X long, note string, extra long")).execute()
     assert rows_of(table)[1] == (2, 21, "new")
@@ -291,6 +311,10 @@ def test_a_bad_merge_gives_one_typed_error_and_writes_nothing(
 # -- beside other writers ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.exhaustive(
+    "tests/transaction/test_merge.py::test_two_upserts_of_different_keys_of_one_file_both_land",
+    "tests/doors/sql/test_sql.py::test_sql_has_the_row_level_too",
+)
 def test_two_upserts_of_different_keys_both_commit(sql: SparkSession, table: DeltaTable) -> None:
     other = upsert(table, updates(sql, (1, 11, "theirs"), (8, 80, "theirs")))
     with at_phase("staged", other.execute):
@@ -312,6 +336,7 @@ def test_two_inserts_of_one_new_key_conflict(sql: SparkSession, table: DeltaTabl
     assert [row for row in rows_of(table) if row[0] == 9] == [(9, 91, "theirs")]
 
 
+@pytest.mark.exhaustive("tests/doors/sql/test_merge.py::test_the_row_that_both_changed_is_shown_as_spark_wrote_it")
 def test_a_matched_row_that_a_winner_changed_conflicts(sql: SparkSession, table: DeltaTable) -> None:
     with (
         pytest.raises(errors.ConcurrentDeleteReadException),
@@ -321,6 +346,10 @@ def test_a_matched_row_that_a_winner_changed_conflicts(sql: SparkSession, table:
     assert rows_of(table)[1] == (2, -1, "old")
 
 
+@pytest.mark.exhaustive(
+    "tests/transaction/test_merge.py::test_a_blind_append_of_my_new_key_is_merged_into_at_write_serializable",
+    "tests/transaction/test_merge.py::test_a_blind_append_of_my_new_key_alone_stays_behind_mine_at_write_serializable",
+)
 def test_a_row_that_a_blind_append_brings_is_matched_too(sql: SparkSession, table: DeltaTable, path: str) -> None:
     with at_phase("staged", lambda: anabranch.append(sql, path, [{"id": 9, "x": 0, "note": "blind"}])):
         upsert(table, updates(sql, (9, 90, "ours"))).execute()

@@ -74,6 +74,11 @@ def test_every_statement_of_a_path_runs_on_a_name(run: Catalog) -> None:
     assert run("DESCRIBE DETAIL {s}.t").first()["location"].endswith("/t")
 
 
+@pytest.mark.exhaustive(
+    "tests/statements/grammar/test_references.py::test_tables_whose_names_end_alike_are_told_apart_by_their_whole_names",
+    "tests/statements/grammar/test_references.py::test_what_could_be_another_tables_column_is_left_for_spark_to_refuse",
+    "tests/doors/sql/test_sql.py::test_columns_are_qualified_by_the_whole_name_of_their_table",
+)
 def test_tables_whose_names_end_alike_are_told_apart_by_their_schemas(run: Catalog) -> None:
     run.spark.sql(f"CREATE DATABASE {run.schema}_2")
     try:
@@ -138,6 +143,7 @@ def test_a_table_that_is_there_gets_a_name_and_must_be_as_the_statement_says(run
     assert len(anabranch.history(tmp_path / "t")) == 1
 
 
+@pytest.mark.exhaustive("tests/doors/sql/test_names.py::test_a_table_gets_a_name_in_another_schema")
 def test_renaming_keeps_the_rows_and_frees_the_name(run: Catalog) -> None:
     run("CREATE TABLE {s}.t USING delta AS SELECT 1 AS id")
     run("ALTER TABLE {s}.t RENAME TO {s}.old")

@@ -97,6 +97,10 @@ def test_a_subquery_of_a_delete_reads_the_snapshot_of_the_delete(spark: SparkSes
     assert ids(anabranch.sql(spark, f"SELECT id FROM delta.`{path}`")) == [2, 12, 22]
 
 
+@pytest.mark.exhaustive(
+    "tests/doors/sql/test_subqueries.py::test_it_goes_by_files_beside_other_writers",
+    "tests/doors/sql/test_subqueries.py::test_what_was_asked_of_the_table_itself_counts_as_read_since_then",
+)
 def test_a_delete_that_asks_the_table_conflicts_with_a_winner_that_wrote_it(spark: SparkSession, path: str) -> None:
     text = f"DELETE FROM delta.`{path}` WHERE id = (SELECT max(id) FROM delta.`{path}`)"
     with (

@@ -12,6 +12,10 @@ from anabranch import errors
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.exhaustive(
+    "tests/statements/grammar/test_tables.py::test_a_name_may_begin_with_a_digit",
+    "tests/statements/grammar/test_tables.py::test_a_table_whose_name_begins_with_a_digit_is_found_wherever_it_is_named",
+)
 def test_a_name_may_begin_with_a_digit(run: Any) -> None:
     run("CREATE TABLE 2020_sales (id INT) USING delta")
     run("INSERT INTO 2020_sales VALUES (1), (2)")
@@ -20,6 +24,10 @@ def test_a_name_may_begin_with_a_digit(run: Any) -> None:
     run("VACUUM 2020_sales DRY RUN")
 
 
+@pytest.mark.exhaustive(
+    "tests/statements/grammar/test_tables.py::test_a_column_is_qualified_by_more_of_the_tables_name_than_the_statement_said",
+    "tests/doors/sql/test_sql.py::test_columns_are_qualified_by_the_whole_name_of_their_table",
+)
 def test_a_column_is_found_by_more_of_its_tables_name_than_was_said(run: Any, schema: str) -> None:
     run("CREATE TABLE t (id INT, v INT) USING delta")
     run("INSERT INTO IDENTIFIER('t') VALUES (1, 1), (2, 2), (3, 3)")
@@ -28,6 +36,10 @@ def test_a_column_is_found_by_more_of_its_tables_name_than_was_said(run: Any, sc
     assert run(f"SELECT {schema}.t.id, v FROM t") == [(2, 4), (3, 3)]
 
 
+@pytest.mark.exhaustive(
+    "tests/statements/grammar/test_tables.py::test_an_external_table_is_one_with_a_location",
+    "tests/statements/grammar/test_tables.py::test_an_external_table_without_a_location_of_its_own_is_refused",
+)
 def test_an_external_table_is_made_as_a_query(run: Any, tmp_path: Path) -> None:
     run(f"CREATE EXTERNAL TABLE e USING delta CLUSTER BY (id) LOCATION '{tmp_path}/e' AS SELECT 1 AS id")
     assert run(f"SELECT * FROM delta.`{tmp_path}/e`") == run("SELECT * FROM e") == [(1,)]
@@ -35,6 +47,7 @@ def test_an_external_table_is_made_as_a_query(run: Any, tmp_path: Path) -> None:
         run("CREATE EXTERNAL TABLE f (id INT) USING delta")
 
 
+@pytest.mark.exhaustive("tests/statements/grammar/test_tables.py::test_with_before_merge_belongs_to_its_source")
 def test_with_before_merge_is_a_part_of_its_source(run: Any) -> None:
     run("CREATE TABLE t (id INT, v INT) USING delta")
     run("INSERT INTO t VALUES (1, 1), (2, 2)")
@@ -126,6 +139,10 @@ def test_one_query_block_feeds_several_tables(run: Any) -> None:
     assert run("SELECT * FROM large") == [(2, "B"), (3, "C")]
 
 
+@pytest.mark.exhaustive(
+    "tests/doors/sql/test_unread_sql.py::test_one_query_block_feeds_several_tables",
+    "tests/statements/grammar/test_parameters.py::test_places_count_over_the_whole_statement",
+)
 def test_parameters_of_a_block_that_feeds_several_tables_go_to_each(run: Any) -> None:
     run("CREATE TABLE source (id INT) USING delta")
     run("CREATE TABLE t (id INT, p INT) USING delta")
@@ -190,6 +207,9 @@ def test_rows_are_changed_by_the_name_of_a_view_that_shows_all_of_a_table(run: A
     run("DROP VIEW whole_of_t")
 
 
+@pytest.mark.exhaustive(
+    "tests/doors/sql/test_unread_sql.py::test_rows_of_a_temporary_view_of_a_delta_table_are_not_changed"
+)
 @pytest.mark.parametrize(
     "shown", ["SELECT k, v FROM t WHERE k > 1", "SELECT v AS k, k AS v FROM t", "SELECT * FROM t LIMIT 1"]
 )

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 import anabranch
 from anabranch.spark import arrow_finding
 from anabranch.statements.executor.running import Running
+from tests.support.tiers import few_of
 
 pytestmark = pytest.mark.spark
 
@@ -87,6 +88,10 @@ def test_the_rows_of_a_table_are_those_that_spark_reads(spark: SparkSession, tmp
     same_both_ways(spark, tmp_path, f"{source} s", "t.id = s.id", here=not is_left_to_spark)
 
 
+@pytest.mark.exhaustive(
+    "tests/statements/executor/test_table_sources.py::test_the_rows_of_a_table_are_those_that_spark_reads",
+    "tests/statements/executor/test_table_sources.py::test_a_view_a_name_and_a_cached_table_are_sources_as_before",
+)
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_a_source_is_a_whole_table_only_where_the_statement_says_no_more(
     spark: SparkSession, tmp_path: Path, spelling: str
@@ -98,7 +103,7 @@ def test_a_source_is_a_whole_table_only_where_the_statement_says_no_more(
 
 
 def test_a_table_that_is_merged_into_itself_is_read_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
-    for is_whole in (True, False):
+    for is_whole in few_of((True, False), 1):
         target = source_of(spark, tmp_path, ")", [])
         with pytest.MonkeyPatch.context() as patch:
             if not is_whole:
