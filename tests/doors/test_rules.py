@@ -163,8 +163,8 @@ WAYS: dict[str, Way] = {
 
 
 def broken_by(name: str) -> list[str]:
-    """The rules that a way breaks: all, or in a short run every other one, and its neighbours the others."""
-    step = examples(1, 2)
+    """The rules that a way breaks: all, or in a short run every third one, and its neighbours others."""
+    step = examples(1, 3)
     return list(BAD)[list(WAYS).index(name) // 2 % step :: step]
 
 
