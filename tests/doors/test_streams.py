@@ -88,6 +88,11 @@ READS: dict[str, Callable[[SparkSession, str], DataFrame]] = {
 }
 
 
+@pytest.mark.exhaustive(
+    "tests/streaming/test_source.py::test_a_stream_shows_the_rows_that_are_there_and_then_those_that_are_added",
+    "tests/doors/test_streams.py::test_a_query_that_stops_names_condition_version_and_what_to_do",
+    "tests/doors/test_streams.py::test_a_stream_reads_the_table_of_a_name",
+)
 @pytest.mark.parametrize("read", READS)
 def test_a_stream_reads_what_is_there_and_then_what_is_added(
     session: SparkSession, path: str, tmp_path: Path, read: str
