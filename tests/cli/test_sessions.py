@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.cli.sessions import interrupts_wait
+from anabranch.cli.sessions import interrupts_wait, started
 from tests.support.patience import PATIENCE, until
 from tests.test_storeys import ROOT
 
@@ -69,6 +70,26 @@ def test_an_ignored_ctrl_c_stays_ignored() -> None:
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 
+@pytest.mark.slow
+def test_a_command_that_is_interrupted_while_java_starts_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyspark")
+    begun = list[str]()
+
+    def session(app: str, **settings: str) -> None:
+        press()
+        begun.append(app)
+
+    monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)
+    monkeypatch.setattr(importlib.import_module("anabranch.api.session"), "session", session)
+    with pytest.raises(KeyboardInterrupt):
+        started("interrupted")
+    assert begun == ["interrupted"]
+
+
+@pytest.mark.exhaustive(
+    "tests/cli/test_sessions.py::test_ctrl_c_waits_for_the_end_of_the_block",
+    "tests/cli/test_sessions.py::test_a_command_that_is_interrupted_while_java_starts_waits_for_it",
+)
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.classic("a client of Connect starts no Java")

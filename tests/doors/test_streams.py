@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -17,6 +19,7 @@ from anabranch import DeltaTable, errors
 from anabranch.streaming.frames import splits
 from anabranch.streaming.sink import Sink
 from anabranch.testing import at_phase
+from tests.support.tiers import few_of
 
 pytestmark = [
     pytest.mark.spark,
@@ -38,16 +41,17 @@ def path(session: SparkSession, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def source(session: SparkSession, tmp_path: Path) -> Path:
+def source(tmp_path: Path) -> Path:
     """A folder of one file with three rows, read as a stream."""
     folder = tmp_path / "in"
-    put(session, folder, 0, 3)
+    put(folder, 0, 3)
     return folder
 
 
-def put(session: SparkSession, folder: Path, start: int, end: int) -> None:
+def put(folder: Path, start: int, end: int) -> None:
     """One more file."""
-    session.range(start, end).coalesce(1).write.mode("append").parquet(str(folder))
+    folder.mkdir(exist_ok=True)
+    pq.write_table(pa.table({"id": pa.array(range(start, end), pa.int64())}), folder / f"from-{start}.parquet")
 
 
 def rows_of(session: SparkSession, source: Path) -> DataFrame:
@@ -84,6 +88,11 @@ READS: dict[str, Callable[[SparkSession, str], DataFrame]] = {
 }
 
 
+@pytest.mark.exhaustive(
+    "tests/streaming/test_source.py::test_a_stream_shows_the_rows_that_are_there_and_then_those_that_are_added",
+    "tests/doors/test_streams.py::test_a_query_that_stops_names_condition_version_and_what_to_do",
+    "tests/doors/test_streams.py::test_a_stream_reads_the_table_of_a_name",
+)
 @pytest.mark.parametrize("read", READS)
 def test_a_stream_reads_what_is_there_and_then_what_is_added(
     session: SparkSession, path: str, tmp_path: Path, read: str
@@ -215,6 +224,10 @@ def test_what_a_source_does_not_do_is_refused_by_name(
         session.readStream.schema("id INT").format("delta").load(path)
 
 
+@pytest.mark.exhaustive(
+    "tests/commands/dml/test_write_options.py::test_idempotent_writes_on_spark",
+    "tests/doors/test_streams.py::test_a_merge_runs_in_a_function_of_batches",
+)
 def test_a_function_writes_each_batch_once(session: SparkSession, path: str, tmp_path: Path) -> None:
     source = tmp_path / "in"
     session.range(3).coalesce(1).write.parquet(str(source))
@@ -239,7 +252,7 @@ def test_each_batch_is_one_commit_and_a_query_goes_on_where_it_was(
     path, checkpoint = str(tmp_path / "t"), tmp_path / "c"
     written(rows_of(session, source), checkpoint).start(path).awaitTermination()
     assert ids(session, path) == [0, 1, 2]
-    put(session, source, 3, 5)
+    put(source, 3, 5)
     written(rows_of(session, source), checkpoint).start(path).awaitTermination()
     assert ids(session, path) == [0, 1, 2, 3, 4]
     told = [dict(each["operationParameters"]) for each in anabranch.history(path)]
@@ -263,7 +276,8 @@ def test_values_of_a_stream_are_cast_to_the_columns_of_the_table_where_they_fit(
     assert sorted((row["id"], str(row["at"]), row["l"][0]["x"]) for row in found.collect()) == [
         (number, "2024-01-02", number) for number in range(3)
     ]
-    for number, wrong in enumerate(("3000000000 AS id", "'soon' AS at", "array(named_struct('x', '?')) AS l")):
+    unfit = ("3000000000 AS id", "'soon' AS at", "array(named_struct('x', '?')) AS l")
+    for number, wrong in enumerate(few_of(unfit, 1)):
         with pytest.raises(StreamingQueryException, match="does not fit the column"):
             written(rows.selectExpr(wrong), tmp_path / f"w{number}").start(path).awaitTermination()
     with pytest.raises(StreamingQueryException, match="DELTA_SCHEMA_MISMATCH"):
@@ -304,6 +318,10 @@ def test_a_batch_that_was_committed_before_the_process_died_is_not_written_again
     assert len(anabranch.history(path)) == 1
 
 
+@pytest.mark.exhaustive(
+    "tests/transaction/test_replace.py::test_of_two_writes_of_one_application_at_once_the_second_is_refused_and_then_skipped",
+    "tests/doors/test_streams.py::test_a_batch_that_was_committed_before_the_process_died_is_not_written_again",
+)
 def test_a_batch_that_another_query_of_the_checkpoint_commits_meanwhile_is_refused(
     session: SparkSession, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -336,7 +354,7 @@ def test_complete_replaces_every_row_by_each_batch(session: SparkSession, source
     for _ in range(2):
         counts = rows_of(session, source).groupBy().count().withColumnRenamed("count", "id")
         written(counts, checkpoint).outputMode("complete").start(path).awaitTermination()
-        put(session, source, 3, 5)
+        put(source, 3, 5)
     assert ids(session, path) == [5]
 
 

@@ -15,6 +15,7 @@ import anabranch
 from anabranch import errors
 from tests.mistakes.known import IN_A_SESSION, ON_THE_COMMAND_LINE, Mistake
 from tests.support.patience import PATIENCE
+from tests.support.tiers import few_of
 from tests.test_docs import DOCS, as_bash_splits, matches, rows_of_table
 from tests.test_storeys import ROOT
 
@@ -32,15 +33,17 @@ from anabranch.cli import main
 main()
 """
 
-by_title = pytest.mark.parametrize("mistake", IN_A_SESSION, ids=lambda each: each.title)
+MADE = few_of(IN_A_SESSION, 9)
+by_title = pytest.mark.parametrize("mistake", MADE, ids=lambda each: each.title)
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
-    """All mistakes, made in a session of one process."""
+    """What became of the mistakes, which one process has made in one session."""
     folder = tmp_path_factory.mktemp("mistakes")
     results = folder / "results.json"
-    command = [sys.executable, "-m", "tests.mistakes.made", str(folder), str(results)]
+    titles = [each.title for each in MADE]
+    command = [sys.executable, "-m", "tests.mistakes.made", str(folder), str(results), *titles]
     done = subprocess.run(command, cwd=ROOT, env=environment(), timeout=PATIENCE, check=False)
     assert results.exists(), (done.returncode, (folder / "console.txt").read_text()[-2000:])
     return json.loads(results.read_text(encoding="utf-8"))
@@ -58,6 +61,7 @@ def first_line(message: str) -> str:
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.classic("it has a session of its own")
+@pytest.mark.whole
 @by_title
 def test_a_mistake_in_a_session_is_one_error_and_nothing_else(mistake: Mistake, made: dict[str, Any]) -> None:
     said = made[mistake.title]

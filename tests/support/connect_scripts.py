@@ -18,7 +18,11 @@ import pytest
 from tests.support.spark_options import QUICK_JAVA
 
 ROOT = Path(__file__).parents[2]
-_OWN = {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, "JAVA_TOOL_OPTIONS": QUICK_JAVA}
+_OWN = {
+    "PYTHONPATH": str(ROOT),
+    "PYSPARK_PYTHON": sys.executable,
+    "JAVA_TOOL_OPTIONS": f"{QUICK_JAVA} -Dspark.ui.enabled=false",
+}
 """Its server has this package, whatever other servers of the run have."""
 
 

@@ -1,6 +1,9 @@
 """A morning's work on Spark Connect: run as a script, in a process of its own, since a process has one kind of session.
 
-Its last line is what was seen, as JSON; the words before it are the server's.
+    python -m tests.support.on_connect FOLDER FAILING COMPILED
+
+It goes through at most so many of the doors that fail, and of those to places without a table; its queries are compiled
+unless COMPILED is 0. Its last line is what was seen, as JSON; the words before it are the server's.
 """
 
 from __future__ import annotations
@@ -19,13 +22,21 @@ import anabranch
 from anabranch import DeltaTable
 from tests.support.failing_rows import doors, prepare, said, shows
 from tests.support.planted import SECRET
+from tests.support.tiers import thinned
+
+Door = tuple[str, Callable[[], Any]]
 
 PLACES = (f"memory://KEY:{SECRET}@lake/t", f"memory://lake/t?sv=2024&sig={SECRET}", f"nowhere://lake/t?token={SECRET}")
 
 
-def main(folder: Path) -> dict[str, Any]:
+UNCOMPILED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
+
+def main(folder: Path, failing_doors: int, compiled: bool) -> dict[str, Any]:
     """Go through the doors."""
     builder = SparkSession.builder.remote("local[2]").config("spark.sql.shuffle.partitions", "2")
+    for name, value in ({} if compiled else UNCOMPILED).items():
+        builder = builder.config(name, value)
     spark = anabranch.install(builder.getOrCreate())
     path = str(folder / "t")
     return {
@@ -34,7 +45,7 @@ def main(folder: Path) -> dict[str, Any]:
         **by_name(spark),
         **told(spark, path),
         **refused(spark, path),
-        **kept_back(spark, folder),
+        **kept_back(spark, folder, failing_doors),
         **streamed(spark, folder),
         **skipped(spark, folder),
     }
@@ -107,7 +118,7 @@ def skipped(spark: SparkSession, folder: Path) -> dict[str, Any]:
     """Filters of a table of four files, of which only that with the row 25 can be read."""
     table = folder / "damaged"
     for first in range(0, 40, 10):
-        anabranch.append(spark, table, [{"id": first + i} for i in range(10)])
+        anabranch.append(None, table, [{"id": first + i} for i in range(10)])
     (kept,) = anabranch.files(table, "id = 25")["path"].to_pylist()
     for each in set(anabranch.files(table)["path"].to_pylist()) - {kept}:
         (table / each).write_bytes(b"x" * (table / each).stat().st_size)
@@ -131,20 +142,24 @@ def refused(spark: SparkSession, path: str) -> dict[str, Any]:
     return {"refused": None}
 
 
-def kept_back(spark: SparkSession, folder: Path) -> dict[str, Any]:
+def kept_back(spark: SparkSession, folder: Path, most: int) -> dict[str, Any]:
     """The doors whose errors show a row of a table that keeps its rows to itself, or the secret of a location."""
     path, quiet = str(folder / "quiet"), {"anabranch.rowsInErrors": "false"}
     prepare(spark, path, quiet)
-    rows = {door: failing(run) for door, run in doors(spark, path, quiet).items()}
-    places = {
-        f"{door} of {place}": failing(run) for place in PLACES for door, run in visits(spark, place, path).items()
-    }
+    rows = {door: failing(run) for door, run in spread([*doors(spark, path, quiet).items()], most)}
+    visited = [(f"{door} of {place}", run) for place in PLACES for door, run in visits(spark, place, path).items()]
+    places = {door: failing(run) for door, run in spread(visited, most)}
     errors = {**rows, **places}
     return {
         "not refused": [door for door, error in errors.items() if error is None],
         "rows shown": [door for door, error in rows.items() if error is not None and shows(said(error))],
         "secrets shown": [door for door, error in places.items() if SECRET in "".join(format_exception(error))],
     }
+
+
+def spread(doors: list[Door], most: int) -> list[Door]:
+    """At most so many, evenly spread."""
+    return list(thinned({"": doors}, lambda _: most))
 
 
 def visits(spark: SparkSession, place: str, path: str) -> dict[str, Callable[[], Any]]:
@@ -170,4 +185,4 @@ def failing(run: Callable[[], Any]) -> BaseException | None:
 
 
 if __name__ == "__main__":
-    print("\n" + json.dumps(main(Path(sys.argv[1]))), flush=True)
+    print("\n" + json.dumps(main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] != "0")), flush=True)

@@ -251,12 +251,11 @@ def test_a_commit_that_wrote_nothing_stops_no_change_of_the_schema(world: World)
 
 @pytest.fixture
 def table(spark: Any, tmp_path: Path) -> Iterator[str]:
-    session, path = anabranch.install(spark), str(tmp_path / "table")
-    rows = session.range(4).selectExpr(
-        "id", "id * 10 AS x", "named_struct('a', id) AS s", "array(named_struct('k', id)) AS l",
-        "map('m', named_struct('k', id)) AS m",
-    )  # fmt: skip
-    rows.coalesce(1).write.format("delta").save(path)
+    anabranch.install(spark)
+    path, ids = str(tmp_path / "table"), range(4)
+    maps = pa.array([[("m", {"k": i})] for i in ids], pa.map_(pa.string(), pa.struct([("k", pa.int64())])))
+    rows = [{"id": i, "x": i * 10, "s": {"a": i}, "l": [{"k": i}]} for i in ids]
+    anabranch.append(None, path, pa.Table.from_pylist(rows).append_column("m", maps))
     yield path
     assert anabranch.check(path, deep=True).is_clean
 
@@ -323,6 +322,10 @@ def test_a_struct_is_not_null_where_only_members_that_a_file_lacks_are_read(spar
     assert [row["id"] for row in found(spark, table)] == [3, 9]
 
 
+@pytest.mark.exhaustive(
+    "tests/commands/ddl/test_schema_change.py::test_older_files_are_changed_under_the_new_columns_on_every_path",
+    "tests/commands/ddl/test_schema_change.py::test_older_files_are_null_on_every_path_on_spark",
+)
 @pytest.mark.spark
 @pytest.mark.parametrize("vectors", ["true", "false"])
 def test_older_files_are_rewritten_with_null_on_spark(spark: Any, tmp_path: Path, vectors: str) -> None:

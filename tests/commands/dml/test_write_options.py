@@ -394,9 +394,10 @@ def test_an_append_without_spark_is_idempotent_too(tmp_path: Path) -> None:
 
 @pytest.fixture
 def table(spark: Any, tmp_path: Path) -> Iterator[str]:
-    session, path = anabranch.install(spark), str(tmp_path / "table")
-    days = session.range(6).selectExpr("id", "id * 10 AS x", "date_add(DATE '2017-01-01', cast(id % 3 AS int)) AS day")
-    days.coalesce(1).write.format("delta").partitionBy("day").save(path)
+    anabranch.install(spark)
+    path = str(tmp_path / "table")
+    rows = [{"id": i, "x": i * 10, "day": dt.date(2017, 1, 1 + i % 3)} for i in range(6)]
+    anabranch.append(None, path, rows, partition_by=("day",))
     yield path
     assert anabranch.check(path, deep=True).is_clean
     assert_others_agree(path)
@@ -451,6 +452,11 @@ def test_replace_where_on_spark_refuses_rows_and_leaves_no_file_of_them(spark: A
     assert data_files(table) == before
 
 
+@pytest.mark.exhaustive(
+    "tests/transaction/test_replace.py::test_by_rows_a_change_outside_the_condition_and_a_replace_both_land",
+    "tests/transaction/test_replace.py::test_by_rows_a_replace_of_a_changed_row_is_refused",
+    "tests/commands/dml/test_write_options.py::test_replace_where_on_spark",
+)
 @pytest.mark.spark
 def test_replace_where_on_spark_beside_a_change_of_other_rows(spark: Any, table: str) -> None:
     changing = anabranch.DeltaTable.forPath(spark, table)

@@ -108,6 +108,11 @@ def test_rows_are_changed_by_every_verb(spark: SparkSession, table: DeltaTable) 
     assert text_of(table.toDF()) == text_of(expected.unionAll(changed))
 
 
+@pytest.mark.exhaustive(
+    "tests/protocol/schema/test_column_mapping.py::test_new_columns_get_what_none_had_and_old_ones_keep_theirs",
+    "tests/doors/dataframe/test_evolution.py::test_stars_add_columns_members_and_elements_on_spark",
+    "tests/doors/dataframe/test_column_mapping.py::test_rows_are_changed_by_every_verb",
+)
 def test_columns_are_added_by_writes_and_merges(spark: SparkSession, table: DeltaTable) -> None:
     path, last = path_of(table), open_log(path_of(table)).snapshot().metadata.configuration
     more = rows(spark, 1).withColumn("new", F.lit("q"))
@@ -123,6 +128,11 @@ def test_columns_are_added_by_writes_and_merges(spark: SparkSession, table: Delt
     assert after.schema.field("new").physical_name.startswith("col-")
 
 
+@pytest.mark.exhaustive(
+    "tests/commands/test_change_recorder.py::test_replace_where_shows_what_it_replaced",
+    "tests/commands/dml/test_write_options.py::test_replace_where_on_spark",
+    "tests/doors/dataframe/test_column_mapping.py::test_rows_are_changed_by_every_verb",
+)
 def test_rows_are_replaced(spark: SparkSession, table: DeltaTable) -> None:
     path, kept = path_of(table), rows(spark).where("`p q` != 1")
     one = rows(spark).where("id = 1")

@@ -128,10 +128,8 @@ def test_a_merge_runs_under_the_newest_columns_where_no_version_is_given(world: 
 @pytest.fixture
 def table(spark: Any, tmp_path: Path) -> Iterator[DeltaTable]:
     session, path = anabranch.install(spark), str(tmp_path / "table")
-    rows = session.range(3).selectExpr(
-        "id", "id * 10 AS x", "named_struct('a', id, 'b', 'old') AS s", "array(named_struct('k', id)) AS l"
-    )
-    rows.coalesce(1).write.format("delta").save(path)
+    rows = [{"id": i, "x": i * 10, "s": {"a": i, "b": "old"}, "l": [{"k": i}]} for i in range(3)]
+    anabranch.append(None, path, rows)
     handle = DeltaTable.forPath(session, path)
     yield handle
     assert anabranch.check(path, deep=True).is_clean
@@ -163,6 +161,11 @@ def test_stars_add_columns_members_and_elements_on_spark(spark: Any, table: Delt
     assert rows[3] == {"id": 3, "x": None, "s": {"a": 7, "b": None, "c": 1.5}, "l": [{"k": None, "v": 1}], "y": "new"}
 
 
+@pytest.mark.exhaustive(
+    "tests/doors/delta_table/test_merge_builder.py::test_the_command_says_what_the_columns_become_where_it_may_add_some",
+    "tests/doors/dataframe/test_evolution.py::test_members_are_set_on_spark",
+    "tests/doors/dataframe/test_evolution.py::test_stars_add_columns_members_and_elements_on_spark",
+)
 @pytest.mark.spark
 def test_keys_add_just_what_they_name_on_spark(spark: Any, table: DeltaTable) -> None:
     source = spark.range(2, 4).selectExpr("id", "'new' AS y", "2 AS z", "named_struct('a', 1L, 'c', 'c') AS s")
@@ -186,6 +189,10 @@ def test_keys_add_just_what_they_name_on_spark(spark: Any, table: DeltaTable) ->
     ]
 
 
+@pytest.mark.exhaustive(
+    "tests/doors/delta_table/test_merge_builder.py::test_the_session_may_let_every_merge_add_columns",
+    "tests/doors/dataframe/test_evolution.py::test_stars_add_columns_members_and_elements_on_spark",
+)
 @pytest.mark.spark
 def test_the_session_may_let_a_merge_add_columns(spark: Any, table: DeltaTable) -> None:
     source = spark.range(2, 3).selectExpr("id", "'new' AS y").alias("s")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -17,14 +19,15 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.fixture
-def session(spark: SparkSession) -> Iterator[SparkSession]:
+def session(spark: SparkSession, tmp_path: Path) -> Iterator[SparkSession]:
     """An installed session in a schema of its own."""
     schema = f"m_{uuid.uuid4().hex[:10]}"
     anabranch.install(spark)
     spark.sql(f"CREATE DATABASE {schema}")
     spark.sql(f"USE {schema}")
-    spark.sql("CREATE TABLE target (id INT, v STRING) USING delta")
-    spark.sql("INSERT INTO target VALUES (1, 'old'), (2, 'old'), (3, 'old')")
+    rows = pa.table({"id": pa.array([1, 2, 3], pa.int32()), "v": ["old"] * 3})
+    anabranch.append(None, tmp_path / "target", rows)
+    spark.sql(f"CREATE TABLE target USING delta LOCATION '{tmp_path / 'target'}'")
     yield spark
     spark.sql("USE default")
     anabranch.uninstall(spark)

@@ -46,12 +46,9 @@ def every_table_is_left_clean_and_readable_by_others(tmp_path: Path) -> Any:
 
 
 def make(spark: SparkSession, path: str, partition_by: str | None = None, **properties: str) -> DeltaTable:
-    rows = spark.createDataFrame(
-        [(i, i * 10, i * 10, "ab"[i % 2]) for i in range(6)], "id long, x long, y long, p string"
-    )
-    options = {key.replace("_", ".", 1): value for key, value in properties.items()}
-    writer = rows.coalesce(1).write.format("delta").options(**options)
-    (writer.partitionBy(partition_by) if partition_by else writer).save(path)
+    rows = [{"id": i, "x": i * 10, "y": i * 10, "p": "ab"[i % 2]} for i in range(6)]
+    named = {key.replace("_", ".", 1): value for key, value in properties.items()}
+    anabranch.append(None, path, rows, partition_by=(partition_by,) if partition_by else (), properties=named)
     return DeltaTable.forPath(spark, path)
 
 
@@ -185,6 +182,11 @@ def test_different_rows_of_one_file_commute_and_both_land(sql: SparkSession, pat
     assert values(table) == {0: (0, 0), 2: (222, 20), 3: (333, 30), 5: (50, 50)}
 
 
+@pytest.mark.exhaustive(
+    "tests/transaction/test_row_level.py::test_two_deletes_of_one_row_conflict_as_delete_delete",
+    "tests/transaction/test_row_level.py::test_changes_of_one_row_conflict_as_delete_read",
+    "tests/doors/dataframe/test_reading_and_writing.py::test_different_rows_of_one_file_commute_and_both_land",
+)
 @pytest.mark.parametrize("level", LEVELS)
 def test_the_same_row_gives_the_documented_exception(sql: SparkSession, path: str, level: str) -> None:
     table = make(sql, path, delta_isolationLevel=level)
@@ -197,6 +199,10 @@ def test_the_same_row_gives_the_documented_exception(sql: SparkSession, path: st
         table.update("id = 2", {"y": "1"})
 
 
+@pytest.mark.exhaustive(
+    "tests/transaction/test_row_level.py::test_a_blind_append_of_a_matching_row_does_not_stop_an_update_at_write_serializable",
+    "tests/transaction/test_row_level.py::test_a_blind_append_of_a_matching_row_stops_an_update_at_serializable",
+)
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_blind_append_of_a_matching_row(sql: SparkSession, path: str, level: str) -> None:
     table = make(sql, path, delta_isolationLevel=level)
@@ -213,6 +219,7 @@ def test_a_blind_append_of_a_matching_row(sql: SparkSession, path: str, level: s
         assert sorted(row["x"] for row in table.toDF().filter("id = 1").collect()) == [5, 111]
 
 
+@pytest.mark.exhaustive("tests/transaction/test_row_level.py::test_write_skew_is_refused")
 @pytest.mark.parametrize("level", LEVELS)
 def test_write_skew_is_refused(sql: SparkSession, path: str, level: str) -> None:
     table = make(sql, path, delta_isolationLevel=level)
@@ -226,6 +233,10 @@ def test_write_skew_is_refused(sql: SparkSession, path: str, level: str) -> None
         table.update("x > 10", {"y": "15"})
 
 
+@pytest.mark.exhaustive(
+    "tests/transaction/test_row_level.py::test_a_row_moved_into_my_condition_is_refused",
+    "tests/transaction/test_row_level.py::test_a_row_moved_out_of_my_condition_is_accepted_when_i_did_not_mark_it",
+)
 @pytest.mark.parametrize("level", LEVELS)
 def test_rows_moved_into_my_condition_are_refused_and_rows_moved_out_accepted(
     sql: SparkSession, path: str, level: str
@@ -253,6 +264,10 @@ def test_a_redo_on_rows_of_a_blind_append(sql: SparkSession, path: str) -> None:
     assert sorted(row["x"] for row in table.toDF().filter("id = 1").collect()) == [111, 111]
 
 
+@pytest.mark.exhaustive(
+    "tests/transaction/test_row_level.py::test_three_writers_on_one_file_all_land",
+    "tests/doors/dataframe/test_reading_and_writing.py::test_different_rows_of_one_file_commute_and_both_land",
+)
 def test_three_writers_on_one_file_all_land(sql: SparkSession, path: str) -> None:
     table = make(sql, path)
 
@@ -271,6 +286,10 @@ def test_file_mode_refuses_what_row_mode_accepts(sql: SparkSession, path: str) -
         table.delete("id = 2")
 
 
+@pytest.mark.exhaustive(
+    "tests/transaction/test_file_level.py::test_explicit_partition_predicates_avoid_the_conflict",
+    "tests/doors/dataframe/test_reading_and_writing.py::test_file_mode_refuses_what_row_mode_accepts",
+)
 def test_file_mode_accepts_disjoint_partitions(sql: SparkSession, path: str) -> None:
     table = make(sql, path, "p", anabranch_conflictResolution="file")
     with at_phase("staged", lambda: table.delete("p = 'a' AND id = 2")):
@@ -464,6 +483,9 @@ def test_not_like_keeps_the_files_that_hold_its_rows(sql: SparkSession, path: st
     assert {row["p"] for row in sql.read.format("delta").load(path).collect()} == {"a"}
 
 
+@pytest.mark.exhaustive(
+    "tests/commands/dml/test_insert.py::test_a_creation_that_lost_its_race_is_told_unless_it_only_appends",
+)
 def test_several_writers_of_one_empty_path(sql: SparkSession, path: str) -> None:
     rows = sql.range(2)
     with (
@@ -474,6 +496,9 @@ def test_several_writers_of_one_empty_path(sql: SparkSession, path: str) -> None
     assert sql.read.format("delta").load(path).count() == 1
 
 
+@pytest.mark.exhaustive(
+    "tests/commands/dml/test_insert.py::test_a_bulk_append_that_lost_the_race_to_create_lands_in_a_new_folder",
+)
 def test_an_append_that_loses_the_creation_race_lands(sql: SparkSession, path: str) -> None:
     with at_phase("staged", lambda: sql.range(1).write.format("delta").save(path)):
         sql.range(2).write.format("delta").mode("append").save(path)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
 import anabranch
 from anabranch import DeltaTable, errors
+from anabranch.cli import app
 from tests.support.golden import DAT, MISSING
 from tests.support.raw_logs import listing
 from tests.support.readers import deltalake_rows, same_rows
+from tests.support.worlds import World
 from tests.test_golden import bag
 
 pytestmark = pytest.mark.spark
@@ -27,11 +28,10 @@ both = pytest.mark.parametrize("shallow", [True, False], ids=["shallow", "deep"]
 def origin(spark: SparkSession, tmp_path: Path) -> str:
     """A table with partitions whose values are hard to spell, and with vectors."""
     anabranch.install(spark)
-    path = str(tmp_path / "an origin é 50% #1")
-    rows = spark.range(40).selectExpr("id", "concat('a b/%', id % 3) AS p", "id / 2 AS x")
-    rows.write.format("delta").partitionBy("p").save(path)
-    DeltaTable.forPath(spark, path).delete("id % 7 = 0")
-    return path
+    world = World(str(tmp_path / "an origin é 50% #1"))
+    world.create([{"id": i, "p": f"a b/%{i % 3}", "x": i / 2} for i in range(40)], partition_by=("p",))
+    world.delete("id IN (0, 7, 14, 21, 28, 35)")
+    return world.path
 
 
 def ids(spark: SparkSession, path: str) -> list[int]:
@@ -59,6 +59,10 @@ def test_every_command_runs_on_a_clone_and_the_source_stays(
     assert (listing(origin), bag(spark.read.format("delta").load(origin))) == (before, rows)
 
 
+@pytest.mark.exhaustive(
+    "tests/commands/maintenance/test_clone.py::test_what_becomes_of_the_source_does_not_reach_the_clone",
+    "tests/doors/delta_table/test_clone.py::test_every_command_runs_on_a_clone_and_the_source_stays",
+)
 @both
 def test_what_is_done_to_the_source_is_not_seen_in_a_clone(
     spark: SparkSession, origin: str, tmp_path: Path, shallow: bool
@@ -84,6 +88,10 @@ def test_older_versions_are_cloned_by_number_and_by_moment(
     assert DeltaTable.forPath(spark, str(tmp_path / "m")).detail().first()["properties"]["owner"] == "me"
 
 
+@pytest.mark.exhaustive(
+    "tests/commands/maintenance/test_clone.py::test_a_later_clone_brings_what_is_new_and_takes_away_what_is_gone",
+    "tests/commands/maintenance/test_clone.py::test_a_table_that_is_there_is_left_alone",
+)
 @both
 def test_a_clone_again_follows_the_source(spark: SparkSession, origin: str, tmp_path: Path, shallow: bool) -> None:
     table, path = DeltaTable.forPath(spark, origin), str(tmp_path / "t")
@@ -124,13 +132,11 @@ def test_arguments_of_another_kind_are_refused(
 
 def test_the_command_line_clones(spark: SparkSession, origin: str, tmp_path: Path) -> None:
     target = str(tmp_path / "t")
-    command = [sys.executable, "-m", "anabranch.cli", "clone", origin, target, "--shallow", "--set", "a=b=c", "--json"]
-    ran = subprocess.run(command, capture_output=True, text=True, check=True)
-    said = json.loads(ran.stdout)
+    words = ["clone", origin, target, "--shallow", "--set", "a=b=c", "--json"]
+    said = json.loads(CliRunner().invoke(app, words).stdout)
     assert (said["table"], said["version"], said["numCopiedFiles"]) == (target, 0, 0)
     assert DeltaTable.forPath(spark, target).detail().first()["properties"]["a"] == "b=c"
-    again = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (again.returncode, "DELTA_TABLE_ALREADY_EXISTS" in again.stderr) == (2, True)
+    assert isinstance(CliRunner().invoke(app, words).exception, errors.TableAlreadyExists)
 
 
 def test_rows_of_a_clone_are_merged_into_its_source(spark: SparkSession, origin: str, tmp_path: Path) -> None:

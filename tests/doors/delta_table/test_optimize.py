@@ -45,7 +45,7 @@ def make(session: SparkSession, path: str, partition_by: tuple[str, ...] = (), *
     named = {key.replace("_", ".", 1): value for key, value in properties.items()}
     for part in range(4):
         chosen = rows[part::4] if not partition_by else rows[part * len(rows) // 4 :][: len(rows) // 4]
-        anabranch.append(session, path, chosen, partition_by=partition_by, properties=named if part == 0 else None)
+        anabranch.append(None, path, chosen, partition_by=partition_by, properties=named if part == 0 else None)
     return DeltaTable.forPath(session, path)
 
 
@@ -105,6 +105,10 @@ def test_compaction_writes_fewer_files_with_the_same_rows_and_says_so(session: S
     assert entry["operationMetrics"]["numRemovedFiles"] == str(files)
 
 
+@pytest.mark.exhaustive(
+    "tests/transaction/test_relocation.py::test_the_same_rows_in_fewer_files_and_nothing_more_to_do",
+    "tests/doors/delta_table/test_optimize.py::test_the_command_line_optimizes_and_purges",
+)
 @pytest.mark.parametrize("columns", [(), ("x", "y")], ids=["compaction", "zorder"])
 def test_a_second_run_does_nothing(session: SparkSession, path: str, columns: tuple[str, ...]) -> None:
     table = spread(session, path)
@@ -120,6 +124,9 @@ def test_a_second_run_does_nothing(session: SparkSession, path: str, columns: tu
     assert World(path).version == version
 
 
+@pytest.mark.exhaustive(
+    "tests/doors/delta_table/test_optimize.py::test_the_command_line_takes_partitions_and_says_what_is_wrong",
+)
 def test_only_the_chosen_partitions_are_done(session: SparkSession, path: str) -> None:
     table = make(session, path, ("p",))
     assert live(path) == 8
@@ -179,6 +186,11 @@ def place_of(table: DeltaTable) -> str:
     return str(table.detail().collect()[0]["location"])
 
 
+@pytest.mark.exhaustive(
+    "tests/transaction/test_relocation.py::test_a_delete_follows_its_rows",
+    "tests/transaction/test_relocation.py::test_an_optimize_takes_along_what_a_delete_marked",
+    "tests/transaction/test_grid_on_spark.py::test_moves_and_changes_on_spark",
+)
 @pytest.mark.parametrize("move", MOVES)
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_change_and_a_move_never_refuse_each_other(session: SparkSession, path: str, change: str, move: str) -> None:

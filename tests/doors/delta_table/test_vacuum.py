@@ -79,6 +79,10 @@ def test_the_check_is_the_sessions(table: DeltaTable, spark: SparkSession) -> No
             table.vacuum(wrong)  # type: ignore[arg-type]
 
 
+@pytest.mark.exhaustive(
+    "tests/commands/maintenance/test_vacuum_fence.py::test_a_writer_whose_heart_beats_always_lands",
+    "tests/doors/delta_table/test_vacuum.py::test_writers_on_spark_that_are_taken_for_dead_lose_nothing",
+)
 @pytest.mark.parametrize("phase", ["read", "staged", "checked", "put", "committed"])
 def test_writers_on_spark_that_run_meanwhile_land(table: DeltaTable, spark: SparkSession, phase: str) -> None:
     with at_phase(phase, lambda: vacuum(table)):

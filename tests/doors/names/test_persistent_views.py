@@ -19,7 +19,7 @@ pytestmark = pytest.mark.spark
 def views(run: Catalog) -> Iterator[Catalog]:
     """A table t of ids 1 to 3, an empty table of Spark's own p, and a view v of those ids of t above 1."""
     run("CREATE TABLE {s}.t (id BIGINT, word STRING) USING delta")
-    run("INSERT INTO {s}.t VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+    anabranch.append(None, run.path("t"), [{"id": i, "word": word} for i, word in enumerate("abc", 1)])
     run("CREATE TABLE {s}.p (id BIGINT) USING parquet")
     run("CREATE VIEW {s}.v AS SELECT * FROM {s}.t WHERE id > 1")
     yield run

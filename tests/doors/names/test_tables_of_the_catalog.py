@@ -714,6 +714,10 @@ def test_a_view_of_spark_is_not_read_under_other_settings_than_it_was_made_under
     assert refused.value.option == setting
 
 
+@pytest.mark.exhaustive(
+    "tests/doors/names/test_tables_of_the_catalog.py::test_views_of_spark_are_read_over_delta_tables_from_any_schema",
+    "tests/doors/names/test_persistent_views.py::test_a_view_and_its_table_are_read_at_one_version_and_through_other_views",
+)
 def test_changes_and_new_tables_read_views_of_spark(spark: SparkSession, of_spark: str) -> None:
     spark.sql("CREATE TABLE c USING delta AS SELECT * FROM vp")
     spark.sql("INSERT INTO c SELECT a1, 100 FROM vv")
