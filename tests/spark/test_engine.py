@@ -15,14 +15,7 @@ from pyspark.sql import types as T
 
 import anabranch
 from anabranch import DeltaTable
-from anabranch.errors import (
-    InvalidCondition,
-    InvalidOption,
-    InvalidSchema,
-    MissingDeltaJars,
-    MissingJava,
-    UnsupportedType,
-)
+from anabranch.errors import InvalidCondition, InvalidOption, InvalidSchema, MissingJava, UnsupportedType
 from anabranch.protocol.schema.types import Array, Field, Map, Struct
 from anabranch.spark import relocating, session
 from anabranch.spark.engine import SparkEngine
@@ -233,34 +226,6 @@ def fake_java(home: Path, printed: str) -> None:
 @pytest.mark.parametrize(("gigabytes", "expected"), [(0.5, "1g"), (3, "1g"), (8, "4g"), (64, "8g")])
 def test_the_driver_gets_half_of_the_memory_within_bounds(gigabytes: float, expected: str) -> None:
     assert session.driver_memory(int(gigabytes * (1 << 30))) == expected
-
-
-@pytest.mark.spark
-@pytest.mark.classic("a client sees the catalog of its server")
-def test_a_catalog_of_delta_spark_without_its_jars_is_refused_in_a_sentence(spark: SparkSession) -> None:
-    beside = spark.newSession()
-    beside.conf.set("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
-    with pytest.raises(MissingDeltaJars) as refused:
-        anabranch.install(beside)
-    assert refused.value.message.endswith(
-        "The session's setting spark.sql.catalog.spark_catalog is org.apache.spark.sql.delta.catalog.DeltaCatalog, a "
-        "class of delta-spark, whose JARs are not there, so Spark can open no table: start the session without "
-        "spark.sql.catalog.spark_catalog and spark.sql.extensions, or add the JARs again."
-    )
-
-
-@pytest.mark.parametrize("is_there", [True, False])
-def test_an_extension_of_delta_spark_that_stayed_alone_is_passed_over(
-    monkeypatch: pytest.MonkeyPatch, is_there: bool
-) -> None:
-    class Extended:
-        def __init__(self) -> None:
-            self.conf = {"spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension"}
-
-    monkeypatch.setattr(session, "_finds_delta", lambda spark: is_there)
-    spark: Any = Extended()
-    session.check_own_delta(spark)
-    assert session.has_own_delta(spark) is is_there
 
 
 @pytest.mark.spark

@@ -26,10 +26,6 @@ def told(jars: str, folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-@pytest.mark.exhaustive(
-    "tests/spark/test_engine.py::test_a_catalog_of_delta_spark_without_its_jars_is_refused_in_a_sentence",
-    "tests/spark/test_engine.py::test_an_extension_of_delta_spark_that_stayed_alone_is_passed_over",
-)
 def test_settings_that_stayed_without_the_jars_are_passed_over_or_refused_in_a_sentence(tmp_path: Path) -> None:
     with_extension, with_catalog = told("", tmp_path)
     assert with_extension == {"formats": ["anabranch", "delta"], "rows": 3}

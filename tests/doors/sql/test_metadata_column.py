@@ -18,7 +18,7 @@ pytestmark = pytest.mark.spark
 def table(run: Any) -> str:
     """Two files, of which one has a row that is deleted."""
     run("CREATE TABLE t (id INT, p INT) USING delta PARTITIONED BY (p)")
-    run("INSERT INTO t VALUES (0, 0), (1, 0), (2, 0)")
+    run("INSERT INTO t SELECT /*+ COALESCE(1) */ id, 0 FROM range(3)")
     run("INSERT INTO t VALUES (9, 1)")
     run("DELETE FROM t WHERE id = 1")
     return "t"
@@ -44,7 +44,7 @@ def test_a_star_does_not_show_it(run: Any, table: str) -> None:
 
 def test_rows_that_are_tracked_have_their_ids(run: Any) -> None:
     run("CREATE TABLE r (id INT) USING delta TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
-    run("INSERT INTO r VALUES (0), (1)")
+    run("INSERT INTO r SELECT /*+ COALESCE(1) */ id FROM range(2)")
     run("INSERT INTO r VALUES (7)")
     run("UPDATE r SET id = 8 WHERE id = 1")
     said = "_metadata.row_id, _metadata.row_commit_version"
