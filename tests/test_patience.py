@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import threading
 import tomllib
 from collections.abc import Iterator
@@ -18,11 +19,15 @@ ROOT = Path(__file__).resolve().parent.parent
 
 WAITS = {"join", "wait", "result", "timeout"}
 """Methods whose first argument may be a time limit."""
+MAY_HAVE_ONE = re.compile(rf"\btimeout\s*=\s*[\d.]|\.(?:{'|'.join(WAITS)})\(\s*[\d.]")
+"""A text without this spells none out; most files need not be parsed."""
 
 
 def limits(file: Path) -> Iterator[str]:
     """The lines that spell a time limit out, and do not say why it is no wait for an event."""
     text = file.read_text(encoding="utf-8")
+    if not MAY_HAVE_ONE.search(text):
+        return
     for call in (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)):
         name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
         given = [each.value for each in call.keywords if each.arg == "timeout"]

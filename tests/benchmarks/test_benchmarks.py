@@ -12,6 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 import anabranch
+from anabranch.log.log import forget
 from benchmarks import (
     appenders,
     checksums,
@@ -26,7 +27,7 @@ from benchmarks import (
     vacuum,
 )
 from benchmarks.appenders import Call, batch, prove
-from benchmarks.cold import measured
+from benchmarks.cold import TASKS, Cold, measured
 from benchmarks.harness import Cost, Ratio, by_turns, compared
 
 
@@ -68,8 +69,28 @@ def test_vacuum_runs_and_finds_what_others_find(tmp_path: Path, monkeypatch: pyt
     assert [line.figures["median_s"] > 0 for line in result.lines] == [True, True]
 
 
+def at_once(engine: str, task: str, table: Path) -> Cold:
+    """What a task answers in this process, which has forgotten the table."""
+    forget()
+    return Cold(1.0, 1.0, peak_mb=1.0, answer=TASKS[engine, task](str(table)))
+
+
+@pytest.mark.exhaustive(
+    "tests/benchmarks/test_benchmarks.py::test_opening_runs_and_a_cold_append_reads_no_add",
+    "tests/benchmarks/test_benchmarks.py::test_an_open_in_a_process_of_its_own_tells_its_answer_and_its_memory",
+)
+@pytest.mark.slow
+def test_opening_runs_with_a_process_for_each_cold_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert_opening_runs(tmp_path, monkeypatch)
+
+
 @pytest.mark.slow
 def test_opening_runs_and_a_cold_append_reads_no_add(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "measured", at_once)
+    assert_opening_runs(tmp_path, monkeypatch)
+
+
+def assert_opening_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opening, "ROUNDS", 1)
     monkeypatch.setattr(opening, "COLD_ROUNDS", 1)
     result = opening.run(tmp_path, 2000 * opening.ROWS_PER_ADD, quiet)

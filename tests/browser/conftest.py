@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from anabranch.api.timeline.view import Timeline
-from tests.browser.opened import Opened
+from tests.browser.opened import Opened, Window
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 _QUIET = (
@@ -48,18 +48,22 @@ def browser() -> Iterator[Any]:
         chromium.close()
 
 
+@pytest.fixture(scope="session")
+def window(browser: Any) -> Window:
+    return Window(browser)
+
+
 @pytest.fixture
-def show(browser: Any, tmp_path: Path) -> Iterator[Any]:
+def show(window: Window, tmp_path: Path) -> Iterator[Any]:
     """Opens a timeline's page; at the end it must have said nothing on its console and asked nobody for anything."""
     opened: list[Opened] = []
 
-    def open_page(timeline: Timeline, width: int = 1200, **context: Any) -> Opened:
+    def open_page(timeline: Timeline, width: int = 1200, **media: str) -> Opened:
         file = timeline.save(tmp_path / f"page{len(opened)}.html")
-        opened.append(Opened.at(browser, file.as_uri(), width, **context))
+        opened.append(Opened.at(window, file.as_uri(), width, **media))
         return opened[-1]
 
     yield open_page
     for each in opened:
-        each.close()
         assert each.complaints == []
         assert each.requests == []

@@ -15,14 +15,15 @@ class Opened:
     requests: list[str] = field(default_factory=list)
 
     @classmethod
-    def at(cls, browser: Any, url: str, width: int = 1200, **context: Any) -> Opened:
-        """Open the page at a URL."""
-        opened = cls(browser.new_page(viewport={"width": width, "height": 900}, **context))
-        page = opened.page
-        page.on("console", lambda message: opened.complaints.append(message.text))
-        page.on("pageerror", lambda error: opened.complaints.append(str(error)))
-        page.on("dialog", lambda dialog: (opened.complaints.append(dialog.message), dialog.dismiss()))
-        page.on("request", lambda request: request.url == url or opened.requests.append(request.url))
+    def at(cls, window: Window, url: str, width: int = 1200, **media: str) -> Opened:
+        """Open the page at a URL, in the place of the one before; ``media`` is what its reader prefers."""
+        page = window.page
+        opened = cls(page)
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(**{"color_scheme": "light", "reduced_motion": "no-preference", **media})
+        page.mouse.move(0, 0)
+        page.goto("about:blank")
+        window.shows(opened, url)
         page.goto(url)
         opened.frame()
         return opened
@@ -56,9 +57,29 @@ class Opened:
         """The colours of the river's pixels, without those that are seldom."""
         return set(self.page.evaluate(_COLORS))
 
-    def close(self) -> None:
-        """Close it."""
-        self.page.close()
+
+class Window:
+    """A window of a browser, in which one page after the other is opened: a new one takes half a second."""
+
+    def __init__(self, browser: Any) -> None:
+        self.page = browser.new_page()
+        self._opened, self._url = Opened(self.page), ""
+        self.page.on("console", lambda message: self._opened.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self._opened.complaints.append(str(error)))
+        self.page.on("dialog", self._dismiss)
+        self.page.on("request", self._ask)
+
+    def shows(self, opened: Opened, url: str) -> None:
+        """From now on what the console says and what is asked for is that of this page."""
+        self._opened, self._url = opened, url
+
+    def _dismiss(self, dialog: Any) -> None:
+        self._opened.complaints.append(dialog.message)
+        dialog.dismiss()
+
+    def _ask(self, request: Any) -> None:
+        if request.url != self._url:
+            self._opened.requests.append(request.url)
 
 
 _COLORS = """() => {

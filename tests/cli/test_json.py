@@ -14,6 +14,8 @@ from typer.testing import CliRunner
 
 import anabranch
 from anabranch.cli import app
+from anabranch.testing import matrix
+from anabranch.testing.matrix import Cell, Matrix, Run
 from tests.test_docs import DOCS, rows_of_table
 
 PAGE = DOCS / "cli.md"
@@ -119,6 +121,19 @@ def test_the_doctor_prints_what_is_stated(table: str) -> None:
     check_as_stated("doctor", printed("doctor", table))
 
 
+def test_a_matrix_prints_what_is_stated(monkeypatch: pytest.MonkeyPatch) -> None:
+    ways = ("ConcurrentAppendException", False), (None, True)
+    runs = (Run("UPDATE", "INSERT", "same file", True, condition, right) for condition, right in ways)
+    found = Matrix("file", "Serializable", (Cell("UPDATE", "INSERT", "can conflict", tuple(runs)),))
+    monkeypatch.setattr(matrix, "matrices", lambda dials, levels: [found])
+    assert CliRunner().invoke(app, ["matrix"]).exit_code == (not found.as_documented)
+    check_as_stated("matrix", printed("matrix", exit_code=not found.as_documented))
+
+
+@pytest.mark.exhaustive(
+    "tests/cli/test_json.py::test_a_matrix_prints_what_is_stated",
+    "tests/testing/test_matrix.py::test_every_cell_is_as_documented",
+)
 @pytest.mark.slow
 def test_the_matrix_prints_what_is_stated() -> None:
     check_as_stated("matrix", printed("matrix", "--resolution", "file", "--level", "Serializable"))

@@ -39,10 +39,17 @@ for words in json.loads(sys.argv[1]):
 
 def run(*words: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
     """The command line, in a process of its own."""
+    return ran("-m", "anabranch.cli", *words, **environment)
+
+
+def run_each(*commands: tuple[str, ...], **environment: str) -> subprocess.CompletedProcess[bytes]:
+    """Several commands in one process, each followed by a line with its exit code."""
+    return ran("-c", EACH, json.dumps(commands), **environment)
+
+
+def ran(*words: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
     env = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
-    return subprocess.run(
-        [sys.executable, "-m", "anabranch.cli", *words], env=env, capture_output=True, timeout=PATIENCE, check=False
-    )
+    return subprocess.run([sys.executable, *words], env=env, capture_output=True, timeout=PATIENCE, check=False)
 
 
 @pytest.fixture
@@ -82,11 +89,7 @@ def test_detail_shows_the_columns(tmp_path: Path) -> None:
 
 def told_of_width(columns: str, mean: str) -> tuple[bytes, bytes]:
     """What several commands print in one process where the shell says this width."""
-    asked = json.dumps([("history", mean), ("--help",), ("history", f"{mean}/none")])
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": columns}
-    done = subprocess.run(
-        [sys.executable, "-c", EACH, asked], env=env, capture_output=True, timeout=PATIENCE, check=False
-    )
+    done = run_each(("history", mean), ("--help",), ("history", f"{mean}/none"), COLUMNS=columns)
     assert done.stdout.count(b"ended:") == 3, done.stderr
     return done.stdout, done.stderr
 
@@ -104,10 +107,11 @@ def test_a_width_that_no_line_has_is_not_taken(mean: str) -> None:
 @pytest.mark.slow
 def test_what_an_encoding_lacks_is_spelled_out(tmp_path: Path) -> None:
     put_commit(tmp_path, 0, info(operation="日本"), PROTOCOL, metadata())
-    table = run("history", str(tmp_path), PYTHONIOENCODING="ascii")
-    assert (table.returncode, b"\\u65e5\\u672c" in table.stdout) == (0, True)
-    done = run("history", str(tmp_path), "--json", PYTHONIOENCODING="latin-1")
-    assert json.loads(done.stdout)[0]["operation"] == "日本"
+    words = ("history", str(tmp_path))
+    done = run_each(words, (*words, "--json"), PYTHONIOENCODING="latin-1")
+    table, as_json, _ = done.stdout.split(b"ended: 0\n")
+    assert b"\\u65e5\\u672c" in table
+    assert json.loads(as_json)[0]["operation"] == "日本"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")

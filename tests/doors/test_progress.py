@@ -32,7 +32,6 @@ import anabranch
 from anabranch.testing import at_phase
 from tests.support.patience import until
 
-{before}
 for number in (1, 2):
     anabranch.append(None, "flights", [{{"id": number}}])
 with at_phase("{phase}", lambda: {meanwhile}):
@@ -65,8 +64,8 @@ test fails of that."""
 HOSTILE = "<script>[red]{task}\x1b[2J"
 
 
-def script(before: str = "", phase: str = "staged", meanwhile: str = IN_VAIN) -> str:
-    return SLOW.format(before=before, phase=phase, meanwhile=meanwhile)
+def script(phase: str = "staged", meanwhile: str = IN_VAIN) -> str:
+    return SLOW.format(phase=phase, meanwhile=meanwhile)
 
 
 def in_terminal(code: str, folder: Path, *awaited: Sequence[str], **environment: str) -> tuple[str, str]:
@@ -112,8 +111,8 @@ def work(step: str = "", done: int = 0, of: int = 0, table: str = "/data/flights
 
 
 @pytest.mark.slow
-def test_a_terminal_shows_a_command_that_takes_long_and_is_clear_at_its_end(tmp_path: Path) -> None:
-    printed, sent = in_terminal(script(meanwhile=UNTIL_SEEN), tmp_path, ["RESTORE flights"])
+def test_a_terminal_shows_a_command_that_takes_long_with_its_step_and_is_clear_at_its_end(tmp_path: Path) -> None:
+    printed, sent = in_terminal(script("put", UNTIL_SEEN), tmp_path, ["RESTORE flights", "committing"])
     assert printed == "all done\n"
     assert sent.endswith(("\x1b[?25h\r", "\x1b[?25h", "\x1b[2K"))  # the cursor is back, and the line is empty
     assert sent.count("\x1b[?25l") == sent.count("\x1b[?25h") >= 1  # where it takes a second, an APPEND is shown, too
@@ -134,23 +133,20 @@ def test_four_threads_share_a_terminal_twice_and_none_of_them_fails(tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_a_step_of_the_transaction_is_shown(tmp_path: Path) -> None:
-    in_terminal(script(phase="put", meanwhile=UNTIL_SEEN), tmp_path, ["committing"])
+def test_a_terminal_that_only_prints_stays_as_it_is(tmp_path: Path) -> None:
+    assert in_terminal(script(), tmp_path, TERM="dumb") == ("all done\n", "")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("code", "environment"),
-    [
-        (script(before="anabranch.progress(False)"), {}),
-        (script(), {"TERM": "dumb"}),
-    ],
-    ids=["progress(False)", "a terminal that only prints"],
+@pytest.mark.exhaustive(
+    "tests/doors/test_progress.py::test_the_switch_holds_for_the_process_or_for_a_block",
+    "tests/doors/test_progress.py::test_what_is_switched_off_is_never_drawn",
 )
-def test_a_terminal_stays_as_it_is(code: str, environment: dict[str, str], tmp_path: Path) -> None:
-    assert in_terminal(code, tmp_path, **environment) == ("all done\n", "")
+@pytest.mark.slow
+def test_a_terminal_stays_as_it_is_where_progress_is_switched_off(tmp_path: Path) -> None:
+    assert in_terminal("import anabranch\nanabranch.progress(False)\n" + script(), tmp_path) == ("all done\n", "")
 
 
+@pytest.mark.exhaustive("tests/doors/test_progress.py::test_a_process_without_a_terminal_starts_no_thread")
 @pytest.mark.slow
 def test_nothing_is_shown_where_standard_error_is_no_terminal(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "FORCE_COLOR": "1"}
@@ -222,6 +218,7 @@ def test_the_switch_holds_for_the_process_or_for_a_block() -> None:
 
 def test_a_process_without_a_terminal_starts_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", io.StringIO())
+    monkeypatch.setenv("FORCE_COLOR", "1")
     before = threading.active_count()
     with working("CHECK", tmp_path) as found:
         assert found is None
@@ -270,6 +267,14 @@ def test_a_short_command_is_never_drawn(monkeypatch: pytest.MonkeyPatch) -> None
     shown_on(bar, monkeypatch, after=3600)
     with working("CHECK", "/data/flights"):
         time.sleep(0.1)  # ten looks, or fewer where the machine is busy: an hour is not over in any case
+    assert not bar.lines
+
+
+def test_what_is_switched_off_is_never_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    bar = Drawn()
+    shown_on(bar, monkeypatch)
+    with anabranch.progress(False), working("CHECK", "/data/flights"):
+        time.sleep(0.1)  # ten looks, or fewer where the machine is busy: none may draw
     assert not bar.lines
 
 

@@ -8,7 +8,7 @@ from laboratory.campaign import Tally, prepare, tally
 from laboratory.report import Caught, page
 from tests.support.tiers import examples
 
-HISTORIES = examples(1_600, 200)
+HISTORIES = examples(1_600, 120)
 PARTS = examples(4, 1)
 VERBS = (
     "Append",

@@ -30,7 +30,7 @@ STATEMENTS: dict[str, Statement] = {
 }
 
 
-STEP = examples(1, 6)
+STEP = examples(1, 12)
 """Of the faults of each way each so manieth is tried."""
 
 

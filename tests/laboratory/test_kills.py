@@ -12,8 +12,9 @@ import pytest
 from laboratory.journals import IDLE, Told, read_journal
 from laboratory.kills import run_kills
 from laboratory.writers import BROKEN, id_of, transaction_of
+from tests.support.tiers import examples
 
-KILLS = 12
+KILLS = examples(12, 6)
 
 
 @pytest.mark.slow

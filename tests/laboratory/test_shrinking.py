@@ -39,19 +39,24 @@ def failing() -> History:
     raise AssertionError("the mutant is caught by none of these seeds any more: choose others")
 
 
+@cache
+def small() -> Plan:
+    history = failing()
+    return shrunk(history.plan, history.turns, fails)
+
+
 def fails(plan: Plan) -> bool:
     return any(each.kind == "order" for each in violations(run(plan)))
 
 
 @pytest.mark.slow
 def test_a_failing_plan_becomes_the_known_counterexample() -> None:
-    history = failing()
-    small = shrunk(history.plan, history.turns, fails)
-    assert fails(small)
-    assert isinstance(small.schedule, Script)
-    assert len(small.statements) == 3, "mine, a blind append, and one who reads what it brought"
-    assert sum(map(len, small.setup.files)) <= 2
-    assert len(small.schedule.turns) <= 4
+    found = small()
+    assert fails(found)
+    assert isinstance(found.schedule, Script)
+    assert len(found.statements) == 3, "mine, a blind append, and one who reads what it brought"
+    assert sum(map(len, found.setup.files)) <= 2
+    assert len(found.schedule.turns) <= 4
 
 
 @pytest.mark.slow
@@ -59,11 +64,9 @@ def test_the_source_of_a_plan_gives_the_plan_again() -> None:
     from laboratory import statements
     from laboratory.plans import Setup
 
-    plan = failing().plan
     names = {**vars(statements), "Plan": Plan, "Setup": Setup, "Script": Script}
-    small = shrunk(plan, run(plan).turns, fails)
-    again = eval(as_test(small), names)
-    assert (again.setup, again.statements, again.schedule) == (small.setup, small.statements, small.schedule)
+    again = eval(as_test(small()), names)
+    assert (again.setup, again.statements, again.schedule) == (small().setup, small().statements, small().schedule)
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ import pytest
 
 from anabranch.spark.arrow_dictionaries import KIND, compacted, with_dictionaries
 from anabranch.spark.arrow_files import attempted
+from tests.support.tiers import examples
 
 WANTED = pa.schema([pa.field("word", pa.string(), metadata={"PARQUET:field_id": "7"}), pa.field("n", pa.int64())])
 
@@ -119,7 +120,7 @@ task = task_of(folder, few())
 whole = (folder / "0.parquet").read_bytes()
 begin = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
 for at in range(begin, len(whole)):
-    for value in random.Random(at).sample(range(256), 4):
+    for value in random.Random(at).sample(range(256), int(sys.argv[3])):
         (folder / "0.parquet").write_bytes(whole[:at] + bytes([value]) + whole[at + 1 :])
         try:
             attempted(task)
@@ -133,5 +134,6 @@ print("refused", count)
 def test_no_byte_of_a_footer_ends_the_process_that_packs(tmp_path: Path) -> None:
     """In a local session that is the user's own."""
     root = str(Path(__file__).parents[2])
-    ran = subprocess.run([sys.executable, "-c", GARBLED, root, tmp_path], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", GARBLED, root, tmp_path, str(examples(4, 1))]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout[:7]) == (0, "refused"), ran.stderr[-500:]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from anabranch.cli import app
+from anabranch.testing import matrix
 from anabranch.testing.matrix import CHANGES, DIALS, GROUPS, LEVELS, MOVES, Cell, Matrix, Run, matrices
 from anabranch.transaction import conflicts
 
@@ -78,6 +80,7 @@ def one() -> Matrix:
     return only
 
 
+@pytest.mark.exhaustive("tests/testing/test_matrix.py::test_the_command_exits_with_1_where_a_cell_differs")
 def test_a_product_without_conflicts_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conflicts, "ROW_RULES", ())
     each = one()
@@ -87,7 +90,7 @@ def test_a_product_without_conflicts_is_caught(monkeypatch: pytest.MonkeyPatch) 
     assert {run.where for run in wrong.runs if not run.as_documented} == {"same row"}
 
 
-@pytest.mark.exhaustive("tests/testing/test_matrix.py::test_a_product_without_conflicts_is_caught")
+@pytest.mark.exhaustive("tests/testing/test_matrix.py::test_the_command_exits_with_1_where_a_cell_differs")
 def test_a_product_that_refuses_too_much_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conflicts, "goes_by_rows", lambda ours: False)
     each = one()
@@ -117,7 +120,7 @@ def test_the_command_exits_with_1_where_a_cell_differs(monkeypatch: pytest.Monke
     assert "Some cell is not as documented." in shown.output
 
 
-@pytest.mark.exhaustive("tests/testing/test_matrix.py::test_a_product_without_conflicts_is_caught")
+@pytest.mark.exhaustive("tests/testing/test_matrix.py::test_the_command_exits_with_1_where_a_cell_differs")
 def test_an_optimize_that_refuses_others_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conflicts, "relocation_of", lambda winner: None)
     each = one()
@@ -126,7 +129,10 @@ def test_an_optimize_that_refuses_others_is_caught(monkeypatch: pytest.MonkeyPat
     assert not wrong.is_beyond
 
 
-def test_the_command_shows_a_tick_for_each_cell_and_says_which_go_beyond() -> None:
+def test_the_command_shows_a_tick_for_each_cell_and_says_which_go_beyond(
+    found: dict[tuple[str, str], Matrix], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matrix, "matrices", lambda dials, levels: (found[each] for each in product(dials, levels)))
     shown = invoke()
     assert shown.exit_code == 0
     assert shown.output.count("✓") == 9

@@ -394,6 +394,10 @@ def patient() -> RunContext:
     return RunContext(runtime=instant(), retry=RetryPolicy(10**6, seconds=20))
 
 
+@pytest.mark.exhaustive(
+    "tests/transaction/test_commit.py::test_a_pure_append_gives_up_some_time",
+    "tests/transaction/test_commit.py::test_an_append_gets_through_many_winners",
+)
 @pytest.mark.slow
 def test_a_pure_append_tries_at_least_a_thousand_times(world: World, through: Through) -> None:
     """However long that takes: the clock here says a second for each wait, and twenty are allowed."""

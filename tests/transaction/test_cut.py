@@ -9,6 +9,7 @@ of the tables where `ANABRANCH_GRID` is `whole`, as in `make lab`, and else with
 from __future__ import annotations
 
 import os
+from functools import cache
 from itertools import permutations
 from pathlib import Path
 
@@ -65,6 +66,7 @@ def in_words(log: Log) -> str:
     return "\n".join(" | ".join(cells) for cells in model.told(log))
 
 
+@cache
 def assert_in_order(rule: Rule, alphabet: tuple[Statement, ...], length: int, starts: tuple[Rows, ...] = STARTS) -> int:
     """Every history has an order, and the one of the proof is among them; gives how many there were."""
     seen = 0

@@ -23,6 +23,7 @@ import pytest
 from anabranch import errors
 from anabranch.commands.ddl.rename_and_drop_columns import DropColumns
 from anabranch.testing import at_phase
+from tests.support.tiers import few_of
 from tests.support.worlds import World
 from tests.transaction.test_grid import (
     COLUMNS,
@@ -253,7 +254,7 @@ def test_it_makes_no_difference_if_they_meet_at_the_last_moment(tmp_path: Path, 
 def test_moves_before_and_behind_a_winner_change_no_cell(tmp_path: Path, kind: Kind, ours: str) -> None:
     """By files a move can only bring rows nearer to each other, so there only the rows that are left are asked for."""
     wrong = {}
-    for (winner, where), change in WINNERS.items():
+    for (winner, where), change in few_of(list(WINNERS.items()), 6):
 
         def winners(made: World, change: Callable[[World], object] = change) -> None:
             MOVES["ZORDER"](made)
@@ -320,7 +321,7 @@ UNMAPPED = [kind for kind in SOME if kind.mapping == "none"]
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", UNMAPPED, ids=str)
 def test_a_restore_stands_behind_blind_appends_at_write_serializable_only(tmp_path: Path, kind: Kind) -> None:
-    for key, change in WINNERS.items():
+    for key, change in few_of(list(WINNERS.items()), 6):
         made = world(tmp_path, kind)
         found = meeting(made, back, change, "staged")
         may = key[0] == "insert" and not kind.serializable

@@ -26,6 +26,7 @@ from anabranch.transaction.commit import commit
 from anabranch.transaction.rebase_handler import NoRows
 from anabranch.transaction.retry import Runtime, default_retry
 from tests.support.patience import started
+from tests.support.tiers import examples
 from tests.support.worlds import Clause, World, insert_all, table_path, update_all
 
 
@@ -209,10 +210,11 @@ def test_by_files_tables_with_identity_columns_conflict_as_documented(tmp_path: 
 @pytest.mark.slow
 def test_threads_that_insert_at_once_never_get_one_value_twice(world: World) -> None:
     failed: list[BaseException] = []
+    writers, rounds = examples(6, 4), examples(5, 2)
 
     def work(thread: int) -> None:
         try:
-            for i in range(5):
+            for i in range(rounds):
                 rows = [{"id": thread * 100 + i * 10 + k, "x": 0} for k in range(3)]
                 if thread % 2:
                     Append(world.path, rows).run()
@@ -221,11 +223,11 @@ def test_threads_that_insert_at_once_never_get_one_value_twice(world: World) -> 
         except BaseException as error:
             failed.append(error)
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(6)]
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(writers)]
     started(*threads)
     assert failed == []
     found = [row["n"] for row in world.rows()]
-    assert len(found) == len(set(found)) == 90
+    assert len(found) == len(set(found)) == 3 * rounds * writers
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------------
