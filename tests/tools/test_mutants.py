@@ -248,20 +248,10 @@ def test_pytest_runs_the_chosen_tests_in_their_order_and_says_which_failed(tmp_p
     (tmp_path / "test_it.py").write_text("\n".join(lines))
     chosen, said = tmp_path / "chosen", tmp_path / "said"
     chosen.write_text(json.dumps(["test_it.py::test_c", "test_it.py::test_b"]))
-    environment = {**os.environ, in_pytest.TESTS: str(chosen), in_pytest.SAID: str(said), "PYTHONPATH": str(ROOT)}
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-s",
-        "--tb=no",
-        "-p",
-        "tools.mutants.in_pytest",
-        "-p",
-        "no:cacheprovider",
-        "-n",
-        "0",
-    ]
+    own = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
+    environment = {**own, in_pytest.TESTS: str(chosen), in_pytest.SAID: str(said), "PYTHONPATH": str(ROOT)}
+    plugins = ["-p", "tools.mutants.in_pytest", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-s", "--tb=no", *plugins, "-n", "0"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert re.findall(r"ran (\w)", done.stdout) == ["c", "b"]
     assert list(map(json.loads, said.read_text().splitlines())) == ["test_it.py::test_b"]
