@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.support.connect_scripts import run_on_connect
-from tests.support.tiers import examples
+from tests.support.tiers import examples, is_short
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def test_every_door_works_on_a_session_of_spark_connect(tmp_path: Path) -> None:
-    assert run_on_connect("tests.support.on_connect", tmp_path, examples(99, 7), examples(1, 0)) == {
+    assert run_on_connect("tests.support.on_connect", tmp_path, examples(99, 7), int(not is_short())) == {
         "session": "pyspark.sql.connect.session",
         "merged": [2, 1],
         "by itself": 100,

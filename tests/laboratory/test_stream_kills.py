@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from laboratory.stream_kills import run_rounds
-from tests.support.tiers import examples
 
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.skipif(examples(0, 1) == 1, reason="make test-all; a round takes a minute, whatever it streams")
+@pytest.mark.exhaustive(
+    "tests/doors/test_streams.py::test_a_batch_that_was_committed_before_the_process_died_is_not_written_again"
+)
 def test_queries_that_are_killed_write_each_row_once(tmp_path: Path) -> None:
     assert run_rounds(rounds=2, files=8, seed=7, folder=tmp_path) == []

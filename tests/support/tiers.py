@@ -43,6 +43,11 @@ def shorten() -> None:
     _is_short = True
 
 
+def is_short() -> bool:
+    """Whether this run is of a short tier."""
+    return _is_short
+
+
 def examples(whole: int, few: int) -> int:
     """How many examples, rounds or values a test takes by itself: all of them, or in a short tier a few."""
     return few if _is_short else whole

@@ -37,7 +37,7 @@ def test_so_do_more_texts_in_every_way_to_say_them(installed: SparkSession, tmp_
     assert lost(installed, tmp_path, random_texts(seed, 60)) == {}
 
 
-@pytest.mark.skipif(examples(0, 1) == 1, reason="make test-all: tests/doors/test_connect.py has each door on Connect")
+@pytest.mark.exhaustive("tests/doors/test_connect.py::test_every_door_works_on_a_session_of_spark_connect")
 def test_every_text_comes_back_on_spark_connect(tmp_path: Path) -> None:
     found = run_on_connect("tests.support.literals", tmp_path, SEED, 24, 1)
     assert found == {"session": "pyspark.sql.connect.session", "lost": {}}
