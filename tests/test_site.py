@@ -53,6 +53,11 @@ def pages_of(folder: Path) -> Iterator[tuple[Path, str]]:
     return ((page, page.read_text(encoding="utf-8")) for page in sorted(folder.rglob("*.html")))
 
 
+def loaded_by(html: str) -> list[str]:
+    """The URLs that a page loads from another host."""
+    return [url for url in _LOADED.findall(html) if re.match(r"(https?:)?//", url)]
+
+
 # -- the reference -----------------------------------------------------------------------------------------------------
 
 
@@ -139,17 +144,40 @@ def test_a_long_name_may_end_a_line_between_its_words() -> None:
     assert breakable("INSERT &lt;x") == "INSERT &lt;x"
 
 
+# -- the site before it is built ---------------------------------------------------------------------------------------
+
+
+def test_pages_and_settings_of_the_site_name_nothing_to_load_from_elsewhere() -> None:
+    settings = SITE.read_text(encoding="utf-8")
+    assert "font: false" in settings
+    assert not re.findall(r"^\s*(?:extra_css|extra_javascript|polyfills|logo|favicon):.*//", settings, re.MULTILINE)
+    sources = [*DOCS.rglob("*.md"), *DOCS.rglob("*.css"), *DOCS.rglob("*.js"), *DOCS.rglob("*.html")]
+    loading = re.compile(r"!\[[^\]]*\]\((?:https?:)?//|(?:@import|url\()\s*[\"']?(?:https?:)?//")
+    assert not [page for page in sources if loading.search(text := page.read_text("utf-8")) or loaded_by(text)]
+
+
+def test_every_page_of_the_documentation_has_a_place_on_the_site() -> None:
+    settings = SITE.read_text(encoding="utf-8")
+    pages = (page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md"))
+    assert not [page for page in pages if not re.search(rf"(?:^|[\s/]){re.escape(page)}\s*$", settings, re.MULTILINE)]
+
+
 # -- the site as it is built -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive(
+    "tests/test_site.py::test_pages_and_settings_of_the_site_name_nothing_to_load_from_elsewhere",
+    "tests/test_docs.py::test_every_link_leads_somewhere",
+)
 def test_the_site_loads_nothing_from_elsewhere(site: Path) -> None:
-    loaded = {url for _, text in pages_of(site) for url in _LOADED.findall(text)}
-    assert loaded
-    assert not [url for url in loaded if re.match(r"(https?:)?//", url)]
+    pages = list(pages_of(site))
+    assert any(_LOADED.search(text) for _, text in pages)
+    assert not [url for _, text in pages for url in loaded_by(text)]
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive("tests/test_site.py::test_every_page_of_the_documentation_has_a_place_on_the_site")
 def test_every_page_of_the_documentation_is_on_the_site(site: Path) -> None:
     missing = [page for page in DOCS.rglob("*.md") if not (site / page.relative_to(DOCS).with_suffix(".html")).exists()]
     assert not missing
@@ -159,6 +187,10 @@ def test_every_page_of_the_documentation_is_on_the_site(site: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive(
+    "tests/test_site.py::test_each_error_of_a_docstring_gets_a_line_and_a_meaning",
+    "tests/test_site.py::test_examples_lose_their_marks_and_keep_their_language",
+)
 def test_errors_and_examples_of_docstrings_are_shown_as_such(site: Path) -> None:
     page = (site / "reference" / "functions.html").read_text(encoding="utf-8")
     assert "there is no table of this name" in page

@@ -100,7 +100,7 @@ def test_a_width_that_no_line_has_is_not_taken(mean: str) -> None:
     assert b"red" in usual
     assert b"Usage" in usual
     assert b"DELTA_TABLE_NOT_FOUND" in error
-    for columns in few_of(["0", "00", "999999999999"], 2):
+    for columns in few_of(["0", "00", "999999999999"], 1):
         assert told_of_width(columns, mean) == (usual, error)
 
 

@@ -24,7 +24,8 @@ from anabranch.storage import open_store
 from anabranch.storage.contract import Store
 from anabranch.testing import Watched
 from anabranch.testing.faults import FAULTS, Call, Decision, Fault, always, full, instant, lost, once
-from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
+from anabranch.transaction import commit
+from anabranch.transaction.retry import APPEND_ATTEMPTS_AT_LEAST, RetryPolicy, Runtime, default_retry
 from tests.support.raw_logs import listing
 from tests.support.tiers import examples
 from tests.support.worlds import World
@@ -395,7 +396,7 @@ def patient() -> RunContext:
 
 
 @pytest.mark.exhaustive(
-    "tests/transaction/test_commit.py::test_a_pure_append_gives_up_some_time",
+    "tests/transaction/test_commit.py::test_a_pure_append_gives_up_after_so_many_attempts_as_it_may",
     "tests/transaction/test_commit.py::test_an_append_gets_through_many_winners",
 )
 @pytest.mark.slow
@@ -408,12 +409,29 @@ def test_a_pure_append_tries_at_least_a_thousand_times(world: World, through: Th
     assert sum(call.is_commit for call in store.calls) == 1000
 
 
+@pytest.mark.exhaustive(
+    "tests/transaction/test_commit.py::test_a_pure_append_gives_up_after_so_many_attempts_as_it_may",
+    "tests/transaction/test_commit.py::test_attempts_are_bounded",
+    "tests/transaction/test_commit.py::test_time_is_bounded",
+)
 @pytest.mark.slow
 def test_a_pure_append_gives_up_some_time(world: World, through: Through) -> None:
     store = through(Watched(open_store(world.path), before=losing_to(world, 1000)))
     with pytest.raises(errors.ConcurrentWriteException, match="ALLOTTED_TIME_EXCEEDED"):
         Append(world.path, [{"id": 9, "x": 9}]).run(context=patient())
     assert sum(call.is_commit for call in store.calls) == 1000
+
+
+def test_a_pure_append_gives_up_after_so_many_attempts_as_it_may(
+    world: World, through: Through, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its time is over after twenty waits; it goes on to its least number of attempts, here forty."""
+    assert (APPEND_ATTEMPTS_AT_LEAST, default_retry(blind=True).attempts) == (1_000, 10_000)
+    monkeypatch.setattr(commit, "APPEND_ATTEMPTS_AT_LEAST", 40)
+    store = through(Watched(open_store(world.path), before=losing_to(world, 40)))
+    with pytest.raises(errors.ConcurrentWriteException, match="ALLOTTED_TIME_EXCEEDED"):
+        Append(world.path, [{"id": 9, "x": 9}]).run(context=patient())
+    assert sum(call.is_commit for call in store.calls) == 40
 
 
 def test_pauses_double_up_to_a_bound_and_are_jittered() -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.tiers import examples
 from tests.transaction import cut_model as model
 from tests.transaction.cut_model import Log, Row, Rows, Rule, Statement, Writer
 
@@ -104,7 +105,7 @@ def test_every_longer_history_has_the_order_of_the_proof(rule: Rule) -> None:
 
 @pytest.mark.slow
 def test_at_serializable_the_order_is_that_of_the_log() -> None:
-    for alphabet, length in ((ALPHABET, 3), (SHORT, 4)):
+    for alphabet, length in ((ALPHABET, 3), (SHORT, examples(4, 3))):
         for start in STARTS:
             for log in model.logs(start, alphabet, length, SERIALIZABLE):
                 in_the_log = tuple(range(1, len(log)))
@@ -182,7 +183,7 @@ def test_comparing_a_winners_cut_with_my_base_is_not_enough() -> None:
 @pytest.mark.slow
 def test_comparing_a_winners_cut_with_mine_is_enough_for_every_small_history() -> None:
     assert assert_in_order(Rule(jumps="cut"), ALPHABET, 3) > assert_in_order(THE_RULE, ALPHABET, 3)
-    assert assert_in_order(Rule(jumps="cut"), SHORT, 4)
+    assert assert_in_order(Rule(jumps="cut"), SHORT, examples(4, 3))
 
 
 @pytest.mark.parametrize(
