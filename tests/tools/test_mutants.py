@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tools.mutants import in_pytest
-from tools.mutants.choosing import FIRST, Choice, Test, candidates, choice, mirrored
+from tools.mutants.choosing import FIRST, Choice, Test, candidates, choice, files_of, mirrored
 from tools.mutants.copies import Copy
 from tools.mutants.drawing import drawn, shares
 from tools.mutants.left_out import is_in, left_out, statement_lines
@@ -155,10 +155,10 @@ def test_a_line_is_judged_by_the_tests_that_run_it_then_by_its_own_test_file() -
     assert found == [cheap, dear, own]
 
 
-def test_tests_that_were_tried_before_come_behind_the_others() -> None:
-    tests = [Test(f"tests/test_a.py::{name}", seconds) for name, seconds in (("a", 1.0), ("b", 2.0))]
-    names = {test.name for test in tests}
-    assert candidates(names, names, "anabranch/log/x.py", tests, {tests[0].name}) == tests[::-1]
+def test_files_come_with_the_modules_own_first_then_by_what_their_tests_take() -> None:
+    own, dear, cheap = (Test(f"tests/{file}.py::test", cost) for file, cost in (("log/test_x", 9), ("b", 5), ("a", 1)))
+    more = Test("tests/a.py::other", 1)
+    assert files_of([dear, cheap, more, own], "anabranch/log/x.py") == [own.file, cheap.file, dear.file]
 
 
 def test_a_line_that_runs_on_import_only_is_judged_by_all_tests_of_the_module() -> None:

@@ -44,15 +44,13 @@ class Choice:
     left: int
 
 
-def candidates(
-    at_line: Collection[str], in_module: Collection[str], path: str, tests: Iterable[Test], tried: Collection[str] = ()
-) -> list[Test]:
-    """The tests that may notice a change of a line, in the order in which they are tried. Among those of one rank, ones
-    that were tried before come last, and the cheaper before the dearer.
+def candidates(at_line: Collection[str], in_module: Collection[str], path: str, tests: Iterable[Test]) -> list[Test]:
+    """The tests that may notice a change of a line, in the order in which they are tried: among those of one rank the
+    cheaper before the dearer.
     """
     ranks = {test: _rank(test, at_line, in_module, mirrored(path)) for test in tests}
     wanted = [test for test, rank in ranks.items() if rank is not None]
-    return sorted(wanted, key=lambda test: (ranks[test], test.name in tried, test.seconds, test.name))
+    return sorted(wanted, key=lambda test: (ranks[test], test.seconds, test.name))
 
 
 def _rank(test: Test, at_line: Collection[str], in_module: Collection[str], own: str) -> int | None:
@@ -61,6 +59,14 @@ def _rank(test: Test, at_line: Collection[str], in_module: Collection[str], own:
     if test.file == own or test.name in in_module:
         return int(test.file != own)
     return 2 if PurePosixPath(test.file).parent == PurePosixPath(own).parent else None
+
+
+def files_of(ordered: Iterable[Test], path: str) -> list[str]:
+    """The files that have such tests: the module's own, then the cheapest first by what these tests take in each."""
+    seconds: dict[str, float] = {}
+    for test in ordered:
+        seconds[test.file] = seconds.get(test.file, 0.0) + test.seconds
+    return sorted(seconds, key=lambda file: (file != mirrored(path), seconds[file], file))
 
 
 def mirrored(path: str) -> str:

@@ -82,16 +82,24 @@ class Copy:
 
     def run(self, tests: Sequence[Test], options: Sequence[str], *, stop: bool = True) -> Outcome:
         """Run tests of one kind in one process, up to the first that fails unless ``stop`` is false."""
-        chosen, said = self._place / "tests.json", self._place / "said"
+        chosen = self._place / "tests.json"
         chosen.write_text(json.dumps([test.name for test in tests]), encoding="utf-8")
-        said.unlink(missing_ok=True)
-        told = {TESTS: str(chosen), SAID: str(said)}
+        told = {TESTS: str(chosen)}
         if not tests[0].is_spark:
             told[MEMORY] = str(MEMORY_BYTES)
-        files = dict.fromkeys(test.file for test in tests)
-        begun = time.monotonic()
         patience = PATIENCE * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
-        code = self._pytest([*options, *["-x"] * stop, *files], told, START_SECONDS + patience * cost(tests))
+        files = dict.fromkeys(test.file for test in tests)
+        return self._outcome([*options, *["-x"] * stop, *files], told, START_SECONDS + patience * cost(tests))
+
+    def run_files(self, files: Sequence[str], options: Sequence[str], seconds: float) -> Outcome:
+        """Run all tests of files in one process, up to the first that fails, or for so many seconds."""
+        return self._outcome([*options, "-x", *files], {}, seconds)
+
+    def _outcome(self, arguments: Sequence[str], told: Mapping[str, str], limit: float) -> Outcome:
+        said = self._place / "said"
+        said.unlink(missing_ok=True)
+        begun = time.monotonic()
+        code = self._pytest(arguments, {**told, SAID: str(said)}, limit)
         shutil.rmtree(self.tree / ".hypothesis", ignore_errors=True)  # else one mutant's examples are tried on the next
         failed = said.read_text(encoding="utf-8").splitlines() if said.exists() else []
         return Outcome(_word(code), list(map(json.loads, failed)), round(time.monotonic() - begun, 1))

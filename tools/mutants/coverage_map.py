@@ -1,4 +1,4 @@
-"""Which test runs which line of the package, and what it takes: measured once for each tier.
+"""Which test runs which line of the package, and what it takes: measured once for `make test`.
 
 Knows the files that `in_pytest` and ``--costs`` write. Only tests that pass count. Threads are measured, other
 processes (Spark's executors) are not: their lines have no test of their own.
@@ -16,9 +16,7 @@ from coverage import CoverageData
 
 from .choosing import Test
 from .left_out import statement_lines
-
-KINDS = {"plain": False, "spark": True}
-"""The two parts of a tier: whether their tests need a JVM."""
+from .tiers import KINDS
 
 
 class CoverageMap:
@@ -30,7 +28,7 @@ class CoverageMap:
     @functools.cached_property
     def tests(self) -> list[Test]:
         """All tests that pass."""
-        return [test for kind in KINDS for test in _tests(self._folder / kind, KINDS[kind])]
+        return [test for kind in KINDS for test in _tests(self._folder / kind, kind == "spark")]
 
     def at(self, path: str, line: int, source: str) -> set[str]:
         """The tests that run a line or, where it has none of its own, the statement around it."""

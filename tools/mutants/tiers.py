@@ -6,16 +6,9 @@ from collections.abc import Mapping
 
 TEST, TEST_ALL = "make test", "make test-all"
 
-TIERS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    TEST: {
-        "plain": ("-m", "not spark", "--tier=test"),
-        "spark": ("-m", "spark", "--tier=test"),
-    },
-    TEST_ALL: {
-        "plain": ("-m", "not spark"),
-        "spark": ("-m", "spark"),
-    },
-}
+TIERS: Mapping[str, tuple[str, ...]] = {TEST: ("--tier=test",), TEST_ALL: ("--tier=all",)}
+
+KINDS: Mapping[str, tuple[str, ...]] = {"plain": ("-m", "not spark"), "spark": ("-m", "spark")}
 """Of each tier the tests without a JVM, and those with one."""
 
 SPREAD = ("--dist", "loadfile", "--no-loadscope-reorder")
