@@ -117,7 +117,12 @@ def sync(path: str) -> None:
 
 
 def sync_all(paths: Iterable[str]) -> None:
-    """``sync`` of many paths in parallel, since the disk merges concurrent flushes."""
+    """``sync`` of many paths in parallel, since the disk merges concurrent flushes; one needs no thread for it."""
+    paths = list(paths)
+    if len(paths) <= 1:
+        for path in paths:
+            sync(path)
+        return
     with ThreadPoolExecutor(_FSYNCS_AT_ONCE, thread_name_prefix="anabranch-sync") as pool:
         for _ in pool.map(sync, paths):
             pass
