@@ -4,7 +4,7 @@ Knows the table's shapes (`laboratory.shapes`), the damage (`laboratory.damage`)
 held of every mutation, of log files and data files of every sort:
 
 - reading gives the truth, or a typed error that names a file; where nobody could tell the damaged file from an honest
-  one, it may give something else, but never what the checksum file of the version denies;
+  one, it may give something else; what the checksum file of the version denies, the check finds;
 - what a damaged checkpoint or compaction makes of the table, the deep check finds, where the commits are there;
 - history, the deep check and an append end, and every error is a documented one;
 - a VACUUM that retains nothing removes no file that is live in truth;
@@ -167,6 +167,7 @@ NAMED = "an error that names the file"
 OTHER_NAMED = "an error that names another file"
 UNNAMED = "refused otherwise"
 HONEST = "another honest table"
+DENIED = "what a checksum file denies, found by CHECK"
 ROWS = "other values in its rows"
 FEWER = "other rows, found by CHECK"
 UNREADABLE = "no Parquet to its reader"
@@ -247,7 +248,11 @@ def examined(case: Case, at: Callable[[str], None] = lambda phase: None) -> str:
 
 
 def _hold_found(case: Case, outcome: str, findings: Any) -> None:
-    """What a checkpoint or a compaction makes of the table is found by the deep check, if the commits are there."""
+    """What a checksum file denies is found, and what a checkpoint or a compaction makes of the table, if the commits
+    are there.
+    """
+    if outcome == DENIED and not findings:
+        raise Fault("reading gives what the checksum file of the version denies, and CHECK finds nothing")
     is_a_way = case.sort not in ("commit", "checksum file", "deletion vectors", "data file")
     if outcome == HONEST and is_a_way and not case.kind.endswith("alone") and not findings:
         raise Fault("reading gives other files than the commits, and CHECK finds nothing")
@@ -269,10 +274,9 @@ def _outcome(case: Case, location: str) -> str:
         return _of_error(case, found)
     if found == truth:
         return TRUTH
-    denied = _denied(case, found)
-    if denied is not None:
-        raise Fault(f"reading gives what is not true: {denied}")
-    return HONEST
+    if undecidable(case.before, case.mutation) is None:
+        raise Fault("reading gives what is not true: the damage can be told from an honest file")
+    return DENIED if _is_denied(case, found) else HONEST
 
 
 def _of_error(case: Case, error: AnabranchError) -> str:
@@ -283,19 +287,16 @@ def _of_error(case: Case, error: AnabranchError) -> str:
     return NAMED if own else OTHER_NAMED  # a vector is named by the data file that it belongs to
 
 
-def _denied(case: Case, found: tuple[Any, ...]) -> str | None:
-    """Why somebody could have told that this is not true; None where nobody could."""
-    if undecidable(case.before, case.mutation) is None:
-        return "the damage can be told from an honest file"
+def _is_denied(case: Case, found: tuple[Any, ...]) -> bool:
+    """Whether the checksum file of the version, which is whole, says something else."""
     version, schema, _, bodies = found
     data = case.mutation.files.get(checksum_name(version))
     if data is None or data != case.before.get(checksum_name(version)):
-        return None
+        return False
     stated, live = Checksum.from_json(version, data), [json.loads(body) for body in bodies]
     vectors = [file["deletionVector"]["cardinality"] for file in live if file["deletionVector"]]
     sums = len(live), sum(file["size"] for file in live), len(vectors), sum(vectors), schema
-    wanted = stated.files, stated.size, stated.vectors, stated.deleted, stated.metadata.schema_string
-    return None if sums == wanted else f"{sums} where the checksum file states {wanted}"
+    return sums != (stated.files, stated.size, stated.vectors, stated.deleted, stated.metadata.schema_string)
 
 
 def _of_rows(case: Case, location: str, findings: Any) -> str:

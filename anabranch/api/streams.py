@@ -25,6 +25,7 @@ from anabranch.commands.ddl.create import Create
 from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.opening import Location, open_log
 from anabranch.errors import InvalidOption
+from anabranch.log.commits import ENGINE
 from anabranch.protocol.layout.clustering import paths_of
 from anabranch.protocol.schema.evolution import all_nullable
 from anabranch.protocol.timestamps import milliseconds
@@ -40,7 +41,6 @@ from anabranch.streaming.on_connect import OnServer
 from anabranch.streaming.reading import StreamRead, read_of
 from anabranch.streaming.schema_log import known_columns
 from anabranch.streaming.sink import OUTPUT_MODES, Sink
-from anabranch.transaction.commit_actions import ENGINE
 
 _CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
 

@@ -57,6 +57,7 @@ class Checksum:
         app_transactions: Mapping[str, AppTransaction],
         domains: Mapping[str, DomainMetadata],
         timestamp: int,
+        txn_id: str | None,
     ) -> Checksum:
         """The checksum of a version with these live files."""
         sums = _sums(files)
@@ -70,6 +71,7 @@ class Checksum:
             deleted=sums["deleted"],
             app_transactions=app_transactions,
             domains=domains,
+            txn_id=txn_id,
             in_commit_timestamp=timestamp if _has_in_commit(metadata) else None,
         )
 

@@ -1,9 +1,10 @@
 """Verifies the files that were read for a version against its checksum file.
 
-Knows the checksum files (PROTOCOL.md, "Version Checksum File") and the hint; reads no other action. Guarantee: files
-that contradict the checksum file of their version are never returned, unless two segments that share no file agree on
-them (a checkpoint of that very version, and the commits); then the checksum file is wrong. A checksum file of another
-table, such as an earlier one at this path, or an unreadable one is ignored.
+Knows the checksum files (PROTOCOL.md, "Version Checksum File") and the hint; reads no other action. Guarantee: the
+commits decide. Files that contradict the checksum file of their version are only returned where they come from commits
+alone, or where a second segment gives the same: a checkpoint, and the commits before it that it replaces. Then the
+checksum file is wrong, and a warning names it. One of another table, such as an earlier one at this path, or an
+unreadable one is ignored.
 """
 
 from __future__ import annotations
@@ -63,16 +64,18 @@ class ChecksumVerifier:
         different = stated.differs_from(files if stated.version == self._version else base)
         if stated.version == self._version and not stated.describes(self._metadata, self._protocol):
             different = [*different, "it states another protocol or metadata"]
-        if different and not self._is_second(checkpoint, files):
+        if not different:
+            return
+        if not self._is_outvoted(checkpoint, files):
             raise self._contradiction(stated, checkpoint, base, "; ".join(different))
+        wrong = checksum_name(stated.version)
+        _logger.warning("%s of %s is wrong, and is passed over: %s", wrong, self._store.url, "; ".join(different))
 
-    def _is_second(self, checkpoint: CheckpointFiles | None, files: pa.Table) -> bool:
-        """Whether another segment without a common commit gave the same files before."""
-        if any(same_files(files, other) for other in self._refused):
-            _logger.warning("%s of %s is wrong, and is passed over", checksum_name(self._version), self._store.url)
+    def _is_outvoted(self, checkpoint: CheckpointFiles | None, files: pa.Table) -> bool:
+        """Whether commits alone gave these files, or another segment gave the same before."""
+        if checkpoint is None or any(same_files(files, other) for other in self._refused):
             return True
-        if checkpoint is not None and checkpoint.version == self._version:
-            self._refused.append(files)
+        self._refused.append(files)
         return False
 
     def _contradiction(

@@ -30,6 +30,8 @@ from anabranch.log.lazy import lazy
 from anabranch.log.size_limits import enough_memory
 from anabranch.protocol.actions import AppTransaction, DomainMetadata, Metadata, NotWhole, Protocol, optional_number_in
 
+ENGINE = "Anabranch/0.1.0"
+"""What our commits say of their writer."""
 _FILES = frozenset({"add", "remove"})
 _OF_FILES = re.compile(rb'"(?:add|remove)"|\\u')
 """In a line that may be a file action."""
@@ -107,6 +109,13 @@ class Commit:
     def _file_actions(self) -> tuple[pa.Table, pa.Table]:
         adds, removes = parse_files(self.table, [self.raw], self.columns)
         return adds.drop_columns(["line"]), removes.drop_columns(["line"])
+
+
+def own_txn_id(head: Head) -> str | None:
+    """The id of the transaction of ours that wrote a commit; None of a commit that another engine wrote."""
+    engine, found = head.info.get("engineInfo"), head.info.get("txnId")
+    is_own = isinstance(engine, str) and engine.partition("/")[0] == ENGINE.partition("/")[0]
+    return found if is_own and isinstance(found, str) else None
 
 
 def parse_head(table: str, raw: Raw) -> Head:

@@ -20,7 +20,7 @@ from anabranch.log.checkpointing import State, put_classic, put_v2
 from anabranch.log.checksum import Checksum, first_of, put_checksum, read_checksum
 from anabranch.log.cleanup import forget_clean_ups, stands
 from anabranch.log.commit_files import Raw, read_commit, read_commits
-from anabranch.log.commits import Commit, parse_commit
+from anabranch.log.commits import Commit, own_txn_id, parse_commit
 from anabranch.log.fallback import cleaned_up
 from anabranch.log.file_names import commit_name, commit_version, first_name
 from anabranch.log.log_end import End, end_of, lost
@@ -65,6 +65,26 @@ class LogPosition:
     def commit(cls, commit: Commit) -> LogPosition:
         """The position of a commit."""
         return cls(commit.version, commit.identity, True)
+
+
+@dataclass(frozen=True)
+class Before:
+    """The version that a commit follows: a snapshot, and all commits between it and that commit."""
+
+    snapshot: Snapshot
+    winners: Sequence[Commit]
+
+    @property
+    def own_txn_id(self) -> str | None:
+        """The id of the transaction of ours that wrote the version; None where that is not known here."""
+        return own_txn_id(self.winners[-1].head) if self.winners else self.snapshot.state.own_txn_id
+
+    def summed(self) -> Checksum | None:
+        """The version's checksum from its files, where they have been read."""
+        found = self.snapshot.checksum() if self.snapshot.files_are_loaded else None
+        for winner in self.winners:
+            found = found and found.followed_by(winner)
+        return found
 
 
 class Log:
@@ -150,13 +170,13 @@ class Log:
         entry = self.store.head(commit_name(version))
         return None if entry is None else parse_commit(self.table, read_commit(self.store, entry), partition_keys)
 
-    def write_checksum(self, version: int, data: bytes, table_id: str | None, restated: Collection[str] = ()) -> None:
+    def write_checksum(self, version: int, data: bytes, before: Before | None, restated: Collection[str] = ()) -> None:
         """Write the checksum file of a version just committed, if it is known without reading the table: at version 0,
-        and after a version that has one.
+        after a version of ours that has one, and where the files have been read.
 
         Args:
             data: the commit file.
-            table_id: the id in the metadata that the commit builds on, None for version 0.
+            before: the version that the commit follows, None for version 0.
             restated: the paths of live files that the commit adds again unchanged.
 
         Raises:
@@ -165,16 +185,34 @@ class Log:
         if len(data) > _SUMMED_BYTES:
             return
         commit = parse_commit(self.table, Raw(version, data), ())
-        previous = self._checksum(version - 1, table_id) if table_id is not None else None
+        previous = self._checksum(version - 1, before) if before is not None else None
         found = first_of(commit) if version == 0 else previous and previous.followed_by(commit, restated)
         if found is not None:
             put_checksum(self.store, found)
             _sums[self.table] = found
 
-    def _checksum(self, version: int, table_id: str) -> Checksum | None:
+    def _checksum(self, version: int, before: Before) -> Checksum | None:
+        """The checksum of a version, if it is certain: our own, of the very commit that stands there, or summed up now.
+
+        A table that was put back from a copy has another commit in a version of the same number, and what another
+        engine wrote may be wrong.
+        """
         known = _sums.get(self.table)
-        found = known if known is not None and known.version == version else read_checksum(self.store, version)
-        return found if found is not None and found.metadata.id == table_id else None
+        if known is not None and known.version == version and _is_of(known, before.own_txn_id):
+            return known
+        summed = before.summed()
+        if summed is not None:
+            return summed
+        own = before.own_txn_id or self._own_txn_id(version, before)
+        found = read_checksum(self.store, version) if own is not None else None
+        return found if found is not None and _is_of(found, own) else None
+
+    def _own_txn_id(self, version: int, before: Before) -> str | None:
+        """Read from the commit where a checkpoint of its version was read in place of it."""
+        if before.winners or before.snapshot.segment.commits:
+            return None
+        commit = self.read(version)
+        return None if commit is None else own_txn_id(commit.head)
 
     def check_stands(self, version: int) -> None:
         """Refuse a commit of ours that came so late that the log was cleaned up past its version. Raises
@@ -293,6 +331,10 @@ def remember(snapshot: Snapshot) -> None:
     _newest[snapshot.table] = snapshot
     if is_another:
         _newest.lighten(lambda each: each.files_in_memory, MOST_FILES)
+
+
+def _is_of(found: Checksum, txn_id: str | None) -> bool:
+    return txn_id is not None and found.txn_id == txn_id
 
 
 def _commit_entries(listing: Sequence[Entry]) -> list[Entry]:

@@ -19,7 +19,7 @@ from anabranch.log.checkpoint_parts import CheckpointFiles
 from anabranch.log.checksum import Checksum
 from anabranch.log.checksum_verifier import ChecksumVerifier
 from anabranch.log.commit_files import Raw, read_commit, read_commits
-from anabranch.log.commits import Head, parse_files, parse_head
+from anabranch.log.commits import Head, own_txn_id, parse_files, parse_head
 from anabranch.log.fallback import read_with_fallback
 from anabranch.log.file_names import commit_name, commit_version
 from anabranch.log.lazy import lazy
@@ -43,13 +43,16 @@ REMEMBERED_BYTES = 16 << 20
 
 @dataclass(frozen=True)
 class State:
-    """A version apart from its files."""
+    """A version apart from its files; ``own_txn_id`` as `anabranch.log.commits.own_txn_id` of its commit, None where
+    that was not read.
+    """
 
     protocol: Protocol
     metadata: Metadata
     app_transactions: Mapping[str, AppTransaction]
     domains: Mapping[str, DomainMetadata]
     timestamp: int
+    own_txn_id: str | None = None
 
 
 @dataclass(frozen=True)
@@ -210,6 +213,7 @@ class Snapshot:
             state.app_transactions,
             state.domains,
             state.timestamp,
+            state.own_txn_id,
         )
 
     def followed_by(self, entries: Sequence[Entry], checkpoint: CheckpointFiles | None = None) -> Snapshot:
@@ -287,13 +291,14 @@ def _loaded(store: Store, segment: Segment, way: Segment) -> Snapshot:
     head = Checkpoint(store, way.checkpoint).head() if way.checkpoint else CheckpointHead(None, None, {}, {})
     protocol, metadata = head.protocol, head.metadata
     apps, domains, timestamp = dict(head.app_transactions), dict(head.domains), segment.timestamp
+    own = None
     raws = read_commits(store, way.replayed)
     for raw in raws:
         said = parse_head(store.url, raw)
         protocol, metadata = said.protocol or protocol, said.metadata or metadata
         apps |= {t.app_id: t for t in said.app_transactions}
         domains |= {d.domain: d for d in said.domains}
-        timestamp = int(said.info.get("inCommitTimestamp") or raw.timestamp)
+        timestamp, own = int(said.info.get("inCommitTimestamp") or raw.timestamp), own_txn_id(said)
     if protocol is None or metadata is None:
         missing = "protocol" if protocol is None else "metaData"
         raise CorruptLog(
@@ -305,7 +310,7 @@ def _loaded(store: Store, segment: Segment, way: Segment) -> Snapshot:
     check_readable(store.url, protocol, metadata)
     if not way.commits:
         timestamp = _own_timestamp(store, segment, metadata)
-    return Snapshot(store, way, State(protocol, metadata, apps, _live(domains), timestamp), raws=raws)
+    return Snapshot(store, way, State(protocol, metadata, apps, _live(domains), timestamp, own), raws=raws)
 
 
 def _advanced(state: State, head: Head, written: int) -> State:
@@ -316,6 +321,7 @@ def _advanced(state: State, head: Head, written: int) -> State:
         app_transactions={**state.app_transactions, **{t.app_id: t for t in head.app_transactions}},
         domains=_live(domains),
         timestamp=int(head.info.get("inCommitTimestamp") or written),
+        own_txn_id=own_txn_id(head),
     )
 
 

@@ -137,10 +137,10 @@ class Metadata:
 
     @classmethod
     def from_json(cls, action: Mapping[str, Any]) -> Metadata:
-        """The value of a ``metaData`` action."""
+        """The value of a ``metaData`` action. Without a schema, as tables of pipelines begin, it has no columns."""
         return cls(
             id=_text_in(action, "id"),
-            schema_string=_text_in(action, "schemaString"),
+            schema_string=_NO_COLUMNS if (found := _optional_text_in(action, "schemaString")) is None else found,
             partition_columns=tuple(_list_in(action, "partitionColumns") or ()),
             configuration=_texts(action.get("configuration") or {}),
             name=_optional_text_in(action, "name"),
@@ -266,6 +266,7 @@ def empty_files() -> pa.Table:
     return _NO_FILES
 
 
+_NO_COLUMNS = '{"type":"struct","fields":[]}'
 _NO_FILES = FILES.empty_table()
 
 

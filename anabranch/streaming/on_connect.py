@@ -25,7 +25,7 @@ class OnServer:
     def __call__(self, batch: Any, number: int) -> None:
         """Write a batch. Raises RuntimeError: the server has not the same version of this package."""
         try:
-            from anabranch.transaction.commit_actions import ENGINE
+            from anabranch.log.commits import ENGINE
 
             found = ENGINE
         except ImportError:

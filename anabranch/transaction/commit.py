@@ -87,7 +87,7 @@ def _placed(rebase: Rebase, put: Put, log: Log, retry: RetryPolicy, runtime: Run
         reach("put")
         if put.at(rebase.to_put, version, data, rebase.look):
             check_stands(rebase.ours, log, version, looked, runtime)
-            write_checksum(rebase.ours, log, version, data)
+            write_checksum(rebase.ours, log, rebase.winners, version, data)
             return _committed(rebase.to_put, version, attempt)
     raise rebase.allotted_time_exceeded()
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from anabranch.errors import StoreError
+from anabranch.log.commits import ENGINE
 from anabranch.protocol.actions import FileRow, add_body, add_lines, files_table, line, remove_body
 from anabranch.protocol.change_feed import cdc_body
 from anabranch.protocol.in_commit_timestamps import IN_COMMIT
@@ -29,7 +30,6 @@ from anabranch.transaction.row_ids import NO_ROW_IDS, RowIds
 from anabranch.transaction.transaction import READ, RESERVED_FOR, Transaction
 
 _logger = logging.getLogger(__name__)
-ENGINE = "Anabranch/0.1.0"
 
 
 @dataclass(frozen=True)

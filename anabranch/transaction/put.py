@@ -16,7 +16,7 @@ from anabranch.errors.inputs import check_text
 from anabranch.errors.rows import cause, detail
 from anabranch.log.cleanup import YOUNGEST_MS
 from anabranch.log.commits import Commit
-from anabranch.log.log import Log
+from anabranch.log.log import Before, Log
 from anabranch.transaction.clock import stamped
 from anabranch.transaction.commit_actions import VectorFile, commit_lines, remove_vectors, write_vectors
 from anabranch.transaction.retry import RetryPolicy, Runtime
@@ -169,10 +169,15 @@ def check_stands(ours: Transaction, log: Log, version: int, looked: tuple[int, f
         raise unknown(ours, version, error.message) from error
 
 
-def write_checksum(ours: Transaction, log: Log, version: int, data: bytes) -> None:
-    """Write the version's checksum file where that is cheap; a commit that stands never fails because of it."""
+def write_checksum(ours: Transaction, log: Log, winners: Sequence[Commit], version: int, data: bytes) -> None:
+    """Write the version's checksum file where that is cheap; a commit that stands never fails because of it.
+
+    Args:
+        winners: all commits since the transaction's base, before ours.
+    """
     try:
-        log.write_checksum(version, data, ours.base.metadata.id if ours.base else None, _restated(ours))
+        before = None if ours.base is None else Before(ours.base, winners)
+        log.write_checksum(version, data, before, _restated(ours))
     except Exception as error:  # whatever it is, the commit stands
         _logger.info("version %s of %s has no checksum file: %s", version, log.table, error)
 
