@@ -3,7 +3,8 @@
 Knows PROTOCOL.md, section "Reader Requirements for Column Mapping": in that mode a column is found by the field id in
 each Parquet file, whatever it is called there. Writers of Delta use physical names all the same, so that only files of
 other origin (an Iceberg table that was converted) need names of their own. Guarantee: no setting of a session is
-touched; a file that says no ids is refused. A file never changes, so each footer is read once per process.
+touched; a file that says no ids is refused. A file of a table never changes, so each footer is read once per process;
+the same name in a table that was made again is another file.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def layouts_of(store: Store, metadata: Metadata, paths: Sequence[str]) -> dict[s
         MissingDataFile: a file is not there. CorruptLog: it says no ids.
     """
     with ThreadPoolExecutor(_READERS) as pool:
-        layout = handed_on(lambda path: layout_of(metadata, schema_of(store, path), store.url, path))
+        layout = handed_on(lambda path: layout_of(metadata, schema_of(store, metadata, path), store.url, path))
         found = pool.map(layout, paths)
         named = dict(zip(paths, found, strict=True))
     return {path: layout for path, layout in named.items() if layout != metadata.schema}
@@ -61,9 +62,9 @@ def layout_of(metadata: Metadata, there: pa.Schema, table: str, path: str) -> St
     return Struct(tuple(own if own.name in partitions else found for own, found in both))
 
 
-def schema_of(store: Store, path: str) -> pa.Schema:
-    """The Arrow schema of a data file, from its footer. Raises MissingDataFile: it is not there."""
-    key = (store.url, path)
+def schema_of(store: Store, metadata: Metadata, path: str) -> pa.Schema:
+    """The Arrow schema of a data file of a table, from its footer. Raises MissingDataFile: it is not there."""
+    key = (store.url, metadata.id, path)
     found: pa.Schema | None = _schemas.get(key)
     if found is None:
         found = _schemas[key] = _read(store, path)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, MutableMapping
+from contextlib import contextmanager
 from functools import lru_cache
 from threading import RLock
 from typing import Any, Generic, TypeVar
@@ -61,6 +62,12 @@ class Cache(MutableMapping[K, V], Generic[K, V]):
         with self.lock:
             return self._entries.pop(key, *default)
 
+    def swap(self, entries: OrderedDict[K, V]) -> OrderedDict[K, V]:
+        """Keep these from now on; gives what was kept."""
+        with self.lock:
+            self._entries, before = entries, self._entries
+            return before
+
     def add(self, key: K, value: V) -> bool:
         """Put an entry where there is none; False where there is one."""
         with self.lock:
@@ -107,11 +114,13 @@ class ProcessState:
         self.held: dict[str, str] = {}
         """What cannot be found again, and why it needs no bound."""
         self._clear: dict[str, Callable[[], None]] = {}
+        self._caches: list[Cache[Any, Any]] = []
 
     def cache(self, name: str, at_most: int) -> Cache[Any, Any]:
         """A new kind."""
         found: Cache[Any, Any] = Cache(at_most)
         self._register(name, at_most, found.clear)
+        self._caches.append(found)
         return found
 
     def per_object(self, name: str) -> PerObject[Any, Any]:
@@ -140,6 +149,16 @@ class ProcessState:
         """Drop all that is kept of one kind, or of all."""
         for each in [name] if name is not None else list(self._clear):
             self._clear[each]()
+
+    @contextmanager
+    def as_another_process(self) -> Iterator[None]:
+        """Run a block with caches of its own, empty at first, as another process would; for tests on one thread."""
+        kept = [each.swap(OrderedDict()) for each in self._caches]
+        try:
+            yield
+        finally:
+            for each, entries in zip(self._caches, kept, strict=True):
+                each.swap(entries)
 
     def _register(self, name: str, bound: int | None, clear: Callable[[], None]) -> None:
         self._check_new(name)

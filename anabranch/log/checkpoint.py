@@ -83,6 +83,11 @@ class Checkpoint:
         """The names of the sidecars, if its file actions are in such."""
         return self._reading(self._sidecars)
 
+    @property
+    def is_replaced(self) -> bool:
+        """Whether one of the files that were read is another one than was listed."""
+        return "_parts" in self.__dict__ and any(part.file.is_replaced for part in self._parts)
+
     def _head(self) -> CheckpointHead:
         if self._lines is not None:
             said = parse_head(self._store.url, self._lines.raw)

@@ -65,10 +65,10 @@ def clean_up(snapshot: Snapshot, *, now_ms: int) -> list[str]:
         _logger.warning("the log of %s is not cleaned up: this clock is far ahead of the store's", snapshot.table)
         return []
     cutoff = _cutoff(snapshot, now_ms)
-    if cutoff is None or _done.get(snapshot.table) == cutoff:
+    if cutoff is None or _done.get(snapshot.table) == (snapshot.metadata.id, cutoff):
         return []
     removed = [*_expired(snapshot, cutoff), *_orphans(snapshot.store, now_ms)]
-    _done[snapshot.table] = cutoff
+    _done[snapshot.table] = (snapshot.metadata.id, cutoff)
     return removed
 
 

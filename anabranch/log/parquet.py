@@ -26,11 +26,15 @@ _ROWS = 1 << 16
 class LogParquet:
     """One Parquet file of the log, as a listing (or another file of the log) describes it; ``checkpoint`` is the name
     of the checkpoint that it belongs to, for errors. Raises CorruptLog: the file is missing, truncated or not Parquet.
+
+    Attributes:
+        is_replaced: whether another file stands there than the one described, as some engines write a checkpoint again.
+            Then that one is read; whether it is of the same table, its reader has to find out.
     """
 
     def __init__(self, store: Store, entry: Entry, checkpoint: str) -> None:
         self._store, self._entry, self._checkpoint = store, entry, checkpoint
-        self._whole = entry.size <= READ_WHOLE_BYTES
+        self._whole, self.is_replaced = entry.size <= READ_WHOLE_BYTES, False
         self._open()
 
     @property
@@ -89,7 +93,7 @@ class LogParquet:
 
     def _open(self) -> None:
         try:
-            tail = self._store.get(self._entry.name) if self._whole else read_tail(self._store, self._entry)
+            tail = self._all_bytes() if self._whole else read_tail(self._store, self._entry)
             if self._whole:
                 self._parquet = _reader(native_file(tail))
             else:
@@ -100,6 +104,16 @@ class LogParquet:
             raise self._corrupt("the file is missing.") from None
         except _UNREADABLE as error:
             raise self._corrupt(f"it is not a whole Parquet file ({error}).") from None
+
+    def _all_bytes(self) -> bytes:
+        try:
+            return self._store.get(self._entry.name, etag=self._entry.etag)
+        except NotFound:
+            now = self._store.head(self._entry.name)
+            if now is None:
+                raise
+        self._entry, self.is_replaced = now, True
+        return self._store.get(now.name, etag=now.etag)
 
     def _is_still_the_same(self) -> bool:
         now = self._store.head(self._entry.name)

@@ -237,14 +237,6 @@ class Snapshot:
             same.__dict__.update(files=self.files, facts=self.facts)  # what was read stays read
         return same
 
-    def _check_is_still_there(self) -> None:
-        """Raises if the table was created again since this snapshot: what was read just now may be the new one's."""
-        name = self.segment.newest.name
-        now = self.store.head(name)
-        if now is None or (now.name, now.size, now.etag) != (name, *self.identity):
-            reason = "another file stands there now: the table was made again, or this version was cleaned up."
-            raise CorruptLog(table=self.table, file=name, reason=reason)
-
     @lazy
     def _followed(self) -> tuple[pa.Table, pa.BooleanArray | None]:
         assert self.ancestor is not None
@@ -259,7 +251,7 @@ class Snapshot:
         with verifier.reading_checksum(segment.checkpoint):
             base = Checkpoint(self.store, segment.checkpoint).files() if segment.checkpoint else empty_files()
             live, _, touched = replay(*self._file_actions(segment))
-            self._check_is_still_there()
+            check_is_still_there(self.store, self.segment)
         files = pa.concat_tables([without(base, touched), live])
         verifier.verify(segment.checkpoint, base, files, segment.compaction)
         return files
@@ -268,7 +260,7 @@ class Snapshot:
         _, gone, touched = replay(*self._file_actions(segment))
         if segment.checkpoint:
             gone = pa.concat_tables([without(Checkpoint(self.store, segment.checkpoint).tombstones(), touched), gone])
-        self._check_is_still_there()
+        check_is_still_there(self.store, self.segment)
         return gone
 
     def _file_actions(self, segment: Segment) -> tuple[pa.Table, pa.Table]:
@@ -288,7 +280,7 @@ def load_snapshot(store: Store, segment: Segment) -> Snapshot:
 
 
 def _loaded(store: Store, segment: Segment, way: Segment) -> Snapshot:
-    head = Checkpoint(store, way.checkpoint).head() if way.checkpoint else CheckpointHead(None, None, {}, {})
+    head = _head_of(store, way)
     protocol, metadata = head.protocol, head.metadata
     apps, domains, timestamp = dict(head.app_transactions), dict(head.domains), segment.timestamp
     own = None
@@ -311,6 +303,27 @@ def _loaded(store: Store, segment: Segment, way: Segment) -> Snapshot:
     if not way.commits:
         timestamp = _own_timestamp(store, segment, metadata)
     return Snapshot(store, way, State(protocol, metadata, apps, _live(domains), timestamp, own), raws=raws)
+
+
+def _head_of(store: Store, way: Segment) -> CheckpointHead:
+    if way.checkpoint is None:
+        return CheckpointHead(None, None, {}, {})
+    checkpoint = Checkpoint(store, way.checkpoint)
+    head = checkpoint.head()
+    if checkpoint.is_replaced:
+        check_is_still_there(store, way)
+    return head
+
+
+def check_is_still_there(store: Store, segment: Segment) -> None:
+    """Raises CorruptLog if the table was created again since the segment was found: what was read just now may be the
+    new one's.
+    """
+    name = segment.newest.name
+    now = store.head(name)
+    if now is None or (now.name, now.size, now.etag) != (name, *segment.identity):
+        reason = "another file stands there now: the table was made again, or this version was cleaned up."
+        raise CorruptLog(table=store.url, file=name, reason=reason)
 
 
 def _advanced(state: State, head: Head, written: int) -> State:

@@ -261,6 +261,37 @@ def test_a_table_made_again_while_its_commits_are_read_is_never_mixed_with_the_o
     assert world.version == versions - 1
 
 
+@pytest.mark.parametrize("commits_stay", [True, False])
+def test_a_table_made_again_while_its_checkpoint_is_read_is_never_mixed_with_the_old_one(
+    world: World, commits_stay: bool
+) -> None:
+    """Both have a checkpoint of the same version and name, which is the newest file where the commits are gone."""
+
+    def make(x: int) -> None:
+        shutil.rmtree(world.path, ignore_errors=True)
+        world.create([{"id": x, "x": x}], delta_checkpointInterval="2")
+        for _ in range(2):
+            world.append({"id": x, "x": x})
+        for version in range(0 if commits_stay else 3):
+            Path(world.path, commit_name(version)).unlink()
+        forget()
+
+    make(1)
+    before = world.log.snapshot().metadata.id
+    forget()
+    won = iter([True])
+
+    def replaced(call: Call) -> None:
+        if call.method == "get" and str(call.about).endswith(".parquet") and next(won, False):
+            make(100)
+
+    found = Log(Watched(open_store(world.path), before=replaced)).snapshot()
+    assert found.metadata.id != before
+    forget()
+    assert found.identity == world.log.snapshot().identity
+    assert [row["id"] for row in world.rows()] == [100, 100, 100]
+
+
 def test_a_table_that_was_deleted_is_no_table(world: World) -> None:
     world.create([{"id": 1, "x": 1}])
     shutil.rmtree(world.path)

@@ -32,7 +32,7 @@ def misfit(base: Snapshot, metadata: Metadata, file: FileRow) -> str | None:
         return "has deleted rows in it, which must be purged first"
     if num_records(file["stats"]) is None:
         return "has no number of rows in the log"
-    there = schema_of(base.store, file["path"])
+    there = schema_of(base.store, base.metadata, file["path"])
     if lacks_numbers(without_hidden(there, metadata), metadata.configuration):
         return "lacks field ids"
     if not set(metadata.partition_keys) <= set(there.names):

@@ -32,7 +32,7 @@ def _is_spelled_otherwise(field: Field) -> bool:
 
 
 def _is_old(base: Snapshot, path: str) -> bool:
-    there = schema_of(base.store, path)
+    there = schema_of(base.store, base.metadata, path)
     wanted = file_schema(layout_of(base.metadata, there, base.table, path))
     return any(each.name in there.names and _differs(there.field(each.name).type, each.type) for each in wanted)
 

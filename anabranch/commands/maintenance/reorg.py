@@ -78,7 +78,7 @@ def _to_purge(base: Snapshot, files: pa.Table) -> pa.BooleanArray:
 
 def _holds_more(base: Snapshot, path: str) -> bool:
     """Whether a file has a column, or a member of one, that the table has not."""
-    there = schema_of(base.store, path)
+    there = schema_of(base.store, base.metadata, path)
     wanted = file_schema(layout_of(base.metadata, there, base.table, path))
     known = [*wanted, *(pa.field(name, pa.null()) for name in base.metadata.partition_keys)]
     return _more(list(without_hidden(there, base.metadata)), known)
