@@ -44,27 +44,29 @@ _SUMMED_BYTES = 4 << 20
 
 @dataclass(frozen=True)
 class LogPosition:
-    """A version that somebody has read: its number, and size and etag of its file, None where there was no table."""
+    """A version that somebody has read: its number, size and etag of its commit (None where that was not there), and
+    the id of its table (None where there was no table).
+    """
 
     version: int
     identity: tuple[int, str | None] | None
-    is_commit: bool
+    table_id: str | None
 
     @classmethod
     def nothing(cls) -> LogPosition:
         """The position before there is a table."""
-        return cls(-1, None, False)
+        return cls(-1, None, None)
 
     @classmethod
     def snapshot(cls, snapshot: Snapshot) -> LogPosition:
         """The position of a snapshot."""
         is_commit = commit_version(snapshot.segment.newest.name) is not None
-        return cls(snapshot.version, snapshot.identity if is_commit else None, is_commit)
+        return cls(snapshot.version, snapshot.identity if is_commit else None, snapshot.metadata.id)
 
     @classmethod
-    def commit(cls, commit: Commit) -> LogPosition:
-        """The position of a commit."""
-        return cls(commit.version, commit.identity, True)
+    def commit(cls, commit: Commit, table_id: str | None) -> LogPosition:
+        """The position of a commit to a table."""
+        return cls(commit.version, commit.identity, table_id)
 
 
 @dataclass(frozen=True)
@@ -141,16 +143,25 @@ class Log:
         listing = self.store.list_from(first_name(max(known.version, 0)))
         entries = _commit_entries(listing)
         own = [entry for entry in entries if commit_version(entry.name) == known.version]
-        if own and known.identity not in (None, (own[0].size, own[0].etag)):
+        if not self._is_there(known, own[0] if own else None, is_alone=not entries):
             return None
-        if not entries and known.is_commit:
-            return None  # not even the known one is there any more
         try:
             later = filled(self.store, entries[len(own) :], known.version + 1)
         except CorruptLog as gap:
             raise cleaned_up(self.store, known.version) or gap from gap
         self._refuse_cleaned_up(listing, known.version + len(later))
         return [parse_commit(self.table, raw, partition_keys) for raw in read_commits(self.store, later)]
+
+    def _is_there(self, known: LogPosition, own: Entry | None, *, is_alone: bool) -> bool:
+        """Whether a known version is one of the table that is here now. Where its commit was cleaned up, or was not there
+        when it was read, the id of the table tells.
+        """
+        if own is not None and known.identity is not None:
+            return known.identity == (own.size, own.etag)
+        if known.identity is not None and is_alone:
+            return False  # not even the known one is there any more
+        newest = self.newest() if known.table_id is not None else None
+        return known.table_id is None or (newest is not None and newest.metadata.id == known.table_id)
 
     def put(self, version: int, data: bytes) -> bool:
         """Put a commit; True if it is now ours, False if the version was taken.

@@ -79,7 +79,7 @@ class Rebase:
         """
         base = self.ours.base
         if self.winners:
-            known = LogPosition.commit(self.winners[-1])
+            known = LogPosition.commit(self.winners[-1], base.metadata.id if base else None)
         else:
             known = LogPosition.snapshot(base) if base else LogPosition.nothing()
         later = self._log.commits_after(known, base.partition_keys if base else ())

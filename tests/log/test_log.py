@@ -316,6 +316,27 @@ def test_a_table_made_again_in_the_middle_of_a_transaction_is_left_alone(
     world.assert_clean()
 
 
+@pytest.mark.parametrize("is_known_by_checkpoint", [True, False])
+@pytest.mark.parametrize("command", ["append", "delete"])
+def test_a_table_made_again_is_told_by_its_id_where_the_commits_of_both_were_cleaned_up(
+    world: World, command: str, is_known_by_checkpoint: bool
+) -> None:
+    def make(x: int, versions: int, kept: int) -> None:
+        """A table whose checkpoint is its newest version, without commits before a version."""
+        shutil.rmtree(world.path, ignore_errors=True)
+        world.create([{"id": x, "x": x}], delta_checkpointInterval=str(versions - 1))
+        for _ in range(1, versions):
+            world.append({"id": x, "x": x})
+        for version in range(kept):
+            Path(world.path, commit_name(version)).unlink()
+
+    make(1, 3, 3 if is_known_by_checkpoint else 2)
+    forget()
+    with pytest.raises(errors.ProtocolChangedException), at_phase("staged", lambda: make(100, 6, 3)):
+        run(world, command)
+    assert [row["id"] for row in world.rows()] == [100] * 6
+
+
 @pytest.mark.parametrize("command", ["append", "update", "delete", "overwrite"])
 def test_a_table_deleted_in_the_middle_of_a_transaction_stays_deleted(world: World, command: str) -> None:
     world.create([{"id": i, "x": i} for i in range(3)])
@@ -376,7 +397,7 @@ def test_the_commits_after_a_version_are_all_and_in_order(world: World) -> None:
     assert seen(world, LogPosition.snapshot(base)) == list(range(1, 13))
     third = world.log.read(3)
     assert third is not None
-    assert seen(world, LogPosition.commit(third)) == list(range(4, 13))
+    assert seen(world, LogPosition.commit(third, base.metadata.id)) == list(range(4, 13))
     assert seen(world, LogPosition.nothing()) == list(range(13))
 
 
