@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from anabranch.log.log import forget
 from anabranch.protocol.change_feed import COMMIT_VERSION
 from anabranch.protocol.schema.types import Field
 from anabranch.streaming.reading import LATEST, Limits, Tolerance
+from anabranch.testing.stores import Call, Watched
 from tests.support.feeds import applied, plain, record_changes
 from tests.support.streams import ALL, Stream
 from tests.support.worlds import World, table_path
@@ -85,6 +88,25 @@ def test_a_stream_begins_where_it_is_told(world: World) -> None:
         Stream(world.path, start=9).batch()
     with pytest.raises(errors.TimestampAfterLatestCommit):
         Stream(world.path, start_timestamp=moment + 10**9).batch()
+
+
+@pytest.mark.parametrize("look", [1, 2, 3, 4])
+def test_a_table_made_again_while_a_batch_is_planned_ends_the_stream(world: World, look: int) -> None:
+    """The other table has commits of the same versions; it comes before one of the looks at the log."""
+    looks = itertools.count(1)
+
+    def replaced(call: Call) -> None:
+        if call.method == "list_from" and next(looks) == look:
+            shutil.rmtree(world.path)
+            world.create([{"id": 100}]).append({"id": 101})
+
+    stream = Stream(world.path)
+    stream.batch()
+    world.append({"id": 7, "g": 1})
+    forget()
+    stream.source.log.store = Watched(stream.source.log.store, before=replaced)
+    with pytest.raises((errors.StreamTableReplaced, errors.CorruptLog)):
+        stream.batch()
 
 
 def test_rows_that_are_only_moved_are_not_shown_again(world: World) -> None:
