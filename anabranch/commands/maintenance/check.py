@@ -8,7 +8,7 @@ are held against the commits; otherwise only names, sizes, footers and vectors a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -33,7 +33,7 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.log.timeline import stated_ms
 from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import FileRow
-from anabranch.protocol.features.known import DELETION_VECTORS, ROW_TRACKING
+from anabranch.protocol.features.known import BY_NAME, DELETION_VECTORS, ROW_TRACKING
 from anabranch.protocol.features.row_tracking import DOMAIN, NOTHING, assigns, is_enabled, mark_of, tracked
 from anabranch.protocol.features.table_features import active, reader_features, writer_features
 from anabranch.protocol.in_commit_timestamps import boundary
@@ -192,7 +192,8 @@ def _commits_say_when(snapshot: Snapshot) -> Iterator[Finding]:
 
 def _protocol_lists_match(snapshot: Snapshot) -> Iterator[Finding]:
     """Each feature that the metadata uses is listed, and what binds readers stands in both lists."""
-    readers, writers = reader_features(snapshot.protocol), writer_features(snapshot.protocol)
+    readers = _with_finals(reader_features(snapshot.protocol))
+    writers = _with_finals(writer_features(snapshot.protocol))
     used = set(active(snapshot.metadata))
     if snapshot.files["deletionVector"].null_count < len(snapshot.files):
         used.add(DELETION_VECTORS)
@@ -203,6 +204,11 @@ def _protocol_lists_match(snapshot: Snapshot) -> Iterator[Finding]:
         yield Finding(
             "the protocol lists what is used", "_delta_log", f"{feature} is listed for readers but not for writers"
         )
+
+
+def _with_finals(features: Set[str]) -> Set[str]:
+    """The features with the final names of those that stand under a name of their preview."""
+    return features | {BY_NAME[each].preview_of or each for each in features & BY_NAME.keys()}
 
 
 _KNOWN_IN_PROTOCOL = frozenset(

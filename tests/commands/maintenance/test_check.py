@@ -16,6 +16,7 @@ from anabranch.log.file_names import commit_name
 from anabranch.log.log import forget
 from anabranch.log.vectors import forget_vectors
 from anabranch.protocol.layout.paths import decode
+from anabranch.protocol.schema.types import Field, Struct
 from tests.support.raw_logs import PROTOCOL, WITH_VECTORS, add, info, metadata, put_commit, put_rows
 from tests.support.worlds import World
 
@@ -280,6 +281,15 @@ def test_a_used_feature_of_the_metadata_that_is_not_listed_is_found(tmp_path: Pa
     world = World(str(tmp_path / "t"))
     put_commit(world.path, 0, WITH_VECTORS, metadata(**{"delta_constraints.c": "id > 0"}))
     assert [finding.problem for finding in report(world).findings] == ["checkConstraints is used but not listed"]
+
+
+def test_a_feature_that_is_listed_under_the_name_of_its_preview_is_listed(tmp_path: Path) -> None:
+    """As in a table of delta-kernel-rs's tests."""
+    lists = {"readerFeatures": ["variantType-preview"], "writerFeatures": ["variantType-preview"]}
+    columns = Struct((Field("v", "variant"),))
+    world = World(str(tmp_path / "t"))
+    put_commit(world.path, 0, {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **lists}}, metadata(columns))
+    assert report(world).is_clean
 
 
 @pytest.mark.slow
