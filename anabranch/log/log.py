@@ -153,8 +153,8 @@ class Log:
         return [parse_commit(self.table, raw, partition_keys) for raw in read_commits(self.store, later)]
 
     def _is_there(self, known: LogPosition, own: Entry | None, *, is_alone: bool) -> bool:
-        """Whether a known version is one of the table that is here now. Where its commit was cleaned up since, or before it
-        was read, the id of the table tells.
+        """Whether a known version is one of the table that is here now. Where its commit was cleaned up, since then or
+        before, the id of the table tells.
         """
         if own is not None and known.identity is not None:
             return known.identity == (own.size, own.etag)
