@@ -173,9 +173,8 @@ def _numbered(doors: Doors) -> str:
 def _filled(doors: Doors) -> str:
     """A table of the texts, written without any statement."""
     name = doors.table()
-    frame = doors.spark.createDataFrame([Row(i=i, t=text) for i, text in enumerate(doors.texts)], "i INT, t STRING")
-    frame.coalesce(1).write.format("delta").mode("append").save(doors.path(name))
-    doors.rows("df.write", name)
+    anabranch.append(None, doors.path(name), [{"i": i, "t": text} for i, text in enumerate(doors.texts)])
+    doors.rows("append", name)
     return name
 
 
@@ -213,8 +212,8 @@ def _merged(doors: Doors, style: str, spell: Spell, args: Any) -> None:
 
 def _asked(doors: Doors, style: str, spell: Spell, args: Any) -> None:
     texts, sql, name = doors.texts, doors.spark.sql, _filled(doors)
-    found = sql(f"SELECT t FROM {name} WHERE t = {_case(texts, spell)} ORDER BY i", args).collect()
-    doors.compare(f"SELECT WHERE, {style}", [row.t for row in found])
+    found = sql(f"SELECT i, t FROM {name} WHERE t = {_case(texts, spell)}", args).collect()
+    doors.compare(f"SELECT WHERE, {style}", [row.t for row in sorted(found)])
     shown = sql(f"SELECT {_listed(texts, spell)} FROM {name} LIMIT 1", args).first()
     doors.compare(f"SELECT, {style}", list(shown))
     found = sql(f"SELECT t FROM {name} WHERE t = {spelled(texts[1], 0)}").collect()
@@ -247,6 +246,8 @@ def _of_frames(doors: Doors) -> None:
     name = doors.table()
     sql(f"MERGE INTO {name} AS t USING {{df}} AS s ON t.t = s.t WHEN NOT MATCHED THEN INSERT *", df=frame)
     doors.rows("MERGE source, frames", name)
+    frame.write.format("delta").mode("overwrite").save(doors.path(name))
+    doors.rows("df.write", name)
 
 
 def _declared(doors: Doors) -> None:
