@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 import anabranch
 from anabranch import DeltaTable
 from anabranch.errors import CheckConstraintViolated, InvalidCharactersInColumnNames
-from tests.support.tiers import is_short
+from tests.support.tiers import few_of, is_short
 from tests.support.worlds import World
 
 pytestmark = pytest.mark.spark
@@ -73,7 +73,7 @@ def test_columns_of_any_name_are_read_and_skipped_by(installed: SparkSession, ma
     found = installed.sql(f"SELECT {each('{c}')}, {each('nested.{c}')} FROM delta.`{made}` WHERE {every}").first()
     assert list(found) == [*range(len(NAMES)), *range(len(NAMES))]
     assert anabranch.read(installed, made, where=every, columns=list(NAMES)).columns == list(NAMES)
-    assert installed.sql(f"SELECT * FROM delta.`{made}` AS t WHERE {each('t.{c} < {i}', ' OR ')}").count() == 0
+    assert not installed.sql(f"SELECT * FROM delta.`{made}` AS t WHERE {each('t.{c} < {i}', ' OR ')}").take(1)
     plain = each("{c} = {i}", " AND ").replace("$${no.such.setting}{", "${")
     assert len(anabranch.files(made, plain)) == 1
     assert len(anabranch.files(made, "`id.num``s` > 0")) == 0
@@ -81,22 +81,33 @@ def test_columns_of_any_name_are_read_and_skipped_by(installed: SparkSession, ma
 
 def test_rows_of_columns_of_any_name_are_changed(installed: SparkSession, made: str) -> None:
     table = DeltaTable.forPath(installed, made)
-    installed.sql(f"UPDATE delta.`{made}` SET {each('{c} = {c} + 100, nested.{c} = nested.{c} + 100')}")
+    few = tuple(few_of(NAMES, 2))
+    members = each("nested.{c} = nested.{c} + 100", names=few)
+    installed.sql(f"UPDATE delta.`{made}` SET {each('{c} = {c} + 100')}, {members}")
     where = F.col("`${spark.app.name}`") >= 0
     table.update(where, {f"`{name.replace('`', '``')}`": F.col(f"`{name.replace('`', '``')}`") + 1 for name in NAMES})
-    on, said = each("t.{c} = s.{c}", " AND "), each("t.{c} = s.{c} + 1, t.nested.{c} = s.nested.{c} + 1")
+    on, said = each("t.{c} = s.{c}", " AND ", few), each("t.nested.{c} = s.nested.{c} + 1", names=few)
     installed.sql(
         f"MERGE INTO delta.`{made}` AS t USING (SELECT * FROM delta.`{made}`) AS s ON {on}"
-        f" WHEN MATCHED THEN UPDATE SET {said} WHEN NOT MATCHED THEN INSERT *"
+        f" WHEN MATCHED THEN UPDATE SET {each('t.{c} = s.{c} + 1')}, {said} WHEN NOT MATCHED THEN INSERT *"
     )
-    builder = table.alias("t").merge(table.toDF().alias("s"), f"t.{spelled('a.b')} = s.{spelled('a.b')}")
-    builder.whenMatchedUpdate(set={f"t.{spelled('id.num`s')}": f"s.{spelled('id.num`s')} + 1"}).execute()
-    first = table.toDF().first()
-    assert list(first)[:-1] == [103, *range(103, 102 + len(NAMES))]
-    assert list(first.nested) == list(range(101, 101 + len(NAMES)))
+    (row,) = World(made).rows()
+    assert list(row.values())[:-1] == list(range(102, 102 + len(NAMES)))
+    assert row["nested"] == {name: i + 101 * (name in few) for i, name in enumerate(NAMES)}
     table.toDF().write.format("delta").mode("append").save(made)
     anabranch.append(installed, made, table.toDF().limit(1).toArrow())
     assert installed.sql(f"DELETE FROM delta.`{made}` WHERE {each('{c} >= {i}', ' AND ')}").first()[0] == 3
+
+
+@pytest.mark.exhaustive(
+    "tests/doors/sql/test_column_names.py::test_rows_of_columns_of_any_name_are_changed",
+    "tests/spark/test_merge.py::test_any_name_will_do",
+)
+def test_a_builder_merges_columns_of_any_name(installed: SparkSession, made: str) -> None:
+    table = DeltaTable.forPath(installed, made)
+    builder = table.alias("t").merge(table.toDF().alias("s"), f"t.{spelled('a.b')} = s.{spelled('a.b')}")
+    builder.whenMatchedUpdate(set={f"t.{spelled('id.num`s')}": f"s.{spelled('id.num`s')} + 1"}).execute()
+    assert next(iter(World(made).rows()[0].values())) == 1
 
 
 def test_a_table_with_columns_of_any_name_is_laid_out_altered_copied_and_named(
