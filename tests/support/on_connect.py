@@ -55,7 +55,7 @@ def main(folder: Path, failing_doors: int, starts: int, compiled: bool) -> dict[
 
 def by_path(spark: SparkSession, path: str) -> dict[str, Any]:
     """Each verb of a table that is named by its path."""
-    rows = spark.range(100).withColumn("x", F.col("id") * 2).withColumn("p", F.col("id") % 3)
+    rows = spark.range(100).withColumn("x", F.col("id") * 2).withColumn("p", F.col("id") % 2)
     rows.write.format("delta").partitionBy("p").save(path)
     table = DeltaTable.forPath(spark, path)
     table.delete(F.col("id") == 4)
