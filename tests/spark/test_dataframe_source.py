@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -263,8 +264,9 @@ def test_what_may_be_the_tables_counts_as_read_and_what_cannot_be_does_not(
     other, elsewhere = table_path(tmp_path), str(tmp_path / "elsewhere")
     anabranch.append(None, other, [{"id": 1, "x": 1}])
     anabranch.append(None, other, [{"id": 2, "x": 1}])
-    spark.range(2).write.parquet(elsewhere)
-    spark.range(2).write.parquet(f"{elsewhere}2")
+    for folder in (elsewhere, f"{elsewhere}2"):
+        Path(folder).mkdir()
+        pq.write_table(pa.table({"id": [0, 1]}), f"{folder}/a.parquet")
     spark.read.parquet(elsewhere, files_of(path)).createOrReplaceTempView("raw_view")
     may = "SELECT (SELECT max(id) FROM raw_view) AS id"
     assert read(spark.sql(may), path) == SOME_VERSION

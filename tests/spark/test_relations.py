@@ -15,6 +15,7 @@ from anabranch import DeltaTable
 from anabranch.errors import MissingDataFile
 from anabranch.errors.process_state import forget
 from anabranch.spark import raw_rows
+from tests.support.worlds import World
 
 pytestmark = [pytest.mark.spark, pytest.mark.classic("a server keeps no relation")]
 
@@ -67,7 +68,7 @@ def ids(rows: DataFrame) -> list[int]:
 
 
 def test_a_version_is_listed_once(session: SparkSession, path: str, made: list[int]) -> None:
-    for _ in range(3):
+    for _ in range(2):
         assert ids(load(session, path)) == list(range(FILES))
     assert anabranch.sql(session, f"SELECT sum(id) AS s FROM delta.`{path}`").first()["s"] == sum(range(FILES))
     assert made == [FILES]
@@ -77,7 +78,7 @@ def test_a_newer_version_is_another_one(session: SparkSession, path: str, made: 
     before = load(session, path)
     anabranch.append(None, path, [{"id": FILES, "p": 0, "s": {"x": 0}}])
     assert ids(load(session, path)) == list(range(FILES + 1))
-    DeltaTable.forPath(session, path).delete("id = 7")
+    World(path).delete("id = 7")
     assert ids(load(session, path)) == [i for i in range(FILES + 1) if i != 7]
     assert ids(before) == list(range(FILES))
     assert max(made) == FILES + 1
@@ -85,7 +86,7 @@ def test_a_newer_version_is_another_one(session: SparkSession, path: str, made: 
 
 def test_deleted_rows_stay_hidden_in_every_use(session: SparkSession, path: str) -> None:
     table = DeltaTable.forPath(session, path)
-    table.optimize().executeCompaction()
+    World(path).optimize()
     with anabranch.appender(None, path) as rows:
         for i in range(FILES):
             rows.append([{"id": 100 + i, "p": 0, "s": {"x": 0}}])
