@@ -31,6 +31,7 @@ from anabranch.spark.raw_rows import address_of
 from anabranch.spark.scan import scan
 from anabranch.statements.conditions import understood
 from anabranch.storage import open_store
+from tests.support.tiers import examples
 
 pytestmark = pytest.mark.spark
 
@@ -111,7 +112,7 @@ def combined(dice: random.Random) -> str:
 
 def test_every_comparison_finds_what_spark_finds(spark: SparkSession, table: str) -> None:
     files, dice = opened(table), random.Random(7)
-    texts = [*dice.sample(comparisons(), 70), *(combined(dice) for _ in range(30))]
+    texts = [*dice.sample(comparisons(), examples(70, 30)), *(combined(dice) for _ in range(examples(30, 10)))]
     asked = {text: arrow_finding.found(spark, files, condition(table, text, spark)) for text in texts}
     found = {text: marks for text, marks in asked.items() if marks is not None}
     assert len(found) > len(texts) // 3
