@@ -22,7 +22,6 @@ from pyspark.sql import functions as F
 
 import anabranch
 from anabranch import DeltaTable
-from tests.support.worlds import World
 
 FILES, ROWS = 8, 10
 
@@ -47,7 +46,7 @@ def table_of(path: Path, session: SparkSession, deleted: str | None = None, **pr
         rows = [{"id": i, "part": "odd" if file % 2 else "a b", "s": {"n": -i}} for i in ids]
         anabranch.append(None, table, rows)
     if deleted:
-        World(table).delete(deleted)
+        session.sql(f"DELETE FROM delta.`{table}` WHERE {deleted}")
     return table
 
 
