@@ -68,10 +68,13 @@ def test_an_extension_that_stayed_without_the_jars_is_passed_over(
         return EXTENSION if name == "spark.sql.extensions" else plain(conf, name, *default)
 
     monkeypatch.setattr(type(beside.conf), "get", with_extension)
-    anabranch.install(anabranch.install(beside))
-    assert sorted(formats[beside]) == ["anabranch", "delta"]
-    beside.range(3).write.format("delta").save(str(tmp_path))
-    assert beside.read.format("delta").load(str(tmp_path)).count() == 3
+    try:
+        anabranch.install(anabranch.install(beside))
+        assert sorted(formats[beside]) == ["anabranch", "delta"]
+        beside.range(3).write.format("delta").save(str(tmp_path))
+        assert beside.read.format("delta").load(str(tmp_path)).count() == 3
+    finally:
+        anabranch.uninstall(beside)
 
 
 @pytest.mark.interop
