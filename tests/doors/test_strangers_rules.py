@@ -15,6 +15,8 @@ from anabranch import DeltaTable, errors
 from anabranch.log.log import forget
 from anabranch.protocol.schema.types import Field, Struct
 from tests.support.raw_logs import metadata, put_commit, put_rows
+from tests.support.readers import deltalake_rows
+from tests.support.tiers import few_of
 
 pytestmark = pytest.mark.spark
 
@@ -122,8 +124,8 @@ def test_whatever_else_is_done_evaluates_no_rule(sql: SparkSession, tmp_path: Pa
 
 
 def test_the_change_feed_of_such_a_table_evaluates_no_rule(sql: SparkSession, tmp_path: Path) -> None:
-    for kind, text in TEXTS.items():
-        path = stranger(tmp_path / kind, kind, text, delta_enableChangeDataFeed="true")
+    for kind in few_of([*TEXTS], 2):
+        path = stranger(tmp_path / kind, kind, TEXTS[kind], delta_enableChangeDataFeed="true")
         feed = sql.read.format("delta").option("readChangeFeed", True).option("startingVersion", 0).load(path)
         assert feed.count() == 3
 
@@ -147,8 +149,7 @@ def test_settings_are_not_filled_into_texts(sql: SparkSession, tmp_path: Path) -
     path = stranger(tmp_path / "table", "default", "'${spark.app.name} ${env:HOME}'")
     BRINGING["append"](sql, path)
     BRINGING["update default"](sql, path)
-    rows = {row["s"] for row in DeltaTable.forPath(sql, path).toDF().collect()}
-    assert rows == {"${spark.app.name} ${env:HOME}"}
+    assert {row["s"] for row in deltalake_rows(path)} == {"${spark.app.name} ${env:HOME}"}
 
 
 def test_a_function_that_a_user_registered_under_a_built_in_name_is_never_called(
@@ -203,7 +204,8 @@ def test_every_function_of_the_list_is_one_of_sparks_own(sql: SparkSession) -> N
     from anabranch.spark.functions import are_builtin
 
     of_the_grammar = {"try_cast", "timestampadd", "timestampdiff"}
-    assert [each for each in sorted((FUNCTIONS | CLOCKS) - of_the_grammar) if not are_builtin(sql, [each])] == []
+    names = sorted((FUNCTIONS | CLOCKS) - of_the_grammar)
+    assert are_builtin(sql, names), [each for each in names if not are_builtin(sql, [each])]
 
 
 def test_what_is_spelled_anew_means_what_the_text_meant(sql: SparkSession) -> None:

@@ -20,7 +20,7 @@ def rows(spark: SparkSession, path: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.exhaustive(
-    "tests/doors/test_streams.py::test_a_table_flows_into_another_exactly_once",
+    "tests/doors/test_streams.py::test_a_table_flows_into_another_exactly_once_in_a_second_session_as_well",
     "tests/doors/test_streams.py::test_a_merge_runs_in_a_function_of_batches",
 )
 @pytest.mark.spark

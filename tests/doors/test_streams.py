@@ -19,7 +19,8 @@ from anabranch import DeltaTable, errors
 from anabranch.streaming.frames import splits
 from anabranch.streaming.sink import Sink
 from anabranch.testing import at_phase
-from tests.support.tiers import few_of
+from tests.support.readers import deltalake_rows
+from tests.support.tiers import examples, few_of
 
 pytestmark = [
     pytest.mark.spark,
@@ -63,8 +64,8 @@ def written(rows: DataFrame, checkpoint: Path) -> Any:
     return writer.trigger(availableNow=True)
 
 
-def ids(session: SparkSession, path: str) -> list[int]:
-    return sorted(row["id"] for row in anabranch.read(session, path).collect())
+def ids(path: str) -> list[int]:
+    return sorted(row["id"] for row in deltalake_rows(path))
 
 
 def shown(rows: DataFrame, checkpoint: Path, **trigger: Any) -> list[list[Any]]:
@@ -91,7 +92,7 @@ READS: dict[str, Callable[[SparkSession, str], DataFrame]] = {
 @pytest.mark.exhaustive(
     "tests/streaming/test_source.py::test_a_stream_shows_the_rows_that_are_there_and_then_those_that_are_added",
     "tests/doors/test_streams.py::test_a_query_that_stops_names_condition_version_and_what_to_do",
-    "tests/doors/test_streams.py::test_a_stream_reads_the_table_of_a_name",
+    "tests/doors/test_streams.py::test_the_table_of_a_name_with_columns_of_every_type_is_read_as_by_a_query",
 )
 @pytest.mark.parametrize("read", READS)
 def test_a_stream_reads_what_is_there_and_then_what_is_added(
@@ -105,12 +106,15 @@ def test_a_stream_reads_what_is_there_and_then_what_is_added(
     assert shown(rows, tmp_path / "c") == [[(2,)]]
 
 
-def test_a_stream_reads_the_table_of_a_name(session: SparkSession, path: str, tmp_path: Path) -> None:
+@pytest.mark.exhaustive(
+    "tests/doors/test_streams.py::test_the_table_of_a_name_with_columns_of_every_type_is_read_as_by_a_query",
+    "tests/doors/test_streams.py::test_rows_that_are_computed_from_the_tables_own_are_no_blind_append",
+)
+def test_a_stream_is_joined_with_the_table_of_its_name(session: SparkSession, path: str, tmp_path: Path) -> None:
     session.sql(f"CREATE TABLE streamed USING delta LOCATION '{path}'")
     try:
         rows = session.readStream.table("streamed").where("streamed.id > 0")
-        assert shown(rows, tmp_path / "c") == [[(1,)]]
-        assert shown(rows.join(session.table("streamed"), "id"), tmp_path / "c2") == [[(1,)]]
+        assert shown(rows.join(session.table("streamed"), "id"), tmp_path / "c") == [[(1,)]]
     finally:
         session.sql("DROP TABLE streamed")
 
@@ -124,42 +128,43 @@ _VALUES = """1, 1, 2, 3, 1.5, 2.5, true, X'01', DATE'1500-01-01', TIMESTAMP'2024
     DATE'2024-03-01', 'a b/c'"""
 
 
-def test_columns_of_every_type_and_of_other_names_in_files_are_read_as_by_a_query(
+def test_the_table_of_a_name_with_columns_of_every_type_is_read_as_by_a_query(
     session: SparkSession, tmp_path: Path
 ) -> None:
-    table = f"delta.`{tmp_path / 't'}`"
     mapped = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
-    session.sql(f"CREATE TABLE {table} ({_COLUMNS}) USING delta PARTITIONED BY (pt, pd, ps) {mapped}")
-    nulls = ", ".join(["2", *["NULL"] * 20])
-    session.sql(f"INSERT INTO {table} VALUES ({_VALUES}), ({nulls})")
-    for change in ("RENAME COLUMN st TO renamed", "RENAME COLUMN renamed.n TO nn", "DROP COLUMN f"):
-        session.sql(f"ALTER TABLE {table} {change}")
-    session.sql(f"ALTER TABLE {table} ADD COLUMN later INT")
-    session.sql(f"DELETE FROM {table} WHERE id = 7")
-    rows, plain = session.readStream.table(table), session.read.table(table)
-    assert rows.schema == plain.schema
-    assert shown(rows, tmp_path / "c") == [sorted(map(tuple, plain.collect()), key=str)]
+    place = f"LOCATION '{tmp_path / 't'}'"
+    session.sql(f"CREATE TABLE streamed ({_COLUMNS}) USING delta PARTITIONED BY (pt, pd, ps) {mapped} {place}")
+    try:
+        nulls = ", ".join(["2", *["NULL"] * 20])
+        session.sql(f"INSERT INTO streamed VALUES ({_VALUES}), ({nulls})")
+        for change in ("RENAME COLUMN st TO renamed", "RENAME COLUMN renamed.n TO nn", "DROP COLUMN f"):
+            session.sql(f"ALTER TABLE streamed {change}")
+        session.sql("ALTER TABLE streamed ADD COLUMN later INT")
+        rows, plain = session.readStream.table("streamed"), session.read.table("streamed")
+        assert rows.isStreaming
+        assert rows.schema == plain.schema
+        found = shown(rows.where("streamed.id > 0"), tmp_path / "c")
+        assert found == [sorted(map(tuple, plain.collect()), key=str)]
+    finally:
+        session.sql("DROP TABLE streamed")
 
 
-def test_a_feed_is_read_as_a_stream(session: SparkSession, tmp_path: Path) -> None:
-    table = f"delta.`{tmp_path / 't'}`"
-    session.sql(
-        f"CREATE TABLE {table} (id INT, v STRING) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-    )
-    session.sql(f"INSERT INTO {table} VALUES (1, 'a'), (2, 'b')")
-    session.sql(f"UPDATE {table} SET v = 'z' WHERE id = 1")
-    session.sql(f"DELETE FROM {table} WHERE id = 2")
+def test_a_feed_is_read_as_a_stream_and_at_once_whatever_its_limits(session: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    rows, recorded = [{"id": 1, "v": "a"}, {"id": 2, "v": "b"}], {"delta.enableChangeDataFeed": "true"}
+    anabranch.append(None, path, rows, properties=recorded)
+    session.sql(f"UPDATE delta.`{path}` SET v = 'z' WHERE id = 1")
+    session.sql(f"DELETE FROM delta.`{path}` WHERE id = 2")
     asked = {"readChangeFeed": True, "startingVersion": 0}
-    batches = shown(session.readStream.options(**asked).table(table), tmp_path / "c")
-    feed = session.read.options(**asked).table(table)
-    assert [row for batch in batches for row in batch] == sorted(map(tuple, feed.collect()), key=str)
+    stream = session.readStream.format("delta").options(**asked).option("maxFilesPerTrigger", 1).load(path)
+    feed = session.read.format("delta").options(**asked).load(path)
+    assert shown(stream, tmp_path / "c", once=True) == [sorted(map(tuple, feed.collect()), key=str)]
 
 
 def test_a_query_that_stops_names_condition_version_and_what_to_do(
     session: SparkSession, path: str, tmp_path: Path
 ) -> None:
-    rows = session.readStream.format("delta").load(path)
-    shown(rows, tmp_path / "c")
+    rows = session.readStream.format("delta").option("startingVersion", 0).load(path)
     session.sql(f"ALTER TABLE delta.`{path}` ADD COLUMN name STRING")
     anabranch.append(None, path, [{"id": 2, "name": "n"}])
     with pytest.raises(StreamingQueryException) as error:
@@ -169,21 +174,37 @@ def test_a_query_that_stops_names_condition_version_and_what_to_do(
     assert shown(session.readStream.format("delta").load(path), tmp_path / "c") == [[(2, "n")]]
 
 
-def test_a_table_flows_into_another_exactly_once(session: SparkSession, path: str, tmp_path: Path) -> None:
-    sink = str(tmp_path / "sink")
-    rows = session.readStream.format("delta").option("maxFilesPerTrigger", 1).load(path)
+@pytest.fixture
+def second(session: SparkSession, path: str) -> Iterator[SparkSession]:
+    """A session of the same Spark, after the first one has read a stream."""
+    session.readStream.format("delta").load(path)
+    other = anabranch.install(session.newSession())
+    yield other
+    anabranch.uninstall(other)
+
+
+def test_a_table_flows_into_another_exactly_once_in_a_second_session_as_well(
+    second: SparkSession, path: str, tmp_path: Path
+) -> None:
+    sink, last = str(tmp_path / "sink"), examples(5, 3)
+    rows = second.readStream.format("delta").option("maxFilesPerTrigger", 1).load(path)
     query = rows.writeStream.format("delta").option("checkpointLocation", str(tmp_path / "c")).start(sink)
-    for number in range(2, 6):
+    for number in range(2, last + 1):
         anabranch.append(None, path, [{"id": number}])
     query.processAllAvailable()
-    DeltaTable.forPath(session, path).optimize().executeCompaction()
+    DeltaTable.forPath(second, path).optimize().executeCompaction()
     query.processAllAvailable()
     query.stop()
-    assert ids(session, sink) == [1, 2, 3, 4, 5]
+    assert ids(sink) == [*range(1, last + 1)]
     newest = max((tmp_path / "c" / "offsets").glob("[0-9]*"), key=lambda file: int(file.name))
-    assert json.loads(newest.read_text().splitlines()[-1])["reservoirVersion"] >= 5
+    assert json.loads(newest.read_text().splitlines()[-1])["reservoirVersion"] >= last
 
 
+@pytest.mark.exhaustive(
+    "tests/doors/test_streams.py::test_a_feed_is_read_as_a_stream_and_at_once_whatever_its_limits",
+    "tests/doors/test_streams.py::test_a_table_flows_into_another_exactly_once_in_a_second_session_as_well",
+    "tests/streaming/test_source.py::test_a_batch_takes_files_until_a_limit_is_reached",
+)
 @pytest.mark.parametrize("trigger", [{"once": True}, {"availableNow": True}, {"processingTime": "1 second"}])
 def test_every_trigger_reads_a_table(session: SparkSession, path: str, tmp_path: Path, trigger: dict[str, Any]) -> None:
     anabranch.append(None, path, [{"id": 2}])
@@ -240,7 +261,7 @@ def test_a_function_writes_each_batch_once(session: SparkSession, path: str, tmp
 
     query = rows.writeStream.option("checkpointLocation", str(tmp_path / "c")).foreachBatch(write)
     query.trigger(availableNow=True).start().awaitTermination()
-    assert sorted(row["id"] for row in anabranch.read(session, path).collect()) == [0, 1, 1, 2]
+    assert ids(path) == [0, 1, 1, 2]
 
 
 # -- the sink ----------------------------------------------------------------------------------------------------------
@@ -251,10 +272,10 @@ def test_each_batch_is_one_commit_and_a_query_goes_on_where_it_was(
 ) -> None:
     path, checkpoint = str(tmp_path / "t"), tmp_path / "c"
     written(rows_of(session, source), checkpoint).start(path).awaitTermination()
-    assert ids(session, path) == [0, 1, 2]
+    assert ids(path) == [0, 1, 2]
     put(source, 3, 5)
     written(rows_of(session, source), checkpoint).start(path).awaitTermination()
-    assert ids(session, path) == [0, 1, 2, 3, 4]
+    assert ids(path) == [0, 1, 2, 3, 4]
     told = [dict(each["operationParameters"]) for each in anabranch.history(path)]
     assert [each["operation"] for each in anabranch.history(path)] == ["STREAMING UPDATE"] * 2
     assert [each["epochId"] for each in told] == ["1", "0"]
@@ -271,9 +292,7 @@ def test_values_of_a_stream_are_cast_to_the_columns_of_the_table_where_they_fit(
     session.sql(f"CREATE TABLE delta.`{path}` (id INT, at DATE, l ARRAY<STRUCT<x: INT>>) USING delta")
     other = ("id + 0.0 AS id", "'2024-01-02' AS at", "array(named_struct('x', id)) AS l")
     written(rows.selectExpr(*other), tmp_path / "c1").start(path).awaitTermination()
-    found = session.read.format("delta").load(path)
-    assert found.schema["id"].dataType.simpleString() == "int"
-    assert sorted((row["id"], str(row["at"]), row["l"][0]["x"]) for row in found.collect()) == [
+    assert [(row["id"], str(row["at"]), row["l"][0]["x"]) for row in deltalake_rows(path)] == [
         (number, "2024-01-02", number) for number in range(3)
     ]
     unfit = ("3000000000 AS id", "'soon' AS at", "array(named_struct('x', '?')) AS l")
@@ -303,7 +322,7 @@ def test_rows_that_are_computed_from_the_tables_own_are_no_blind_append(
     written(rows, tmp_path / "c1").start(path).awaitTermination()
     written(rows_of(session, source), tmp_path / "c2").start(path).awaitTermination()
     assert [each["isBlindAppend"] for each in anabranch.history(path)] == [True, False, False]
-    assert ids(session, path) == [0, 1, 1, 1, 2]
+    assert ids(path) == [0, 1, 1, 1, 2]
 
 
 def test_a_batch_that_was_committed_before_the_process_died_is_not_written_again(
@@ -314,7 +333,7 @@ def test_a_batch_that_was_committed_before_the_process_died_is_not_written_again
     for name in ("0", ".0.crc"):
         (checkpoint / "commits" / name).unlink(missing_ok=True)  # as if it had died before Spark noted the batch
     written(rows_of(session, source), checkpoint).start(path).awaitTermination()
-    assert ids(session, path) == [0, 1, 2]
+    assert ids(path) == [0, 1, 2]
     assert len(anabranch.history(path)) == 1
 
 
@@ -346,7 +365,7 @@ def test_a_batch_that_another_query_of_the_checkpoint_commits_meanwhile_is_refus
         written(rows_of(session, source), checkpoint).start(path).awaitTermination()
     assert numbered
     assert "DELTA_CONCURRENT_TRANSACTION" in str(error.value)
-    assert ids(session, path) == [0, 1, 2, 100]
+    assert ids(path) == [0, 1, 2, 100]
 
 
 def test_complete_replaces_every_row_by_each_batch(session: SparkSession, source: Path, tmp_path: Path) -> None:
@@ -355,7 +374,7 @@ def test_complete_replaces_every_row_by_each_batch(session: SparkSession, source
         counts = rows_of(session, source).groupBy().count().withColumnRenamed("count", "id")
         written(counts, checkpoint).outputMode("complete").start(path).awaitTermination()
         put(source, 3, 5)
-    assert ids(session, path) == [5]
+    assert ids(path) == [5]
 
 
 def test_a_stream_makes_a_table_of_a_name_and_of_partitions(
@@ -366,9 +385,9 @@ def test_a_stream_makes_a_table_of_a_name_and_of_partitions(
         query = written(rows, tmp_path / "c").queryName("q").partitionBy("g").option("delta.appendOnly", "true")
         query.toTable("streamed_names").awaitTermination()
     try:
-        assert session.table("streamed_names").count() == 3
         detail = DeltaTable.forName(session, "streamed_names").detail().first()
         assert (detail["partitionColumns"], detail["properties"]["delta.appendOnly"]) == (["g"], "true")
+        assert len(deltalake_rows(detail["location"])) == 3
     finally:
         session.sql("DROP TABLE streamed_names")
 
@@ -422,19 +441,17 @@ def test_a_merge_runs_in_a_function_of_batches(session: SparkSession, source: Pa
 
     query = rows_of(session, source).writeStream.option("checkpointLocation", str(tmp_path / "c"))
     query.foreachBatch(merge).trigger(availableNow=True).start().awaitTermination()
-    assert ids(session, path) == [0, 2]
+    assert ids(path) == [0, 2]
 
 
 # -- others ------------------------------------------------------------------------------------------------------------
 
 
-def test_streams_of_other_formats_are_sparks(session: SparkSession, tmp_path: Path) -> None:
-    source, sink = str(tmp_path / "in"), str(tmp_path / "out")
-    session.range(3).write.parquet(source)
-    rows = session.readStream.schema("id BIGINT").parquet(source)
-    query = rows.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "c"))
+def test_streams_of_other_formats_are_sparks(session: SparkSession, source: Path, tmp_path: Path) -> None:
+    sink = str(tmp_path / "out")
+    query = rows_of(session, source).writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "c"))
     query.trigger(availableNow=True).start(sink).awaitTermination()
-    assert session.read.parquet(sink).count() == 3
+    assert pq.read_table(sink).num_rows == 3
 
 
 @pytest.mark.parametrize(("said", "size"), [("64m", 64 << 20), ("1024", 1024), (None, 128 << 20)])
@@ -445,15 +462,3 @@ def test_a_stream_divides_files_as_the_session_says(session: SparkSession, said:
         assert splits(session).most_bytes == size
     finally:
         session.conf.unset("spark.sql.files.maxPartitionBytes")
-
-
-def test_a_second_session_reads_streams_as_well(session: SparkSession, path: str, tmp_path: Path) -> None:
-    session.readStream.format("delta").load(path)
-    other = anabranch.install(session.newSession())
-    try:
-        written(other.readStream.format("delta").load(path), tmp_path / "checkpoint").start(
-            str(tmp_path / "out")
-        ).awaitTermination()
-    finally:
-        anabranch.uninstall(other)
-    assert ids(session, str(tmp_path / "out")) == [1]

@@ -14,4 +14,4 @@ from tests.support.tiers import examples
 @pytest.mark.spark
 @pytest.mark.slow
 def test_no_history_is_wrong_on_spark(spark: SparkSession, tmp_path: Path) -> None:
-    assert wrong_on_spark(spark, tmp_path, range(examples(24, 3))) == []
+    assert wrong_on_spark(spark, tmp_path, range(examples(24, 1))) == []

@@ -33,7 +33,7 @@ from anabranch.cli import main
 main()
 """
 
-MADE = few_of(IN_A_SESSION, 9)
+MADE = few_of(IN_A_SESSION, 7)
 by_title = pytest.mark.parametrize("mistake", MADE, ids=lambda each: each.title)
 
 

@@ -22,7 +22,17 @@ from anabranch.spark import arrow_clustering, arrow_orders, arrow_packing, arrow
 from anabranch.spark.arrow_clustering import clustered
 from anabranch.spark.relocating import cluster
 from tests.spark.tables import file_row, file_set
-from tests.spark.test_arrow_packing import PLAIN, assert_alike, files_in, keep_out, left_in, some, value_of
+from tests.spark.test_arrow_packing import (
+    PLAIN,
+    assert_alike,
+    assert_read_alike,
+    files_in,
+    keep_out,
+    left_in,
+    some,
+    value_of,
+)
+from tests.support.tiers import few_of
 
 pytestmark = pytest.mark.spark
 
@@ -62,9 +72,11 @@ def test_arrow_makes_the_files_that_spark_makes(
     ours = {number(each): each for each in files_in(tmp_path, "arrow")}
     assert ours.keys() == theirs.keys()
     for which, file in ours.items():
-        assert_alike(spark, file, theirs[which], files)
+        assert_alike(file, theirs[which], files)
         origins = [origins_of(tmp_path / f"{side}_moves", which) for side in ("arrow", "native")]
         assert origins[0].equals(origins[1])
+    for which in few_of(sorted(ours), 1):
+        assert_read_alike(spark, ours[which], theirs[which])
     assert {path.parent.name for path in left_in(tmp_path, "arrow")} == {"arrow"}
 
 

@@ -66,7 +66,7 @@ def test_what_is_laid_out_at_once_runs_under_the_settings_and_the_job_group_of_t
     """Each partition has a thread of its own: without the settings it could not reach a bucket that was opened by them,
     and without the group a cancelled command would go on.
     """
-    table = pa.table({"v": [float("nan")] * 6, "p": ["a", "b", "c"] * 2})  # left to Spark
+    table = pa.table({"v": [float("nan")] * 4, "p": ["a", "b"] * 2})  # left to Spark
     anabranch.append(spark, tmp_path, table, partition_by=["p"])
     conf, said = {"fs.s3a.connection.timeout": "5000"}, list[tuple[str, dict[str, str], str | None]]()
     real = relocating.cluster
@@ -82,7 +82,7 @@ def test_what_is_laid_out_at_once_runs_under_the_settings_and_the_job_group_of_t
         DeltaTable.forPath(spark, str(tmp_path), conf).optimize().executeZOrderBy("v")
     finally:
         spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
-    assert [each[1:] for each in said] == [(conf, "nightly")] * 3
+    assert [each[1:] for each in said] == [(conf, "nightly")] * 2
     assert threading.current_thread().name not in {name for name, _, _ in said}
 
 

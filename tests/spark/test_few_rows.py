@@ -328,12 +328,15 @@ def test_long_texts_are_left_to_spark(spark: SparkSession) -> None:
 def test_a_text_that_is_not_there_is_not_too_long_and_others_are_looked_at(
     spark: SparkSession, texts: list[str]
 ) -> None:
-    none, long = [None] * len(texts), ["x" * (few_rows.MOST_BYTES + 1), *[None] * (len(texts) - 1)]
-    columns = ", ".join(f"`{name.replace('`', '``')}` string" for name in texts)
-    found = few_rows.collected(spark.createDataFrame([tuple(none), tuple("é" for _ in texts)], columns), 2)
+    def collected(*rows: dict[str, str | None]) -> pa.Table | None:
+        schema = pa.schema([(name, pa.string()) for name in texts])
+        return few_rows.collected(spark.createDataFrame(pa.Table.from_pylist(list(rows), schema=schema)), 2)
+
+    none: dict[str, str | None] = dict.fromkeys(texts)
+    found = collected(none, dict.fromkeys(texts, "é"))
     assert found is not None
-    assert found.to_pylist() == [dict.fromkeys(texts), dict.fromkeys(texts, "é")]
-    assert few_rows.collected(spark.createDataFrame([tuple(none), tuple(long)], columns), 2) is None
+    assert found.to_pylist() == [none, dict.fromkeys(texts, "é")]
+    assert collected(none, none | {texts[0]: "x" * (few_rows.MOST_BYTES + 1)}) is None
 
 
 def test_more_rows_than_are_few_are_left_to_spark(spark: SparkSession) -> None:

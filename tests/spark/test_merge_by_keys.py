@@ -17,7 +17,9 @@ from pyspark.sql import SparkSession
 import anabranch
 from anabranch.errors import AmbiguousMerge
 from anabranch.spark import arrow_reading, few_rows, merge, merge_by_keys
+from tests.support.readers import deltalake_rows
 from tests.support.tiers import examples
+from tests.support.worlds import World
 
 pytestmark = pytest.mark.spark
 
@@ -70,13 +72,13 @@ def drawn(
     return pa.table(columns)
 
 
-def made(path: Path, dice: random.Random, spark: SparkSession, partition_by: list[str]) -> str:
+def made(path: Path, dice: random.Random, partition_by: list[str]) -> str:
     state = dice.getstate()
     anabranch.append(
         None, str(path), drawn(dice, 30), partition_by=partition_by, properties={"delta.enableDeletionVectors": "true"}
     )
     anabranch.append(None, str(path), drawn(dice, 30))
-    anabranch.DeltaTable.forPath(spark, str(path)).delete("v = 4")
+    World(str(path)).delete("v = 4")
     dice.setstate(state)
     return str(path)
 
@@ -85,12 +87,12 @@ def outcome(spark: SparkSession, path: str, text: str, source: str) -> Any:
     try:
         done = anabranch.sql(spark, text.format(f"delta.`{path}`", source)).collect()[0].asDict()
     except AmbiguousMerge as error:
-        return error.facts["count"], rows(spark, path)
-    return done, rows(spark, path)
+        return error.facts["count"], rows(path)
+    return done, rows(path)
 
 
-def rows(spark: SparkSession, path: str) -> Counter[str]:
-    return Counter(map(repr, anabranch.DeltaTable.forPath(spark, path).toDF().select(*KINDS).collect()))
+def rows(path: str) -> Counter[str]:
+    return Counter(map(repr, deltalake_rows(path)))
 
 
 def raced(spark: SparkSession, folder: Path, seed: int, *, few: bool) -> tuple[bool, str]:
@@ -101,7 +103,7 @@ def raced(spark: SparkSession, folder: Path, seed: int, *, few: bool) -> tuple[b
     on, (clause, insert) = dice.choice(ONS[:3] if is_plain else ONS), dice.choice(PLAIN if is_plain else ALONE)
     keys = None if dice.random() < 0.3 else dice.sample(range(-3, 25), 12)
     source = drawn(dice, 12, keys, dice.choice([{}, {}, NARROW]))
-    pair = [made(folder / f"a{seed}", random.Random(seed), spark, partition_by), str(folder / f"s{seed}")]
+    pair = [made(folder / f"a{seed}", random.Random(seed), partition_by), str(folder / f"s{seed}")]
     shutil.copytree(*pair)
     text = f"MERGE INTO {{}} t USING {{}} s ON {on} {clause} {insert}"
     spark.createDataFrame(source).createOrReplaceTempView("given_rows")

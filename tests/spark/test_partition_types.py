@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 import math
 from decimal import Decimal
 from itertools import product
@@ -130,11 +129,10 @@ def test_an_empty_text_of_another_writer_is_null_in_any_partition(
     if other is not None:
         adds.append(put_rows(tmp_path, "b.parquet", [{"id": 3}], partitionValues={"p": other}))
     put_commit(tmp_path, 0, WITH_VECTORS, metadata(schema, ["p"]), *adds)
-    rows = spark.read.format("delta").load(str(tmp_path))
+    rows, others = spark.read.format("delta").load(str(tmp_path)), [] if other is None else [3]
     assert sorted(row["id"] for row in rows.filter("p IS NULL").collect()) == [1, 2]
-    assert rows.count() == sum(json.loads(each["add"]["stats"])["numRecords"] for each in adds)
     DeltaTable.forPath(spark, str(tmp_path)).delete("p IS NULL AND id = 1")
-    assert 1 not in [row["id"] for row in spark.read.format("delta").load(str(tmp_path)).collect()]
+    assert sorted(row["id"] for row in spark.read.format("delta").load(str(tmp_path)).collect()) == [2, *others]
 
 
 @pytest.mark.parametrize("value", ["DATE'+10000-01-01'", "DATE'-0044-03-15'", "TIMESTAMP_NTZ'+12345-01-01 00:00:00'"])

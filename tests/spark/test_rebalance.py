@@ -18,6 +18,7 @@ from anabranch.protocol.settings import OPTIMIZES_WRITES
 from anabranch.spark import few_rows
 from anabranch.spark import write as writing
 from anabranch.spark.rebalance import is_wished, parts
+from tests.support.readers import deltalake_rows, same_rows
 
 WISH = "delta.autoOptimize.optimizeWrite"
 PARTS = 12
@@ -57,10 +58,6 @@ def session(spark: SparkSession) -> Iterator[SparkSession]:
     spark.conf.unset(OPTIMIZES_WRITES)
 
 
-def rows_in(session: SparkSession, path: str) -> list[tuple[object, ...]]:
-    return sorted(map(tuple, session.read.format("delta").load(path).collect()))
-
-
 def files_in(path: str) -> int:
     return int(anabranch.files(path).num_rows)
 
@@ -74,7 +71,7 @@ def test_few_files_hold_the_same_rows(session: SparkSession, tmp_path: Path, par
     frame.write.format("delta").partitionBy(*partition_by).option(WISH, "true").save(even)
     assert files_in(plain) == PARTS * (3 if partition_by else 1)
     assert files_in(even) <= (3 if partition_by else 2)
-    assert rows_in(session, even) == rows_in(session, plain)
+    assert same_rows(deltalake_rows(even), deltalake_rows(plain))
 
 
 @pytest.mark.spark
@@ -90,7 +87,7 @@ def test_the_option_and_the_session_say_it_too_and_the_option_counts(session: Sp
     assert files_in(path) == second + PARTS
     with pytest.raises(InvalidOption):
         frame.write.format("delta").mode("append").option("optimizeWrite", "often").save(path)
-    assert rows_in(session, path) == sorted([(i,) for i in range(600)] * 3)
+    assert same_rows(deltalake_rows(path), [{"id": i} for i in range(600)] * 3)
 
 
 @pytest.mark.spark
@@ -113,18 +110,20 @@ def test_many_images_go_into_few_files_and_row_ids_stay(
     monkeypatch.setattr(writing, "evened", counted := Counted(writing.evened))
     path = str(tmp_path / "t")
     wishes = {WISH: "true", "delta.enableDeletionVectors": vectors, "delta.enableRowTracking": "true"}
-    frame = session.range(0, 600, 1, PARTS).selectExpr("id", "id % 2 AS n")
-    frame.write.format("delta").options(**wishes).option("optimizeWrite", False).save(path)
-    table, before = DeltaTable.forPath(session, path), anabranch.files(path).num_rows
-    assert before == PARTS
-    known = {row[0]: row[1] for row in ids_of(session, path)}
+    for first in range(0, 600, 600 // PARTS):
+        rows = [{"id": i, "n": i % 2} for i in range(first, first + 600 // PARTS)]
+        anabranch.append(None, path, rows, properties=wishes if first == 0 else None)
+    table = DeltaTable.forPath(session, path)
+    assert files_in(path) == PARTS
+    known = {number: row_id for number, _, row_id in rows_with_ids(session, path)}
     table.update("n = 1", {"n": "5"})
-    source = frame.filter("id < 300").selectExpr("id", "7L AS n").union(session.range(600, 700).selectExpr("id", "8L"))
+    source = session.range(700).selectExpr("id", "if(id < 300, 7L, 8L) AS n").filter("id < 300 OR id >= 600")
     on = table.alias("t").merge(source.alias("s"), "t.id = s.id")
     on.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
     expected = [(i, 7 if i < 300 else 8 if i >= 600 else 5 if i % 2 else 0) for i in range(700)]
-    assert rows_in(session, path) == expected
-    assert {row[0]: row[1] for row in ids_of(session, path) if row[0] < 600} == known
+    found = rows_with_ids(session, path)
+    assert [(number, n) for number, n, _ in found] == expected
+    assert {number: row_id for number, _, row_id in found if number < 600} == known
     assert counted.calls >= 3  # the images of both, and the inserts
     assert files_in(path) <= (PARTS if vectors == "true" else 0) + 6
 
@@ -138,5 +137,6 @@ class Counted:
         return self.plain(*arguments)  # type: ignore[operator]
 
 
-def ids_of(session: SparkSession, path: str) -> list[tuple[int, int]]:
-    return [tuple(row) for row in anabranch.read(session, path, row_ids=True).select("id", "_row_id").collect()]  # type: ignore[misc]
+def rows_with_ids(session: SparkSession, path: str) -> list[tuple[int, int, int]]:
+    rows = anabranch.read(session, path, row_ids=True).select("id", "n", "_row_id")
+    return sorted(map(tuple, rows.collect()))

@@ -175,8 +175,18 @@ def test_a_sessions_wish_for_small_files_does_not_split_what_is_packed(spark: Sp
     files = numbered(tmp_path, {"a.parquet": 50, "b.parquet": 50})
     for _ in setting(spark, "spark.sql.files.maxRecordsPerFile", "10"):
         pack(spark, files, "job")
+    assert len(files_in(tmp_path, "job")) == 1
+
+
+@pytest.mark.exhaustive(
+    "tests/spark/test_relocating.py::test_a_sessions_wish_for_small_files_does_not_split_what_is_packed",
+    "tests/spark/test_relocating.py::test_a_column_of_any_type_is_laid_out_in_its_own_order_nulls_first",
+)
+def test_a_sessions_wish_for_small_files_does_not_split_what_is_clustered(spark: SparkSession, tmp_path: Path) -> None:
+    files = numbered(tmp_path, {"a.parquet": 50, "b.parquet": 50})
+    for _ in setting(spark, "spark.sql.files.maxRecordsPerFile", "10"):
         cluster(spark, files, Curve(("s",), "zorder"), 1, "one", None)
-    assert [len(files_in(tmp_path, folder)) for folder in ("job", "one")] == [1, 1]
+    assert len(files_in(tmp_path, "one")) == 1
     assert [row["s"] for row in rows_in(files_in(tmp_path, "one")[0])] == sorted(str(i) for i in range(100))
 
 
@@ -219,17 +229,30 @@ VALUES: dict[str, pa.Array] = {
 def test_a_column_of_any_type_is_laid_out_in_its_own_order_nulls_first(
     spark: SparkSession, tmp_path: Path, type_: str
 ) -> None:
-    """The same rows by one column, which are sorted by it, and by two, whose curve only has to be the same twice."""
-    values = VALUES[type_].take(pa.array([i % len(VALUES[type_]) for i in range(40)]))
-    table = pa.table({"v": values, "n": pa.array(range(40), pa.int64())})
-    files = file_set(tmp_path, [file_row(tmp_path, "a.parquet", table)], table.schema)
-    cluster(spark, files, Curve(("v",), "zorder"), 3, "one", None)
+    """By one column the rows are sorted by it, whichever file they go to."""
+    cluster(spark, numbered_values(tmp_path, type_), Curve(("v",), "zorder"), 3, "job", "moves")
     ordered = spark.read.parquet(str(tmp_path / "a.parquet")).sort("v", "n").select("n")
-    assert [n for each in files_in(tmp_path, "one") for n in numbers_in(each)] == [
+    assert [n for each in files_in(tmp_path, "job") for n in numbers_in(each)] == [
         row["n"] for row in ordered.collect()
     ]
-    cluster(spark, files, Curve(("v", "n"), "hilbert"), 3, "job", "moves")
     assert_origin_numbers(tmp_path)
+
+
+@pytest.mark.exhaustive(
+    "tests/spark/test_relocating.py::test_a_column_of_any_type_is_laid_out_in_its_own_order_nulls_first",
+    "tests/spark/test_arrow_clustering.py::test_arrow_makes_the_files_that_spark_makes",
+)
+@pytest.mark.parametrize("type_", VALUES)
+def test_a_curve_over_a_column_of_any_type_is_the_same_twice(spark: SparkSession, tmp_path: Path, type_: str) -> None:
+    cluster(spark, numbered_values(tmp_path, type_), Curve(("v", "n"), "hilbert"), 3, "job", "moves")
+    assert_origin_numbers(tmp_path)
+
+
+def numbered_values(root: Path, type_: str) -> FileSet:
+    """One file of values of a type in a column ``v``, each with its position in ``n``."""
+    values = VALUES[type_].take(pa.array([i % len(VALUES[type_]) for i in range(40)]))
+    table = pa.table({"v": values, "n": pa.array(range(40), pa.int64())})
+    return file_set(root, [file_row(root, "a.parquet", table)], table.schema)
 
 
 def assert_origin_numbers(root: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -15,6 +16,7 @@ import anabranch
 from anabranch import errors
 from anabranch.tables import DeltaTable
 from tests.support.failing_rows import COLUMNS, PLANTED, doors, prepare, said, shows
+from tests.support.tiers import few_of
 
 pytestmark = pytest.mark.spark
 
@@ -30,7 +32,7 @@ def test_no_door_on_spark_quotes_a_row(
     if how == "environment":
         monkeypatch.setenv("ANABRANCH_ROWS_IN_ERRORS", "false")
     shown = {}
-    for door, run in doors(spark, path, quiet).items():
+    for door, run in few_of([*doors(spark, path, quiet).items()], 9):
         with pytest.raises(errors.AnabranchError) as told:
             run()
         text = said(told.value)
@@ -55,10 +57,8 @@ def test_a_table_that_keeps_its_rows_out_does_so_where_others_are_written_from_i
 ) -> None:
     """In SQL and by DataFrames, into new tables and old, whatever those say themselves; and nowhere else."""
     source, target = f"delta.`{tmp_path}/source`", f"delta.`{tmp_path}/target`"
-    anabranch.sql(spark, f"CREATE TABLE {source} (s STRING) TBLPROPERTIES ('anabranch.rowsInErrors' = 'false')")
-    anabranch.sql(spark, f"INSERT INTO {source} VALUES ('{PLANTED}')")
-    anabranch.sql(spark, f"CREATE TABLE {target} (id INT, s STRING)")
-    anabranch.sql(spark, f"INSERT INTO {target} VALUES (1, 'a')")
+    anabranch.append(None, f"{tmp_path}/source", [{"s": PLANTED}], properties={"anabranch.rowsInErrors": "false"})
+    anabranch.append(None, f"{tmp_path}/target", pa.table({"id": pa.array([1], pa.int32()), "s": ["a"]}))
     rows = spark.read.format("anabranch").load(f"{tmp_path}/source")
     table, cast = DeltaTable.forPath(spark, f"{tmp_path}/target"), F.col("s").cast("int").alias("id")
     merge = table.alias("t").merge(rows.alias("q"), "t.id = 5").whenNotMatchedInsert(values={"id": "q.s"})
@@ -77,7 +77,7 @@ def test_a_table_that_keeps_its_rows_out_does_so_where_others_are_written_from_i
         "write": lambda: rows.select(cast).write.format("anabranch").save(f"{tmp_path}/b"),
         "append": lambda: rows.select(cast).write.format("anabranch").mode("append").save(f"{tmp_path}/target"),
     }
-    for name, run in failing.items():
+    for name, run in few_of([*failing.items()], 4):
         with pytest.raises(errors.ExecutionFailed) as failed:
             run()
         assert "planted" not in "".join(traceback.format_exception(failed.value)), name

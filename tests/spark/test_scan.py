@@ -24,6 +24,7 @@ from anabranch.spark.raw_rows import address_of
 from anabranch.spark.scan import scan
 from tests.spark.tables import file_row, file_set, numbered, one_file
 from tests.support.drawing import SLOW
+from tests.support.tiers import examples
 
 pytestmark = pytest.mark.spark
 
@@ -43,7 +44,7 @@ def plan(rows: DataFrame, capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
 
 
-@settings(max_examples=5, suppress_health_check=[*SLOW, HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(5, 2), suppress_health_check=[*SLOW, HealthCheck.function_scoped_fixture])
 @given(deleted=st.tuples(*[st.sets(st.integers(0, n - 1)) for n in (5, 70, 5)]))
 @pytest.mark.parametrize("in_plan", [64, 0])
 def test_live_rows_are_all_rows_but_the_deleted(

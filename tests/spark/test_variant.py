@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +30,17 @@ def installed(spark: Any) -> None:
     anabranch.install(spark)
 
 
-@pytest.fixture
-def path(spark: Any, tmp_path: Path) -> str:
-    where = table_path(tmp_path)
-    spark.sql(ROWS).repartition(1).write.format("delta").save(where)
+@pytest.fixture(scope="module")
+def written(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A table of which each test has a copy."""
+    where = table_path(tmp_path_factory.mktemp("variants"))
+    anabranch.install(spark).sql(ROWS).coalesce(1).write.format("delta").save(where)
     return where
+
+
+@pytest.fixture
+def path(written: str, tmp_path: Path) -> str:
+    return shutil.copytree(written, table_path(tmp_path))
 
 
 def numbers(spark: Any, path: str) -> list[tuple[int, int | None]]:
@@ -86,7 +93,7 @@ def test_rows_with_variants_are_changed_deleted_and_merged(spark: Any, path: str
 
 def test_a_variant_column_is_added_and_old_files_lack_it(spark: Any, tmp_path: Path) -> None:
     path = table_path(tmp_path)
-    spark.range(2).write.format("delta").save(path)
+    anabranch.append(None, path, [{"id": 0}, {"id": 1}])
     AddColumns(path, [NewColumn(Field("v", "variant"))]).run()
     spark.sql("SELECT 5L AS id, parse_json('{\"a\":5}') AS v").write.format("delta").mode("append").save(path)
     assert numbers(spark, path) == [(0, None), (1, None), (5, 5)]

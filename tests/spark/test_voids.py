@@ -65,6 +65,11 @@ def test_every_verb_reads_and_writes_a_table_with_voids(spark: Any, tmp_path: Pa
     assert check_table(path, deep=True).is_clean
 
 
+@pytest.mark.exhaustive(
+    "tests/spark/test_voids.py::test_every_verb_reads_and_writes_a_table_with_voids",
+    "tests/spark/test_voids.py::test_void_columns_take_values_only_where_the_schema_may_change",
+    "tests/commands/ddl/test_voids.py::test_a_table_is_created_with_a_void_column",
+)
 def test_a_void_is_declared_added_and_brought_by_a_merge(spark: Any, tmp_path: Path) -> None:
     path = table_path(tmp_path)
     table = f"delta.`{path}`"
@@ -97,6 +102,10 @@ def test_void_columns_take_values_only_where_the_schema_may_change(spark: Any, t
     assert rows(spark, path) == [(1, 6, "x"), (2, 5, None)]
 
 
+@pytest.mark.exhaustive(
+    "tests/spark/test_voids.py::test_every_verb_reads_and_writes_a_table_with_voids",
+    "tests/commands/ddl/test_voids.py::test_mapped_columns_hold_no_voids_either",
+)
 def test_mapped_and_partitioned_tables_read_and_write_voids_too(spark: Any, tmp_path: Path) -> None:
     path = table_path(tmp_path)
     new = spark.sql(

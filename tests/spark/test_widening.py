@@ -56,6 +56,7 @@ WIDER: dict[str, tuple[str, ...]] = {
     "decimal(12,2)": ("decimal(13,3)", "decimal(30,2)"),
     "decimal(20,2)": ("decimal(21,2)", "decimal(38,10)"),
 }
+WIDENING = {"delta.enableTypeWidening": "true"}
 PAIRS = [(before, after) for before, several in WIDER.items() for after in several]
 WRITERS: dict[str, dict[str, Any]] = {
     "dictionary": {},
@@ -130,8 +131,9 @@ def test_a_literal_beyond_the_old_type_overlooks_no_row_of_an_old_file(spark: An
 
 def test_a_widened_table_is_written_read_skipped_changed_and_merged(spark: Any, tmp_path: Path) -> None:
     path = table_path(tmp_path)
-    first = spark.sql("SELECT 1 AS id, 1.5F AS f, DATE'2020-02-29' AS d, CAST(1.25 AS DECIMAL(5,2)) AS p")
-    first.write.format("delta").option("delta.enableTypeWidening", "true").save(path)
+    narrow = pa.schema([("id", pa.int32()), ("f", pa.float32()), ("d", pa.date32()), ("p", pa.decimal128(5, 2))])
+    first = {"id": 1, "f": 1.5, "d": dt.date(2020, 2, 29), "p": Decimal("1.25")}
+    anabranch.append(None, path, pa.Table.from_pylist([first], schema=narrow), properties=WIDENING)
     SetProperties(path, {"delta.feature.timestampNtz": "supported"}).run()
     for name, after in {"id": "long", "f": "double", "d": "timestamp_ntz", "p": "decimal(12,4)"}.items():
         ChangeColumn(path, (name,), type=after).run()
@@ -157,8 +159,8 @@ def test_a_widened_table_is_written_read_skipped_changed_and_merged(spark: Any, 
 
 def test_rows_of_a_data_frame_widen_columns_with_merge_schema(spark: Any, tmp_path: Path) -> None:
     path = table_path(tmp_path)
-    spark.sql("SELECT 1 AS id, named_struct('n', 1S) AS s").write.format("delta").save(path)
-    SetProperties(path, {"delta.enableTypeWidening": "true"}).run()
+    nested = pa.array([{"n": 1}], pa.struct({"n": pa.int16()}))
+    anabranch.append(None, path, pa.table({"id": pa.array([1], pa.int32()), "s": nested}), properties=WIDENING)
     wider = spark.sql("SELECT 5000000000 AS id, named_struct('n', 70000) AS s, 'x' AS new")
     wider.write.format("delta").mode("append").option("mergeSchema", True).save(path)
     rows = spark.read.format("delta").load(path)
@@ -170,8 +172,8 @@ def test_rows_of_a_data_frame_widen_columns_with_merge_schema(spark: Any, tmp_pa
 def test_an_insert_by_position_widens_columns_with_schema_evolution(spark: Any, tmp_path: Path) -> None:
     path = table_path(tmp_path)
     table = f"delta.`{path}`"
-    first = "SELECT 1S AS a, named_struct('b', 1S) AS s, 1S AS d"
-    spark.sql(first).write.format("delta").option("delta.enableTypeWidening", "true").save(path)
+    short, nested = pa.array([1], pa.int16()), pa.array([{"b": 1}], pa.struct({"b": pa.int16()}))
+    anabranch.append(None, path, pa.table({"a": short, "s": nested, "d": short}), properties=WIDENING)
     with pytest.raises(AnabranchError):
         anabranch.sql(spark, f"INSERT INTO {table} SELECT 70000, NULL, NULL")
     evolving = f"INSERT WITH SCHEMA EVOLUTION INTO {table}"
@@ -219,8 +221,9 @@ def test_integers_that_became_decimals_are_read_skipped_changed_merged_and_compa
 
 def test_a_merge_of_whole_rows_widens_columns_where_it_may(spark: Any, tmp_path: Path) -> None:
     path = table_path(tmp_path)
-    old = spark.sql("SELECT 1 AS id, 1.5F AS f, 7 AS kept UNION ALL SELECT 2, 2.5F, 8")
-    old.write.format("delta").option("delta.enableTypeWidening", "true").save(path)
+    narrow = pa.schema([("id", pa.int32()), ("f", pa.float32()), ("kept", pa.int32())])
+    old = [{"id": 1, "f": 1.5, "kept": 7}, {"id": 2, "f": 2.5, "kept": 8}]
+    anabranch.append(None, path, pa.Table.from_pylist(old, schema=narrow), properties=WIDENING)
     source = spark.sql("SELECT 2L AS id, 0.1D AS f, 'x' AS new UNION ALL SELECT 5000000000, 0.2D, 'y'")
     merge = DeltaTable.forPath(spark, path).alias("t").merge(source.alias("s"), "t.id = s.id")
     whole = merge.whenMatchedUpdateAll().whenNotMatchedInsertAll()
@@ -259,8 +262,7 @@ def test_a_merge_that_names_columns_widens_those(spark: Any, tmp_path: Path) -> 
 @pytest.mark.parametrize(("said", "becomes"), [("ALWAYS", "double"), ("SAME_FAMILY_TYPE", None), ("never", None)])
 def test_the_session_says_how_far_rows_widen(spark: Any, tmp_path: Path, said: str, becomes: str | None) -> None:
     path, name = table_path(tmp_path), "spark.databricks.delta.typeWidening.allowAutomaticWidening"
-    first = spark.sql("SELECT 1 AS id")
-    first.write.format("delta").option("delta.enableTypeWidening", "true").save(path)
+    anabranch.append(None, path, pa.table({"id": pa.array([1], pa.int32())}), properties=WIDENING)
     spark.conf.set(name, said)
     try:
         writer = spark.sql("SELECT 2.5D AS id").write.format("delta").mode("append").option("mergeSchema", True)
@@ -271,7 +273,7 @@ def test_the_session_says_how_far_rows_widen(spark: Any, tmp_path: Path, said: s
             writer.save(path)
     finally:
         spark.conf.unset(name)
-    assert dict(spark.read.format("delta").load(path).dtypes) == {"id": becomes or "int"}
+    assert spark.read.format("delta").load(path).dtypes == [("id", becomes or "int")]
 
 
 MERGE = "MERGE WITH SCHEMA EVOLUTION INTO {} t USING ({}) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *"
@@ -282,8 +284,8 @@ def test_a_statement_makes_a_day_a_moment_only_where_the_table_lists_the_feature
     spark: Any, tmp_path: Path, statement: str
 ) -> None:
     path = table_path(tmp_path)
-    first = spark.sql("SELECT 1 AS id, DATE'2020-01-01' AS day")
-    first.write.format("delta").option("delta.enableTypeWidening", "true").save(path)
+    first = pa.table({"id": pa.array([1], pa.int32()), "day": [dt.date(2020, 1, 1)]})
+    anabranch.append(None, path, first, properties=WIDENING)
     text = statement.format(f"delta.`{path}`", "SELECT 2 AS id, TIMESTAMP_NTZ'2020-01-02 03:04:05' AS day")
     with pytest.raises(InvalidOption, match=r"set delta\.feature\.timestampNtz = supported first"):
         anabranch.sql(spark, text)

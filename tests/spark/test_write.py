@@ -254,6 +254,7 @@ def test_an_assignment_runs_on_marked_rows_only(spark: SparkSession, files: Any,
     assert sorted(row["id"] for row in written(tmp_path / "job")) == [1, 2, 3, 4, 5, 6, 7, 8, 33]
 
 
+@pytest.mark.exhaustive("tests/spark/test_write.py::test_a_random_value_is_evaluated_once")
 def test_a_random_assignment_changes_exactly_the_marked_rows(spark: SparkSession, files: Any, tmp_path: Path) -> None:
     update(spark, files, {"c.parquet": BitMap64([0, 1])}, {"s": "cast(rand() as string)"}, "job")
     assert sorted(row["id"] for row in written(tmp_path / "job")) == [5, 6]

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 
 import anabranch
 from anabranch import DeltaTable
+from tests.support.readers import deltalake_rows
 from tests.support.tiers import few_of
 
 SIGNS = (
@@ -112,7 +113,7 @@ class Doors:
 
     def rows(self, door: str, name: str) -> None:
         """Compare the texts of a table with those that were written."""
-        self.compare(door, [row.t for row in self.spark.sql(f"SELECT t FROM {name} ORDER BY i").collect()])
+        self.compare(door, [row["t"] for row in sorted(deltalake_rows(self.path(name)), key=lambda row: row["i"])])
 
 
 def lost(spark: SparkSession, folder: Path, texts: Texts, turn: int | None = None) -> Lost:
@@ -120,7 +121,7 @@ def lost(spark: SparkSession, folder: Path, texts: Texts, turn: int | None = Non
     short run goes through some of them.
     """
     doors, ways = Doors(spark, folder, texts), list(styles(texts))
-    for i, through in enumerate(few_of((_inserted, _changed, _merged, _asked), 2)):
+    for i, through in enumerate(few_of((_inserted, _made, _changed, _merged, _asked), 2)):
         for style, spell, args in ways if turn is None else [ways[(i + turn) % len(ways)]]:
             through(doors, style, spell, args)
     for seen in few_of((_viewed, _of_frames, _by_methods, _declared), 1):
@@ -129,17 +130,23 @@ def lost(spark: SparkSession, folder: Path, texts: Texts, turn: int | None = Non
 
 
 def _inserted(doors: Doors, style: str, spell: Spell, args: Any) -> None:
-    texts, values, sql = doors.texts, _values(doors.texts, spell), doors.spark.sql
-    name = doors.table()
+    sql, name, values = doors.spark.sql, doors.table(), _values(doors.texts, spell)
     sql(f"INSERT INTO {name} VALUES {values}", args)
     doors.rows(f"INSERT VALUES, {style}", name)
+    sql(f"INSERT OVERWRITE {name} SELECT * FROM VALUES {values}", args)
+    doors.rows(f"INSERT OVERWRITE SELECT, {style}", name)
+    sql(f"INSERT INTO {name} REPLACE WHERE i >= 0 SELECT * FROM VALUES {values}", args)
+    doors.rows(f"REPLACE WHERE, {style}", name)
+
+
+def _made(doors: Doors, style: str, spell: Spell, args: Any) -> None:
+    """Tables made of a query, and rows that are put together from names, defaults and texts."""
+    texts, values, sql = doors.texts, _values(doors.texts, spell), doors.spark.sql
     name = doors.table()
     sql(f"INSERT INTO {name} SELECT * FROM VALUES {values}", args)
     doors.rows(f"INSERT SELECT, {style}", name)
     sql(f"INSERT OVERWRITE {name} VALUES {values}", args)
     doors.rows(f"INSERT OVERWRITE, {style}", name)
-    sql(f"INSERT INTO {name} REPLACE WHERE i >= 0 SELECT * FROM VALUES {values}", args)
-    doors.rows(f"REPLACE WHERE, {style}", name)
     name = doors.table()
     sql(f"INSERT INTO {name} BY NAME SELECT t, i FROM VALUES {values} AS v(i, t)", args)
     doors.rows(f"BY NAME, {style}", name)
@@ -166,9 +173,8 @@ def _numbered(doors: Doors) -> str:
 def _filled(doors: Doors) -> str:
     """A table of the texts, written without any statement."""
     name = doors.table()
-    frame = doors.spark.createDataFrame([Row(i=i, t=text) for i, text in enumerate(doors.texts)], "i INT, t STRING")
-    frame.coalesce(1).write.format("delta").mode("append").save(doors.path(name))
-    doors.rows("df.write", name)
+    anabranch.append(None, doors.path(name), [{"i": i, "t": text} for i, text in enumerate(doors.texts)])
+    doors.rows("append", name)
     return name
 
 
@@ -206,8 +212,8 @@ def _merged(doors: Doors, style: str, spell: Spell, args: Any) -> None:
 
 def _asked(doors: Doors, style: str, spell: Spell, args: Any) -> None:
     texts, sql, name = doors.texts, doors.spark.sql, _filled(doors)
-    found = sql(f"SELECT t FROM {name} WHERE t = {_case(texts, spell)} ORDER BY i", args).collect()
-    doors.compare(f"SELECT WHERE, {style}", [row.t for row in found])
+    found = sql(f"SELECT i, t FROM {name} WHERE t = {_case(texts, spell)}", args).collect()
+    doors.compare(f"SELECT WHERE, {style}", [row.t for row in sorted(found)])
     shown = sql(f"SELECT {_listed(texts, spell)} FROM {name} LIMIT 1", args).first()
     doors.compare(f"SELECT, {style}", list(shown))
     found = sql(f"SELECT t FROM {name} WHERE t = {spelled(texts[1], 0)}").collect()
@@ -216,7 +222,7 @@ def _asked(doors: Doors, style: str, spell: Spell, args: Any) -> None:
 
 def _viewed(doors: Doors) -> None:
     texts, sql, name = doors.texts, doors.spark.sql, doors.table()
-    sql(f"INSERT INTO {name} VALUES (1, '')")
+    anabranch.append(None, doors.path(name), [{"i": 1, "t": ""}])
     columns = ", ".join(f"{spelled(text, i)} AS c{i}" for i, text in enumerate(texts))
     sql(f"CREATE OR REPLACE TEMPORARY VIEW literals AS SELECT {columns} FROM {name}")
     doors.compare("temporary view", list(sql("SELECT * FROM literals").first()))
@@ -240,6 +246,8 @@ def _of_frames(doors: Doors) -> None:
     name = doors.table()
     sql(f"MERGE INTO {name} AS t USING {{df}} AS s ON t.t = s.t WHEN NOT MATCHED THEN INSERT *", df=frame)
     doors.rows("MERGE source, frames", name)
+    frame.write.format("delta").mode("overwrite").save(doors.path(name))
+    doors.rows("df.write", name)
 
 
 def _declared(doors: Doors) -> None:

@@ -1,9 +1,10 @@
 """A morning's work on Spark Connect: run as a script, in a process of its own, since a process has one kind of session.
 
-    python -m tests.support.on_connect FOLDER FAILING COMPILED
+    python -m tests.support.on_connect FOLDER FAILING STARTS COMPILED
 
-It goes through at most so many of the doors that fail, and of those to places without a table; its queries are compiled
-unless COMPILED is 0. Its last line is what was seen, as JSON; the words before it are the server's.
+It goes through at most so many of the doors that fail, and of those to places without a table; starts a stream so many
+times; and its queries are compiled unless COMPILED is 0. Its last line is what was seen, as JSON; the words before it
+are the server's.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import anabranch
 from anabranch import DeltaTable
 from tests.support.failing_rows import doors, prepare, said, shows
 from tests.support.planted import SECRET
+from tests.support.readers import deltalake_rows
 from tests.support.tiers import thinned
 
 Door = tuple[str, Callable[[], Any]]
@@ -32,7 +34,7 @@ PLACES = (f"memory://KEY:{SECRET}@lake/t", f"memory://lake/t?sv=2024&sig={SECRET
 UNCOMPILED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
-def main(folder: Path, failing_doors: int, compiled: bool) -> dict[str, Any]:
+def main(folder: Path, failing_doors: int, starts: int, compiled: bool) -> dict[str, Any]:
     """Go through the doors."""
     builder = SparkSession.builder.remote("local[2]").config("spark.sql.shuffle.partitions", "2")
     for name, value in ({} if compiled else UNCOMPILED).items():
@@ -46,14 +48,14 @@ def main(folder: Path, failing_doors: int, compiled: bool) -> dict[str, Any]:
         **told(spark, path),
         **refused(spark, path),
         **kept_back(spark, folder, failing_doors),
-        **streamed(spark, folder),
+        **streamed(spark, folder, starts),
         **skipped(spark, folder),
     }
 
 
 def by_path(spark: SparkSession, path: str) -> dict[str, Any]:
     """Each verb of a table that is named by its path."""
-    rows = spark.range(100).withColumn("x", F.col("id") * 2).withColumn("p", F.col("id") % 3)
+    rows = spark.range(100).withColumn("x", F.col("id") * 2).withColumn("p", F.col("id") % 2)
     rows.write.format("delta").partitionBy("p").save(path)
     table = DeltaTable.forPath(spark, path)
     table.delete(F.col("id") == 4)
@@ -102,15 +104,15 @@ def told(spark: SparkSession, path: str) -> dict[str, Any]:
     return {"done once": seen[0] == seen[1], "note": anabranch.history(path)[0]["userMetadata"]}
 
 
-def streamed(spark: SparkSession, folder: Path) -> dict[str, Any]:
+def streamed(spark: SparkSession, folder: Path, starts: int) -> dict[str, Any]:
     """A stream from one table to another, which goes on where it was."""
     source, sink = str(folder / "source"), str(folder / "sink")
-    for number in range(2):
-        spark.range(number, number + 1).write.format("delta").mode("append").save(source)
+    for number in range(starts):
+        anabranch.append(None, source, [{"id": number}])
         rows = spark.readStream.format("delta").load(source)
         stream = rows.writeStream.format("delta").option("checkpointLocation", str(folder / "checkpoint"))
         stream.trigger(availableNow=True).start(sink).awaitTermination()
-    found = sorted(row["id"] for row in spark.read.format("delta").load(sink).collect())
+    found = sorted(row["id"] for row in deltalake_rows(sink))
     return {"streamed": found, "batches": [row["operation"] for row in anabranch.history(sink)]}
 
 
@@ -185,4 +187,4 @@ def failing(run: Callable[[], Any]) -> BaseException | None:
 
 
 if __name__ == "__main__":
-    print("\n" + json.dumps(main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] != "0")), flush=True)
+    print("\n" + json.dumps(main(Path(sys.argv[1]), *map(int, sys.argv[2:4]), sys.argv[4] != "0")), flush=True)

@@ -76,6 +76,12 @@ class TrackedReader(Reader):
         return own if kept[0] is None else kept[0], version if kept[1] is None else kept[1]
 
 
+def tracked_rows(store: Store, columns: tuple[str, ...] = COLUMNS) -> list[Tracked]:
+    """The rows of the newest version with their ids."""
+    newest = TrackedReader(store, columns=columns).versions()[-1]
+    return list(newest.rows)  # type: ignore[arg-type]
+
+
 def wrong_ids(store: Store, columns: tuple[str, ...] = COLUMNS) -> list[str]:
     """Everything that is wrong with the ids of a table, over all of its versions, in words."""
     reader = TrackedReader(store, columns=columns)

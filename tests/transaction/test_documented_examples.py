@@ -324,7 +324,7 @@ def spark_events(spark: Any, folder: Path, level: str, **properties: str) -> Any
 
 
 def spark_upsert(spark: Any, table: Any, date: dt.date, id: int, x: int, on: str) -> None:
-    source = spark.createDataFrame([(id, date, x)], "id long, date date, x long").alias("s")
+    source = spark.createDataFrame(pa.table({"id": [id], "date": [date], "x": [x]})).alias("s")
     table.alias("t").merge(source, on).whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
 
 
@@ -342,7 +342,7 @@ def test_merge_on_spark_with_explicit_partition_predicates(spark: Any, tmp_path:
     with pytest.raises((errors.ConcurrentAppendException, errors.ConcurrentDeleteReadException)):
         both(named=False)
     both(named=True)
-    assert sorted((row["id"], row["x"]) for row in table.toDF().collect()) == [(0, 1), (1, 2)]
+    assert [(row["id"], row["x"]) for row in World(path).rows()] == [(0, 1), (1, 2)]
     assert anabranch.check(path, deep=True).is_clean
     assert_others_agree(path)
 
@@ -352,5 +352,5 @@ def test_update_and_delete_on_spark_of_disjoint_dates(spark: Any, tmp_path: Path
     path, table = spark_events(spark, tmp_path, level)
     with at_phase("staged", lambda: table.delete("date < '2024-01-02'")):
         table.update("date > '2024-01-01'", {"x": "1"})
-    assert [(row["id"], row["x"]) for row in table.toDF().collect()] == [(1, 1)]
+    assert [(row["id"], row["x"]) for row in World(path).rows()] == [(1, 1)]
     assert_others_agree(path)

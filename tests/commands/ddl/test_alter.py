@@ -440,7 +440,7 @@ def test_a_constraint_is_checked_by_spark(spark: Any, tmp_path: Path) -> None:
     from anabranch.statements.conditions import understood
 
     session, path = anabranch.install(spark), str(tmp_path / "t")
-    session.range(10).write.format("delta").save(path)
+    anabranch.append(None, path, [{"id": i} for i in range(10)])
     engine, snapshot = SparkEngine(session), World(path).log.snapshot()
     with pytest.raises(errors.ConstraintNotMet) as refused:
         AddConstraint(path, "c", understood("id % 3 = 0 AND length(string(id)) = 1", snapshot, engine)).run(engine)

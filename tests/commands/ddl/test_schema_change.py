@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 import anabranch
 from anabranch import errors
 from anabranch.commands.dml.write import Write
-from anabranch.testing import at_phase
+from anabranch.testing import ArrowEngine, at_phase
 from tests.support.worlds import World, assert_others_agree, insert_all, table_path, update_all
 
 OLD = [{"id": i, "x": i * 10} for i in range(4)]
@@ -290,36 +290,35 @@ def test_merge_schema_on_spark_at_every_depth(spark: Any, table: str) -> None:
     assert found(spark, table, "id", "s.b AS b")[0] == {"id": 0, "b": None}
     # delta-rs and DuckDB read no map to whose values members were added; all else they read as we do
     without_maps = str(Path(table).parent / "others")
-    writing(spark.range(4).selectExpr("id", "named_struct('a', id) AS s", "array(named_struct('k', id)) AS l")).save(
-        without_maps
-    )
+    anabranch.append(None, without_maps, [{"id": i, "s": {"a": i}, "l": [{"k": i}]} for i in range(4)])
     writing(rows.drop("m"), mergeSchema=True).save(without_maps)
     assert_others_agree(without_maps)
 
 
 @pytest.mark.spark
 def test_older_files_are_null_on_every_path_on_spark(spark: Any, table: str) -> None:
-    writing(spark.range(9, 10).selectExpr("id", "1 AS y", "named_struct('b', 5) AS s"), mergeSchema=True).save(table)
+    new = pa.table({"id": [9], "y": pa.array([1], pa.int32()), "s": [{"b": 5}]})
+    Write(table, new, "append", schema_change="merge").run(ArrowEngine())
     handle = anabranch.DeltaTable.forPath(spark, table)
     handle.update("y IS NULL AND s.b IS NULL AND id = 0", {"y": "7"})
     handle.delete("y IS NULL AND id = 1")
-    source = spark.range(2, 3).selectExpr("id", "2 AS y").alias("s")
+    source = spark.createDataFrame(pa.table({"id": [2], "y": pa.array([2], pa.int32())})).alias("s")
     handle.alias("t").merge(source, "t.id = s.id AND t.y IS NULL").whenMatchedUpdate(set={"y": "s.y"}).execute()
     rows = found(spark, table, "id", "y", "s", "x")
     assert [(row["id"], row["y"]) for row in rows] == [(0, 7), (2, 2), (3, None), (9, 1)]
     assert [row["s"] for row in rows] == [{"a": i, "b": None} for i in (0, 2, 3)] + [{"a": None, "b": 5}]
-    assert spark.read.format("delta").load(table).where("y IS NULL").count() == 1
+    assert [row["id"] for row in spark.read.format("delta").load(table).where("y IS NULL").collect()] == [3]
     assert_others_agree(table)
 
 
 @pytest.mark.spark
 def test_a_struct_is_not_null_where_only_members_that_a_file_lacks_are_read(spark: Any, table: str) -> None:
     """Spark reads just the members that a query names; a file may have none of them."""
-    writing(spark.range(9, 10).selectExpr("id", "named_struct('b', 5) AS s"), mergeSchema=True).save(table)
+    Write(table, pa.table({"id": [9], "s": [{"b": 5}]}), "append", schema_change="merge").run(ArrowEngine())
     rows = spark.read.format("delta").load(table).where("s IS NOT NULL").selectExpr("id", "s.b AS b")
     assert {row["id"]: row["b"] for row in rows.collect()} == {0: None, 1: None, 2: None, 3: None, 9: 5}
     anabranch.DeltaTable.forPath(spark, table).delete("s IS NOT NULL AND s.b IS NULL AND id < 3")
-    assert [row["id"] for row in found(spark, table)] == [3, 9]
+    assert [row["id"] for row in World(table).rows()] == [3, 9]
 
 
 @pytest.mark.exhaustive(

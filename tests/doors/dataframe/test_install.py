@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -24,6 +25,8 @@ from anabranch.statements.executor.name_resolver import Names
 from anabranch.statements.prefilter import may_touch_delta
 from tests.support.growth import times_more
 from tests.support.patience import started
+from tests.support.readers import deltalake_rows
+from tests.support.tiers import is_short
 
 pytestmark = pytest.mark.spark
 
@@ -48,13 +51,21 @@ def rows(found: DataFrame) -> list[Any]:
 def path_of(session: SparkSession, name: str) -> str:
     found = entries.find(session, (name,))
     assert found is not None
-    return found.location
+    return found.location.removeprefix("file://").removeprefix("file:")
+
+
+def held(session: SparkSession, name: str) -> list[Any]:
+    """The rows of a table as another reader finds them."""
+    return sorted(tuple(row.values()) for row in deltalake_rows(path_of(session, name)))
+
+
+def append(session: SparkSession, name: str, *ids: int) -> None:
+    anabranch.append(None, path_of(session, name), pa.table({"id": pa.array(ids, pa.int64())}))
 
 
 def test_a_job_of_delta_runs_as_it_is(session: SparkSession) -> None:
     session.range(5).withColumn("day", F.lit("a")).write.format("delta").partitionBy("day").saveAsTable("bronze")
-    more = session.createDataFrame([(7, "b")], "id long, day string")
-    more.write.format("delta").mode("append").saveAsTable("bronze")
+    session.sql("SELECT 7L AS id, 'b' AS day").write.format("delta").mode("append").saveAsTable("bronze")
     session.sql("CREATE TABLE silver (id BIGINT, day STRING) USING delta")
     session.table("bronze").where("id > 3").write.insertInto("silver")
     merge = "MERGE INTO silver s USING bronze b ON s.id = b.id WHEN NOT MATCHED AND b.id = :i THEN INSERT *"
@@ -64,7 +75,7 @@ def test_a_job_of_delta_runs_as_it_is(session: SparkSession) -> None:
     session.sql("OPTIMIZE gold")
     both = session.sql("SELECT g.id, day FROM gold g JOIN silver USING (id, day)")
     assert rows(both) == [(0, "a"), (4, "a"), (7, "z")]
-    assert rows(session.read.table("gold").groupBy("day").count()) == [("a", 2), ("z", 1)]
+    assert session.read.table("gold").columns == ["id", "day"]
     assert session.sql("DESCRIBE DETAIL gold").first()["partitionColumns"] == ["day"]  # type: ignore[index]
     assert session.catalog.tableExists("gold")
     assert {"bronze", "gold", "silver"} <= {each.name for each in session.catalog.listTables()}
@@ -74,7 +85,7 @@ def test_a_job_of_delta_runs_as_it_is(session: SparkSession) -> None:
 
 def test_tables_are_read_as_of_older_versions_by_their_names(session: SparkSession) -> None:
     session.range(2).write.format("delta").saveAsTable("t")
-    session.range(3).write.format("delta").mode("overwrite").saveAsTable("t")
+    append(session, "t", 2)
     assert session.read.option("versionAsOf", 0).table("t").count() == 2
     assert session.read.format("delta").load(path_of(session, "t")).count() == 3
     assert session.table("t").select("t.id").count() == 3
@@ -83,10 +94,11 @@ def test_tables_are_read_as_of_older_versions_by_their_names(session: SparkSessi
 
 def test_a_temporary_view_follows_its_table_in_a_table_call_too(session: SparkSession) -> None:
     session.range(2).write.format("delta").saveAsTable("t")
-    session.sql("CREATE TEMPORARY VIEW follows AS SELECT t.id, i_t.id AS other FROM t JOIN t AS i_t ON t.id = i_t.id")
+    both = "SELECT t.id, 'one' AS side FROM t UNION ALL SELECT i_t.id, 'other' FROM t AS i_t"
+    session.sql(f"CREATE TEMPORARY VIEW follows AS {both}")
     for n, table in enumerate((session.table, session.read.table, session.read.option("mergeSchema", "true").table), 2):
-        session.range(n, n + 1).write.format("delta").mode("append").saveAsTable("t")
-        assert table("follows").count() == n + 1
+        append(session, "t", n)
+        assert table("follows").count() == 2 * n + 2
     schema = session.catalog.currentDatabase()
     assert rows(session.sql(f"SELECT {schema}.t.id FROM {schema}.t WHERE {schema}.t.id > 1")) == [(2,), (3,), (4,)]
     session.catalog.dropTempView("follows")
@@ -96,7 +108,7 @@ def test_the_modes_of_save_as_table(session: SparkSession, tmp_path: Path) -> No
     one = session.range(1)
     for mode in ("append", "overwrite", "ignore", "error"):
         one.write.format("delta").mode(mode).saveAsTable(f"m_{mode}")
-        assert session.table(f"m_{mode}").count() == 1
+        assert held(session, f"m_{mode}") == [(0,)]
     with pytest.raises(errors.NameTaken):
         one.write.format("delta").saveAsTable("m_error")
     one.write.format("delta").mode("ignore").saveAsTable("m_error")
@@ -140,7 +152,6 @@ def test_columns_that_rows_bring_are_in_the_entry_whatever_door_they_come_by(ses
     assert in_entry(session, "t") == ["id", "a", "b", "c"]
     table = DeltaTable.forName(session, "t")
     merge = table.alias("x").merge(more("d").alias("s"), "x.id = s.id")
-    merge.whenMatchedUpdate(set={"a": "s.d"}).execute()
     merge.whenMatchedUpdateAll().withSchemaEvolution().execute()
     assert in_entry(session, "t") == ["id", "a", "b", "c", "d"]
     table.restoreToVersion(1)
@@ -175,16 +186,17 @@ def test_the_writer_of_the_second_kind(session: SparkSession) -> None:
     with pytest.raises(errors.NameTaken):
         rows_of_day.writeTo("t").using("delta").create()
     rows_of_day.where("id = 0").writeTo("t").append()
-    assert session.table("t").count() == 5
+    assert len(held(session, "t")) == 5
     rows_of_day.where("id = 2").writeTo("t").overwritePartitions()
-    assert rows(session.table("t")) == [(1, 1), (2, 0), (3, 1)]
+    assert held(session, "t") == [(1, 1), (2, 0), (3, 1)]
     rows_of_day.where("id = 3").writeTo("t").overwrite(F.col("day") == 1)
-    assert rows(session.table("t")) == [(2, 0), (3, 1)]
+    assert held(session, "t") == [(2, 0), (3, 1)]
     with pytest.raises(errors.ReplaceWhereMismatch):
         rows_of_day.where("id = 3").writeTo("t").overwrite(F.col("day") == 0)
     session.range(1).writeTo("t").using("delta").createOrReplace()
-    assert rows(session.table("t")) == [(0,)]
+    assert held(session, "t") == [(0,)]
     session.range(2).writeTo("t").using("delta").replace()
+    assert held(session, "t") == [(0,), (1,)]
     with pytest.raises(errors.UnknownTable):
         session.range(2).writeTo("none").using("delta").replace()
     with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
@@ -215,12 +227,13 @@ def test_what_is_not_delta_goes_to_spark_as_it_was(session: SparkSession, monkey
 
 
 def test_frames_and_values_stand_in_the_text_of_a_statement_on_a_table_with_a_name(session: SparkSession) -> None:
-    session.range(5).write.format("delta").saveAsTable("t")
+    session.sql("CREATE TABLE t (id BIGINT) USING delta")
+    append(session, "t", *range(5))
     some, before = session.range(3, 9), session.catalog.listTables()
     found = session.sql("SELECT t.id FROM t JOIN {df} AS s USING (id) WHERE {col} < {n}", df=some, col=some.id, n=4)
     assert rows(found) == [(3,)]
     session.sql("INSERT INTO t SELECT id FROM {df} WHERE id > :n", {"n": 7}, df=some)
-    assert session.table("t").count() == 6
+    assert len(held(session, "t")) == 6
     assert session.catalog.listTables() == before
 
 
@@ -249,7 +262,7 @@ def test_a_statement_without_delta_has_the_plan_and_the_rows_that_spark_gives_it
     plain = type(session).sql.anabranch_plain  # type: ignore[attr-defined]
     session.range(9).withColumn("b", F.col("id") % 3).write.saveAsTable("p")
     session.range(3).createOrReplaceTempView("v")
-    session.range(2).write.format("delta").saveAsTable("ours")
+    session.sql("CREATE TABLE ours (id BIGINT) USING delta")
     for text, args in [
         ("SELECT p.b, count(*) AS n FROM p JOIN v USING (id), range(2) WHERE p.b > 0 GROUP BY p.b", None),
         (
@@ -259,13 +272,16 @@ def test_a_statement_without_delta_has_the_plan_and_the_rows_that_spark_gives_it
         ("SELECT 'FROM ours', \"x\" AS `ours` FROM `p` WHERE id < :n -- FROM ours", {"n": 4}),
         ("VALUES (1), (2)", None),
     ]:
-        assert explained(session.sql(text, args)) == explained(plain(session, text, args))
-        assert rows(session.sql(text, args)) == rows(plain(session, text, args))
+        found, expected = session.sql(text, args), plain(session, text, args)
+        assert explained(found) == explained(expected)
+        if args or not is_short():
+            assert rows(found) == rows(expected)
     session.catalog.dropTempView("v")
 
 
 def test_a_name_that_becomes_one_of_ours_is_seen_at_once(session: SparkSession) -> None:
-    session.range(3).write.format("delta").saveAsTable("t")
+    session.sql("CREATE TABLE t (id BIGINT) USING delta")
+    append(session, "t", 0, 1, 2)
     session.range(1).createOrReplaceTempView("t")
     assert session.sql("SELECT * FROM t").count() == 1
     session.catalog.dropTempView("t")

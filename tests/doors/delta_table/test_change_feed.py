@@ -8,7 +8,8 @@ import re
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +17,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 import anabranch
-from anabranch import DeltaTable, errors
+from anabranch import errors
 from anabranch.commands import change_recorder
 from anabranch.commands.dml.append import Append
+from anabranch.commands.queries.change_feed import ReadChanges
 from anabranch.log.file_names import commit_name
 from anabranch.log.log import forget
 from anabranch.protocol.change_feed import ENABLED
 from anabranch.protocol.settings import READS_BEYOND
 from anabranch.spark import change_files
-from tests.support.feeds import applied, plain, record_changes
+from tests.support.feeds import applied, plain, record_changes, rows_of
+from tests.support.readers import deltalake_rows
 from tests.support.tiers import few_of
+from tests.support.worlds import World
 
 pytestmark = pytest.mark.spark
 
@@ -38,16 +43,29 @@ def told(rows: DataFrame) -> Told:
     return sorted((row["_commit_version"], row["_change_type"], row["id"]) for row in rows.collect())
 
 
-def build(spark: SparkSession, path: str, **properties: str) -> None:
+def told_by_each(doors: Mapping[str, DataFrame]) -> dict[str, Told]:
+    """What the frames of several doors tell, in one query."""
+    said = ["_commit_version", "_change_type", "id"]
+    frames = [frame.select(F.lit(door).alias("door"), *said) for door, frame in doors.items()]
+    found: dict[str, Told] = {door: [] for door in doors}
+    for door, *change in reduce(DataFrame.unionAll, frames).collect():
+        found[door].append(tuple(change))
+    return {door: sorted(changes) for door, changes in found.items()}
+
+
+def kinds(path: str, version: int) -> Counter[str]:
+    """How many changes of each kind a version tells."""
+    return Counter(row["_change_type"] for row in rows_of(ReadChanges(path, version, version).run()))
+
+
+def build(path: str) -> None:
     """Versions 0 to 5: six rows in two partitions, two more, DELETE, UPDATE, RESTORE, OPTIMIZE."""
-    rows = spark.createDataFrame([(i, i % 2, f"a b{i}") for i in range(6)], "id int, g int, s string")
-    rows.write.format("delta").partitionBy("g").options(**properties).save(path)
-    spark.createDataFrame([(6, 0, "x"), (7, None, "y")], rows.schema).write.format("delta").mode("append").save(path)
-    table = DeltaTable.forPath(spark, path)
+    table = World(path).create([{"id": i, "g": i % 2, "s": f"a b{i}"} for i in range(6)], partition_by=("g",))
+    table.append({"id": 6, "g": 0, "s": "x"}, {"id": 7, "g": None, "s": "y"})
     table.delete("id IN (1, 3)")
-    table.update("id = 0", {"s": "'new'", "g": "1"})
-    table.restoreToVersion(1)
-    table.optimize().executeCompaction()
+    table.update("id = 0", s="new", g=1)
+    table.restore(1)
+    table.optimize()
     record_changes(path)
 
 
@@ -73,7 +91,7 @@ def session(spark: SparkSession) -> Iterator[SparkSession]:
 @pytest.fixture(scope="module")
 def path(session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
     found = str(tmp_path_factory.mktemp("feeds") / "t [1]")
-    build(session, found)
+    build(found)
     return found
 
 
@@ -87,18 +105,27 @@ def test_each_door_gives_the_changes_of_a_range(session: SparkSession, path: str
         "timestamp",
     ]
     inserts = [(0, "insert", i) for i in range(6)] + [(1, "insert", 6), (1, "insert", 7)]
-    assert told(whole) == inserts + CHANGES
+    changes = whole.collect()
+    assert sorted((row["_commit_version"], row["_change_type"], row["id"]) for row in changes) == inserts + CHANGES
+    moments = {row["_commit_version"]: row["_commit_timestamp"] for row in changes}
     some = {"readChangeData": "true", "startingVersion": "2", "endingVersion": "3"}
-    assert told(session.read.options(**some).format("delta").load(path)) == CHANGES[:4]
-    assert told(anabranch.changes(session, path, 4, 5)) == CHANGES[4:]
-    assert told(session.sql(f"SELECT * FROM table_changes('{path}', 2, 3)")) == CHANGES[:4]
-    assert told(session.sql("SELECT * FROM table_changes_by_path(:p, 2 + 1)", {"p": path})) == CHANGES[2:]
-    moments = {row["_commit_version"]: row["_commit_timestamp"] for row in whole.collect()}
-    assert told(session.sql("SELECT * FROM table_changes(?, ?, ?)", [path, moments[2], moments[3]])) == CHANGES[:4]
-    assert told(anabranch.changes(session, path, start_timestamp=moments[4])) == CHANGES[4:]
     timed = session.read.format("delta").options(readChangeFeed="true", startingTimestamp=str(moments[2]))
-    assert told(timed.option("endingTimestamp", str(moments[3])).load(path)) == CHANGES[:4]
-    assert told(timed.load(path)) == CHANGES[:4], "a reader is asked again with the same options"
+    doors = {
+        "options": (session.read.options(**some).format("delta").load(path), CHANGES[:4]),
+        "function": (anabranch.changes(session, path, 4, 5), CHANGES[4:]),
+        "SQL": (session.sql(f"SELECT * FROM table_changes('{path}', 2, 3)"), CHANGES[:4]),
+        "SQL by path": (session.sql("SELECT * FROM table_changes_by_path(:p, 2 + 1)", {"p": path}), CHANGES[2:]),
+        "SQL of moments": (
+            session.sql("SELECT * FROM table_changes(?, ?, ?)", [path, moments[2], moments[3]]),
+            CHANGES[:4],
+        ),
+        "function of a moment": (anabranch.changes(session, path, start_timestamp=moments[4]), CHANGES[4:]),
+        "moments": (timed.option("endingTimestamp", str(moments[3])).load(path), CHANGES[:4]),
+        "a reader that is asked again with the same options": (timed.load(path), CHANGES[:4]),
+    }
+    assert told_by_each({door: frame for door, (frame, _) in doors.items()}) == {
+        door: expected for door, (_, expected) in doors.items()
+    }
 
 
 @pytest.mark.exhaustive(
@@ -117,25 +144,26 @@ def test_the_changes_lead_from_version_to_version(session: SparkSession, path: s
 
 def test_a_query_joins_changes_with_tables_and_others(session: SparkSession, path: str) -> None:
     query = f"""
-        WITH gone AS (SELECT id, max(_commit_version) AS v FROM table_changes(delta.`{path}`, 2, 3) AS c
-                      WHERE c._change_type = 'delete' GROUP BY id)
+        WITH gone AS (SELECT id, _commit_version AS v FROM table_changes(delta.`{path}`, 2, 3) AS c
+                      WHERE c._change_type = 'delete')
         SELECT g.id, t.s, g.v FROM gone g JOIN delta.`{path}` t ON g.id = t.id
-        WHERE t.id NOT IN (SELECT id FROM table_changes('{path}', :v) WHERE id > 2) ORDER BY 1"""
-    assert [tuple(row) for row in session.sql(query, {"v": 4}).collect()] == [(0, "a b0", 3), (1, "a b1", 2)]
+        WHERE t.id IN (SELECT id FROM table_changes('{path}', :v) WHERE id < 2)"""
+    found = session.sql(query, {"v": 4}).collect()
+    assert sorted(tuple(row) for row in found) == [(0, "a b0", 3), (1, "a b1", 2)]
 
 
-def test_a_name_has_changes_too(session: SparkSession) -> None:
-    name = f"feed_{uuid.uuid4().hex[:8]}"
-    session.range(3).write.format("delta").saveAsTable(name)
-    session.sql(f"DELETE FROM {name} WHERE id = 1")
-    record_changes(session.sql(f"DESCRIBE DETAIL {name}").collect()[0]["location"].removeprefix("file://"))
-    expected = [(1, "delete", 1)]
-    assert told(session.sql(f"SELECT {name}.* FROM table_changes('default.{name}', 1)")) == expected
-    assert (
-        told(session.read.option("readChangeFeed", "true").format("delta").option("startingVersion", 1).table(name))
-        == expected
-    )
-    assert told(anabranch.changes(session, name, 1)) == expected
+def test_a_name_has_changes_too(session: SparkSession, tmp_path: Path) -> None:
+    name, location = f"feed_{uuid.uuid4().hex[:8]}", str(tmp_path / "t")
+    World(location).create([{"id": i} for i in range(3)]).delete("id = 1")
+    record_changes(location)
+    session.sql(f"CREATE TABLE {name} USING delta LOCATION '{location}'")
+    reader = session.read.option("readChangeFeed", "true").format("delta").option("startingVersion", 1)
+    doors = {
+        "SQL": session.sql(f"SELECT {name}.* FROM table_changes('default.{name}', 1)"),
+        "options": reader.table(name),
+        "function": anabranch.changes(session, name, 1),
+    }
+    assert told_by_each(doors) == {door: [(1, "delete", 1)] for door in doors}
     session.sql(f"DROP TABLE {name}")
     with pytest.raises(errors.UnknownTable):
         session.sql(f"SELECT * FROM table_changes('{name}', 1)")
@@ -177,18 +205,18 @@ def test_what_cannot_be_read_is_refused_by_name(session: SparkSession, path: str
 @pytest.mark.parametrize("mode", ["name", "id"])
 def test_columns_are_found_by_their_names_in_files(session: SparkSession, tmp_path: Path, mode: str) -> None:
     path = str(tmp_path / "t")
-    rows = session.createDataFrame(
-        [(i, i % 2, (i, "x")) for i in range(4)], "id int, g int, s struct<a: int, b: string>"
-    )
-    rows.write.format("delta").partitionBy("g").option("delta.columnMapping.mode", mode).save(path)
-    session.sql(f"DELETE FROM delta.`{path}` WHERE id = 1")
+    rows = [{"id": i, "g": i % 2, "s": {"a": i, "b": "x"}} for i in range(4)]
+    anabranch.append(None, path, rows, partition_by=("g",), properties={"delta.columnMapping.mode": mode})
+    World(path).delete("id = 1")
     session.sql(f"ALTER TABLE delta.`{path}` ADD COLUMN more STRING")
     record_changes(path)
     record_changes(path, 2)
     found = anabranch.changes(session, path, 0, 1)
     assert found.columns[:3] == ["id", "g", "s"], "the columns are those of the last version of the range"
-    assert told(found) == [(0, "insert", i) for i in range(4)] + [(1, "delete", 1)]
-    assert {(row["id"], row["g"], row["s"]["a"]) for row in found.collect()} == {(i, i % 2, i) for i in range(4)}
+    changes = [
+        (row["_commit_version"], row["_change_type"], row["id"], row["g"], row["s"]["a"]) for row in found.collect()
+    ]
+    assert sorted(changes) == [(0, "insert", i, i % 2, i) for i in range(4)] + [(1, "delete", 1, 1, 1)]
     assert [row["more"] for row in anabranch.changes(session, path, 1).collect()] == [None]
 
 
@@ -248,20 +276,20 @@ def test_what_every_statement_records_leads_from_version_to_version(
     listed = ", ".join(f"'{key}' = '{value}'" for key, value in {**properties, ENABLED: "true"}.items())
     columns = "(id BIGINT, g INT, s STRUCT<`a.b`: STRING>, x DOUBLE)"
     session.sql(f"CREATE TABLE {table} {columns} USING delta {clauses} TBLPROPERTIES ({listed})")
-    session.sql(f"INSERT INTO {table} SELECT id, id % 2, named_struct('a.b', 's'), 0D FROM range(6)")
+    rows = [{"id": i, "g": i % 2, "s": {"a.b": "s"}, "x": 0.0} for i in range(6)]
+    anabranch.append(None, path, rows)
     changed = list(few_of(CHANGED, 4))
     for each in changed:
         session.sql(each.format(table))
     found = [row.asDict(recursive=True) for row in anabranch.changes(session, path, 0).collect()]
-    newest = DeltaTable.forPath(session, path).history(1).first()["version"]
-    before: list[Any] = []
-    for version in range(newest + 1):
-        after = [row.asDict(recursive=True) for row in anabranch.read(session, path, version=version).collect()]
+    world, before = World(path), list[Any]()
+    for version in range(world.version + 1):
+        after = world.rows(version)
         here = [row for row in found if row["_commit_version"] == version]
         assert applied(before, here) == Counter(map(plain, after)), f"version {version}: {changed[version - 2]}"
         before = after
-    kinds = Counter(row["_change_type"] for row in found if row["_commit_version"] == 2)
-    assert kinds == {"update_preimage": 2, "update_postimage": 2}
+    of_the_update = Counter(row["_change_type"] for row in found if row["_commit_version"] == 2)
+    assert of_the_update == {"update_preimage": 2, "update_postimage": 2}
     assert anabranch.check(path).is_clean
 
 
@@ -291,9 +319,8 @@ def test_once_rows_are_changed_nothing_reads_the_table_again_for_the_feed(
         monkeypatch.setattr(change_files, write.__name__, away(write))
     session.sql(statement.format(f"delta.`{path}`"))
     assert calls
-    found = [row.asDict() for row in anabranch.changes(session, path, 1).collect()]
-    after = [row.asDict() for row in anabranch.read(session, path).collect()]
-    assert applied(rows, found) == Counter(map(plain, after))
+    found = rows_of(ReadChanges(path, 1).run())
+    assert applied(rows, found) == Counter(map(plain, World(path).rows()))
 
 
 UPSERT = (
@@ -309,8 +336,7 @@ def test_what_a_small_merge_changed_lies_in_one_file(session: SparkSession, tmp_
     for start in (0, 4):
         anabranch.append(None, path, [{"id": start + i, "x": 0} for i in range(4)], properties=properties)
     session.sql(UPSERT.format(path))
-    told_here = Counter(row["_change_type"] for row in anabranch.changes(session, path, 2).collect())
-    assert told_here == {"update_preimage": 2, "update_postimage": 2, "delete": 1, "insert": 1}
+    assert kinds(path, 2) == {"update_preimage": 2, "update_postimage": 2, "delete": 1, "insert": 1}
     assert len(list(Path(path, "_change_data").rglob("*.parquet"))) == 1
 
 
@@ -330,8 +356,7 @@ def test_what_a_large_merge_changed_is_recorded_while_it_writes_its_new_rows(
     anabranch.append(None, path, [{"id": i, "x": 0} for i in range(8)], properties=properties)
     session.sql(UPSERT.format(path))
     assert [name.startswith("anabranch-beside") for name in threads] == [True, False]
-    told_here = Counter(row["_change_type"] for row in anabranch.changes(session, path, 1).collect())
-    assert told_here == {"update_preimage": 2, "update_postimage": 2, "delete": 1, "insert": 1}
+    assert kinds(path, 1) == {"update_preimage": 2, "update_postimage": 2, "delete": 1, "insert": 1}
     assert anabranch.check(path).is_clean
 
 
@@ -348,7 +373,7 @@ def test_a_merge_whose_record_fails_leaves_nothing(
     monkeypatch.setattr(change_files, "record", failing)
     with pytest.raises(errors.ExecutionFailed, match="no room"):
         session.sql(UPSERT.format(path))
-    assert DeltaTable.forPath(session, path).history().count() == 1
+    assert World(path).version == 0
     assert not [file for file in Path(path).glob("job-*/**/*") if file.is_file()], "what was staged is removed"
 
 
@@ -356,9 +381,9 @@ def test_a_file_that_a_vacuum_removed_is_missed_by_the_version_that_needs_it(
     session: SparkSession, tmp_path: Path
 ) -> None:
     path = str(tmp_path / "t [1]")
-    for i in range(2):
-        anabranch.append(None, path, [{"id": i}])
-    session.sql(f"DELETE FROM delta.`{path}` WHERE id = 0")
+    table = World(path).create([{"id": 0}])
+    table.append({"id": 1})
+    table.delete("id = 0")
     record_changes(path)
     assert told(anabranch.changes(session, path, 1)) == [(1, "insert", 1), (2, "delete", 0)]
     first = next(Path(path, name) for name in re.findall(r'"path":"([^"]+)"', Path(path, commit_name(0)).read_text()))
@@ -374,9 +399,9 @@ def test_a_merge_of_changes_knows_at_which_version_they_were_read(
     session: SparkSession, path: str, tmp_path: Path
 ) -> None:
     copy = str(tmp_path / "copy")
-    anabranch.read(session, path, version=1).write.format("delta").save(copy)
+    anabranch.append(None, copy, [{"id": i} for i in range(8)])
     session.sql(
         f"""MERGE INTO delta.`{copy}` t USING (SELECT * FROM table_changes('{path}', 2, 2)) c ON t.id = c.id
             WHEN MATCHED AND c._change_type = 'delete' THEN DELETE"""
     )
-    assert sorted(row["id"] for row in anabranch.read(session, copy).collect()) == [0, 2, 4, 5, 6, 7]
+    assert [row["id"] for row in deltalake_rows(copy)] == [0, 2, 4, 5, 6, 7]

@@ -14,11 +14,12 @@ from anabranch import DeltaTable, errors
 from anabranch.protocol.change_feed import ENABLED
 from anabranch.storage import open_store
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows
-from tests.support.row_ids import wrong_ids
+from tests.support.row_ids import tracked_rows, wrong_ids
+from tests.support.worlds import World
 
 pytestmark = pytest.mark.spark
 
-Ids = dict[int, tuple[int, int]]
+Ids = dict[Any, tuple[int, int]]
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def path(request: pytest.FixtureRequest, session: SparkSession, tmp_path: Path) 
     assert wrong_ids(open_store(found), ("k", "p", "x")) == []
     report = anabranch.check(found, deep=True)
     assert report.is_clean, str(report)
-    ours = [row.asDict() for row in session.read.format("delta").load(found).collect()]
+    ours = World(found).rows()
     assert same_rows(deltalake_rows(found), ours)
     assert same_rows(duckdb_rows(found), ours)
 
@@ -53,6 +54,11 @@ def path(request: pytest.FixtureRequest, session: SparkSession, tmp_path: Path) 
 def ids(session: SparkSession, path: str, version: int | None = None) -> Ids:
     rows = anabranch.read(session, path, version=version, row_ids=True).collect()
     return {row["k"]: (row["_row_id"], row["_row_commit_version"]) for row in rows}
+
+
+def tracked(path: str) -> Ids:
+    """The same as a plain reader of the protocol finds them."""
+    return {row.row[0]: (row.id, row.version) for row in tracked_rows(open_store(path), ("k", "p", "x"))}
 
 
 def test_rows_have_ids_of_their_own_and_the_version_that_brought_them(session: SparkSession, path: str) -> None:
@@ -64,14 +70,14 @@ def test_rows_have_ids_of_their_own_and_the_version_that_brought_them(session: S
 
 
 def upsert(session: SparkSession, path: str) -> None:
-    source = session.createDataFrame([(1, 1, 10), (7, 0, 70), (8, 1, 80)], "k long, p long, x long")
-    merge = DeltaTable.forPath(session, path).alias("t").merge(source.alias("s"), "t.k = s.k")
+    source = session.sql("SELECT * FROM VALUES (1L, 1L, 10L), (7L, 0L, 70L), (8L, 1L, 80L) AS s (k, p, x)").alias("s")
+    merge = DeltaTable.forPath(session, path).alias("t").merge(source, "t.k = s.k")
     merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
 
 
 def merge_alone(session: SparkSession, path: str) -> None:
-    source = session.createDataFrame([(1, 1, 10), (2, 0, 20)], "k long, p long, x long")
-    merge = DeltaTable.forPath(session, path).alias("t").merge(source.alias("s"), "t.k = s.k")
+    source = session.sql("SELECT * FROM VALUES (1L, 1L, 10L), (2L, 0L, 20L) AS s (k, p, x)").alias("s")
+    merge = DeltaTable.forPath(session, path).alias("t").merge(source, "t.k = s.k")
     merge = merge.whenMatchedUpdate("t.k = 1", {"x": "s.x + 1"}).whenMatchedDelete()
     merge.whenNotMatchedBySourceUpdate("t.k = 3", {"x": "-1"}).execute()
 
@@ -88,10 +94,10 @@ CHANGES: dict[str, tuple[Callable[[SparkSession, str], Any], set[int], set[int],
 @pytest.mark.parametrize("change", CHANGES)
 def test_rows_keep_their_ids_and_changed_ones_get_the_version(session: SparkSession, path: str, change: str) -> None:
     run, changed, gone, new = CHANGES[change]
-    before = ids(session, path)
+    before = tracked(path)
     for version in (2, 3):  # the second time, rows lie where the first has put them
         run(session, path)
-        after = ids(session, path)
+        after = tracked(path)
         if version == 2:
             assert after.keys() == before.keys() - gone | new
             assert all(after[k][0] > max(id_ for id_, _ in before.values()) for k in new)
@@ -103,7 +109,7 @@ def test_rows_keep_their_ids_and_changed_ones_get_the_version(session: SparkSess
 
 
 def test_ids_are_read_beside_other_columns_and_conditions(session: SparkSession, path: str) -> None:
-    DeltaTable.forPath(session, path).update("k = 2", {"x": "20"})
+    World(path).update("k = 2", x=20)
     rows = anabranch.read(session, path, where="k >= 2", columns=["x"], row_ids=True)
     assert rows.columns == ["x", "_row_id", "_row_commit_version"]
     assert {(row["x"], row["_row_commit_version"]) for row in rows.collect()} == {(20, 2), (None, 1)}
@@ -122,7 +128,7 @@ def test_a_row_that_breaks_a_rule_is_shown_without_hidden_columns(session: Spark
         table.update("k = 1", {"k": "NULL"})
     assert "_row-" not in str(broken.value)
     table.update("k = 1", {"x": "2"})
-    assert ids(session, path) == {1: (0, 2)}
+    assert [(row.id, row.version) for row in tracked_rows(open_store(path), ("k", "x"))] == [(0, 2)]
 
 
 def test_ids_of_a_table_without_them_are_refused(session: SparkSession, tmp_path: Path) -> None:
@@ -144,7 +150,7 @@ def test_columns_may_have_other_names_in_files(session: SparkSession, tmp_path: 
     properties = {"delta.enableRowTracking": "true", "delta.columnMapping.mode": "name"}
     rows = [dict(zip("kpx", row, strict=True)) for row in [(0, 0, 0), (1, 1, 1), (3, 1, None)]]
     anabranch.append(session, path, rows, properties={**properties, "delta.enableDeletionVectors": vectors})
-    DeltaTable.forPath(session, path).update("k = 1", {"x": "10"})
+    World(path).update("k = 1", x=10)
     upsert(session, path)
     found = ids(session, path)
     assert {k: found[k] for k in (0, 1, 3)} == {0: (0, 0), 1: (1, 2), 3: (2, 0)}

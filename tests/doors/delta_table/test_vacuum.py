@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 import anabranch
 from anabranch import DeltaTable
@@ -15,6 +14,7 @@ from anabranch.errors import InvalidOption, MissingDataFile, RetentionTooShort, 
 from anabranch.testing import at_phase
 from tests.support.patience import a_tick
 from tests.support.readers import deltalake_rows
+from tests.support.worlds import World
 
 pytestmark = pytest.mark.spark
 
@@ -32,12 +32,10 @@ def unchecked(spark: SparkSession) -> Iterator[SparkSession]:
 @pytest.fixture
 def table(unchecked: SparkSession, tmp_path: Path) -> DeltaTable:
     path = str(tmp_path / "t")
-    rows = unchecked.range(8).select("id", (F.col("id") * 10).alias("x"), (F.col("id") % 2).alias("p"))
-    rows.write.format("delta").partitionBy("p").save(path)
-    found = DeltaTable.forPath(unchecked, path)
-    found.delete("id = 7")
-    found.update("id = 6", {"x": "61"})
-    return found
+    made = World(path).create([{"id": i, "x": i * 10, "p": i % 2} for i in range(8)], partition_by=("p",))
+    made.delete("id = 7")
+    made.update("id = 6", x=61)
+    return DeltaTable.forPath(unchecked, path)
 
 
 def path_of(table: DeltaTable) -> str:
@@ -50,21 +48,21 @@ def vacuum(table: DeltaTable) -> None:
 
 
 def values(table: DeltaTable) -> dict[int, int]:
-    return {row["id"]: row["x"] for row in table.toDF().collect()}
+    return {row["id"]: row["x"] for row in deltalake_rows(path_of(table))}
 
 
 EXPECTED = {0: 0, 1: 10, 2: 20, 3: 30, 4: 40, 5: 50, 6: 61}
 
 
-def test_it_gives_an_empty_frame_and_removes_what_nothing_needs(table: DeltaTable) -> None:
-    path = Path(path_of(table))
+def test_it_gives_an_empty_frame_and_removes_what_nothing_needs(table: DeltaTable, spark: SparkSession) -> None:
+    path, rows = Path(path_of(table)), spark.range(8, 9).selectExpr("id", "id * 10 AS x", "0L AS p")
+    rows.write.format("delta").mode("append").save(str(path))
     (path / "stray.parquet").write_bytes(b"x")
     vacuum(table)
     assert not (path / "stray.parquet").exists()
     assert not list(path.glob("job-*/_committed_*"))
-    assert values(table) == EXPECTED
+    assert {row["id"]: row["x"] for row in table.toDF().collect()} == values(table) == {**EXPECTED, 8: 80}
     assert table.check(deep=True).is_clean
-    assert {row["id"]: row["x"] for row in deltalake_rows(str(path))} == EXPECTED
 
 
 def test_the_check_is_the_sessions(table: DeltaTable, spark: SparkSession) -> None:
@@ -119,7 +117,7 @@ def test_a_reader_who_was_too_slow_is_told_which_version_is_gone(table: DeltaTab
     version = anabranch.history(path_of(table), 1)[0]["version"]
     frame = table.toDF()
     derived = frame.filter("x > 0").groupBy("p").count()
-    spark.range(1).selectExpr("id", "id AS x", "id AS p").write.format("delta").mode("overwrite").save(path_of(table))
+    World(path_of(table)).overwrite({"id": 0, "x": 0, "p": 0})
     assert len(frame.collect()) == len(EXPECTED), "within the retention a reader is safe"
     vacuum(table)
     for action in (frame.collect, derived.collect, derived.count, frame.toPandas, frame.show):

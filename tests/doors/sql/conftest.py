@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import anabranch
+from tests.support.readers import deltalake_rows
 
 
 @pytest.fixture
@@ -29,5 +30,16 @@ def run(spark: SparkSession, schema: str) -> Any:
 
     def rows(text: str, args: Any = None) -> list[Any]:
         return sorted(tuple(row) for row in anabranch.sql(spark, text, args).collect())
+
+    return rows
+
+
+@pytest.fixture
+def held(spark: SparkSession, schema: str) -> Any:
+    """The rows of a managed table, sorted, as delta-rs reads them: for where what Spark shows is not the point."""
+    folder = spark.conf.get("spark.sql.warehouse.dir").removeprefix("file:")  # type: ignore[union-attr]
+
+    def rows(name: str) -> list[Any]:
+        return sorted(tuple(row.values()) for row in deltalake_rows(f"{folder}/{schema}.db/{name}"))
 
     return rows

@@ -43,15 +43,11 @@ def test_a_statement_reads_and_writes_tables_of_two_catalogs(spark: SparkSession
     try:
         run("CREATE TABLE of_two USING delta AS SELECT id, id * 10 AS x FROM {other}.APP.few")
         run("INSERT INTO of_two SELECT id + 2, 0 FROM {other}.APP.few AS f")
-        both = "SELECT of_two.id FROM of_two JOIN {other}.APP.few ON of_two.id = {other}.APP.few.id ORDER BY id"
-        assert [row[0] for row in run(both).collect()] == [1, 2]
-        assert run("DELETE FROM of_two WHERE id IN (SELECT id FROM {other}.APP.few)").first()[0] == 2
+        few = "{other}.APP.few"
+        assert run(f"DELETE FROM of_two WHERE id IN (SELECT {few}.id FROM {few})").first()[0] == 2
         run("USE {other}.APP")
-        assert run("SELECT count(*) FROM few").first()[0] == 2
-        assert (
-            run("SELECT sum(few.id) FROM few JOIN spark_catalog.default.of_two AS t ON t.id = few.id + 2").first()[0]
-            == 3
-        )
+        joined = "SELECT t.id FROM few JOIN spark_catalog.default.of_two AS t ON t.id = few.id + 2"
+        assert sorted(row[0] for row in run(joined).collect()) == [3, 4]
         run("INSERT INTO few SELECT id FROM spark_catalog.default.of_two")
         assert run("SELECT count(*) FROM {other}.APP.few").first()[0] == 4
         with pytest.raises(AnalysisException, match="of_two"):

@@ -71,7 +71,7 @@ def path(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) ->
 
 def test_what_no_row_decides_is_refused_whether_or_not_there_is_a_row(spark: SparkSession, path: str) -> None:
     before = len(anabranch.history(path))
-    for text in few_of(UNFIT, 9):
+    for text in few_of(UNFIT, 7):
         with pytest.raises((errors.InvalidCondition, errors.NotBuilt)):
             spark.sql(_on(text, path))
     for text in few_of(RANDOM, 5):

@@ -14,6 +14,8 @@ from anabranch.errors import AnabranchError
 from tests.support import corpus
 
 pytestmark = pytest.mark.spark
+FILES = sorted(corpus.FILES, key=lambda file: file.stem != "faults_found_outside")
+"""Faults that were mended first: of these files `make test` takes one."""
 
 
 def given(spark: SparkSession, entry: corpus.Entry, folder: Path) -> str:
@@ -33,7 +35,7 @@ def differences(spark: SparkSession, file: Path, folder: Path) -> Iterator[str]:
             yield f"{entry}: {entry.statement}\n  {found}\n  and not\n  {entry.ours}"
 
 
-@pytest.mark.parametrize("file", corpus.FILES, ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_every_statement_gives_what_its_file_says(spark: SparkSession, file: Path, tmp_path: Path) -> None:
     assert not list(differences(spark, file, tmp_path))
     for table in sorted(tmp_path.iterdir()):

@@ -11,69 +11,80 @@ from pyspark.sql import SparkSession
 import anabranch
 from anabranch import DeltaTable, errors
 from anabranch.tables import IdentityGenerator
-from tests.support.worlds import table_path
+from tests.support.worlds import World, table_path
 
 pytestmark = pytest.mark.spark
 
 
 @pytest.fixture
-def table(spark: SparkSession, tmp_path: Path) -> DeltaTable:
+def path(tmp_path: Path) -> str:
+    return table_path(tmp_path)
+
+
+@pytest.fixture
+def table(spark: SparkSession, path: str) -> DeltaTable:
     anabranch.install(spark)
-    return created(spark, tmp_path, generatedAlwaysAs=IdentityGenerator(10, 5))
+    return created(spark, path, generatedAlwaysAs=IdentityGenerator(10, 5))
 
 
-def created(spark: SparkSession, folder: Path, **generated: Any) -> DeltaTable:
-    builder = DeltaTable.create(spark).location(table_path(folder)).addColumn("name", "STRING")
+def created(spark: SparkSession, path: str, **generated: Any) -> DeltaTable:
+    builder = DeltaTable.create(spark).location(path).addColumn("name", "STRING")
     return builder.addColumn("n", "BIGINT", **generated).execute()
 
 
-def path_of(table: DeltaTable) -> str:
-    return str(table.detail().first()["location"])
+def numbers(path: str) -> dict[str, int]:
+    return {row["name"]: row["n"] for row in World(path).rows()}
 
 
-def test_rows_of_many_partitions_are_counted_without_a_gap(spark: SparkSession, table: DeltaTable) -> None:
+def test_rows_of_many_partitions_are_counted_without_a_gap(spark: SparkSession, table: DeltaTable, path: str) -> None:
     rows = spark.range(100, numPartitions=7).filter("id % 3 > 0").selectExpr("cast(id as string) AS name")
-    rows.write.format("delta").mode("append").save(path_of(table))
-    rows.limit(2).write.format("delta").mode("append").save(path_of(table))
-    found = sorted(row["n"] for row in table.toDF().collect())
-    assert found == [10 + 5 * i for i in range(68)]
+    rows.write.format("delta").mode("append").save(path)
+    rows.limit(2).write.format("delta").mode("append").save(path)
+    assert sorted(row["n"] for row in World(path).rows()) == [10 + 5 * i for i in range(68)]
 
 
-def test_a_source_that_is_random_is_counted_as_it_is_written(spark: SparkSession, table: DeltaTable) -> None:
+def test_a_source_that_is_random_is_counted_as_it_is_written(spark: SparkSession, table: DeltaTable, path: str) -> None:
     rows = spark.range(200, numPartitions=3).filter("rand() < 0.5").selectExpr("cast(id as string) AS name")
-    rows.write.format("delta").mode("append").save(path_of(table))
-    found = [row["n"] for row in table.toDF().collect()]
+    rows.write.format("delta").mode("append").save(path)
+    found = numbers(path).values()
     assert len(set(found)) == len(found) > 0
     assert max(found) == 10 + 5 * (len(found) - 1)
 
 
-def test_a_merge_gives_each_row_that_it_inserts_a_number(spark: SparkSession, table: DeltaTable) -> None:
-    anabranch.append(spark, path_of(table), [{"name": "a"}, {"name": "b"}])
+def test_a_merge_gives_each_row_that_it_inserts_a_number(spark: SparkSession, table: DeltaTable, path: str) -> None:
+    anabranch.append(spark, path, [{"name": "a"}, {"name": "b"}])
     source = spark.createDataFrame([("b",), ("c",), ("d",)], "name string").repartition(3).alias("s")
     merge = table.alias("t").merge(source, "t.name = s.name").whenMatchedUpdate(set={"name": "upper(t.name)"})
     merge.whenNotMatchedInsertAll().execute()
-    found = {row["name"]: row["n"] for row in table.toDF().collect()}
+    found = numbers(path)
     assert found.keys() == {"a", "B", "c", "d"}
     assert (found["a"], found["B"]) == (10, 15)
     assert len({*found.values()}) == 4
     assert min(found["c"], found["d"]) >= 20
 
 
-def test_an_overwrite_counts_on(spark: SparkSession, table: DeltaTable) -> None:
-    anabranch.append(spark, path_of(table), [{"name": "a"}])
-    spark.createDataFrame([("z",)], "name string").write.format("delta").mode("overwrite").save(path_of(table))
-    assert [tuple(row) for row in table.toDF().collect()] == [("z", 15)]
+@pytest.mark.exhaustive(
+    "tests/commands/dml/test_identity_values.py::test_an_overwrite_counts_on_too",
+    "tests/doors/sql/test_identity_columns.py::test_rows_of_many_partitions_are_counted_without_a_gap",
+)
+def test_an_overwrite_counts_on(spark: SparkSession, table: DeltaTable, path: str) -> None:
+    anabranch.append(spark, path, [{"name": "a"}])
+    spark.createDataFrame([("z",)], "name string").write.format("delta").mode("overwrite").save(path)
+    assert numbers(path) == {"z": 15}
     assert table.check(deep=True).is_clean
 
 
-def test_a_user_may_give_numbers_by_default_only(spark: SparkSession, tmp_path: Path, table: DeltaTable) -> None:
+def test_a_user_may_give_numbers_by_default_only(
+    spark: SparkSession, tmp_path: Path, table: DeltaTable, path: str
+) -> None:
     own = spark.createDataFrame([("a", 7)], "name string, n long")
     with pytest.raises(errors.IdentityColumnGiven):
-        own.write.format("delta").mode("append").save(path_of(table))
-    free = created(spark, tmp_path, generatedByDefaultAs=IdentityGenerator())
-    own.write.format("delta").mode("append").save(path_of(free))
-    anabranch.append(spark, path_of(free), [{"name": "b"}])
-    assert sorted(map(tuple, free.toDF().collect())) == [("a", 7), ("b", 1)]
+        own.write.format("delta").mode("append").save(path)
+    other = table_path(tmp_path)
+    free = created(spark, other, generatedByDefaultAs=IdentityGenerator())
+    own.write.format("delta").mode("append").save(other)
+    anabranch.append(spark, other, [{"name": "b"}])
+    assert numbers(other) == {"a": 7, "b": 1}
     for command in (lambda: free.update(set={"n": "n + 1"}), lambda: table.update(set={"n": "n + 1"})):
         with pytest.raises(errors.IdentityColumnGiven):
             command()

@@ -40,11 +40,11 @@ def test_long_and_deep_conditions_go_through_every_door(spark: SparkSession, tmp
 
 def test_deep_conditions_work_or_are_refused_by_type(spark: SparkSession, tmp_path: Path) -> None:
     sql, path = anabranch.install(spark), str(tmp_path / "t")
-    sql.range(10).write.format("delta").save(path)
+    anabranch.append(None, path, [{"id": i} for i in range(10)])
     table, name = DeltaTable.forPath(sql, path), f"delta.`{path}`"
     table.update("(" * 1000 + "id = 1" + ")" * 1000, {"id": "(" * 1000 + "id" + ")" * 1000})
     column = F.col("id") == 0
-    for _ in range(1500):
+    for _ in range(examples(1500, 300)):
         column = ~column
     deep = "(id = 1 OR (id = 2 AND " * 400 + "id = 3" + "))" * 400
     doors = [

@@ -17,7 +17,7 @@ import anabranch
 from anabranch import DeltaTable, errors
 from anabranch.api.merge_builder import DeltaMergeBuilder
 from anabranch.testing import at_phase
-from tests.support.worlds import assert_others_agree
+from tests.support.worlds import World, assert_others_agree
 
 pytestmark = pytest.mark.spark
 
@@ -58,8 +58,8 @@ def make(sql: SparkSession, path: str, rows: Rows, schema: str, *, by: str | Non
     return DeltaTable.forPath(sql, path)
 
 
-def rows_of(table: DeltaTable) -> Rows:
-    return sorted((tuple(row) for row in table.toDF().collect()), key=str)
+def rows_of(path: str) -> Rows:
+    return sorted((tuple(row.values()) for row in World(path).rows()), key=str)
 
 
 def counts(result: DataFrame) -> tuple[int, ...]:
@@ -86,10 +86,10 @@ def upsert(table: DeltaTable, source: DataFrame, on: str | Column = ON) -> Delta
 # -- the documented uses -----------------------------------------------------------------------------------------------
 
 
-def test_an_upsert_changes_what_matches_and_inserts_the_rest(sql: SparkSession, table: DeltaTable) -> None:
+def test_an_upsert_changes_what_matches_and_inserts_the_rest(sql: SparkSession, table: DeltaTable, path: str) -> None:
     result = upsert(table, updates(sql, (2, 21, "new"), (9, 90, "new"))).execute()
     assert counts(result) == (2, 1, 0, 1)
-    assert rows_of(table) == [(1, 10, "old"), (2, 21, "new"), (3, 30, "old"), (4, 40, "old"), (9, 90, "new")]
+    assert rows_of(path) == [(1, 10, "old"), (2, 21, "new"), (3, 30, "old"), (4, 40, "old"), (9, 90, "new")]
 
 
 @pytest.mark.exhaustive("tests/doors/sql/test_merge.py::test_slowly_changing_dimensions_keep_what_was")
@@ -108,11 +108,11 @@ def test_an_upsert_with_named_columns_in_text(sql: SparkSession, path: str) -> N
         .execute()
     )
     assert counts(result) == (2, 1, 0, 1)
-    assert rows_of(table) == [(day, 1, "a", 1), (day, 2, "B", 6), (day, 3, "C", 1)]
+    assert rows_of(path) == [(day, 1, "a", 1), (day, 2, "B", 6), (day, 3, "C", 1)]
 
 
 @pytest.mark.exhaustive("tests/doors/dataframe/test_merge_into.py::test_every_clause_takes_columns")
-def test_an_upsert_with_columns(sql: SparkSession, table: DeltaTable) -> None:
+def test_an_upsert_with_columns(sql: SparkSession, table: DeltaTable, path: str) -> None:
     (
         table.alias("t")
         .merge(updates(sql, (2, 21, "new"), (9, 90, "new")), F.col("t.id") == F.col("s.id"))
@@ -120,7 +120,7 @@ def test_an_upsert_with_columns(sql: SparkSession, table: DeltaTable) -> None:
         .whenNotMatchedInsert(values={"ID": F.col("s.id"), "note": F.lit("only")})
         .execute()
     )
-    assert rows_of(table) == [(1, 10, "old"), (2, 41, "new"), (3, 30, "old"), (4, 40, "old"), (9, None, "only")]
+    assert rows_of(path) == [(1, 10, "old"), (2, 41, "new"), (3, 30, "old"), (4, 40, "old"), (9, None, "only")]
 
 
 @pytest.mark.exhaustive(
@@ -138,19 +138,17 @@ def test_inserting_only_what_is_new_never_writes_a_row_twice(sql: SparkSession, 
             .execute()
         )
         assert counts(result) == expected
-    assert [row[0] for row in rows_of(logs)] == [1, 2, 3]
+    assert [row[0] for row in rows_of(path)] == [1, 2, 3]
     assert len(anabranch.history(path)) == 2, "nothing to do, nothing committed"
 
 
 def test_slowly_changing_dimensions_keep_what_was(sql: SparkSession, path: str) -> None:
     schema = "customerId long, address string, current boolean, effectiveDate string, endDate string"
     customers = make(sql, path, [(1, "Oslo", True, "2020", None), (2, "Lima", True, "2020", None)], schema)
-    moved = sql.createDataFrame(
-        [(1, "Bergen", "2026"), (3, "Rome", "2026")], "customerId long, address string, d string"
+    staged = sql.createDataFrame(
+        [(None, 1, "Bergen", "2026"), (1, 1, "Bergen", "2026"), (3, 3, "Rome", "2026")],
+        "mergeKey long, customerId long, address string, d string",
     )
-    known = sql.createDataFrame([(1, "Oslo")], "customerId long, was string")
-    again = moved.join(known, "customerId").selectExpr("NULL as mergeKey", "customerId", "address", "d")
-    staged = again.union(moved.selectExpr("customerId as mergeKey", "*"))
     (
         customers.alias("customers")
         .merge(staged.alias("staged"), "customers.customerId = mergeKey")
@@ -169,7 +167,7 @@ def test_slowly_changing_dimensions_keep_what_was(sql: SparkSession, path: str) 
         )
         .execute()
     )
-    assert rows_of(customers) == [
+    assert rows_of(path) == [
         (1, "Bergen", True, "2026", None),
         (1, "Oslo", False, "2020", "2026"),
         (2, "Lima", True, "2020", None),
@@ -177,7 +175,7 @@ def test_slowly_changing_dimensions_keep_what_was(sql: SparkSession, path: str) 
     ]
 
 
-def test_a_feed_of_changes_updates_deletes_and_inserts(sql: SparkSession, table: DeltaTable) -> None:
+def test_a_feed_of_changes_updates_deletes_and_inserts(sql: SparkSession, table: DeltaTable, path: str) -> None:
     feed = updates(
         sql, (1, 11, False), (2, None, True), (8, 80, False), (9, None, True), schema="id long, x long, deleted boolean"
     )
@@ -190,10 +188,15 @@ def test_a_feed_of_changes_updates_deletes_and_inserts(sql: SparkSession, table:
         .execute()
     )
     assert counts(result) == (3, 1, 1, 1)
-    assert rows_of(table) == [(1, 11, "changed"), (3, 30, "old"), (4, 40, "old"), (8, 80, None)]
+    assert rows_of(path) == [(1, 11, "changed"), (3, 30, "old"), (4, 40, "old"), (8, 80, None)]
 
 
-def test_rows_that_the_source_lacks_are_changed_or_deleted(sql: SparkSession, table: DeltaTable) -> None:
+@pytest.mark.exhaustive(
+    "tests/spark/test_merge.py::test_rows_without_a_match_may_be_changed_by_their_own_columns",
+    "tests/commands/dml/test_merge.py::test_a_row_that_no_source_row_matches_can_be_changed",
+    "tests/doors/delta_table/test_merge_builder.py::test_each_step_adds_its_clause",
+)
+def test_rows_that_the_source_lacks_are_changed_or_deleted(sql: SparkSession, table: DeltaTable, path: str) -> None:
     result = (
         upsert(table, updates(sql, (1, 11, "new"), (9, 90, "new")))
         .whenNotMatchedBySourceDelete("t.x >= 40")
@@ -201,7 +204,7 @@ def test_rows_that_the_source_lacks_are_changed_or_deleted(sql: SparkSession, ta
         .execute()
     )
     assert counts(result) == (5, 3, 1, 1)
-    assert rows_of(table) == [(1, 11, "new"), (2, 20, "gone"), (3, 30, "gone"), (9, 90, "new")]
+    assert rows_of(path) == [(1, 11, "new"), (2, 20, "gone"), (3, 30, "gone"), (9, 90, "new")]
 
 
 # -- what comes back, and what is kept ---------------------------------------------------------------------------------
@@ -232,31 +235,37 @@ def test_the_clock_is_one_moment_in_all_of_a_merge(sql: SparkSession, path: str)
         .whenNotMatchedBySourceUpdate("current_timestamp() > '2020-01-01'", {"at": "current_timestamp"})
         .execute()
     )
-    assert len({row["at"] for row in table.toDF().collect()}) == 1
+    assert len({at for _, at in rows_of(path)}) == 1
 
 
+@pytest.mark.exhaustive(
+    "tests/spark/test_merge.py::test_null_keys_match_only_where_the_condition_says_so",
+    "tests/commands/dml/test_merge.py::test_a_null_key_matches_nothing_and_is_inserted",
+)
 def test_null_keys_never_match(sql: SparkSession, path: str) -> None:
     table = make(sql, path, [(None, 1, "old")], "id long, x long, note string")
     upsert(table, updates(sql, (None, 2, "new"))).execute()
-    assert rows_of(table) == [(None, 1, "old"), (None, 2, "new")]
+    assert rows_of(path) == [(None, 1, "old"), (None, 2, "new")]
     upsert(table, updates(sql, (None, 3, "newer")), "t.id <=> s.id AND t.note = 'new'").execute()
-    assert rows_of(table) == [(None, 1, "old"), (None, 3, "newer")]
+    assert rows_of(path) == [(None, 1, "old"), (None, 3, "newer")]
 
 
 @pytest.mark.exhaustive(
     "tests/doors/delta_table/test_merge_builder.py::test_a_table_without_an_alias_is_spoken_of_by_its_columns",
     "tests/doors/sql/test_variables.py::test_what_a_user_writes_is_filled_in_once_in_every_door",
 )
-def test_without_aliases_names_of_one_side_only_are_enough(sql: SparkSession, table: DeltaTable) -> None:
+def test_without_aliases_names_of_one_side_only_are_enough(sql: SparkSession, table: DeltaTable, path: str) -> None:
     source = sql.createDataFrame([(2, 5)], "key long, more long")
     table.merge(source, "id = key").whenMatchedUpdate(set={"x": "x + more"}).execute()
-    assert rows_of(table)[1] == (2, 25, "old")
+    assert rows_of(path)[1] == (2, 25, "old")
 
 
 @pytest.mark.exhaustive("tests/doors/delta_table/test_merge_builder.py::test_each_step_adds_its_clause")
-def test_columns_that_only_the_source_has_are_ignored_by_a_star(sql: SparkSession, table: DeltaTable) -> None:
+def test_columns_that_only_the_source_has_are_ignored_by_a_star(
+    sql: SparkSession, table: DeltaTable, path: str
+) -> None:
     upsert(table, updates(sql, (2, 21, "new", 0), schema="ID long, X long, note string, extra long")).execute()
-    assert rows_of(table)[1] == (2, 21, "new")
+    assert rows_of(path)[1] == (2, 21, "new")
 
 
 def test_the_rows_of_a_handle_with_an_alias_go_by_it(table: DeltaTable) -> None:
@@ -315,11 +324,11 @@ def test_a_bad_merge_gives_one_typed_error_and_writes_nothing(
     "tests/transaction/test_merge.py::test_two_upserts_of_different_keys_of_one_file_both_land",
     "tests/doors/sql/test_sql.py::test_sql_has_the_row_level_too",
 )
-def test_two_upserts_of_different_keys_both_commit(sql: SparkSession, table: DeltaTable) -> None:
+def test_two_upserts_of_different_keys_both_commit(sql: SparkSession, table: DeltaTable, path: str) -> None:
     other = upsert(table, updates(sql, (1, 11, "theirs"), (8, 80, "theirs")))
     with at_phase("staged", other.execute):
         upsert(table, updates(sql, (2, 22, "ours"), (9, 90, "ours"))).execute()
-    assert rows_of(table) == [
+    assert rows_of(path) == [
         (1, 11, "theirs"),
         (2, 22, "ours"),
         (3, 30, "old"),
@@ -329,21 +338,25 @@ def test_two_upserts_of_different_keys_both_commit(sql: SparkSession, table: Del
     ]
 
 
-def test_two_inserts_of_one_new_key_conflict(sql: SparkSession, table: DeltaTable) -> None:
+@pytest.mark.exhaustive(
+    "tests/transaction/test_merge.py::test_two_inserts_of_one_new_key_conflict",
+    "tests/doors/sql/test_merge.py::test_the_row_that_both_changed_is_shown_as_spark_wrote_it",
+)
+def test_two_inserts_of_one_new_key_conflict(sql: SparkSession, table: DeltaTable, path: str) -> None:
     other = upsert(table, updates(sql, (9, 91, "theirs")))
     with pytest.raises(errors.ConcurrentAppendException), at_phase("staged", other.execute):
         upsert(table, updates(sql, (9, 92, "ours"))).execute()
-    assert [row for row in rows_of(table) if row[0] == 9] == [(9, 91, "theirs")]
+    assert [row for row in rows_of(path) if row[0] == 9] == [(9, 91, "theirs")]
 
 
 @pytest.mark.exhaustive("tests/doors/sql/test_merge.py::test_the_row_that_both_changed_is_shown_as_spark_wrote_it")
-def test_a_matched_row_that_a_winner_changed_conflicts(sql: SparkSession, table: DeltaTable) -> None:
+def test_a_matched_row_that_a_winner_changed_conflicts(sql: SparkSession, table: DeltaTable, path: str) -> None:
     with (
         pytest.raises(errors.ConcurrentDeleteReadException),
         at_phase("staged", lambda: table.update("id = 2", {"x": "-1"})),
     ):
         upsert(table, updates(sql, (2, 22, "ours"))).execute()
-    assert rows_of(table)[1] == (2, -1, "old")
+    assert rows_of(path)[1] == (2, -1, "old")
 
 
 @pytest.mark.exhaustive(
@@ -353,7 +366,7 @@ def test_a_matched_row_that_a_winner_changed_conflicts(sql: SparkSession, table:
 def test_a_row_that_a_blind_append_brings_is_matched_too(sql: SparkSession, table: DeltaTable, path: str) -> None:
     with at_phase("staged", lambda: anabranch.append(sql, path, [{"id": 9, "x": 0, "note": "blind"}])):
         upsert(table, updates(sql, (9, 90, "ours"))).execute()
-    nines = [row for row in rows_of(table) if row[0] == 9]
+    nines = [row for row in rows_of(path) if row[0] == 9]
     assert nines in ([(9, 90, "ours")], [(9, 0, "blind"), (9, 90, "ours")]), "behind the append, or before it"
 
 
@@ -393,6 +406,15 @@ def test_a_merge_that_loses_by_files_is_told_what_its_source_holds(
     narrower = refused.value.narrower
     assert narrower == "t.day IN (DATE '2024-01-01', DATE '2024-01-02')"
     assert f"Add AND {narrower} to the ON condition" in str(refused.value)
+
+
+@pytest.mark.exhaustive(
+    "tests/transaction/test_merge.py::test_partition_predicates_in_on_keep_file_level_merges_apart",
+    "tests/doors/sql/test_merge.py::test_a_merge_that_loses_by_files_is_told_what_its_source_holds",
+)
+def test_a_merge_that_heeds_what_it_was_told_lands(sql: SparkSession, by_day: DeltaTable) -> None:
+    source = updates(sql, (1, DAYS[0], 7), (1, DAYS[1], 7), (1, None, 7), schema="id long, day date, x long")
+    narrower = "t.day IN (DATE '2024-01-01', DATE '2024-01-02')"
     with at_phase("staged", lambda: by_day.update("day = DATE '2024-01-03'", {"x": "2"})):
         upsert(by_day, source, f"t.day = s.day AND t.id = s.id AND {narrower}").execute()
 

@@ -6,33 +6,33 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
-import anabranch
 from anabranch import errors
+from tests.support.worlds import World
 
 pytestmark = pytest.mark.spark
 
 
 @pytest.fixture
-def table(run: Any) -> str:
+def table(run: Any, tmp_path: Path) -> str:
     """Two files, of which one has a row that is deleted."""
-    run("CREATE TABLE t (id INT, p INT) USING delta PARTITIONED BY (p)")
-    run("INSERT INTO t SELECT /*+ COALESCE(1) */ id, 0 FROM range(3)")
-    run("INSERT INTO t VALUES (9, 1)")
-    run("DELETE FROM t WHERE id = 1")
-    return "t"
+    rows = [*({"id": i, "p": 0} for i in range(3)), {"id": 9, "p": 1}]
+    world = World(str(tmp_path / "t")).create(rows, partition_by=("p",), delta_enableDeletionVectors="true")
+    world.delete("id = 1")
+    run(f"CREATE TABLE t USING delta LOCATION '{world.path}'")
+    return world.path
 
 
-def test_each_row_has_its_file_and_its_place_there(spark: SparkSession, run: Any, table: str) -> None:
-    assert run("SELECT id, _metadata.row_index FROM t") == [(0, 0), (2, 2), (9, 0)]
-    folder = anabranch.sql(spark, "DESCRIBE DETAIL t").first().location.removeprefix("file://")
-    for id_, path, name, size in run("SELECT id, _metadata.file_path, _metadata.file_name, _metadata.file_size FROM t"):
+def test_each_row_has_its_file_and_its_place_there(run: Any, table: str) -> None:
+    said = "_metadata.row_index, _metadata.file_path, _metadata.file_name, _metadata.file_size"
+    found = run(f"SELECT id, {said} FROM t")
+    assert [(id_, place) for id_, place, *_ in found] == [(0, 0), (2, 2), (9, 0)]
+    for id_, _, path, name, size in found:
         file = Path(path.removeprefix("file:"))
         assert (file.name, file.stat().st_size) == (name, size), id_
-        assert file.is_relative_to(folder)
-    counted = "SELECT count(DISTINCT _metadata.file_path), count(_metadata.file_size), count(*) FROM"
-    assert run(f"{counted} t") == run(f"{counted} delta.`{folder}`") == [(2, 3, 3)]
+        assert file.is_relative_to(table)
+    paths = run(f"SELECT _metadata.file_path FROM delta.`{table}`")
+    assert (len(paths), len(set(paths))) == (3, 2)
 
 
 def test_a_star_does_not_show_it(run: Any, table: str) -> None:
@@ -42,15 +42,14 @@ def test_a_star_does_not_show_it(run: Any, table: str) -> None:
     assert run(nested) == [(2,)]
 
 
-def test_rows_that_are_tracked_have_their_ids(run: Any) -> None:
-    run("CREATE TABLE r (id INT) USING delta TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
-    run("INSERT INTO r SELECT /*+ COALESCE(1) */ id FROM range(2)")
-    run("INSERT INTO r VALUES (7)")
-    run("UPDATE r SET id = 8 WHERE id = 1")
-    said = "_metadata.row_id, _metadata.row_commit_version"
-    assert run(f"SELECT id, {said} FROM r") == [(0, 0, 1), (7, 2, 2), (8, 1, 3)]
+def test_rows_that_are_tracked_have_their_ids(run: Any, tmp_path: Path) -> None:
+    world = World(str(tmp_path / "r")).create([{"id": 0}, {"id": 1}], delta_enableRowTracking="true")
+    world.append({"id": 7})
+    world.update("id = 1", id=8)
     base = "_metadata.base_row_id, _metadata.default_row_commit_version"
-    assert run(f"SELECT id, {base} FROM r WHERE id IN (0, 7)") == [(0, 0, 1), (7, 2, 2)]
+    found = run(f"SELECT id, _metadata.row_id, _metadata.row_commit_version, {base} FROM delta.`{world.path}`")
+    assert [row[:3] for row in found] == [(0, 0, 0), (7, 2, 1), (8, 1, 2)]
+    assert [row[3:] for row in found[:2]] == [(0, 0), (2, 1)]
 
 
 def test_a_table_without_rows_has_the_same_column(run: Any) -> None:
@@ -58,11 +57,11 @@ def test_a_table_without_rows_has_the_same_column(run: Any) -> None:
     assert run("SELECT *, _metadata.file_name, _metadata.row_index FROM e") == []
 
 
-def test_a_view_and_an_insert_may_ask_for_it(run: Any, table: str) -> None:
+def test_a_view_and_an_insert_may_ask_for_it(run: Any, held: Any, table: str) -> None:
     run("CREATE TABLE places (id INT, i BIGINT) USING delta")
     run("WITH s AS (SELECT id, _metadata.row_index AS i FROM t) INSERT INTO places SELECT id, i FROM s")
     run("CREATE OR REPLACE TEMP VIEW placed_rows AS SELECT id, _metadata.row_index AS i FROM t")
-    assert run("SELECT * FROM placed_rows") == run("SELECT * FROM places") == [(0, 0), (2, 2), (9, 0)]
+    assert run("SELECT * FROM placed_rows") == held("places") == [(0, 0), (2, 2), (9, 0)]
     run("DROP VIEW placed_rows")
 
 

@@ -18,6 +18,7 @@ from anabranch.catalog.delta_format import run_beside
 from anabranch.catalog.entry import Entry
 from anabranch.commands.opening import open_log
 from anabranch.testing import at_phase
+from tests.support.worlds import World
 
 pytestmark = pytest.mark.spark
 
@@ -33,6 +34,10 @@ class Catalog:
 
     def rows(self, text: str, args: Any = None) -> list[Any]:
         return sorted(tuple(row) for row in self(text, args).collect())
+
+    def held(self, name: str) -> list[Any]:
+        """The rows of a table, sorted, read without Spark: for where what Spark shows is not the point."""
+        return [tuple(row.values()) for row in World(str(self.path(name))).rows()]
 
     def entry(self, name: str) -> Entry | None:
         return entries.find(self.spark, (self.schema, name))
@@ -61,17 +66,15 @@ def test_every_statement_of_a_path_runs_on_a_name(run: Catalog) -> None:
     run("INSERT INTO {s}.t VALUES (1, 'a'), (2, 'b'), (3, 'b')")
     assert run("UPDATE {s}.t AS t SET id = t.id + 10 WHERE t.s = :s", {"s": "a"}).first()[0] == 1
     assert run("DELETE FROM {s}.t WHERE {s}.t.id = 2").first()[0] == 1
-    run("CREATE TABLE {s}.u USING delta AS SELECT id, upper(s) AS s FROM {s}.t")
+    run("CREATE TABLE {s}.u (id BIGINT, s STRING) USING delta")
+    run("INSERT INTO {s}.u VALUES (3, 'B'), (11, 'A')")
     run("MERGE INTO {s}.t USING {s}.u ON t.id = u.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *")
     assert run.rows("SELECT t.id, u.s FROM {s}.t JOIN {s}.u USING (id) WHERE t.id > 0") == [(3, "B"), (11, "A")]
-    assert run.rows("SELECT count(*) FROM {s}.t VERSION AS OF 1") == [(3,)]
+    assert run.held("t") == [(3, "B"), (11, "A")]
     for text in ("OPTIMIZE {s}.t", "VACUUM {s}.t", "RESTORE TABLE {s}.t TO VERSION AS OF 1", "DESCRIBE HISTORY {s}.t"):
         run(text)
     assert run.rows("SELECT * FROM spark_catalog.{s}.t WHERE t.id > 0") == [(1, "a"), (2, "b"), (3, "b")]
-    assert run("SHOW CREATE TABLE {s}.t").first()[0].startswith(f"CREATE TABLE {run.schema}.t (")
-    assert run("DELETE FROM {s}.t WHERE t.id = 3").first()[0] == 1
-    assert anabranch.read(run.spark, f"{run.schema}.t", where="id = 1").count() == 1
-    assert run("DESCRIBE DETAIL {s}.t").first()["location"].endswith("/t")
+    assert anabranch.read(run.spark, f"{run.schema}.t", where="id = 1").toArrow().num_rows == 1
 
 
 @pytest.mark.exhaustive(
@@ -117,8 +120,8 @@ def test_altering_a_table_brings_an_entry_that_is_a_view_up_to_date(
 
 
 def test_dropping_a_managed_table_takes_its_files_and_an_external_one_keeps_them(run: Catalog, tmp_path: Path) -> None:
-    run("CREATE TABLE {s}.m USING delta AS SELECT 1 AS id")
-    run(f"CREATE TABLE {{s}}.e USING delta LOCATION '{tmp_path}/e' AS SELECT 2 AS id")
+    run("CREATE TABLE {s}.m (id INT) USING delta")
+    run(f"CREATE TABLE {{s}}.e (id INT) USING delta LOCATION '{tmp_path}/e'")
     managed = run.path("m")
     assert (managed / "_delta_log").is_dir()
     run("DROP TABLE {s}.m")
@@ -156,15 +159,16 @@ def test_renaming_keeps_the_rows_and_frees_the_name(run: Catalog) -> None:
 
 
 def test_a_name_is_made_once_unless_the_statement_says_otherwise(run: Catalog) -> None:
-    run("CREATE TABLE {s}.t USING delta AS SELECT 1 AS id")
+    run("CREATE TABLE {s}.t (id INT) USING delta")
+    run("INSERT INTO {s}.t VALUES (1)")
     for text in ("CREATE TABLE {s}.t (x INT) USING delta", "CREATE TABLE {s}.t USING delta AS SELECT 2 AS id"):
         with pytest.raises(errors.NameTaken) as error:
             run(text)
         assert error.value.getCondition() == "TABLE_OR_VIEW_ALREADY_EXISTS"
     run("CREATE TABLE IF NOT EXISTS {s}.t (x INT) USING delta")
     run("CREATE OR REPLACE TABLE {s}.t USING delta AS SELECT id + 1 AS id, 'x' AS s FROM {s}.t")
-    assert run.rows("SELECT * FROM {s}.t") == [(2, "x")]
-    assert len(anabranch.history(run.path("t"))) == 2
+    assert run.held("t") == [(2, "x")]
+    assert len(anabranch.history(run.path("t"))) == 3
     with pytest.raises(errors.UnknownTable):
         run("REPLACE TABLE {s}.none (x INT) USING delta")
     with pytest.raises(errors.UnknownSchema):
@@ -172,12 +176,12 @@ def test_a_name_is_made_once_unless_the_statement_says_otherwise(run: Catalog) -
 
 
 def test_like_and_clone_make_tables_with_names(run: Catalog) -> None:
-    run("CREATE TABLE {s}.t USING delta AS SELECT 1 AS id")
+    run("CREATE TABLE {s}.t (id INT) USING delta")
+    run("INSERT INTO {s}.t VALUES (1)")
     run("CREATE TABLE {s}.l LIKE {s}.t")
     run("CREATE TABLE {s}.c SHALLOW CLONE {s}.t")
     run("CREATE OR REPLACE TABLE {s}.d DEEP CLONE {s}.t")
-    each = " UNION ALL ".join(f"SELECT '{name}', id FROM {{s}}.{name}" for name in "lcd")
-    assert run.rows(each) == [("c", 1), ("d", 1)]
+    assert [run.held(name) for name in "lcd"] == [[], [(1,)], [(1,)]]
 
 
 def test_a_temporary_view_and_a_table_of_sparks_keep_their_names(run: Catalog) -> None:
@@ -340,7 +344,8 @@ def test_of_several_that_take_a_name_away_one_decides_what_becomes_of_the_files(
         return record
 
     for statement, left in (("drop", []), ("rename", ["w"])):
-        run("CREATE TABLE {s}.t USING delta AS SELECT 1 AS id")
+        run("CREATE TABLE {s}.t (id INT) USING delta")
+        run("INSERT INTO {s}.t VALUES (1)")
         path = run.path("t")
         monkeypatch.setattr(entries, "record", racing(statement))
         with pytest.raises(errors.UnknownTable):
@@ -355,13 +360,14 @@ def test_of_several_that_take_a_name_away_one_decides_what_becomes_of_the_files(
 
 
 def test_truncate_takes_every_row(run: Catalog, tmp_path: Path) -> None:
-    run("CREATE TABLE {s}.t USING delta AS SELECT * FROM range(3)")
-    run(f"CREATE TABLE delta.`{tmp_path}/p` USING delta AS SELECT * FROM range(3)")
-    for name in ("{s}.t", f"delta.`{tmp_path}/p`"):
+    for name in "tp":
+        anabranch.append(None, tmp_path / name, [{"id": i} for i in range(3)])
+    run(f"CREATE TABLE {{s}}.t USING delta LOCATION '{tmp_path}/t'")
+    for name, path in (("{s}.t", f"{tmp_path}/t"), (f"delta.`{tmp_path}/p`", f"{tmp_path}/p")):
         assert run(f"TRUNCATE TABLE {name}").collect() == []
         assert run(f"DESCRIBE HISTORY {name} LIMIT 1").first()["operation"] == "TRUNCATE"
-        assert run.rows(f"SELECT * FROM {name}") == []
-        assert run.rows(f"SELECT count(*) FROM {name} VERSION AS OF 0") == [(3,)]
+        assert World(path).rows() == []
+    assert run.rows("SELECT count(*) FROM {s}.t VERSION AS OF 0") == [(3,)]
 
 
 def test_rows_at_hand_are_appended_to_a_table_by_its_name(run: Catalog) -> None:
@@ -373,7 +379,6 @@ def test_rows_at_hand_are_appended_to_a_table_by_its_name(run: Catalog) -> None:
 def test_keys_of_a_table_with_a_name_are_shown_and_dropped(run: Catalog) -> None:
     columns = "id BIGINT, c INT, CONSTRAINT pk PRIMARY KEY (id), FOREIGN KEY (c) REFERENCES {s}.u"
     run(f"CREATE TABLE {{s}}.t ({columns}) USING delta")
-    run("INSERT INTO {s}.t VALUES (1, 1), (1, 1)")
     described = [tuple(row)[:2] for row in run("DESCRIBE EXTENDED {s}.t").collect()]
     assert described[-3:] == [
         ("# Constraints", ""),
@@ -398,7 +403,7 @@ def test_a_name_that_looks_like_a_secret_is_a_name_like_any_other(run: Catalog, 
     run(f"CREATE TABLE {{s}}.outside (id BIGINT) USING delta LOCATION '{tmp_path / 'access_token'}'")
     run("INSERT INTO {s}.urls VALUES (1)")
     run("INSERT INTO {s}.passwords VALUES (2)")
-    run("INSERT INTO {s}.outside SELECT id + 2 FROM {s}.urls")
+    run("INSERT INTO {s}.outside VALUES (3)")
     run("ALTER TABLE {s}.urls RENAME TO {s}.tokens")
     assert run.rows("SELECT * FROM {s}.tokens UNION ALL SELECT * FROM {s}.passwords UNION ALL TABLE {s}.outside") == [
         (1,),
@@ -406,7 +411,7 @@ def test_a_name_that_looks_like_a_secret_is_a_name_like_any_other(run: Catalog, 
         (3,),
     ]
     run("DROP TABLE {s}.tokens")
-    assert run.rows("SELECT * FROM {s}.passwords") == [(2,)]
+    assert run.held("passwords") == [(2,)]
 
 
 def test_a_session_that_hides_where_tables_lie_is_told_so(run: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,15 +64,21 @@ def test_a_name_of_anything_else_is_refused_as_what_it_is(spark: SparkSession, r
 
 
 @pytest.mark.parametrize("kind", ["SHALLOW", "DEEP"])
-def test_a_parquet_table_is_cloned_by_its_name_and_by_its_path(
-    spark: SparkSession, run: Any, tmp_path: Path, kind: str
-) -> None:
+def test_a_parquet_table_is_cloned_by_its_name(spark: SparkSession, run: Any, kind: str) -> None:
     spark.sql("CREATE TABLE p (id BIGINT, q INT) USING parquet PARTITIONED BY (q)")
     spark.sql("INSERT INTO p VALUES (1, 2), (2, 3), (3, NULL)")
     run(f"CREATE TABLE t {kind} CLONE p TBLPROPERTIES ('team' = 'a')")
     assert run("SELECT * FROM t WHERE q IS NOT NULL") == [(1, 2), (2, 3)]
     assert run("DELETE FROM t WHERE q = 2 OR q IS NULL") == [(2,)]
     assert len(run("SELECT * FROM p")) == 3
+
+
+@pytest.mark.exhaustive(
+    "tests/commands/maintenance/test_clone_of_parquet.py::test_the_clone_has_the_rows_of_the_files",
+    "tests/doors/sql/test_parquet_tables.py::test_a_parquet_table_is_cloned_by_its_name",
+)
+@pytest.mark.parametrize("kind", ["SHALLOW", "DEEP"])
+def test_parquet_files_are_cloned_by_their_path(spark: SparkSession, run: Any, tmp_path: Path, kind: str) -> None:
     spark.range(3).write.parquet(f"{tmp_path}/files")
     ((size, files, _, copied, _, _),) = run(f"CREATE OR REPLACE TABLE u {kind} CLONE parquet.`{tmp_path}/files`")
     assert size > 0

@@ -61,8 +61,8 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / "t")
 
 
-def made(session: SparkSession, path: str) -> str:
-    session.range(4).withColumn("x", F.col("id") % 2).coalesce(1).write.format("delta").save(path)
+def made(path: str) -> str:
+    anabranch.append(None, path, [{"id": i, "x": i % 2} for i in range(4)])
     return path
 
 
@@ -73,7 +73,7 @@ def newest(path: str) -> dict[str, Any]:
 def test_each_way_to_change_rows_is_done_once_for_a_numbered_application(
     session: SparkSession, sets: Sets, path: str
 ) -> None:
-    made(session, path)
+    made(path)
     sets(write__txnAppId="nightly", commitInfo__userMetadata="run")
     source = session.range(3, 5).withColumn("x", F.lit(0).cast("long"))
     ways = [
@@ -99,7 +99,7 @@ def test_each_way_to_change_rows_is_done_once_for_a_numbered_application(
 def test_the_options_of_a_write_count_more_and_the_version_is_reset_where_that_is_asked(
     session: SparkSession, sets: Sets, path: str
 ) -> None:
-    made(session, path)
+    made(path)
     sets(write__txnAppId="nightly", write__txnVersion="1", commitInfo__userMetadata="run")
     sets(write__txnVersion__autoReset__enabled="true")
     writer = session.range(1).withColumn("x", F.col("id")).write.format("delta").mode("append")
@@ -133,7 +133,7 @@ def test_every_door_that_makes_a_table_gives_it_the_defaults_of_the_session(
 def test_what_is_not_done_here_is_refused_before_anything_is_written(
     session: SparkSession, sets: Sets, path: str
 ) -> None:
-    made(session, path)
+    made(path)
     sets(delete__deletionVectors__persistent="false", restore__protocolDowngradeAllowed="true")
     for refused in (
         lambda: session.sql(f"DELETE FROM delta.`{path}`"),
@@ -149,7 +149,7 @@ def test_what_is_not_done_here_is_refused_before_anything_is_written(
 def test_another_policy_of_fitting_values_is_refused_where_values_are_fitted(
     session: SparkSession, sets: Sets, path: str, policy: str
 ) -> None:
-    made(session, path)
+    made(path)
     sets.whole(settings.ASSIGNS, policy)
     source = session.range(1).withColumn("x", F.col("id"))
     for fits in (
@@ -170,7 +170,7 @@ def test_another_policy_of_fitting_values_is_refused_where_values_are_fitted(
 
 
 def test_a_setting_that_nobody_documents_is_warned_of_once(session: SparkSession, sets: Sets, path: str) -> None:
-    made(session, path)
+    made(path)
     sets(no__such__setting="1", stalenessLimit="1h")
     with pytest.warns(UnknownSetting, match=r"no\.such\.setting") as warned:
         session.sql(f"INSERT INTO delta.`{path}` VALUES (9, 9)")

@@ -13,6 +13,7 @@ from anabranch import DeltaTable
 from anabranch.errors import InvalidOption
 from anabranch.log.log import Log
 from anabranch.storage.open import open_store
+from tests.support.worlds import World
 
 pytestmark = pytest.mark.spark
 
@@ -45,8 +46,7 @@ def test_what_a_table_says_of_itself_is_never_filled_in(installed: SparkSession,
     sql(f"INSERT INTO {table} (`{EXACT}`, p) VALUES (:x, '{EXACT}')", {"x": SECRET})
     sql(f"INSERT INTO {table} (`{EXACT}`, p, d) VALUES ('a', ?, DEFAULT)", [SECRET])
     sql(f"UPDATE {table} SET d = DEFAULT, `{EXACT}` = 'b' WHERE `{EXACT}` = 'a' AND p = '{EXACT}'")
-    rows = installed.read.format("delta").load(f"{tmp_path}/t").orderBy(f"`{SECRET}`").collect()
-    assert [tuple(row) for row in rows] == [
+    assert [tuple(row.values()) for row in World(f"{tmp_path}/t").rows()] == [
         (SECRET, SECRET, SECRET + SECRET, SECRET),
         ("b", SECRET, SECRET + SECRET, SECRET),
     ]
@@ -75,8 +75,7 @@ def test_what_a_user_writes_is_filled_in_once_in_every_door(installed: SparkSess
     sql(f"CREATE TABLE {table} (a STRING) USING delta COMMENT '{SECRET}' TBLPROPERTIES ('k' = '{SECRET}')")
     sql(f"INSERT INTO {table} VALUES ('{SECRET}'), (\"${{test.name}}\"), ('${{unknown}}'), ('${{env:NOBODY_X}}')")
     table_of = DeltaTable.forPath(installed, path)
-    found = [row.a for row in table_of.toDF().orderBy("a").collect()]
-    assert found == ["", "${env:NOBODY_X}", "hidden", "it's hidden"]
+    assert [row["a"] for row in World(path).rows()] == ["", "${env:NOBODY_X}", "hidden", "it's hidden"]
     detail = table_of.detail().first()
     assert (detail.description, detail.properties["k"]) == ("hidden", "hidden")
     assert sql(f"SELECT * FROM {table} WHERE a = '{SECRET}'").count() == 1

@@ -23,6 +23,7 @@ from anabranch.protocol.schema.types import Field, Struct
 from anabranch.spark.engine import SparkEngine
 from anabranch.statements.conditions import context_for
 from anabranch.statements.executor import plain_rows, row_changes
+from tests.support.readers import deltalake_rows
 from tests.support.tiers import examples
 
 pytestmark = pytest.mark.spark
@@ -65,7 +66,7 @@ def stored(spark: SparkSession, path: Path, declared: str, *statements: str) -> 
             anabranch.sql(spark, each.format(f"delta.`{path}`"))
     except AnabranchError as error:
         return type(error), str(error).partition("\n")[0].replace(path.name, "t")
-    rows = sorted(map(repr, anabranch.sql(spark, f"SELECT * FROM delta.`{path}`").collect()))
+    rows = sorted(map(repr, deltalake_rows(str(path))))
     told = anabranch.history(path)[0]
     return rows, told["operation"], told["operationParameters"], told["operationMetrics"]["numOutputRows"]
 

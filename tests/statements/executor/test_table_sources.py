@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import pyarrow as pa
 import pytest
 
 pytest.importorskip("pyspark")
@@ -15,6 +17,7 @@ from pyspark.sql import SparkSession
 import anabranch
 from anabranch.spark import arrow_finding
 from anabranch.statements.executor.running import Running
+from tests.support.readers import deltalake_rows
 from tests.support.tiers import few_of
 
 pytestmark = pytest.mark.spark
@@ -50,12 +53,12 @@ SPELLINGS = {
 
 def merged(spark: SparkSession, folder: Path, source: str, on: str, clauses: str = UPSERT) -> tuple[Any, Any, Any]:
     """What a MERGE into a new table says and leaves, and what the history counts of it."""
-    target = f"delta.`{folder / uuid4().hex}`"
-    anabranch.sql(spark, f"CREATE TABLE {target} ({COLUMNS})")
-    anabranch.sql(spark, f"INSERT INTO {target} (id, x) VALUES (1, 10), (2, 20), (3, 30)")
-    said = anabranch.sql(spark, f"MERGE INTO {target} t USING {source} ON {on} {clauses}").collect()
-    rows = sorted(map(repr, anabranch.sql(spark, f"SELECT * FROM {target}").collect()))
-    metrics = anabranch.sql(spark, f"DESCRIBE HISTORY {target} LIMIT 1").select("operationMetrics").collect()[0][0]
+    path = str(folder / uuid4().hex)
+    anabranch.sql(spark, f"CREATE TABLE delta.`{path}` ({COLUMNS})")
+    anabranch.append(None, path, pa.table({"id": [1, 2, 3], "x": pa.array([10, 20, 30], pa.int32())}))
+    said = anabranch.sql(spark, f"MERGE INTO delta.`{path}` t USING {source} ON {on} {clauses}").collect()
+    metrics = anabranch.history(path)[0]["operationMetrics"]
+    rows = sorted(map(repr, deltalake_rows(path)))
     return said, rows, {name: number for name, number in metrics.items() if name.endswith("Rows")}
 
 
@@ -71,16 +74,33 @@ def source_of(spark: SparkSession, folder: Path, layout: str, statements: list[s
 
 def same_both_ways(spark: SparkSession, folder: Path, source: str, on: str, *, here: bool) -> None:
     """Hold that Spark's rows make no difference; ``here``: whether the rows are read without Spark."""
-    read: list[Any] = []
-    live = arrow_finding.live
+    ours = noted(spark, folder, source, on, here=here)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arrow_finding, "live", lambda *given: read.append(live(*given)) or read[-1])
-        ours = merged(spark, folder, source, on)
-        assert [each is not None for each in read] == ([True] if here else [False] * len(read))
         patch.setattr(Running, "whole_table", lambda *_: None)
         assert ours == merged(spark, folder, source, on)
 
 
+def noted(spark: SparkSession, folder: Path, source: str, on: str, *, here: bool) -> tuple[Any, Any, Any]:
+    """As `merged`, of rows that are read without Spark, or are not."""
+    read: list[Any] = []
+    live = arrow_finding.live
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrow_finding, "live", lambda *given: read.append(live(*given)) or read[-1])
+        found = merged(spark, folder, source, on)
+    assert [each is not None for each in read] == ([True] if here else [False] * len(read))
+    return found
+
+
+@pytest.fixture
+def zone(spark: SparkSession) -> Iterator[None]:
+    """Another one than that in which Python thinks."""
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    yield
+    spark.conf.set("spark.sql.session.timeZone", before)
+
+
+@pytest.mark.usefixtures("zone")
 @pytest.mark.parametrize("kind", SOURCES)
 def test_the_rows_of_a_table_are_those_that_spark_reads(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     source = source_of(spark, tmp_path, *SOURCES[kind])
@@ -114,34 +134,30 @@ def test_a_table_that_is_merged_into_itself_is_read_as_it_was(spark: SparkSessio
                 f"MERGE INTO {target} t USING {target} s ON {on} WHEN MATCHED THEN UPDATE SET x = s.id"
                 " WHEN NOT MATCHED THEN INSERT (id, x) VALUES (s.id + 100, s.x)",
             )
-        found = anabranch.sql(spark, f"SELECT id, x FROM {target} ORDER BY id").collect()
-        assert [tuple(row) for row in found] == [(1, 1), (2, None), (7, 1), (8, 2), (107, 70), (108, 80)]
+        found = sorted((row["id"], row["x"]) for row in deltalake_rows(target.split("`")[1]))
+        assert found == [(1, 1), (2, None), (7, 1), (8, 2), (107, 70), (108, 80)]
 
 
+@pytest.mark.exhaustive(
+    "tests/spark/test_merge.py::test_several_source_rows_that_would_change_one_row_are_ambiguous",
+    "tests/statements/executor/test_table_sources.py::test_the_rows_of_a_table_are_those_that_spark_reads",
+)
 def test_several_source_rows_of_one_row_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     source = source_of(spark, tmp_path, ")", ["INSERT INTO {} (id) VALUES (1)"])
     with pytest.raises(anabranch.errors.AmbiguousMerge):
         merged(spark, tmp_path, f"{source} s", "t.id = s.id")
 
 
-def test_the_zone_of_the_session_changes_no_moment(spark: SparkSession, tmp_path: Path) -> None:
-    source, zone = source_of(spark, tmp_path, ")", []), spark.conf.get("spark.sql.session.timeZone")
-    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
-    try:
-        same_both_ways(spark, tmp_path, f"{source} s", "t.id = s.id", here=True)
-    finally:
-        spark.conf.set("spark.sql.session.timeZone", zone)
-
-
 def test_a_view_a_name_and_a_cached_table_are_sources_as_before(spark: SparkSession, tmp_path: Path) -> None:
     source = source_of(spark, tmp_path, ")", [])
+    by_arrow = noted(spark, tmp_path, f"{source} s", "t.id = s.id", here=True)
     anabranch.sql(spark, f"CREATE OR REPLACE TEMP VIEW merged_from AS SELECT * FROM {source}")
     try:
-        same_both_ways(spark, tmp_path, "merged_from", "t.id = merged_from.id", here=False)
+        assert noted(spark, tmp_path, "merged_from", "t.id = merged_from.id", here=False) == by_arrow
     finally:
         spark.catalog.dropTempView("merged_from")
     anabranch.sql(spark, f"CACHE TABLE {source}")
     try:
-        same_both_ways(spark, tmp_path, f"{source} s", "t.id = s.id", here=False)
+        assert noted(spark, tmp_path, f"{source} s", "t.id = s.id", here=False) == by_arrow
     finally:
         anabranch.sql(spark, f"UNCACHE TABLE {source}")
