@@ -63,6 +63,7 @@ class History:
 
     dice: random.Random
     table: Table = field(default_factory=lambda: Table(DictStore(URL)))
+    beside: Table | None = None
     copies: list[tuple[Table, dict[str, Kept]]] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
     next_id: int = 0
@@ -79,9 +80,10 @@ class History:
             "put back": self.put_back,
             "take the newest commit away": self.take_away,
             "make again": self.make,
+            "turn to the same name at another endpoint": self.turn,
         }
         for _ in range(STEPS):
-            name = self.dice.choices(list(actions), [5, 2, 4, 2, 2, 2, 2, 1])[0]
+            name = self.dice.choices(list(actions), [5, 2, 4, 2, 2, 2, 2, 1, 1])[0]
             self.step(name, actions[name])
 
     def step(self, name: str, act: Callable[[], None]) -> None:
@@ -137,6 +139,11 @@ class History:
             lie = json.dumps({**true, "numFiles": 99, "txnId": lines[0]["commitInfo"]["txnId"]})
             store.put(checksum_name(version), lie.encode())
             self.table = replace(self.table, lies=self.table.lies | {version})
+
+    def turn(self) -> None:
+        """Another table, or one that is a copy of this one."""
+        copied = replace(self.table, store=store_with(self.table.store.kept, self.puts()))
+        self.table, self.beside = self.beside or copied, self.table
 
     def put_back(self) -> None:
         if self.copies:
