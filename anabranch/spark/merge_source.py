@@ -162,6 +162,11 @@ def few_values(spark: SparkSession, held: Held, column_name: str, limit: int) ->
     return found["value"].to_pylist() if len(found) <= limit else None
 
 
+def _is_choice_of_columns(node: str) -> bool:
+    """Whether a node only chooses among columns, which stay those of their table, as the star of a query does."""
+    return node.startswith("Project [") and " AS " not in node
+
+
 def alias_of(rows: DataFrame) -> str | None:
     """The alias of a DataFrame, or the name of the view or table that it is; None without one."""
     nothing = rows.select(F.lit(1).alias("one"))  # else the names of columns stand first, with whatever is in them
@@ -175,6 +180,6 @@ def alias_of(rows: DataFrame) -> str | None:
         if match := _ALIAS.fullmatch(node):
             name = (match[1] or match[2]).replace("``", "`")
             return None if name.startswith("__anabranch_") else name
-        if not node.startswith(_KEEPS_NAMES):
+        if not node.startswith(_KEEPS_NAMES) and not _is_choice_of_columns(node):
             return None
     return None

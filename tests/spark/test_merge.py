@@ -476,6 +476,8 @@ def test_a_source_is_spoken_of_by_its_alias(spark: SparkSession, files: FileSet)
     assert [engine.alias(rows.alias(name)) for name in ("s", "a b", "a.b`c")] == ["s", "a b", "a.b`c"]
     assert engine.alias(rows.alias("s").filter("id > 0").dropDuplicates()) == "s"
     assert engine.alias(rows.alias("s").groupBy("id").count()) is None
+    assert engine.alias(spark.sql("SELECT * FROM VALUES (1, 2) AS v (id, x)")) == "v"
+    assert engine.alias(spark.sql("SELECT id + 1 AS id FROM VALUES (1) AS v (id)")) is None
     assert engine.alias(rows) is None
     assert engine.alias(pa.table({"id": [1]})) is None
     assert engine.alias(engine.to_df(files)) is None
