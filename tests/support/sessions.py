@@ -46,8 +46,8 @@ def compiled(spark: Any) -> Iterator[None]:
 def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[object]:
     """A local session as users get it, with two cores and everything that it leaves behind in a temporary folder.
 
-    In a short tier Spark compiles no query, which is lost on one that runs once, and does not ask at each use of a column
-    in which line of Python that is, for which PySpark calls the JVM eight times.
+    In a short tier Spark compiles no query, which is lost on one that runs once, and does not ask at each use of a
+    column in which line of Python that is, for which PySpark calls the JVM eight times.
     """
     from anabranch.spark.session import build  # here, so that tests without Spark need no pyspark
 
