@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from anabranch import errors
+from anabranch.commands.maintenance.check import check
 from anabranch.commands.opening import open_log
 from anabranch.log import commits, file_lines
 from anabranch.log.columnar import file_actions
@@ -17,7 +18,8 @@ from anabranch.log.commit_files import Raw
 from anabranch.log.commits import parse_commit, parse_files, parse_head
 from anabranch.log.file_names import commit_name
 from anabranch.log.replay import replay
-from tests.support.raw_logs import SCHEMA, add, info, listing, metadata, put_commit, remove, text_of
+from anabranch.protocol.schema.types import Field, Struct
+from tests.support.raw_logs import PROTOCOL, SCHEMA, add, info, listing, metadata, put_commit, remove, text_of
 from tests.support.worlds import World
 
 GOOD = text_of(info(), add("a"), remove("b"))
@@ -173,6 +175,20 @@ def test_bytes_that_are_no_text_are_refused() -> None:
     refused(GOOD.encode() + b'{"commitInfo":{"operation":"\xff"}}\n')
 
 
+@pytest.mark.parametrize("said", [{}, {"schemaString": None}])
+def test_metadata_without_a_schema_are_a_table_without_columns(tmp_path: Path, said: dict[str, None]) -> None:
+    """As the first version of a table of Delta Live Tables; the second one has the schema."""
+    world = World(str(tmp_path / "t"))
+    put_commit(world.path, 0, info(), PROTOCOL, {"metaData": {"id": "x", **said}})
+    assert world.rows() == []
+    assert world.log.snapshot().schema.fields == ()
+    put_commit(world.path, 1, info(), metadata(Struct((Field("id", "long"),))))
+    world.append({"id": 1})
+    assert world.rows() == [{"id": 1}]
+    assert world.rows(0) == []
+    assert check(world.log.snapshot(), deep=True).is_clean
+
+
 @pytest.mark.parametrize("kind", ["protocol", "metaData"])
 def test_two_actions_of_a_kind_that_may_stand_once_are_refused(kind: str) -> None:
     body = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}, "metaData": METADATA}[kind]
@@ -320,7 +336,7 @@ def test_a_part_of_another_type_than_the_protocol_says_is_refused_before_anyone_
     [
         ({"commitInfo": {"inCommitTimestamp": "abc"}}, "inCommitTimestamp is no whole number of 64 bits"),
         ({"commitInfo": [1]}, "commitInfo is no object"),
-        ({"metaData": {"id": "x"}}, "schemaString is missing"),
+        ({"metaData": {"schemaString": "{}"}}, "id is missing"),
         ({"metaData": {**METADATA, "partitionColumns": "day"}}, "partitionColumns is no list of texts"),
         ({"protocol": {"minReaderVersion": 0}}, "minReaderVersion is no version of the protocol"),
     ],
