@@ -95,7 +95,7 @@ def open_store(location: str | os.PathLike[str], storage_options: Mapping[str, s
             the process, which shares it), ``s3[a]://bucket/path``, ``gs://bucket/path``,
             ``abfs[s]://container@account.dfs.core.windows.net/path``, ``az://container/path``,
             ``hdfs://host:port/path``, ``hdfs://nameservice/path`` (with the extra ``hdfs``), ``webhdfs://host:port/path``
-            (the NameNode's HTTP port; with the extra ``webhdfs``), or ``http[s]://host/path`` (a WebDAV server;
+            (the NameNode's HTTP port), or ``http[s]://host/path`` (a WebDAV server;
             read-only, since HTTP has no put-if-absent).
         storage_options: as in obstore, for instance ``{"region": "eu-west-1", "endpoint": "http://localhost:9000",
             "allow_http": "true", "timeout": "60s"}``; they override the environment (``AWS_*``, ``AZURE_*``,
