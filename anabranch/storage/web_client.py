@@ -43,6 +43,11 @@ class Answer:
     headers: Mapping[str, str]
     data: bytes
 
+    @property
+    def says_its_end(self) -> bool:
+        """Whether it would be known of an answer that breaks off."""
+        return "content-length" in self.headers or "chunked" in self.headers.get("transfer-encoding", "").lower()
+
 
 class _Server(NamedTuple):
     """What a connection leads to; those of a process end with it."""
