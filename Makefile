@@ -60,7 +60,7 @@ interop: ## Run the tests against other engines only, real delta-spark among the
 	@$(WITH_JAVA) ANABRANCH_INTEROP=required ANABRANCH_ENGINES_SECONDS=$(ENGINES_SECONDS) $(PYTEST) -m interop $(ARGS)
 
 clouds: ## Run the tests against local servers of S3, Azure, Google Cloud and HDFS only; RACE_SECONDS, ARGS
-	@$(READY) --java --azurite --connectors --servers --bare-python spark demo dev hdfs webhdfs
+	@$(READY) --java --azurite --connectors --servers --bare-python spark demo dev hdfs
 	@$(WITH_JAVA) ANABRANCH_CLOUDS=required ANABRANCH_RACE_SECONDS=$(RACE_SECONDS) $(PYTEST) -m clouds -rs $(ARGS)
 
 # About a quarter of an hour. One of its files brings a second server, which has this package, for streams.

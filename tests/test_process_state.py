@@ -46,6 +46,7 @@ BOUNDS = {
     "buckets": 64,
     "file systems": 64,
     "connections of WebHDFS": 64,
+    "clients of web servers": 64,
     "newest snapshots": 1000,
     "checksums": 1000,
     "refused transactions": 1000,

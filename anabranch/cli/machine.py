@@ -23,7 +23,6 @@ _REQUIRED = re.compile(r"^([\w-]+)\s*([<>=\d.,\s]*)$")
 _OPTIONAL = {
     "pandas": ("toPandas and rows from pandas", "pip install 'anabranch[spark]'"),
     "hdfs-native": ("hdfs://", "pip install 'anabranch[hdfs]'"),
-    "urllib3": ("webhdfs://", "pip install 'anabranch[webhdfs]'"),
     "deltalake": ("reading tables beside Anabranch", ""),
 }
 _JARS = {

@@ -28,7 +28,10 @@ _WITHIN = re.compile(
 _CONTAINERS = frozenset({"abfs", "abfss", "wasb", "wasbs"})
 """URL schemes where the part before ``@`` is a container and not a user."""
 _PORT = re.compile(r"(?:\[[0-9A-Fa-f:.%]*\]|[^:]*)(?::\d*)?")
-_NAMES = r"sig|signature|token|secret|pass|pwd|key|cred|auth|sas|session|jwt|bearer"
+_NAMES = (
+    r"sig|signature|token|secret|pass|pwd|pw(?-i:(?![a-z]))|key|cred|auth|sas|session|jwt|bearer|delegation|assertion|ticket"
+    r"|cookie|refresh|conn(?:ection)?[\s_.-]*str"
+)
 _KEY = re.compile(rf"(?:{_NAMES}|code$)", re.IGNORECASE)
 _PARAMETER = re.compile(r"(?P<sign>[?#&;]|%3F|%23|%26|%3B)\s*(?P<key>[\w.%-]+?)(?:=|%3D)", re.ASCII | re.IGNORECASE)
 _ENCODED = 3
@@ -80,9 +83,19 @@ def is_ambiguous(url: str) -> bool:
 def without_values(text: str, options: Mapping[str, object] | Iterable[tuple[str, object]]) -> str:
     """A text without the values of those options whose names are names of secrets."""
     pairs = options.items() if isinstance(options, Mapping) else options
-    for key, value in pairs:
-        if value and is_secret(key):
-            text = text.replace(str(value), "***")
+    return without_texts(text, (str(value) for key, value in pairs if value and is_secret(key)))
+
+
+def without_texts(text: str, secrets: Iterable[str]) -> str:
+    """A text without these secrets, however URLs, JSON and programs spell their letters.
+
+    Example:
+        >>> without_texts("is token=a%2bb or a+b good?", ["a+b"])
+        'is token=*** or *** good?'
+    """
+    for secret in secrets:
+        if secret:
+            text = re.sub("".join(map(_spellings, secret)), "***", text, flags=re.IGNORECASE)
     return text
 
 
@@ -91,6 +104,17 @@ def is_secret(key: str) -> bool:
     for _ in range(_ENCODED):
         key = unquote(key)
     return _KEY.search(key) is not None
+
+
+def _spellings(letter: str) -> str:
+    """A pattern of the ways in which a letter may be written."""
+    number = f"0{{0,8}}{ord(letter):x}"
+    percent = "".join(f"%(?:25){{0,8}}{byte:02x}" for byte in letter.encode("utf-8", "surrogatepass"))
+    units = letter.encode("utf-16-be", "surrogatepass").hex()
+    json = "".join(rf"\\{{1,8}}u{units[at : at + 4]}" for at in range(0, len(units), 4))
+    rust = rf"\\{{1,8}}(?:u\{{{number}\}}|x{number})"
+    blank = r"|\+" if letter == " " else ""
+    return rf"(?:{percent}|{json}|{rust}|&#(?:{ord(letter)}|x{number});|\\{{0,8}}{re.escape(letter)}{blank})"
 
 
 def _spelled(match: re.Match[str]) -> str:

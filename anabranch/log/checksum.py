@@ -19,6 +19,7 @@ from anabranch.errors import AlreadyExists, NotFound
 from anabranch.errors.rows import cause, detail
 from anabranch.log.commits import Commit
 from anabranch.log.file_names import checksum_name
+from anabranch.log.size_limits import hint
 from anabranch.protocol.actions import AppTransaction, DomainMetadata, Metadata, Protocol
 from anabranch.storage.contract import Store
 
@@ -196,7 +197,7 @@ def first_of(commit: Commit) -> Checksum | None:
 def read_checksum(store: Store, version: int) -> Checksum | None:
     """The checksum of a version, or None where it is missing or broken."""
     try:
-        return Checksum.from_json(version, store.get(checksum_name(version)))
+        return Checksum.from_json(version, hint(store, checksum_name(version)))
     except (NotFound, ValueError, MemoryError):
         return None
 

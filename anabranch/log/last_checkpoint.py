@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from anabranch.errors import NotFound
+from anabranch.log import size_limits
 from anabranch.log.file_names import LAST_CHECKPOINT
 from anabranch.storage.contract import Store
 
@@ -39,7 +40,7 @@ class Hint:
 def read_hint(store: Store) -> Hint | None:
     """The hint, or None where it cannot be trusted."""
     try:
-        text = store.get(LAST_CHECKPOINT)
+        text = size_limits.hint(store, LAST_CHECKPOINT)
         hint = json.loads(text, object_pairs_hook=_once, parse_int=_Number, parse_float=_Number, parse_constant=_Number)
         if "checksum" in hint and hint["checksum"] != _digest(hint):
             return None

@@ -1,7 +1,8 @@
-"""Limits the size of log files of JSON lines: a table may come from a stranger.
+"""Limits the size of log files of JSON lines, and of hints: a table may come from a stranger.
 
 Knows names, bytes and one setting. Guarantee: a file larger than the setting allows is not fetched at all, and one for
-which memory runs out is refused by name, in whichever step that happens.
+which memory runs out is refused by name, in whichever step that happens. Of a hint, which nothing depends on, no more
+is fetched than the largest may have.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from anabranch.storage.contract import Entry, Store
 LARGEST = "ANABRANCH_LARGEST_COMMIT"
 """The environment variable with the most bytes that a commit, or a checkpoint in JSON, may have."""
 LARGEST_BYTES = 4 << 30
+LARGEST_HINT_BYTES = 64 << 20
+"""The most bytes of a ``.crc`` or ``_last_checkpoint``; a larger one is as good as none."""
 
 
 def whole(store: Store, entry: Entry) -> bytes:
@@ -28,6 +31,19 @@ def whole(store: Store, entry: Entry) -> bytes:
     check_size(store, entry)
     with enough_memory(store.url, entry.name):
         return store.get(entry.name, etag=entry.etag)
+
+
+def hint(store: Store, name: str) -> bytes:
+    """All bytes of a file that only helps.
+
+    Raises:
+        ValueError: it is larger than `LARGEST_HINT_BYTES`.
+        NotFound: it is not there.
+    """
+    found = store.read_range(name, 0, LARGEST_HINT_BYTES + 1)
+    if len(found) > LARGEST_HINT_BYTES:
+        raise ValueError(f"it has more than {LARGEST_HINT_BYTES} bytes")
+    return found
 
 
 def check_size(store: Store, entry: Entry) -> None:

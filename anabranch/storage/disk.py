@@ -11,9 +11,11 @@ import ctypes
 import errno
 import os
 import re
+import stat
 import uuid
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from typing import BinaryIO
 
 _ASIDE = re.compile(r"\..*\.[0-9a-f]{32}\.tmp", re.DOTALL)
 _NAME_CHARS_ASIDE = (
@@ -29,6 +31,28 @@ _FSYNCS_AT_ONCE = 8
 def is_aside(name: str) -> bool:
     """Whether a file name is the hidden one of an unfinished write, perhaps by a writer that was killed."""
     return name.startswith(".") and _ASIDE.fullmatch(name) is not None  # the first test spares most names the second
+
+
+def opened(path: str) -> BinaryIO:
+    """A regular file, to be read; nothing waits for a writer at the other end of a pipe, and no device is touched.
+
+    Raises:
+        FileNotFoundError: what is there is a pipe, a device or a socket.
+        OSError: there is no such file, or it may not be read.
+    """
+    _check_regular(path, os.stat(path))
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        _check_regular(path, os.fstat(descriptor))
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _check_regular(path: str, seen: os.stat_result) -> None:
+    if not stat.S_ISREG(seen.st_mode):
+        raise FileNotFoundError(errno.ENOENT, "it is no regular file", path)
 
 
 def write_aside(path: str, chunks: Iterable[bytes], *, durably: bool = True) -> str:

@@ -23,6 +23,9 @@ from anabranch.storage.name_node import PAUSES_S, FileSystem, Refused, Status, U
 from anabranch.storage.objects import refuse_after_fork
 
 _NAME_CHARS_ASIDE = 40
+_SIZE_DIGITS = 20
+_DEEPEST = 1000
+"""How many folders Hadoop has below each other, at most."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +47,15 @@ class HdfsStore:
     pauses_s: tuple[float, ...] = field(default=PAUSES_S, repr=False, compare=False)
 
     def get(self, name: str, *, etag: str | None = None) -> bytes:
-        """See ``Store.get``. A NameNode is asked once more for an etag, after the bytes have come."""
-        path = self._path(name)
-        with self._typed(name):
-            found = tried(lambda: self.files.read(path), self.pauses_s)
-        if etag is not None and self._existing(name).etag != etag:
+        """See ``Store.get``. A NameNode is asked once more for an etag, after the bytes have come; without one before
+        that, since it says how many there are, and no more are taken.
+        """
+        size = _size_in(self._existing(name).etag if etag is None else etag)
+        found = self.read_range(name, 0, size + 1)
+        if etag is not None and (len(found) != size or self._existing(name).etag != etag):
             raise NotFound(name=name, root=self.url)
+        if len(found) > size:
+            raise StoreError(name=name, root=self.url, reason="it has grown while it was read; read it again.")
         return found
 
     def read_range(self, name: str, start: int, length: int) -> bytes:
@@ -108,7 +114,9 @@ class HdfsStore:
         """
         ahead = [folder]
         while ahead:
-            files, below = self._scanned(ahead.pop())
+            files, below = self._scanned(at := ahead.pop())
+            if at.count("/") >= _DEEPEST:
+                raise StoreError(name=f"{at[:100]}…", root=self.url, reason="its folders have no end.")
             left_out = [name for name in below if skip(name)]
             entered = [name for name in below if name not in left_out]
             ahead += entered
@@ -121,11 +129,17 @@ class HdfsStore:
         seen: list[Status] = []
         with contextlib.suppress(NotFound), self._typed(folder):
             seen = tried(lambda: self.files.inside(path), self.pauses_s)
-        inside = len(self.root) + 1
-        named = [(each.path[inside:], each) for each in seen if each.path != path]
+        named = [(self._name_in(folder, path, each), each) for each in seen if each.path != path]
         files = [_entry(name, each) for name, each in named if not each.is_folder]
         folders = [name for name, each in named if each.is_folder]
         return [each for each in files if not is_aside(posixpath.basename(each.name))], folders
+
+    def _name_in(self, folder: str, path: str, found: Status) -> str:
+        """The name of what the file system lists in a folder. Raises StoreError: it would be elsewhere."""
+        base = found.path.removeprefix(f"{path.rstrip('/')}/")
+        if "/" in base:
+            raise StoreError(name=repr(base[:100]), root=self.url, reason="a NameNode lists it, and it is no name.")
+        return checked(f"{folder.rstrip('/')}/{base}" if folder else base, self.url)
 
     def remove_folder(self, folder: str) -> bool:
         """Remove a folder in which nothing is; whether it went."""
@@ -148,7 +162,7 @@ class HdfsStore:
         path = self._path(name)
         with self._writing(name):
             aside = tried(lambda: self._written(path, data), self.pauses_s)
-        self._rename(name, aside, lambda: self.get(name) == data, overwrite=overwrite)
+        self._rename(name, aside, lambda: self.read_range(name, 0, len(data) + 1) == data, overwrite=overwrite)
 
     def _written(self, path: str, data: bytes) -> str:
         """Write the bytes aside, and say where: each try has a file of its own, since an older one may come late."""
@@ -259,3 +273,9 @@ def _aside(path: str) -> str:
 
 def _entry(name: str, found: Status) -> Entry:
     return Entry(name, found.length, found.modified_ms, f"{found.modified_ms}-{found.length}")
+
+
+def _size_in(etag: str | None) -> int:
+    """The size that an etag of `_entry` says; none has another form, so no file has one that has."""
+    size = (etag or "").rpartition("-")[2]
+    return int(size) if size.isdecimal() and len(size) < _SIZE_DIGITS else 0

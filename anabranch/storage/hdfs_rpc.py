@@ -53,11 +53,6 @@ class NativeFiles:
         with _answers():  # the client's own recursion ends where one folder goes meanwhile
             return [_status(each) for each in self.client.list_status(path, False)]
 
-    def read(self, path: str) -> bytes:
-        """See ``FileSystem.read``."""
-        with _answers(), self.client.read(path) as file:
-            return bytes(file.read())
-
     def read_range(self, path: str, start: int, length: int) -> bytes:
         """See ``FileSystem.read_range``."""
         with _answers(), self.client.read(path) as file:

@@ -41,8 +41,9 @@ class LocalStore:
 
     ``allowed`` names other stores whose files a log in this one may name; the store itself does not use it.
 
-    Symbolic links are followed for reading. Nothing is written, deleted or listed through a link to a folder outside
-    the root. Two names for one folder make two stores over the same bytes, which is fine.
+    Only regular files are read, so no pipe and no device; symbolic links to them are followed. Nothing is written,
+    deleted or listed through a link to a folder outside the root. Two names for one folder make two stores over the
+    same bytes, which is fine.
 
     Example:
         >>> LocalStore("/data/events").url
@@ -59,18 +60,21 @@ class LocalStore:
 
     def get(self, name: str, *, etag: str | None = None) -> bytes:
         """See ``Store.get``."""
-        with self._reading(name), open(self._path(name), "rb") as file:
-            if etag is not None and _etag(os.fstat(file.fileno())) != etag:
+        with self._reading(name), disk.opened(self._path(name)) as file:
+            seen = os.fstat(file.fileno())
+            if etag is not None and _etag(seen) != etag:
                 raise NotFound(name=name, root=self.url)
-            return file.read()
+            return file.read(seen.st_size)  # a file of the kernel's own has no size, and may have no end
 
     def read_range(self, name: str, start: int, length: int) -> bytes:
         """See ``Store.read_range``."""
         if length < 0:
             raise ValueError(f"a range cannot have {length} bytes")
-        with self._reading(name), open(self._path(name), "rb") as file:
-            file.seek(start if start >= 0 else max(0, os.fstat(file.fileno()).st_size + start))
-            return file.read(length)
+        with self._reading(name), disk.opened(self._path(name)) as file:
+            size = os.fstat(file.fileno()).st_size
+            first = start if start >= 0 else max(0, size + start)
+            file.seek(first)
+            return file.read(min(length, max(0, size - first)))
 
     def head(self, name: str) -> Entry | None:
         """See ``Store.head``."""

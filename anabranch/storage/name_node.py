@@ -88,9 +88,6 @@ class FileSystem(Protocol):
     def inside(self, path: str) -> list[Status]:
         """What is in a folder; of a file, itself."""
 
-    def read(self, path: str) -> bytes:
-        """All bytes of a file."""
-
     def read_range(self, path: str, start: int, length: int) -> bytes:
         """As ``Store.read_range``."""
 

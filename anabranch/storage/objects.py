@@ -1,4 +1,4 @@
-"""The store over a bucket: S3, Azure, Google Cloud, HTTP and process memory, all through obstore.
+"""The store over a bucket: S3, Azure, Google Cloud and process memory, all through obstore.
 
 Knows names, keys and what each of obstore's exceptions means for a put; buckets are opened in ``open.py``.
 
@@ -25,7 +25,15 @@ from typing import TYPE_CHECKING
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
-from anabranch.errors import AlreadyExists, NotFound, PutOutcomeUnknown, StoreError
+from anabranch.errors import (
+    AlreadyExists,
+    NoSuchBucket,
+    NotFound,
+    PutOutcomeUnknown,
+    StoreError,
+    StorePermissionDenied,
+    WrongRegion,
+)
 from anabranch.errors.process_state import hold
 from anabranch.storage.contract import Entry, checked, checked_folder
 from anabranch.storage.service_errors import is_refusal, reason, safe_cause, typed
@@ -81,7 +89,7 @@ class ObjectStore:
         try:
             with self._typed(name):
                 return self._range(self._key(name), start, length)
-        except NotFound:
+        except (NotFound, StorePermissionDenied, NoSuchBucket, WrongRegion):
             raise
         except StoreError:
             # A range without a byte is an error to some services, and a range from the end to Azure: ask for the size.

@@ -29,6 +29,7 @@ from anabranch.storage.local import LocalStore
 from anabranch.storage.objects import ObjectStore
 from anabranch.storage.obstore_options import SERVICES
 from anabranch.storage.told import told_options
+from anabranch.storage.web import WebStore, open_web
 from anabranch.storage.webhdfs import open_webhdfs
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def open_store(location: str | os.PathLike[str], storage_options: Mapping[str, s
             the process, which shares it), ``s3[a]://bucket/path``, ``gs://bucket/path``,
             ``abfs[s]://container@account.dfs.core.windows.net/path``, ``az://container/path``,
             ``hdfs://host:port/path``, ``hdfs://nameservice/path`` (with the extra ``hdfs``), ``webhdfs://host:port/path``
-            (the NameNode's HTTP port; with the extra ``webhdfs``), or ``http[s]://host/path`` (a WebDAV server;
+            (the NameNode's HTTP port), or ``http[s]://host/path`` (a WebDAV server;
             read-only, since HTTP has no put-if-absent).
         storage_options: as in obstore, for instance ``{"region": "eu-west-1", "endpoint": "http://localhost:9000",
             "allow_http": "true", "timeout": "60s"}``; they override the environment (``AWS_*``, ``AZURE_*``,
@@ -115,7 +116,7 @@ def open_store(location: str | os.PathLike[str], storage_options: Mapping[str, s
     store = _open(location, given)
     return (
         replace(store, allowed=allowed)
-        if allowed and isinstance(store, LocalStore | ObjectStore | HdfsStore)
+        if allowed and isinstance(store, LocalStore | ObjectStore | HdfsStore | WebStore)
         else store
     )
 
@@ -168,7 +169,7 @@ def _open(location: str | os.PathLike[str], options: Mapping[str, str]) -> Store
     text = _clean(given)
     rest = text[match.end() :]
     if scheme in ("http", "https"):
-        return _web(text.rstrip("/"), given, scheme, options)
+        return _web(text.rstrip("/"), given, options)
     if scheme not in ("memory", "webhdfs", *_HADOOP, *_CANONICAL):
         _refuse(text, f"it must be {_KNOWN}")
     authority, path = _authority_and_path(text, rest)
@@ -243,15 +244,13 @@ def _cloud(scheme: str, authority: str, path: str, options: Mapping[str, str]) -
     return ObjectStore(_join(root, path), path, bucket, once, confused)
 
 
-def _web(url: str, given: str, scheme: str, options: Mapping[str, str]) -> ObjectStore:
+def _web(url: str, given: str, options: Mapping[str, str]) -> WebStore:
     """``url`` is what is shown; a query, perhaps a signature, goes with each request and is only in memory."""
-    plain = {"allow_http": "true"} if scheme == "http" else {}
     query = given.partition("#")[0].partition("?")[2]
     if query:
         _queries[url] = query
-    asked = f"{url}?{_queries[url]}" if url in _queries else url
-    bucket, once = _buckets(asked, *_split("http", plain | dict(options)))
-    return ObjectStore(url, "", bucket, once)
+    config, client, _ = _split("http", options)
+    return open_web(url, _queries.get(url, ""), dict(config), dict(client))
 
 
 def _clean(location: str) -> str:

@@ -1,9 +1,11 @@
-"""A file system of Hadoop over HTTP: WebHDFS, as NameNodes and DataNodes serve it, through urllib3.
+"""A file system of Hadoop over HTTP: WebHDFS, as NameNodes and DataNodes serve it.
 
 Knows the seven operations that a store needs, and how a NameNode words what it refuses. Each request is sent once and
-follows no redirect by itself, so that whoever asks knows what may have happened. The rename says how it treats a name
-that exists (``renameoptions``): without that, WebHDFS answers a lost race with ``{"boolean": false}``, or moves the
-file into a folder of that name. Each block is forced to the disks of its DataNodes when it ends (``SYNC_BLOCK``).
+follows no redirect by itself, so that whoever asks knows what may have happened; one that a NameNode hands to a
+DataNode goes there and no further. An answer that is none of a NameNode's leaves its request unanswered, and no message
+repeats the token. The rename says how it treats a name that exists (``renameoptions``): without that, WebHDFS answers a
+lost race with ``{"boolean": false}``, or moves the file into a folder of that name. Each block is forced to the disks
+of its DataNodes when it ends (``SYNC_BLOCK``).
 """
 
 from __future__ import annotations
@@ -12,25 +14,33 @@ import contextlib
 import getpass
 import json
 import os
+import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 from anabranch.errors import UnknownStore
 from anabranch.errors.process_state import memo
+from anabranch.errors.secrets import without_texts
 from anabranch.storage.hdfs import HdfsStore
 from anabranch.storage.name_node import Refused, Status, Unanswered
+from anabranch.storage.web_client import Answer, WebClient
 
-if TYPE_CHECKING:
-    from urllib3 import BaseHTTPResponse, PoolManager
+_T = TypeVar("_T")
 
 _DEFAULT_PORT = 9870
 _SERVICE = "/webhdfs/v1"
-_OPTIONS = {"user", "delegation", "timeout"}
-_TIMEOUT_S = 60.0
-_ANSWERS = {200, 201, 307}
+_OPTIONS, _SECRET = {"user", "delegation", "timeout"}, {"delegation"}
+_TIMEOUT_S, _LONGEST_S = 60.0, 1e6
+_DONE, _HANDED_ON = {200, 201}, {307}
+_TOLD_BYTES, _LISTED_BYTES = 1 << 20, 256 << 20
+"""The most bytes of a NameNode's answer, and of one that lists a folder: some 700,000 names."""
+_SENTENCE_CHARS = 1000
+_JAVA_NAME = re.compile(r"[\w.$]{1,200}")
+_TORN = (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError)
+"""What reading an answer may raise that has not the form of a NameNode's."""
 _MAY_PASS = {408, 429, 500, 502, 503, 504}
 _BEYOND = "out of the range"
 """How a NameNode says that a file ends before an offset."""
@@ -49,27 +59,27 @@ class WebFiles:
 
     root: str
     who: tuple[tuple[str, str], ...] = field(repr=False)
-    pool: PoolManager = field(repr=False)
+    client: WebClient = field(repr=False)
 
     def status(self, path: str) -> Status:
         """See ``FileSystem.status``."""
-        return _status(path, self._told("GET", path, "GETFILESTATUS")["FileStatus"])
+        return self._told("GET", path, "GETFILESTATUS", lambda told: _status(path, told["FileStatus"]))
 
     def inside(self, path: str) -> list[Status]:
         """See ``FileSystem.inside``."""
-        found = self._told("GET", path, "LISTSTATUS")["FileStatuses"]["FileStatus"]
         folder = path.rstrip("/")
-        return [_status(f"{folder}/{each['pathSuffix']}" if each["pathSuffix"] else path, each) for each in found]
 
-    def read(self, path: str) -> bytes:
-        """See ``FileSystem.read``."""
-        return self._opened(path)
+        def read(told: Any) -> list[Status]:
+            found = [(each["pathSuffix"], each) for each in told["FileStatuses"]["FileStatus"]]
+            return [_status(f"{folder}/{suffix}" if suffix else path, each) for suffix, each in found]
+
+        return self._told("GET", path, "LISTSTATUS", read, _LISTED_BYTES)
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         """See ``FileSystem.read_range``."""
         if start >= 0 and length > 0:
             try:
-                return self._opened(path, offset=str(start), length=str(length))
+                return self._opened(path, start, length)
             except Refused as error:
                 if _BEYOND not in error.sentence and error.kind != "EOFException":  # as an empty file's DataNode says
                     raise
@@ -78,10 +88,11 @@ class WebFiles:
 
     def write(self, path: str, chunks: Iterable[bytes]) -> None:
         """See ``FileSystem.write``."""
-        body, how = _Chunks(chunks), {"overwrite": "false", "createflag": "CREATE,SYNC_BLOCK"}
-        node = self._redirected(path, self._asked("PUT", path, "CREATE", **how))
+        body, flags = _Chunks(chunks), "CREATE,SYNC_BLOCK"
+        asked = self._asked("PUT", path, "CREATE", _HANDED_ON, overwrite="false", createflag=flags)
+        node = self._data_node(path, asked)
         try:
-            self._sent("PUT", node, body=iter(body), headers={"Content-Type": "application/octet-stream"})
+            self._sent("PUT", node, _DONE, body=body, headers={"Content-Type": "application/octet-stream"})
         except BaseException:
             self._give_up(path)
             if body.failed is not None:
@@ -99,13 +110,13 @@ class WebFiles:
     def rename(self, source: str, path: str, *, overwrite: bool) -> None:
         """See ``FileSystem.rename``."""
         options = "OVERWRITE" if overwrite else "NONE"
-        told = self._asked("PUT", source, "RENAME", destination=path, renameoptions=options)
+        told = self._asked("PUT", source, "RENAME", _DONE, destination=path, renameoptions=options)
         if told.data:
             raise Unanswered("the server does not rename as a NameNode does, so it is none", passes=False)
 
     def delete(self, path: str) -> bool:
         """See ``FileSystem.delete``."""
-        return bool(self._told("DELETE", path, "DELETE", recursive="false")["boolean"])
+        return self._told("DELETE", path, "DELETE", lambda told: told["boolean"] is True, recursive="false")
 
     # -- requests ------------------------------------------------------------------------------------------------------
 
@@ -118,59 +129,84 @@ class WebFiles:
         length = min(length, before.length - first)
         if length <= 0:
             return b""
-        data = self._opened(path, offset=str(first), length=str(length))
+        data = self._opened(path, first, length)
         if self.status(path) != before:
             raise Unanswered("the file was replaced while it was read", passes=True)
         return data
 
-    def _opened(self, path: str, **range_: str) -> bytes:
-        answer = self._sent("GET", self._redirected(path, self._asked("GET", path, "OPEN", **range_)))
+    def _opened(self, path: str, start: int, length: int) -> bytes:
+        asked = self._asked("GET", path, "OPEN", _HANDED_ON, offset=str(start), length=str(length))
+        answer = self._sent("GET", self._data_node(path, asked), _DONE, length)
         if "content-length" not in answer.headers:
             raise Unanswered("the DataNode does not say how much it gives", passes=True)
         return answer.data
 
-    def _told(self, method: str, path: str, operation: str, **parameters: str) -> Any:
-        answer = self._asked(method, path, operation, **parameters)
+    def _told(
+        self,
+        method: str,
+        path: str,
+        operation: str,
+        read: Callable[[Any], _T],
+        most_bytes: int = _TOLD_BYTES,
+        **parameters: str,
+    ) -> _T:
+        """What ``read`` finds in an answer of JSON."""
+        answer = self._asked(method, path, operation, _DONE, most_bytes, **parameters)
         try:
-            return json.loads(answer.data)
-        except ValueError:
-            raise Unanswered("the NameNode's answer breaks off", passes=True) from None
+            return read(json.loads(answer.data))
+        except _TORN:
+            raise Unanswered("the answer is none of a NameNode's", passes=False) from None
 
-    def _asked(self, method: str, path: str, operation: str, **parameters: str) -> BaseHTTPResponse:
+    def _asked(
+        self,
+        method: str,
+        path: str,
+        operation: str,
+        wanted: set[int],
+        most_bytes: int = _TOLD_BYTES,
+        **parameters: str,
+    ) -> Answer:
         query = urlencode({"op": operation, **parameters, **dict(self.who)}, quote_via=quote, safe="")
-        return self._sent(method, f"{self.root}{_SERVICE}{quote(path, safe='/')}?{query}")
+        return self._sent(method, f"{self.root}{_SERVICE}{quote(path, safe='/')}?{query}", wanted, most_bytes)
 
-    def _redirected(self, path: str, answer: BaseHTTPResponse) -> str:
+    def _data_node(self, path: str, answer: Answer) -> str:
         """The address at the DataNode that a NameNode hands a request to.
 
         Its path is written anew: Java composes letters in it with their marks, which makes it that of another file.
         """
-        if answer.status != 307:
-            raise Unanswered("the server names no DataNode, so it is no NameNode", passes=False)
-        return urlsplit(answer.headers["location"])._replace(path=f"{_SERVICE}{quote(path, safe='/')}").geturl()
+        try:
+            found = urlsplit(answer.headers["location"])
+        except _TORN:
+            raise Unanswered("the NameNode names no DataNode", passes=False) from None
+        return found._replace(path=f"{_SERVICE}{quote(path, safe='/')}").geturl()
 
-    def _sent(self, method: str, url: str, **more: Any) -> BaseHTTPResponse:
-        with self._unanswered():
-            answer = self.pool.request(method, url, redirect=False, retries=False, **more)
-        if answer.status not in _ANSWERS:
-            raise _refusal(answer.status, answer.data)
+    def _sent(self, method: str, url: str, wanted: set[int], most_bytes: int = _TOLD_BYTES, **more: Any) -> Answer:
+        answer = self.client.ask(method, url, max(most_bytes, _TOLD_BYTES), **more)
+        if answer.status not in wanted:
+            raise self._refusal(answer)
+        if len(answer.data) > most_bytes:
+            raise Unanswered("the DataNode gives more than it was asked for", passes=False)
         return answer
 
-    @contextlib.contextmanager
-    def _unanswered(self) -> Iterator[None]:
-        from urllib3.exceptions import HTTPError
-
-        try:
-            yield
-        except (HTTPError, OSError) as error:
-            text = str(error).partition("\n")[0]
-            for _, value in self.who:  # a token, perhaps
-                text = text.replace(value, "***")
-            raise Unanswered(text or type(error).__name__, passes=True) from None
+    def _refusal(self, answer: Answer) -> Refused | Unanswered:
+        """What an answer means that is no success; only with Java's name in it the NameNode, or a DataNode, has
+        spoken.
+        """
+        with contextlib.suppress(*_TORN):
+            told = json.loads(answer.data)["RemoteException"]
+            kind, message = told["exception"], told["message"] or ""
+            if _JAVA_NAME.fullmatch(kind):
+                sentence = message[:_SENTENCE_CHARS].partition("\n")[0].strip()
+                return Refused(kind, without_texts(sentence, [value for key, value in self.who if key in _SECRET]))
+        if answer.status == 401:
+            return Refused("AccessControlException", "the NameNode asks for an authentication that is not built in")
+        if answer.status in _DONE | _HANDED_ON:
+            return Unanswered("the server does not do as a NameNode does, so it is none", passes=False)
+        return Unanswered(f"the server answered with status {answer.status}", passes=answer.status in _MAY_PASS)
 
 
 class _Chunks:
-    """Chunks for urllib3, which may take an exception of theirs for one of the connection; it is kept here."""
+    """Chunks for a client, which may take an exception of theirs for one of the connection; it is kept here."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = chunks
@@ -193,17 +229,19 @@ def open_webhdfs(authority: str, path: str, options: Mapping[str, str]) -> HdfsS
         options: ``user`` (else HADOOP_USER_NAME, or the process's), or ``delegation``, a token; ``timeout`` in seconds.
 
     Raises:
-        UnknownStore: there is no client, or no such option.
+        UnknownStore: there is no such option.
     """
     root, where = f"webhdfs://{authority}", f"/{path}" if path else ""
     for key in sorted(set(options) - _OPTIONS):
         raise UnknownStore(location=root, reason=f"WebHDFS has no option {key}; it has user, delegation and timeout.")
     try:
         seconds = float(options.get("timeout", _TIMEOUT_S))
-    except ValueError:
-        raise UnknownStore(location=root, reason="the option timeout takes a number of seconds.") from None
+    except (ValueError, TypeError):
+        seconds = 0.0
+    if not 0 < seconds < _LONGEST_S:
+        raise UnknownStore(location=root, reason="the option timeout takes a number of seconds.")
     host = authority if authority.rpartition(":")[2].isdigit() else f"{authority}:{_DEFAULT_PORT}"
-    files = WebFiles(f"http://{host}", _who(options), _pool(root, seconds))
+    files = WebFiles(f"http://{host}", _who(options), _client(seconds))
     return HdfsStore(f"{root}{where}", where, files)
 
 
@@ -214,26 +252,15 @@ def _who(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 @memo("connections of WebHDFS", 64)
-def _pool(root: str, seconds: float) -> PoolManager:
-    try:
-        from urllib3 import PoolManager, Timeout  # an extra: few need it
-    except ImportError:
-        missing = "WebHDFS needs a package of its own: pip install 'anabranch[webhdfs]'."
-        raise UnknownStore(location=root, reason=missing) from None
-    return PoolManager(maxsize=32, timeout=Timeout(connect=10, read=seconds))
+def _client(seconds: float) -> WebClient:
+    return WebClient(seconds)
 
 
 def _status(path: str, found: Mapping[str, Any]) -> Status:
-    return Status(path, found["length"], found["modificationTime"], found["type"] == "DIRECTORY")
+    return Status(path, _whole(found["length"]), _whole(found["modificationTime"]), found["type"] == "DIRECTORY")
 
 
-def _refusal(status: int, data: bytes) -> Refused | Unanswered:
-    """What an answer means that is no success; only with Java's name in it the NameNode, or a DataNode, has spoken."""
-    try:
-        told = json.loads(data)["RemoteException"]
-        return Refused(told["exception"], (told["message"] or "").partition("\n")[0].strip())
-    except (ValueError, KeyError, TypeError):
-        pass
-    if status == 401:
-        return Refused("AccessControlException", "the NameNode asks for an authentication that is not built in")
-    return Unanswered(f"the server answered with status {status}", passes=status in _MAY_PASS)
+def _whole(number: Any) -> int:
+    if type(number) is not int or not 0 <= number < 1 << 63:
+        raise ValueError("this is no number of a file's")
+    return number

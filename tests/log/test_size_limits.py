@@ -15,7 +15,7 @@ import pytest
 import anabranch
 from anabranch import errors
 from anabranch.log import columnar, commits
-from anabranch.log.file_names import commit_name
+from anabranch.log.file_names import LAST_CHECKPOINT, checksum_name, commit_name
 from anabranch.log.log import forget
 from anabranch.log.size_limits import LARGEST, LARGEST_BYTES, largest
 from anabranch.storage.local import LocalStore
@@ -106,12 +106,37 @@ def test_a_file_that_cannot_be_fetched_for_lack_of_memory_is_named_or_done_witho
     get = LocalStore.get
 
     def lacking(store: LocalStore, name: str, *, etag: str | None = None) -> bytes:
-        if name == commit_name(1) or hint:
+        if name == commit_name(1):
             out_of_memory()
         return get(store, name, etag=etag)
 
     monkeypatch.setattr(LocalStore, "get", lacking)
+    if hint:
+        monkeypatch.setattr(LocalStore, "read_range", out_of_memory)
     assert "not enough memory" in str(refused(world, DOORS[door]))
+
+
+@pytest.mark.parametrize("name", [checksum_name(1), LAST_CHECKPOINT])
+@pytest.mark.parametrize("kind", ["pipe", "/dev/zero", "/dev/stdin", "vast"])
+def test_a_hint_that_has_no_end_is_passed_by(tmp_path: Path, name: str, kind: str) -> None:
+    """A fifth of a terabyte of nothing takes no room on a disk."""
+    world = World(table_path(tmp_path)).create([{"id": 1}])
+    world.append({"id": 2})
+    path = Path(world.path, name)
+    path.unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "vast":
+        path.touch()
+        os.truncate(path, 200 << 30)
+    else:
+        path.symlink_to(kind)
+    forget()
+    assert [row["id"] for row in world.rows()] == [1, 2]
+    world.append({"id": 3})
+    forget()
+    assert len(anabranch.history(world.path)) == 3
+    anabranch.check(world.path)
 
 
 def test_arrow_s_own_lack_of_memory_is_named_too(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -159,4 +159,4 @@ class _Connection(BaseHTTPRequestHandler):
             pass
         return b"".join(parts)
 
-    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = do_PATCH = _answer
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = do_PATCH = do_PROPFIND = _answer

@@ -76,6 +76,34 @@ def test_links_are_read(store: LocalStore, outside: Path) -> None:
     assert [entry.name for entry in store.list_from("link/")] == ["link/secret"]
 
 
+@pytest.fixture(params=["pipe", "link to a pipe", "/dev/zero", "/dev/stdin", "/proc/self/fd/0"])
+def no_file(request: pytest.FixtureRequest, tmp_path: Path, store: LocalStore) -> str:
+    """The name of what has no end, or may wait for ever."""
+    os.makedirs(store.root)
+    path, pipe = f"{store.root}/no file", str(tmp_path / "pipe")
+    os.mkfifo(pipe)
+    if request.param == "pipe":
+        os.rename(pipe, path)
+    else:
+        os.symlink(pipe if request.param == "link to a pipe" else request.param, path)
+    return "no file"
+
+
+def test_a_pipe_or_device_is_no_name_and_is_never_waited_for(store: LocalStore, no_file: str) -> None:
+    calls = [store.get, partial(store.get, etag="1"), partial(store.read_range, start=0, length=5)]
+    for call in (*calls, partial(store.read_range, start=-5, length=5)):
+        with pytest.raises(NotFound):
+            call(no_file)
+    assert store.head(no_file) is None
+    assert store.list_all() == []
+
+
+def test_a_file_of_the_kernel_has_no_byte_since_its_size_is_none(store: LocalStore) -> None:
+    os.makedirs(store.root)
+    os.symlink("/proc/self/maps", f"{store.root}/maps")
+    assert store.get("maps") == store.read_range("maps", 0, 10) == store.read_range("maps", -10, 10) == b""
+
+
 def test_nothing_is_written_or_deleted_through_a_link_that_leads_out(store: LocalStore, outside: Path) -> None:
     for call in (store.delete, partial(store.put, data=b"x"), partial(store.put_if_absent, data=b"x")):
         for name in ("link/secret", "link/new", "link/new/deep"):

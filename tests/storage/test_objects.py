@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import pickle
-import threading
 from collections.abc import Iterator
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import obstore
 import pytest
@@ -114,26 +111,6 @@ def test_nobody_listening_leaves_the_outcome_unknown() -> None:
         options = gone.options
     with pytest.raises(PutOutcomeUnknown):
         open_store("s3://bucket/t", options).put_if_absent(NAME, b"x")
-
-
-def test_a_server_without_put_if_absent_refuses(tmp_path: Path) -> None:
-    (tmp_path / "a name").write_bytes(b"bytes")
-    files = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path)))
-    threading.Thread(target=files.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-    try:
-        store = open_store(f"http://127.0.0.1:{files.server_port}/")
-        assert store.get("a name") == b"bytes"
-        with pytest.raises(StoreError, match="not yet implemented") as told:
-            store.put_if_absent(NAME, b"x")
-        assert type(told.value) is StoreError
-    finally:
-        files.shutdown()
-        files.server_close()
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass
 
 
 # -- the other calls ---------------------------------------------------------------------------------------------------

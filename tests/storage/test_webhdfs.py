@@ -6,21 +6,20 @@ import itertools
 import json
 import os
 import re
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 import pytest
-import urllib3
 
 import anabranch
 from anabranch.errors import PutOutcomeUnknown, StoreError, StorePermissionDenied, UnknownStore
 from anabranch.storage import open_store
 from anabranch.storage.hdfs import HdfsStore
 from anabranch.storage.name_node import Refused, Unanswered
-from tests.storage import front, mini_hdfs
+from tests.storage import fake_webhdfs, front, mini_hdfs
 from tests.storage.contract import StoreContract
 from tests.storage.mini_hdfs import Urls
 from tests.storage.racing import wins
@@ -101,8 +100,8 @@ def settled(cluster: Urls) -> int:
 def written_to_disk(cluster: Urls) -> int:
     """How often the DataNode has forced something to its disk."""
     name = "Hadoop:service=DataNode,name=DataNodeActivity*"
-    answer = urllib3.request("GET", f"{cluster.webhdfs.removeprefix('web').replace('hdfs:', 'http:')}/jmx?qry={name}")
-    return int(json.loads(answer.data)["beans"][0]["FsyncCount"])
+    with urlopen(f"{cluster.webhdfs.removeprefix('web').replace('hdfs:', 'http:')}/jmx?qry={name}") as answer:
+        return int(json.load(answer)["beans"][0]["FsyncCount"])
 
 
 @pytest.mark.clouds
@@ -179,6 +178,21 @@ def port_of(url: str) -> int:
 # -- without one -------------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def in_memory() -> Iterator[front.Front]:
+    with fake_webhdfs.serving() as (server, _):
+        yield server
+
+
+class TestWithoutHadoop(StoreContract):
+    versions_raced = 20
+    confused = ":"
+
+    @pytest.fixture
+    def location(self, in_memory: front.Front) -> str:
+        return f"webhdfs://127.0.0.1:{in_memory.server_port}/test {next(fresh)}/100%/table"
+
+
 def test_only_what_java_has_refused_is_a_refusal(free_server: front.Front) -> None:
     told = b'{"RemoteException": {"exception": "SafeModeException", "javaClassName": "x.Safe", "message": "no"}}'
     answers = [(403, told, Refused), (403, b"<html>a proxy</html>", Unanswered), (404, b"", Unanswered)]
@@ -205,12 +219,6 @@ def test_no_such_option_is_refused() -> None:
         open_store("webhdfs://host:1/data", {"dfs.replication": "1"})
     with pytest.raises(UnknownStore, match="number of seconds"):
         open_store("webhdfs://host:1/data", {"timeout": "2s"})
-
-
-def test_without_the_client_its_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "urllib3", None)
-    with pytest.raises(UnknownStore, match=r"anabranch\[webhdfs\]"):
-        open_store(f"webhdfs://host{next(fresh)}/data")
 
 
 @pytest.fixture

@@ -29,6 +29,7 @@ from anabranch.log.checksum import Checksum
 from anabranch.log.file_names import checksum_name, checksum_version, commit_version, first_name
 from anabranch.log.log import Log
 from anabranch.log.segment import contiguous
+from anabranch.log.size_limits import hint
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.timeline import stated_ms
 from anabranch.log.vectors import vector_of
@@ -161,7 +162,7 @@ def _checksum_agrees(snapshot: Snapshot) -> Iterator[Finding]:
     rule = "the checksum file agrees"
     name = checksum_name(version)
     try:
-        stated = Checksum.from_json(version, snapshot.store.get(name))
+        stated = Checksum.from_json(version, hint(snapshot.store, name))
         summed = snapshot if version == snapshot.version else Log(snapshot.store).snapshot(version)
         differences = stated.differs(summed.checksum())
     except (AnabranchError, ValueError, MemoryError) as error:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from anabranch.commands.maintenance.vacuum_retained import Hidden, folders_of, removed_by, running_jobs, tables_inside
 from anabranch.errors import CorruptLog, LiteVacuumImpossible, NotFound
 from anabranch.log.log import Log
+from anabranch.log.size_limits import hint
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.timeline import Timeline, timeline
 from anabranch.storage.contract import Entry, Store
@@ -95,7 +96,7 @@ def _through(line: Timeline, cutoff_ms: int) -> int | None:
 def last_version(store: Store) -> int | None:
     """The version up to which the last VACUUM has worked off the log; None where nothing says so."""
     try:
-        said = json.loads(store.get(LAST)).get(_VERSION)
+        said = json.loads(hint(store, LAST)).get(_VERSION)
     except (NotFound, ValueError, AttributeError, RecursionError):
         return None
     return said if isinstance(said, int) else None

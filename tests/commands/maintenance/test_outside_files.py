@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import time
@@ -113,6 +114,25 @@ def test_no_door_asks_another_store_for_a_vector(door: str, tmp_path: Path, serv
     with pytest.raises(errors.FileOutsideTable):
         DOORS[door](world)
     assert server.requests == []
+
+
+@pytest.mark.parametrize("door", [each for each in DOORS if each not in ("optimize", "generate", "shallow clone")])
+@pytest.mark.parametrize("device", [False, True])
+def test_no_door_waits_for_a_pipe_or_reads_a_device(door: str, device: bool, tmp_path: Path) -> None:
+    os.mkfifo(pipe := tmp_path / "pipe")
+    world = marked(tmp_path / "t", "file:///dev/zero" if device else f"file://{pipe}")
+    with pytest.raises(errors.CorruptVector):
+        DOORS[door](world)
+    assert not anabranch.check(world.path, deep=True).is_clean
+
+
+@each_door
+def test_no_door_reads_a_pipe_as_a_data_file(door: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    world = hostile(tmp_path / "t", f"file://{tmp_path}/pipe", 100)
+    with contextlib.suppress(errors.AnabranchError):
+        DOORS[door](world)
+    assert not anabranch.check(world.path, deep=True).is_clean or door.startswith("fsck")
 
 
 def test_a_check_finds_such_files_and_asks_nobody(tmp_path: Path, server: Counting) -> None:
