@@ -14,8 +14,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.catalog import entries
+from anabranch.catalog.names import parts_of, spelled
 from anabranch.commands.opening import open_log
-from anabranch.errors import AnabranchError
+from anabranch.errors import AnabranchError, ViewIsNoTable
 from anabranch.spark.dataframe_source import printed_plan, reads_marked, table_shown
 from anabranch.spark.sql_text import exact_sql
 from anabranch.spark.types import quoted, spark_type
@@ -55,6 +56,23 @@ def is_of_frame(spark: SparkSession, name: Name) -> bool:
         return reads_marked(printed_plan(_rows(spark, name)))
     except PySparkException:
         return False
+
+
+def named(spark: SparkSession, identifier: str) -> tuple[Name, str] | None:
+    """The name of a temporary view, however it was made, and the table whose rows it shows as they are; None where it
+    is no view of Delta tables.
+
+    Raises:
+        ViewIsNoTable: it shows anything else of them.
+    """
+    name = parts_of(identifier) if isinstance(identifier, str) else None
+    if name is None or not entries.is_temporary(spark, name):
+        return None
+    is_ours = temporary_views.is_ours(spark, name)
+    location = temporary_views.shown_table(spark, name) if is_ours else table_of(spark, name)
+    if location is None and (is_ours or is_of_frame(spark, name)):
+        raise ViewIsNoTable(name=spelled(name))
+    return None if location is None else (name, str(location))
 
 
 def follow(run: Running, name: Name, location: str) -> None:
