@@ -41,6 +41,7 @@ HELD = {
 BOUNDS = {
     "tables whose rows are not shown": 10_000,
     "names of tables whose rows are not shown": 10_000,
+    "places of tables shown": 10_000,
     "queries of web locations": 1000,
     "locations warned of": 1000,
     "buckets": 64,

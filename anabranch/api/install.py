@@ -34,6 +34,7 @@ from anabranch.spark.file_settings import speaking
 from anabranch.spark.missing_files import missing_for
 from anabranch.spark.session import check_own_delta, has_own_delta, plain_catalog
 from anabranch.spark.sql_text import Placed, in_views
+from anabranch.statements.executor import frame_views
 from anabranch.statements.executor.name_resolver import Names
 from anabranch.statements.prefilter import glance, may_touch_delta
 from anabranch.statements.sql import sql
@@ -184,6 +185,8 @@ def _merge_into(plain: Any) -> Any:
         spark = self.sparkSession
         if spark in formats and table_of(spark, table) is not None:
             return MergeWriter.of(spark, self, table, condition)
+        if spark in formats and (shown := frame_views.named(spark, table)) is not None:
+            return MergeWriter.through(spark, self, shown, condition)
         return plain(self, table, condition)
 
     return writer

@@ -6,14 +6,16 @@ said of it, whether or not its steps are chained.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from anabranch.api.delta_table import DeltaTable
 from anabranch.api.merge_builder import DeltaMergeBuilder
-from anabranch.catalog.names import parts_of
+from anabranch.catalog.names import Name, parts_of
 from anabranch.errors import InvalidOption
+from anabranch.statements.executor import frame_views
+from anabranch.statements.executor.running import Running
 
 Assignments = Mapping[str, Column]
 
@@ -26,8 +28,8 @@ class MergeWriter:
         >>> updates.alias("s").mergeInto("flights", on).whenMatched().updateAll().whenNotMatched().insertAll().merge()
     """
 
-    def __init__(self, builder: DeltaMergeBuilder) -> None:
-        self._builder = builder
+    def __init__(self, builder: DeltaMergeBuilder, after: Callable[[], None] = lambda: None) -> None:
+        self._builder, self._after = builder, after
 
     @classmethod
     def of(cls, spark: SparkSession, rows: DataFrame, table: str, condition: Column) -> MergeWriter:
@@ -38,6 +40,13 @@ class MergeWriter:
         """
         target = DeltaTable.forName(spark, table).alias((parts_of(table) or (table,))[-1])
         return cls(target.merge(rows, condition))
+
+    @classmethod
+    def through(cls, spark: SparkSession, rows: DataFrame, shown: tuple[Name, str], condition: Column) -> MergeWriter:
+        """As `of`, by the name of a temporary view, to the table that this shows."""
+        name, location = shown
+        merge = DeltaTable.forPath(spark, location).alias(name[-1]).merge(rows, condition)
+        return cls(merge, lambda: frame_views.follow(Running(spark), name, location))
 
     def whenMatched(self, condition: Column | None = None) -> _Matched:
         """What to do with a row that matches, where the condition is TRUE of the pair."""
@@ -58,6 +67,7 @@ class MergeWriter:
     def merge(self) -> None:
         """Run it, as one transaction. Raises as `DeltaMergeBuilder.execute`."""
         self._builder.execute()
+        self._after()
 
     def _with(self, builder: DeltaMergeBuilder) -> MergeWriter:
         self._builder = builder

@@ -42,7 +42,7 @@ from anabranch.spark.file_settings import speaking, speaks
 from anabranch.spark.positional import by_position
 from anabranch.spark.settings import honoured, honours
 from anabranch.statements.conditions import as_spark_reads, context_for
-from anabranch.statements.executor import temporary_views
+from anabranch.statements.executor import frame_views, temporary_views
 from anabranch.statements.executor.name_resolver import Names
 from anabranch.statements.executor.running import Running
 from anabranch.statements.sql import lasting_view
@@ -329,9 +329,13 @@ class Writer(Formatted):
         replace what is there. Other names are Spark's.
 
         Raises:
-            NotATable: there is none. SchemaMismatch: the numbers of columns differ, or a type from which no value fits.
+            NotATable: there is none. ViewIsNoTable: it is a temporary view that does not show all of a table.
+            SchemaMismatch: the numbers of columns differ, or a type from which no value fits.
         """
         found = table_of(self._spark, tableName)
+        shown = frame_views.named(self._spark, tableName) if found is None else None
+        if shown is not None:
+            found = Resolved(shown[1])
         if found is None:
             self._plain.insertInto(tableName, overwrite)
             return
@@ -344,6 +348,8 @@ class Writer(Formatted):
             self.mode("append")  # as Spark's does, whatever other mode was named
         with self.speaking():
             self._insert(found, self._schema_change())
+            if shown is not None:
+                frame_views.follow(Running(self._spark), *shown)
 
     def _insert(self, found: Resolved, change: SchemaChange | None) -> None:
         snapshot = open_log(found.location).snapshot()

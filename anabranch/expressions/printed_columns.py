@@ -21,7 +21,7 @@ from anabranch.protocol.schema.types import Struct
 _PLAIN = re.compile(r"^Column<'(.*)'>$", re.DOTALL)
 _ARGUMENT = re.compile(r"columnnodeexpression\(UnresolvedAttribute\(List\(([^()]*)\),[^']*?,None,None\)\)\)")
 """How Spark prints the argument of a function of Python: with what the JVM knows of the place in the code."""
-_FRAME = re.compile(r"(?<![\w.`])__anabranch_[0-9a-f]{16}_(?:v|asof)\d*\.")
+_FRAME = re.compile(r"(?<![\w.`])__anabranch_[0-9a-f]{16}_(?:v|asof)\d*(?:_at[0-9a-f]{16})?\.")
 """The alias of every frame of a table's rows, as a column prints it that was taken from one: ``df["id"]``."""
 _QUERY = re.compile(
     r"(?<![`.])\bselect\b(?!\s*(?:[,)]|$))|subquery|\(\s*\[(?:\]|[^\]]*: )|\(\s*(?:from|table|values)\b(?!\s*[,)])",

@@ -195,7 +195,7 @@ def _in_part(value: SourceColumn, given: DataType, target: DataType) -> Any:
             inner = replace(value, members=(*value.members, known.name))
             parts[each.name] = _in_part(inner, known.type, each.type)
     is_whole = len(parts) == len(target) and not any(isinstance(part, Members) for part in parts.values())
-    return value if is_whole else Members(parts)
+    return value if is_whole else Members(parts, value)
 
 
 def _from_source(field: Field, sides: Sides, context: Context) -> SourceColumn:

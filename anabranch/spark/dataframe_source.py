@@ -13,6 +13,7 @@ import os
 import re
 import sys
 import threading
+from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from urllib.parse import quote, unquote, urlsplit
 
@@ -22,20 +23,29 @@ from pyspark.sql import DataFrame
 from anabranch.errors import UnknownSourceVersion
 from anabranch.errors.process_state import cache
 from anabranch.protocol.layout.paths import store_name
-from anabranch.spark.plans import Relations, relations, scans
+from anabranch.spark.plans import Relations, chooses_only, relations, scans, whole_below
 
 _printing = threading.Lock()
 SOME_VERSION = 1 << 62
 """Above every version: the rows may or may not be the table's; if they are, they are of the newest version then."""
+_ANY_MARK = re.compile(r"SubqueryAlias __anabranch_[0-9a-f]{16}_(?:v|asof)")
 _TOLD = re.compile(r"== (Analyzed Logical|Physical) Plan ==")
 
 
 _kept_out = cache("names of tables whose rows are not shown", 10_000)
 """Their aliases, without versions. When the cache has dropped one, no table's rows are shown."""
+_places = cache("places of tables shown", 10_000)
+"""URLs by their digests, which aliases name."""
 
 
 def marked(
-    rows: DataFrame, table_id: str | None, version: int | None, *, shown: bool = True, as_of: bool = False
+    rows: DataFrame,
+    table_id: str | None,
+    version: int | None,
+    *,
+    shown: bool = True,
+    as_of: bool = False,
+    whole: str | None = None,
 ) -> DataFrame:
     """The rows under an alias that names their table and version.
 
@@ -43,6 +53,7 @@ def marked(
         rows, table_id, version: what is read, and where from.
         shown: whether messages may show the rows.
         as_of: the user asked for this version, so the rows are the same whatever is committed: constants.
+        whole: URL of the table whose rows and columns these are, all of them (`table_shown`).
     """
     if table_id is None:
         return rows
@@ -50,7 +61,36 @@ def marked(
         _kept_out.add(_mark(table_id), True)
     if as_of:
         return rows.alias(f"{_mark(table_id)}_asof{version}")
-    return rows.alias(f"{_mark(table_id)}_v{'' if version is None else version}")
+    if version is None:
+        return rows.alias(f"{_mark(table_id)}_v")
+    if whole is None:
+        return rows.alias(f"{_mark(table_id)}_v{version}")
+    place = _digest(whole)
+    _places[place] = whole
+    return rows.alias(f"{_mark(table_id)}_v{version}_at{place}")
+
+
+def table_shown(rows: DataFrame, known: Callable[[str], tuple[str, Mapping[str, str]]]) -> str | None:
+    """The URL of the table of which a view shows every row, at what was its newest version; None where the view shows
+    anything else, or that cannot be said.
+
+    Args:
+        rows: of the view.
+        known: gives the id that the table at a URL has now, and its columns with their types as Spark prints these.
+    """
+    are_lines = all(name.isprintable() for name in rows.columns)  # else a name could look like a line of the plan
+    found = whole_below(printed_plan(rows)) if are_lines else None
+    root = None if found is None else _places.get(found.place)
+    if found is None or root is None:
+        return None
+    table_id, types = known(root)
+    is_whole = rows.columns == list(types) and dict(rows.dtypes) == types and chooses_only(found.projections, types)
+    return root if is_whole and found.mark == _mark(table_id) else None
+
+
+def reads_marked(plan: str) -> bool:
+    """Whether a printed plan has a DataFrame of ours."""
+    return _ANY_MARK.search(plan) is not None
 
 
 def version_read(rows: DataFrame, root: str, table_id: str) -> int | None:
@@ -140,7 +180,11 @@ def _real(url: str) -> str:
 
 
 def _mark(table_id: str) -> str:
-    return "__anabranch_" + hashlib.sha256(table_id.encode()).hexdigest()[:16]
+    return f"__anabranch_{_digest(table_id)}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def printed_plan(rows: DataFrame, mode: str = "extended") -> str:

@@ -243,10 +243,12 @@ class SparkEngine:
         *,
         metadata: bool = False,
         as_of: bool = False,
+        whole: bool = False,
     ) -> DataFrame:
         """The live rows for which the condition is TRUE (None: all), with these columns (None: all of the schema);
         ``ids`` are hidden columns and the names under which they are shown; ``metadata`` adds the column of that name
-        to all rows; ``as_of``: this version was asked for. See `anabranch.spark.scan.scan`.
+        to all rows; ``as_of``: this version was asked for; ``whole``: the files are all that the version has. See
+        `anabranch.spark.scan.scan`.
 
         Raises:
             InvalidCondition: the condition does not fit the columns.
@@ -266,10 +268,11 @@ class SparkEngine:
         hidden = [types.column(name).alias(alias) for name, alias in shown.items()]
         if condition is not None or hidden:
             rows = rows.select(*map(types.column, names), *hidden)
-        return self._marked(rows, files, as_of)
+        is_whole = whole and condition is None and columns is None and not (hidden or metadata)
+        return self._marked(rows, files, as_of, whole=is_whole)
 
     def scanned(self, files: FileSet, *, as_of: bool = False) -> tuple[DataFrame, Scanned]:
-        """All live rows, as `to_df` gives them, and what it takes to leave out some files later.
+        """All live rows of all files of a version, as `to_df` gives them, and what it takes to leave out some later.
 
         Raises:
             TableWithoutColumns: the table has none yet.
@@ -279,15 +282,16 @@ class SparkEngine:
         parts = parts_of(self.spark, files)
         rows = reduce(DataFrame.unionAll, parts) if parts else scan(self.spark, files)
         finish = partial(self._marked, files=files, as_of=as_of)
-        return finish(rows), Scanned(self.spark, files, tuple(parts), finish, count=len(files.files))
+        return finish(rows, whole=True), Scanned(self.spark, files, tuple(parts), finish, count=len(files.files))
 
-    def _marked(self, rows: DataFrame, files: FileSet, as_of: bool) -> DataFrame:
+    def _marked(self, rows: DataFrame, files: FileSet, as_of: bool, *, whole: bool = False) -> DataFrame:
         """The rows under the name of their version; where it was asked for, a VACUUM may have removed its files."""
         if as_of:
             with reported("the scan", files.root, files.version):
                 _ = rows.schema  # else Spark Connect looks for the files only when rows are asked for
         shown = may_show_rows(files.root)
-        return dataframe_source.marked(rows, files.table_id, files.version, shown=shown, as_of=as_of)
+        place = files.root if whole else None
+        return dataframe_source.marked(rows, files.table_id, files.version, shown=shown, as_of=as_of, whole=place)
 
     def changes(self, feed: Feed) -> DataFrame:
         """See `anabranch.spark.change_feed.changes`."""

@@ -7,7 +7,7 @@ that its column cannot hold stops the query.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
@@ -20,10 +20,10 @@ from pyspark.sql import types as T
 
 from anabranch.errors import InvalidCondition, UnknownColumn
 from anabranch.protocol.merges import Action, Clause, Matching, Reserved, SourceColumn, When
-from anabranch.protocol.schema.assignments import Path, leaves, spelled
+from anabranch.protocol.schema.assignments import Path, leaves, spelled, wholes
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.spark.failures import is_of_a_frame, reported, shown
-from anabranch.spark.members import is_set, rebuilt
+from anabranch.spark.members import Given, is_set, rebuilt
 from anabranch.spark.row_addresses import as_column
 from anabranch.spark.row_numbers import value_at
 from anabranch.spark.types import column, paired, quoted, spark_type
@@ -158,33 +158,32 @@ class Decider:
 
     def _images(self, clauses: Numbered, types: T.StructType, rest: Callable[[Field], Column]) -> Iterator[Column]:
         """The columns of the new image: NULL where no clause acts, or one that deletes."""
-        writing = [(i, self._set_by(i, each)) for i, each in clauses if each.action != "delete"]
+        writing = [(i, self._given_by(i, each, types)) for i, each in clauses if each.action != "delete"]
         for i, field in enumerate(self.schema):
             image = _nothing(null_of(field))
-            for number, new in writing:
-                value = self._image(field, new, types, rest)
+            for number, given in writing:
+                value = self._image(field, given, rest)
                 image = image.when(column(self.names.clause) == number, value)
             yield image.alias(self.names.image(i))
 
-    def _image(
-        self, field: Field, new: Mapping[Path, str], types: T.StructType, rest: Callable[[Field], Column]
-    ) -> Column:
+    def _image(self, field: Field, given: Given, rest: Callable[[Field], Column]) -> Column:
         """A column's new value; what it is otherwise is asked for only where that shows."""
-        if not is_set(field, new):
+        if not is_set(field, given.new):
             return rest(field)
-        old = null_of(field) if (field.name,) in new else rest(field)
-        return rebuilt(field, old, new, types, self.table, partial=self.partial)
+        return rebuilt(field, null_of(field) if (field.name,) in given.new else rest(field), given)
 
-    def _set_by(self, number: int, clause: Clause) -> dict[Path, str]:
-        """What a clause sets, as the table spells it, and where the values lie."""
-        found = {}
-        for i, (path, _) in enumerate(leaves(clause.values)):
-            known = spelled(path, self.schema)
-            if known is None:
-                names = ", ".join(self.schema.names)
-                raise UnknownColumn(table=self.table, column=".".join(path), columns=names)
-            found[known] = self.names.value(number, i)
-        return found
+    def _given_by(self, number: int, clause: Clause, types: T.StructType) -> Given:
+        """What a clause sets, and where the values lie."""
+        new = {self._spelled(path): self.names.value(number, i) for i, (path, _) in enumerate(leaves(clause.values))}
+        from_one = {self._spelled(path): self._of_source(value) for path, value in wholes(clause.values)}
+        return Given(new, types, self.table, self.partial, from_one)
+
+    def _spelled(self, path: Path) -> Path:
+        """A path as the table spells it."""
+        known = spelled(path, self.schema)
+        if known is None:
+            raise UnknownColumn(table=self.table, column=".".join(path), columns=", ".join(self.schema.names))
+        return known
 
 
 def numbered(matching: Matching, when: When) -> Numbered:

@@ -9,12 +9,13 @@ which `inputFiles` names every file.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 _SECTION = re.compile(r"^== (.+) ==$", re.MULTILINE)
 _RELATION = re.compile(r"(?:Streaming)?Relation(?:V2)?\b(?!.*\bJDBCRelation\()")
 _OURS = re.compile(r"SubqueryAlias (?:.*\.)?`?__anabranch_[0-9a-f]{16}_(?:v|asof)")
+_WHOLE = re.compile(r"SubqueryAlias (__anabranch_[0-9a-f]{16})_v\d+_at([0-9a-f]{16})")
 _COLUMN = re.compile(r"#(\d+)")
 _CUT = re.compile(r"\d+ more (?:fields|characters)")
 _LOCATION = re.compile(r"^Location: \w+ ?(?:\((\d+) paths\))?\[(.*)\]$", re.MULTILINE)
@@ -52,6 +53,21 @@ class Scan:
     has_more: bool
 
 
+@dataclass(frozen=True)
+class Whole:
+    """A DataFrame of all rows of a table, as an analysed plan shows it.
+
+    Attributes:
+        mark: of the table's id.
+        place: the digest of where it lies.
+        projections: what is above it, besides views.
+    """
+
+    mark: str
+    place: str
+    projections: Sequence[str]
+
+
 def relations(extended: str) -> Relations:
     """What the analysed plan of an extended explanation reads of files."""
     analysed = _analysed(extended)
@@ -73,6 +89,34 @@ def relations(extended: str) -> Relations:
 def _analysed(extended: str) -> str:
     pieces = _SECTION.split(extended)
     return next((text for name, text in zip(pieces[1::2], pieces[2::2], strict=True) if "Analyzed" in name), extended)
+
+
+def whole_below(extended: str) -> Whole | None:
+    """What an analysed plan shows by views and projections alone; None where anything else is done to rows."""
+    projections: list[str] = []
+    for line in _analysed(extended).strip().splitlines()[1:]:  # the first says what columns there are
+        node = line.strip().removeprefix("+- ")
+        if found := _WHOLE.fullmatch(node):
+            return Whole(found[1], found[2], projections)
+        if node.startswith("Project ["):
+            projections.append(node)
+        elif not node.startswith(("SubqueryAlias ", "View (")):
+            return None
+    return None
+
+
+def chooses_only(projections: Sequence[str], columns: Mapping[str, str]) -> bool:
+    """Whether each of these projections has just these columns under their names, as they are, or cast to the type that
+    they have; one that Spark abbreviated has not.
+    """
+    each = (_chosen(re.escape(name), re.escape(type_)) for name, type_ in columns.items())
+    as_they_are = re.compile(rf"Project \[{', '.join(each)}\]")
+    return all(map(as_they_are.fullmatch, projections))
+
+
+def _chosen(name: str, type_: str) -> str:
+    here = rf"{name}#\d+L?"
+    return rf"(?:(?:{here} AS )?{here}|cast\({here} as {type_}\) AS {here})"
 
 
 def scans(formatted: str, *, hidden: bool) -> Iterator[Scan]:

@@ -35,7 +35,7 @@ from anabranch.protocol.schema.voids import check_writable, held
 from anabranch.protocol.stats.statistics import num_records
 from anabranch.spark import arrow_finding, arrow_values, few_rows, timestamps, writer_settings
 from anabranch.spark.failures import reported, shown
-from anabranch.spark.members import is_set, rebuilt
+from anabranch.spark.members import Given, is_set, rebuilt
 from anabranch.spark.paths import spark_root
 from anabranch.spark.physical_names import is_stored_as_it_is, stored
 from anabranch.spark.raw_rows import address_of, open_files
@@ -218,7 +218,7 @@ def changed(
 
 def _image(field: Field, new: Mapping[Path, str], types: T.StructType, where: Column, table: str) -> Column:
     old = column(field.name)
-    return F.when(where, rebuilt(field, old, new, types, table)).otherwise(old) if is_set(field, new) else old
+    return F.when(where, rebuilt(field, old, Given(new, types, table))).otherwise(old) if is_set(field, new) else old
 
 
 def partition_text(value: Column, data_type: str) -> Column:

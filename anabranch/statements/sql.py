@@ -10,26 +10,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from anabranch.catalog.entries import is_foreign
-from anabranch.catalog.names import parts_of
-from anabranch.errors import InvalidOption, SqlAnalysisError, SqlSyntaxError, UnknownTable
+from anabranch.catalog.entries import is_foreign, is_temporary
+from anabranch.catalog.names import Name, parts_of, spelled
+from anabranch.commands.opening import Location
+from anabranch.errors import InvalidOption, SqlAnalysisError, SqlSyntaxError, UnknownTable, ViewIsNoTable
 from anabranch.errors.inputs import check_session, check_text
 from anabranch.errors.rows import statement as one_statement
 from anabranch.expressions.dialect import TokenizedText
+from anabranch.expressions.error_pointer import excerpt
 from anabranch.spark.file_settings import speaking
 from anabranch.spark.spark_tables import unlike_delta
 from anabranch.spark.sql_text import cut, joined_sql, substituted
 from anabranch.statements import reading, registry
+from anabranch.statements.executor import frame_views, temporary_views
 from anabranch.statements.executor import names as on_names
-from anabranch.statements.executor import temporary_views
 from anabranch.statements.executor.computed_names import Asked, asked, set_from
 from anabranch.statements.executor.error_position import placed_in
 from anabranch.statements.executor.name_resolver import Names
 from anabranch.statements.executor.running import Running, check_quotes
 from anabranch.statements.executor.temporary_views import shown_table
 from anabranch.statements.grammar.parts import Query, Statement, View
+from anabranch.statements.grammar.row_values import ExplainChange
 from anabranch.statements.prefilter import glance, may_touch_delta
 
 Frames = Mapping[str, DataFrame] | None
@@ -100,10 +104,14 @@ def _ran(run: Running, written: str, args: Any, names: Names) -> DataFrame:
         return _plain(run, written, args, source)
     check_quotes(spark, said.text)
     if isinstance(statement, Query):
-        temporary_views.check_unchanged(spark, source)
+        _check_rows_changed(spark, source)
     reshapes = not isinstance(statement, Query) and registry.entry_of(statement).reshapes
     with placed_in(said.text):
-        return on_names.run(statement, names, run, lambda: registry.run(statement, run), reshapes=reshapes)
+        found = on_names.run(statement, names, run, lambda: registry.run(statement, run), reshapes=reshapes)
+    if not isinstance(statement, ExplainChange):
+        for name, location in names.frame_views.items():
+            frame_views.follow(run, name, location)
+    return found
 
 
 def _understood(spark: SparkSession, said: Asked, source: TokenizedText, names: Names) -> Statement | None:
@@ -114,7 +122,7 @@ def _understood(spark: SparkSession, said: Asked, source: TokenizedText, names: 
     try:
         with placed_in(said.text):
             located = (names.location, names.place, names.kept, names.makes)
-            found = reading.statement(source, said.args, *located, lambda name: shown_table(spark, name))
+            found = reading.statement(source, said.args, *located, lambda name: _shown(spark, name, names))
     except SqlSyntaxError:
         if is_ours or source.is_readable:
             raise
@@ -125,6 +133,32 @@ def _understood(spark: SparkSession, said: Asked, source: TokenizedText, names: 
         raise SqlAnalysisError(**_NO_ROWS)
     set_ = set_from(said)
     return _understood(spark, set_, TokenizedText(set_.text), names)
+
+
+def _shown(spark: SparkSession, name: Name, names: Names) -> Location | None:
+    """Where the table lies whose rows a temporary view shows as they are, however the view was made."""
+    if temporary_views.is_ours(spark, name):
+        return shown_table(spark, name)
+    found = frame_views.table_of(spark, name)
+    if found is not None:
+        names.frame_views[name] = found
+    return found
+
+
+def _check_rows_changed(spark: SparkSession, source: TokenizedText) -> None:
+    """Hold that a statement that Spark is to run changes no rows of a temporary view over Delta tables, of which Spark
+    would say nothing that one can read.
+
+    Raises:
+        ViewIsNoTable: it does.
+    """
+    found = temporary_views.changed_by(source)
+    if found is not None and (temporary_views.is_ours(spark, found.name) or frame_views.is_of_frame(spark, found.name)):
+        raise _no_table(source, found)
+
+
+def _no_table(source: TokenizedText, changed: temporary_views.Changed) -> ViewIsNoTable:
+    return ViewIsNoTable(name=spelled(changed.name), excerpt=excerpt(source.text, *changed.span))
 
 
 def lasting_view(spark: SparkSession, identifier: str, resolver: Names) -> DataFrame | None:
@@ -138,8 +172,16 @@ def lasting_view(spark: SparkSession, identifier: str, resolver: Names) -> DataF
 
 def _plain(run: Running, written: str, args: Any, source: TokenizedText) -> DataFrame:
     """What Spark makes of a statement as the user wrote it; ``source`` is that with nothing left to be evaluated."""
-    temporary_views.check_unchanged(run.spark, source)
-    found = joined_sql(run.spark, cut(written, run.frames), args)
+    _check_rows_changed(run.spark, source)
+    try:
+        found = joined_sql(run.spark, cut(written, run.frames), args)
+    except PySparkException:
+        raise
+    except Exception:  # an error of Java's, with its frames: Spark has one for views without a table
+        changed = temporary_views.changed_by(source)
+        if changed is None or not is_temporary(run.spark, changed.name):
+            raise
+        raise _no_table(source, changed) from None
     temporary_views.note(run.spark, source)
     return found
 

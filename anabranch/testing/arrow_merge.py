@@ -121,8 +121,13 @@ def _values(clause: Clause, row: Row, source: Row) -> Row:
 def assigned(old: Row, values: Mapping[str, Any], value_of: Callable[[Any], Any]) -> Row:
     """What assignments make of the columns, or members, that they name."""
     return {
-        name: {**(old.get(name) or {}), **assigned(old.get(name) or {}, value.values, value_of)}
-        if isinstance(value, Members)
-        else value_of(value)
+        name: _rebuilt(old.get(name), value, value_of) if isinstance(value, Members) else value_of(value)
         for name, value in values.items()
     }
+
+
+def _rebuilt(old: Row | None, members: Members, value_of: Callable[[Any], Any]) -> Row | None:
+    """A struct with new values in these members."""
+    if old is None and members.whole is not None and value_of(members.whole) is None:
+        return None
+    return {**(old or {}), **assigned(old or {}, members.values, value_of)}

@@ -61,6 +61,7 @@ def said_of(text: str) -> Condition:
         ("and(=(id, 1), isNull(name))", And((ID1, Unknown()))),
         ("and(=(id, 1), =(name, x))", And((ID1, Unknown()))),
         ("=(__anabranch_0123456789abcdef_v8.id, 1)", ID1),
+        ("=(__anabranch_0123456789abcdef_v8_at0123456789abcdef.id, 1)", ID1),
         ("=(__anabranch_0123456789abcdef_asof0.id, 1)", ID1),
     ],
 )

@@ -154,7 +154,7 @@ def test_what_a_clause_sets_may_widen_what_is_there(key: str | None, seen: list[
 
 def test_a_star_that_evolves_keeps_what_the_source_lacks_in_an_update_only() -> None:
     updated = assigned(None, "set", evolving(), CONTEXT, keeps=True)
-    member = Members({"y": SourceColumn("st", ("Y",))})
+    member = Members({"y": SourceColumn("st", ("Y",))}, SourceColumn("st"))
     assert updated == {"id": SourceColumn("ID"), "st": member, "new": SourceColumn("new")}
     inserted = assigned(None, "set", evolving(), CONTEXT)
     assert inserted == {"id": SourceColumn("ID"), "st": SourceColumn("st"), "new": SourceColumn("new")}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from anabranch.spark.plans import Relations, Scan, relations, scans
+import pytest
+
+from anabranch.spark.plans import Relations, Scan, Whole, chooses_only, relations, scans, whole_below
 
 MARK = "__anabranch_0123456789abcdef_v3"
 EXTENDED = f"""== Parsed Logical Plan ==
@@ -86,3 +88,74 @@ def test_scans_of_subqueries_and_of_what_is_cached_are_hidden_those_of_the_main_
     assert list(scans(FORMATTED, hidden=True)) == hidden
     cached = FORMATTED.replace("* Project (2)", "InMemoryTableScan (2)\n+- InMemoryRelation (9)")
     assert list(scans(cached, hidden=True)) == [Scan(frozenset({"1"}), "file:/main", has_more=True), *hidden]
+
+
+SHOWN = """== Parsed Logical Plan ==
+'UnresolvedRelation [v], [], false
+
+== Analyzed Logical Plan ==
+k: bigint, v: string
+SubqueryAlias v
++- View (`v`, [k#1L, v#2])
+   +- {node}
+      +- SubqueryAlias q
+         +- SubqueryAlias __anabranch_0123456789abcdef_v3{place}
+            +- Project [k#1L, v#2]
+               +- Filter NOT is_deleted
+                  +- Relation [k#1L,v#2] parquet
+
+== Optimized Logical Plan ==
+Relation [k#1L,v#2] parquet
+"""
+COLUMNS = {"k": "bigint", "v": "string"}
+
+
+def shows_whole(node: str, place: str = "_atfedcba9876543210") -> bool:
+    found = whole_below(SHOWN.format(node=node, place=place))
+    return found is not None and chooses_only(found.projections, COLUMNS)
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        "SubqueryAlias w",
+        "View (`w`, [k#1L, v#2])",
+        "Project [k#1L, v#2]",
+        "Project [k#1L AS k#3L, v#2 AS v#4]",
+        "Project [cast(k#1L as bigint) AS k#3L, cast(v#2 as string) AS v#4]",
+    ],
+)
+def test_a_view_may_show_all_rows_of_a_table_as_they_are(node: str) -> None:
+    assert shows_whole(node)
+    assert not shows_whole(node, place=""), "rows of some files, or of a version that was asked for"
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        "Filter (k#1L > 1)",
+        "GlobalLimit 1",
+        "Distinct",
+        "Sort [k#1L ASC NULLS FIRST], true",
+        "Generate explode(k#1L), false",
+        "Union false, false",
+        "Project [k#1L]",
+        "Project [v#2, k#1L]",
+        "Project [v#2 AS k#3, k#1L AS v#4L]",
+        "Project [k#1L, v#2, 1 AS w#3]",
+        "Project [cast(k#1L as int) AS k#3, v#2]",
+        "Project [(k#1L + 0) AS k#3L, v#2]",
+        "Project [k#1L, ... 1 more field]",
+        "Project [k#1L, v#2]\n   :  +- Aggregate [max(k#9L)]",
+        ":- SubqueryAlias w",
+        "Join Inner",
+    ],
+)
+def test_a_view_that_does_anything_to_rows_shows_no_table(node: str) -> None:
+    assert not shows_whole(node)
+
+
+def test_what_is_shown_is_named_by_its_marks() -> None:
+    found = whole_below(SHOWN.format(node="Project [k#1L, v#2]", place="_atfedcba9876543210"))
+    assert found == Whole("__anabranch_0123456789abcdef", "fedcba9876543210", ["Project [k#1L, v#2]"])
+    assert whole_below("") is None

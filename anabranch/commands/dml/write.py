@@ -73,8 +73,8 @@ class Write(Masked):
         txn: how far an application will have written; where it has already, nothing is done.
         reads_target: the version of this very table from which the rows were computed, for sources that do not show it.
         schema_change: ``merge`` adds the columns that only the rows have, ``overwrite`` lets an overwrite of the whole
-            table replace its columns (and its partitioning and clustering, where ``partition_by`` and ``cluster_by``
-            are given). A write that changes the schema is not blind.
+            table replace its columns, its partitioning and its clustering, by none where ``partition_by`` and
+            ``cluster_by`` are None. A write that changes the schema is not blind.
         description: of a new table.
         replaces: an overwrite leaves nothing of what the table says of itself, as REPLACE TABLE does.
         creates: there need be none.
@@ -155,7 +155,7 @@ class Write(Masked):
             writer=jobs.writer,
             own_numbers=lambda: jobs.own_numbers,
             evolve=(lambda known: self._evolved(known, columns(), log.table, runtime)) if self.schema_change else None,
-            lays_out=self._replaces_schema and self.cluster_by is not None,
+            lays_out=self._replaces_schema,
         )
         if self.replaces:
             anew = completed(replace(new, partition_columns=self.partition_by or ()))
@@ -227,7 +227,6 @@ class Write(Masked):
 
         Raises:
             SchemaMismatch: a column to be kept has another type in the rows.
-            InvalidOption: the columns to come lack one that the table is partitioned by.
         """
         if self._replaces_schema:
             return self._replaced(metadata, inherited(columns, metadata.schema), runtime)
@@ -237,15 +236,10 @@ class Write(Masked):
         return metadata if merged == metadata.schema else metadata.with_schema(merged, runtime.new_id)
 
     def _replaced(self, metadata: Metadata, columns: Struct, runtime: Runtime) -> Metadata:
-        asked = self.partition_by
-        kept = spelled_as(columns, metadata.partition_columns if asked is None else asked)
-        missing = [] if asked is not None else [name for name in kept if name not in columns.names]
-        if missing:
-            reason = f"the rows lack {', '.join(missing)}, by which the table is partitioned; say partitionBy."
-            raise InvalidOption(option="overwriteSchema", value="true", reason=reason)
         changed = metadata if columns == metadata.schema else metadata.with_schema(columns, runtime.new_id)
         configuration = without_lost(changed.schema, changed.configuration)
-        return replace(changed, partition_columns=kept, configuration=configuration)
+        partitions = spelled_as(columns, self.partition_by or ())
+        return replace(changed, partition_columns=partitions, configuration=configuration)
 
     def _taking(self, snapshot: Snapshot, engine: Engine, runtime: Runtime) -> Taking:
         if self.replace_where is not None:

@@ -7,7 +7,7 @@ and in part.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from anabranch.errors import InvalidOption
@@ -19,9 +19,15 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Members:
-    """New values of some members of a struct; the others keep theirs, or are NULL where the struct was NULL."""
+    """New values of some members of a struct; the others keep theirs, or are NULL where the struct was NULL.
+
+    Attributes:
+        whole: the value that these are all members of, where they are taken from one; where it is NULL, a struct that
+            was NULL stays NULL.
+    """
 
     values: Mapping[str, Any]
+    whole: Any = None
 
 
 def leaves(values: Mapping[str, Any], above: Path = ()) -> Iterator[tuple[Path, Any]]:
@@ -38,10 +44,24 @@ def leaves(values: Mapping[str, Any], above: Path = ()) -> Iterator[tuple[Path, 
             yield (*above, name), value
 
 
+def wholes(values: Mapping[str, Any], above: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """The paths of structs whose members are taken from one value, with this value.
+
+    Example:
+        >>> list(wholes({"x": 1, "s": Members({"a": 2}, whole=3)}))
+        [(('s',), 3)]
+    """
+    for name, value in values.items():
+        if isinstance(value, Members):
+            if value.whole is not None:
+                yield (*above, name), value.whole
+            yield from wholes(value.values, (*above, name))
+
+
 def mapped(values: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
-    """The same assignments with other values."""
+    """The same assignments with other values; what a struct's members are taken from stays."""
     return {
-        name: Members(mapped(value.values, change)) if isinstance(value, Members) else change(value)
+        name: replace(value, values=mapped(value.values, change)) if isinstance(value, Members) else change(value)
         for name, value in values.items()
     }
 

@@ -53,11 +53,13 @@ class Names(Resolver):
 
     Attributes:
         new: the names that it makes.
+        frame_views: those of temporary views of DataFrames that it changes, and the tables whose rows they show.
     """
 
     def __init__(self, spark: SparkSession, formats: frozenset[str] = OURS) -> None:
         super().__init__(spark, formats)
         self.new: dict[Name, Named] = {}
+        self.frame_views: dict[Name, str] = {}
         self._reads = self._takes_names = False
         self._views: dict[Name, View] = {}
         self._inside: list[Name] = []

@@ -161,7 +161,8 @@ class Running:
             names = table.name if table.alias is None else (table.alias,)
             predicate = block_predicate(reference.where, names, context, sole=reference.sole)
         files = file_set(snapshot, kept(snapshot, predicate))
-        return self.engine.to_df(files, metadata=metadata, as_of=self.pinned(reference.table)[1] is not None)
+        as_of = self.pinned(reference.table)[1] is not None
+        return self.engine.to_df(files, metadata=metadata, as_of=as_of, whole=predicate is None)
 
     def _shows_metadata(self, reference: Reference) -> bool:
         """Whether a table is to have the column ``_metadata``, which its query asks for; one of its own is that."""

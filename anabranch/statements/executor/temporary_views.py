@@ -9,6 +9,7 @@ no session.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,10 +21,9 @@ from pyspark.sql import DataFrame, SparkSession
 from anabranch.catalog import entries
 from anabranch.catalog.names import OURS, spelled
 from anabranch.commands.opening import Location, open_log
-from anabranch.errors import UnknownTable, ViewIsNoTable
+from anabranch.errors import UnknownTable
 from anabranch.errors.process_state import PerObject, hold
 from anabranch.expressions.dialect import Token, TokenizedText, tokenized, word
-from anabranch.expressions.error_pointer import excerpt
 from anabranch.spark.sql_text import exact_sql, verbatim
 from anabranch.spark.types import column, quoted
 from anabranch.statements.executor.error_position import of_spark
@@ -125,28 +125,25 @@ def note(spark: SparkSession, source: TokenizedText) -> None:
             known[made] = _View(None, reads)
 
 
-def check_unchanged(spark: SparkSession, source: TokenizedText) -> None:
-    """Hold that a statement changes no rows of a temporary view over Delta tables, of which Spark would say nothing
-    that one can read.
-
-    Raises:
-        ViewIsNoTable: it does.
-    """
-    found = _changed(spark, source)
-    if found is not None:
-        name, (start, stop) = found
-        raise ViewIsNoTable(name=spelled(name), excerpt=excerpt(source.text, start, stop))
-
-
 def are_changed(spark: SparkSession, source: TokenizedText) -> bool:
     """Whether a statement would change rows of a temporary view over Delta tables, and so, perhaps, of a table."""
-    return _changed(spark, source) is not None
+    found = changed_by(source)
+    return found is not None and is_ours(spark, found.name)
 
 
-def _changed(spark: SparkSession, source: TokenizedText) -> tuple[Name, Span] | None:
-    """The temporary view over Delta tables whose rows a statement would change, and where it stands."""
-    tokens = _naming(spark, source)
-    reader = Cursor(source.text, tokens or [])
+@dataclass(frozen=True)
+class Changed:
+    """The name of what a statement would change rows of, and where that stands."""
+
+    name: Name
+    span: Span
+
+
+def changed_by(source: TokenizedText) -> Changed | None:
+    """What a statement would change rows of, whatever it is."""
+    if not _MAY_CHANGE.search(source.text) or not source.is_readable:
+        return None
+    reader = Cursor(source.text, list(source.tokens))
     if reader.take("EXPLAIN"):
         _ = any(reader.take(each) for each in MODES)
     if reader.at("WITH"):
@@ -155,10 +152,14 @@ def _changed(spark: SparkSession, source: TokenizedText) -> tuple[Name, Span] | 
         return None
     reader.take("TABLE")
     start, name = reader.start, reader.path() if reader.is_name() else ()
+    return Changed(name, (start, reader.stop)) if name else None
+
+
+def is_ours(spark: SparkSession, name: Name) -> bool:
+    """Whether a name is that of a temporary view of ours, or of Spark's over ours."""
     folded = tuple(part.lower() for part in name)
-    view = _views[spark].get(folded)
-    is_ours = view is not None and (view.statement is None or _print(spark, folded) == view.print)
-    return (name, (start, reader.stop)) if is_ours else None
+    view = _views.get(spark, {}).get(folded)
+    return view is not None and (view.statement is None or _print(spark, folded) == view.print)
 
 
 def shown_table(spark: SparkSession, name: Name) -> Location | None:
@@ -199,6 +200,7 @@ _CHANGES = (
 )
 """With what a statement begins that changes rows, up to TABLE and the table's name."""
 _VERBS = frozenset(words[0] for words in _CHANGES)
+_MAY_CHANGE = re.compile(rf"\b(?:{'|'.join(sorted(_VERBS))})\b", re.IGNORECASE)
 
 
 def _naming(spark: SparkSession, source: TokenizedText) -> list[Token] | None:

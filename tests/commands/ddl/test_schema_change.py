@@ -144,11 +144,9 @@ def test_columns_and_rows_are_replaced_in_one_commit(world: World) -> None:
     assert (world.version, after.id, after.configuration) == (1, before.id, before.configuration)
 
 
-def test_the_partitioning_is_replaced_where_it_is_given_and_kept_else(world: World) -> None:
+def test_the_partitioning_is_replaced_where_it_is_given(world: World) -> None:
     world.create(OLD, partition_by=("x",))
-    replacing(world, {"id": "a", "x": 1, "y": 1})
-    assert world.log.snapshot().partition_columns == ("x",)
-    replacing(world, {"id": "a", "y": 1, "z": 2}, partition_by=("y",))
+    replacing(world, {"id": "a", "y": 1, "z": 2}, partition_by=("Y",))
     assert world.log.snapshot().partition_columns == ("y",)
     assert world.info()["operationParameters"] == {"mode": "Overwrite", "partitionBy": '["y"]'}
     replacing(world, {"id": "a", "y": 1, "z": 2}, partition_by=())
@@ -156,11 +154,27 @@ def test_the_partitioning_is_replaced_where_it_is_given_and_kept_else(world: Wor
     assert world.rows() == [{"id": "a", "y": 1, "z": 2}]
 
 
-def test_a_table_does_not_lose_the_column_that_it_is_partitioned_by(world: World) -> None:
+@pytest.mark.parametrize("new", [{"id": 1, "x": 10}, {"id": "a", "x": 1, "y": 1}, {"id": 1, "y": 1}])
+@pytest.mark.parametrize("layout", [{"partition_by": ("x",)}, {"cluster_by": ("x",)}], ids=["partitions", "clusters"])
+def test_the_layout_goes_where_none_is_given(world: World, layout: dict[str, Any], new: dict[str, Any]) -> None:
+    """Whether the columns stay, others come, or the one by which the table is laid out goes."""
+    world.create(OLD, **layout)
+    replacing(world, new)
+    after = world.log.snapshot()
+    assert (after.partition_columns, after.clustering_columns) == ((), ())
+    assert world.rows() == [new]
+    world.append(new)
+    assert world.rows() == [new, new]
+
+
+def test_a_layout_of_the_other_kind_takes_the_place_of_the_present_one(world: World) -> None:
     world.create(OLD, partition_by=("x",))
-    with pytest.raises(errors.InvalidOption, match="partitionBy"):
-        replacing(world, {"id": 1, "y": 1})
-    assert world.version == 0
+    replacing(world, {"id": 1, "x": 1}, cluster_by=(("id",),))
+    after = world.log.snapshot()
+    assert (after.partition_columns, after.clustering_columns) == ((), (("id",),))
+    replacing(world, {"id": 1, "x": 1}, partition_by=("id",))
+    after = world.log.snapshot()
+    assert (after.partition_columns, after.clustering_columns) == (("id",), ())
 
 
 def test_the_same_columns_replace_no_metadata(world: World) -> None:
@@ -386,3 +400,8 @@ def test_overwrite_schema_on_spark(spark: Any, table: str) -> None:
     assert rows_there == [{"x": "0", "part": 0}, {"x": "1", "part": 1}]
     assert anabranch.DeltaTable.forPath(spark, table).detail().first()["partitionColumns"] == ["part"]
     assert_others_agree(table)
+    writing(rows.drop("part"), "overwrite", overwriteSchema=True).save(table)
+    assert anabranch.DeltaTable.forPath(spark, table).detail().first()["partitionColumns"] == []
+    writing(rows, "overwrite", overwriteSchema=True).clusterBy("part").save(table)
+    writing(rows, "overwrite", overwriteSchema=True).insertInto(f"delta.`{table}`")
+    assert anabranch.DeltaTable.forPath(spark, table).detail().first()["clusteringColumns"] == []

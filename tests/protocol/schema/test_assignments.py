@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from anabranch.errors import InvalidOption
-from anabranch.protocol.schema.assignments import Members, Path, gathered, leaves, mapped, spelled
+from anabranch.protocol.schema.assignments import Members, Path, gathered, leaves, mapped, spelled, wholes
 from anabranch.protocol.schema.types import Array, Field, Struct
 
 DEEP = Struct((Field("A", Struct((Field("b.c", Struct((Field("D", "long"),))),))), Field("l", Array(Struct()))))
@@ -24,6 +24,13 @@ def test_members_of_one_struct_are_gathered_and_come_apart_again() -> None:
         "s": Members({"a": 0, "t": Members({"b": 20, "c": 30})}),
         "x": 10,
     }
+
+
+def test_what_members_are_taken_from_stays_where_their_values_change() -> None:
+    inner = Members({"b": 2}, whole="u.t")
+    found = mapped({"s": Members({"a": 1, "t": inner}, whole="u"), "r": Members({"x": 3})}, lambda value: value * 10)
+    assert dict(wholes(found)) == {("s",): "u", ("s", "t"): "u.t"}
+    assert dict(leaves(found)) == {("s", "a"): 10, ("s", "t", "b"): 20, ("r", "x"): 30}
 
 
 @pytest.mark.parametrize(
