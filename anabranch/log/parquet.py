@@ -2,7 +2,7 @@
 
 Guarantee: what is read is one put of the file, never a mixture of two; a file that is truncated, garbled or
 inconsistent raises ``CorruptLog`` with its name, pages are verified where their writer left a checksum, and columns
-that were not requested are not read.
+that were not requested are not read. A file that takes more memory than `size_limits` allows is not read.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import pyarrow.parquet as pq
 from anabranch.errors import CorruptLog, NotFound
 from anabranch.log.footers import footer_in, read_tail
 from anabranch.log.row_groups import RowGroups
+from anabranch.log.size_limits import LARGEST_UNFOLDED, largest_unfolded
+from anabranch.log.unfolding import TooLarge, check_unfolded
 from anabranch.storage.contract import Entry, Store
 from anabranch.storage.native import file_with, native_file
 
@@ -74,15 +76,24 @@ class LogParquet:
 
     def _read(self, columns: Sequence[str]) -> pa.Table:
         groups = self._groups.holding({name.partition(".")[0] for name in columns})
-        parquet = self._parquet
+        source, parquet = self._source, self._parquet
         if not self._whole:
             spans = self._groups.spans(groups, columns)
-            part = file_with(self._store, self._entry.name, self._entry.size, spans)
-            parquet = _reader(part, self._parquet.metadata)
+            source = file_with(self._store, self._entry.name, self._entry.size, spans)
+            parquet = _reader(source, self._parquet.metadata)
+        self._check_unfolded(source, groups, columns)
         found = _in_pieces(parquet, groups, columns)
         if len(found) != self._groups.rows(groups):
             raise ValueError(f"it holds {len(found)} rows where its footer states {self._groups.rows(groups)}")
         return found
+
+    def _check_unfolded(self, source: pa.NativeFile, groups: Sequence[int], columns: Sequence[str]) -> None:
+        most = largest_unfolded(self._entry.size)
+        try:
+            check_unfolded(source, self._parquet.metadata, self._groups.chunks(groups, columns), most)
+        except TooLarge:
+            reason = f"it has {self._entry.size} bytes and takes more than {most} in memory; the environment variable "
+            raise self._corrupt(f"{reason}{LARGEST_UNFOLDED} sets how many it may take.") from None
 
     def values(self, column: str) -> int | None:
         """The number of non-NULL values of a column (``add.path``) by the footer; None where it does not say."""
@@ -94,10 +105,11 @@ class LogParquet:
     def _open(self) -> None:
         try:
             tail = self._all_bytes() if self._whole else read_tail(self._store, self._entry)
+            self._source = native_file(tail if self._whole else b"")
             if self._whole:
-                self._parquet = _reader(native_file(tail))
+                self._parquet = _reader(self._source)
             else:
-                self._parquet = _reader(native_file(b""), pq.read_metadata(native_file(tail)))
+                self._parquet = _reader(self._source, pq.read_metadata(native_file(tail)))
             self._groups = RowGroups(footer_in(tail, self._entry.name), self._parquet.metadata.num_row_groups)
             self._groups.check()
         except NotFound:

@@ -1,6 +1,6 @@
 """Limits the size of log files of JSON lines, and of hints: a table may come from a stranger.
 
-Knows names, bytes and one setting. Guarantee: a file larger than the setting allows is not fetched at all, and one for
+Knows names, bytes and two settings. Guarantee: a file larger than the setting allows is not fetched at all, and one for
 which memory runs out is refused by name, in whichever step that happens. Of a hint, which nothing depends on, no more
 is fetched than the largest may have.
 """
@@ -17,6 +17,9 @@ from anabranch.storage.contract import Entry, Store
 LARGEST = "ANABRANCH_LARGEST_COMMIT"
 """The environment variable with the most bytes that a commit, or a checkpoint in JSON, may have."""
 LARGEST_BYTES = 4 << 30
+LARGEST_UNFOLDED = "ANABRANCH_LARGEST_CHECKPOINT"
+"""The environment variable with the most bytes that a Parquet file of the log may take in memory."""
+_UNFOLDED_BYTES, _UNFOLDED_TIMES = 1 << 30, 100
 LARGEST_HINT_BYTES = 64 << 20
 """The most bytes of a ``.crc`` or ``_last_checkpoint``; a larger one is as good as none."""
 
@@ -55,11 +58,22 @@ def check_size(store: Store, entry: Entry) -> None:
 
 def largest() -> int:
     """The allowed number of bytes. Raises InvalidOption: the environment variable is not a positive integer."""
-    text = os.environ.get(LARGEST, "").strip()
+    return _set(LARGEST) or LARGEST_BYTES
+
+
+def largest_unfolded(size: int) -> int:
+    """The number of bytes that a Parquet file of so many may take in memory: by default 1 GiB, or a hundred times its
+    size if that is more. Raises InvalidOption: the environment variable is not a positive integer.
+    """
+    return _set(LARGEST_UNFOLDED) or max(_UNFOLDED_BYTES, _UNFOLDED_TIMES * size)
+
+
+def _set(variable: str) -> int:
+    text = os.environ.get(variable, "").strip()
     if not text:
-        return LARGEST_BYTES
+        return 0
     if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text)):
-        raise InvalidOption(option=LARGEST, value=text[:20], reason="it takes a number of bytes, from 1.")
+        raise InvalidOption(option=variable, value=text[:20], reason="it takes a number of bytes, from 1.")
     return int(text)
 
 

@@ -136,8 +136,8 @@ class HdfsStore:
 
     def _name_in(self, folder: str, path: str, found: Status) -> str:
         """The name of what the file system lists in a folder. Raises StoreError: it would be elsewhere."""
-        base = found.path.removeprefix(f"{path.rstrip('/')}/")
-        if "/" in base:
+        folder_path, _, base = found.path.rpartition("/")
+        if folder_path != path.rstrip("/"):
             raise StoreError(name=repr(base[:100]), root=self.url, reason="a NameNode lists it, and it is no name.")
         return checked(f"{folder.rstrip('/')}/{base}" if folder else base, self.url)
 

@@ -17,7 +17,10 @@ from anabranch.errors.process_state import memo
 from anabranch.storage.hdfs import HdfsStore
 from anabranch.storage.name_node import Refused, Status, Unanswered, reason, tried
 
-_FAILURES = (OSError, RuntimeError, ValueError)
+_FAILURES = (OSError, RuntimeError, ValueError, OverflowError)
+_PANIC = "PanicException"
+"""The client's own failure, on an answer that it does not understand; PyO3 derives it from ``BaseException``."""
+_SENTENCE_CHARS = 1000
 _REFUSED = re.compile(r'RPCError\("([\w.$]+)", "((?:[^"\\]|\\.)*)')
 """How the client says that the NameNode has answered: by Java's name for the refusal, and its sentence with frames."""
 _ABSENT = re.compile(r"is not a directory|is a directory|is not a file")
@@ -150,11 +153,15 @@ def _answers() -> Iterator[None]:
         yield
     except _FAILURES as error:
         raise _answer(error) from None
+    except BaseException as error:
+        if type(error).__name__ != _PANIC:
+            raise
+        raise Unanswered("the client does not understand the answer", passes=False) from None
 
 
 def _answer(error: Exception) -> Refused | Unanswered:
     """What the client's error says of its request: the NameNode's own sentence, without Java's frames, or a line."""
-    text = str(error)
+    text = str(error)[:_SENTENCE_CHARS]
     line = text.partition("\n")[0].strip()
     if (kind := _KINDS.get(type(error))) is not None:
         return Refused(kind, line)

@@ -382,6 +382,52 @@ class Opened(bytes):
         return self[start:][:length]
 
 
+class Listing(Failing):
+    """A client of a NameNode that lists such paths."""
+
+    def __init__(self, *paths: str) -> None:
+        super().__init__(OSError())
+        self.paths = paths
+
+    def list_status(self, path: str, recursive: bool) -> list[Any]:
+        known = {"length": 1, "modification_time": 1, "isdir": False}
+        return [SimpleNamespace(path=path, **known) for path in self.paths]
+
+
+@pytest.mark.parametrize(
+    "path", ["/t/../x", "/t/..", "/t/.", "/t/", "/t/a/b", "/other/x", "x", "", "/t/a\0b", "/table"]
+)
+def test_what_is_listed_elsewhere_is_refused(path: str) -> None:
+    for call in (lambda store: store.list_from(""), lambda store: store.list_all()):
+        with pytest.raises(StoreError):
+            call(over(Listing("/t/good", path)))
+    assert [entry.name for entry in over(Listing("/t/good")).list_all()] == ["good"]
+
+
+PanicException = type("PanicException", (BaseException,), {})
+"""As PyO3 calls it."""
+
+
+@pytest.mark.parametrize("failure", [OverflowError("a negative size"), PanicException("not yet implemented")])
+def test_what_the_client_does_not_understand_is_our_error(failure: BaseException) -> None:
+    client = Failing(OSError())
+
+    def ask(*_: Any) -> Any:
+        raise failure
+
+    client.get_file_info = client.list_status = client.read = ask  # type: ignore[attr-defined, method-assign]
+    store = over(client)
+    for call in (lambda: store.head("x"), lambda: store.get("x"), lambda: store.list_all()):
+        with pytest.raises(StoreError):
+            call()
+
+
+def test_a_sentence_without_an_end_is_cut() -> None:
+    with pytest.raises(StoreError) as told:
+        over(Failing(RuntimeError("x" * 10_000_000))).put("name", b"x")
+    assert len(str(told.value)) < 10_000
+
+
 def test_a_rename_that_finds_its_file_gone_is_taken_for_done_only_where_the_name_has_the_bytes() -> None:
     once_more = {"pauses_s": (0.0,)}
     replace(over(Renamed(b"mine")), **once_more).put_if_absent("name", b"mine")

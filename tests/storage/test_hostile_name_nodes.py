@@ -232,6 +232,18 @@ def test_an_answer_without_an_end_is_given_up(kind: str) -> None:
                 CALLS[call](at(port))
 
 
+def test_a_good_answer_with_a_tail_without_an_end_is_none() -> None:
+    good = json.dumps({"FileStatus": a_file()}).encode()
+
+    def talk(connection: Any) -> None:
+        connection.sendall(HEADS["chunks"] + b"%x\r\n%b\r\n" % (len(good), good))
+        for blanks in repeat(b"10000\r\n%b\r\n" % (b" " * (1 << 16))):
+            connection.sendall(blanks)
+
+    with raw_servers.serving(talk) as port, pytest.raises(StoreError, match="more than"):
+        at(port).head("name")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", HEADS)
 def test_an_answer_that_drips_is_given_up_when_its_time_is_over(kind: str) -> None:

@@ -263,6 +263,7 @@ def listing(*hrefs: str, status: str = "HTTP/1.1 200 OK") -> str:
 
 
 NONE = ["", "<html>", "<html/>", '<multistatus xmlns="DAV:"><response/></multistatus>', ENTITIES, "<a>" * 10_000, "\0"]
+NONE.append(f'<!DOCTYPE m [<!ENTITY a "x">]>{listing("/t/a/&a;")}')
 NONE += [listing(href) for href in FOREIGN] + [
     listing("/t/a/x", "/t/b/x"),
     listing("/t/a/x", status="HTTP/1.1 404 Gone"),
