@@ -8,8 +8,10 @@ from anabranch.errors.secrets import is_secret
 
 _STRING = r"'(?:[^'\\]|\\.|'')*'?|\"(?:[^\"\\]|\\.|\"\")*\"?"
 _OF_STORES = r"(?:spark\.hadoop|fs|dfs|hadoop|google\.cloud|option)\.[\w.-]++"
+_QUOTED = r"(?<=['\"])[\w.-]++(?=['\"]\s*+=)"
+"""A key in quotes, which is no column's name."""
 _SETTING = re.compile(
-    rf"(?P<before>['\"`]?(?P<key>{_OF_STORES}|password|passwd|secret|token)['\"`]?(?:\s*+=\s*+|\s++))(?P<value>{_STRING})"
+    rf"(?P<before>['\"`]?(?P<key>{_OF_STORES}|password|passwd|secret|token|{_QUOTED})['\"`]?(?:\s*+=\s*+|\s++))(?P<value>{_STRING})"
     rf"|{_OF_STORES}",
     re.IGNORECASE,
 )
