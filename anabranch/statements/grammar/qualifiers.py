@@ -19,6 +19,9 @@ _TEXTS = (TokenType.STRING, TokenType.RAW_STRING)
 Name = tuple[str, ...]
 Places = Mapping[str, Sequence[int]]
 """By each word, in small letters, at which tokens it stands; texts are no words."""
+MOST_PARTS = 3  # a catalog's, a schema's and a table's name
+MOST_SAID = 32
+"""How many parts the name of a source may have; with more in a statement, what qualifies a column stays as it is."""
 _MOST_ALIKE = 200
 """How many tables whose names end alike are told apart; of more, each name is left as it is."""
 
@@ -130,13 +133,15 @@ def apart(
 
 
 def longer(
-    tokens: Sequence[Token], name: Name, starts: Collection[int], places: Places | None = None, most_parts: int = 3
+    tokens: Sequence[Token],
+    name: Name,
+    starts: Collection[int],
+    places: Places | None = None,
 ) -> Iterator[tuple[Name, Edit]]:
     """Where more than the name by which a statement names a table stands before a column: all of it, and what has to go
     there. Nothing where that name, one part, might be something else's, too, or where it is more than any table's.
 
     Args:
-        most_parts: how many parts a table's name has at most.
         starts: the characters at which the names of tables stand as tables.
 
     Example:
@@ -153,7 +158,7 @@ def longer(
         if not (_is_dot(tokens, i + 1) and own >= 0):
             continue
         first = own
-        while _is_dot(tokens, first - 1) and first >= 2 and is_name(tokens[first - 2]) and i - first <= 2 * most_parts:
+        while _is_dot(tokens, first - 1) and first >= 2 and is_name(tokens[first - 2]) and i - first <= 2 * MOST_PARTS:
             first -= 2
         if first < own and all(_is_part(tokens[own + 2 * n], part) for n, part in enumerate(folded)):
             whole = tuple(tokens[n].text for n in range(first, i + 1, 2))

@@ -8,7 +8,6 @@ alone, or under an alias that says all of it.
 from __future__ import annotations
 
 import os
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
@@ -19,10 +18,10 @@ from anabranch.catalog.names import spelled
 from anabranch.errors import InvalidOption, UnknownTable, ViewIsNoTable
 from anabranch.expressions.dialect import Token, TokenizedText, TokenType, tokenized, word
 from anabranch.expressions.error_pointer import excerpt
-from anabranch.statements.grammar import hidden_columns
+from anabranch.statements.grammar import hidden_columns, qualifiers
 from anabranch.statements.grammar.cursor import Cursor
 from anabranch.statements.grammar.ddl_targets import Making, making
-from anabranch.statements.grammar.parameters import Marker, arguments_for, literal, markers
+from anabranch.statements.grammar.parameters import Marker, arguments_for, literal, markers, outside
 from anabranch.statements.grammar.parts import (
     Arguments,
     Changes,
@@ -34,18 +33,7 @@ from anabranch.statements.grammar.parts import (
     Table,
     View,
 )
-from anabranch.statements.grammar.qualifiers import (
-    Edit,
-    Places,
-    apart,
-    between,
-    called,
-    edited,
-    longer,
-    places_of,
-    qualifiers,
-    shifting,
-)
+from anabranch.statements.grammar.qualifiers import Edit, Places, between
 from anabranch.statements.grammar.tables_read import BY_PATH, Found, alias_at, tables_read
 
 Locate = Callable[[tuple[str, ...]], "Location | View | None"]
@@ -55,9 +43,6 @@ Place = Callable[[tuple[str, ...], Making], "Location | None"]
 """Where a Delta table lies, or will, that a statement makes; None where it makes another kind of table."""
 
 _END = 1 << 62
-MOST_PARTS = 3  # a catalog's, a schema's and a table's name
-_MOST_SAID = 32
-"""How many parts the name of a source may have; with more in a statement, what qualifies a column stays as it is."""
 _MOST_CONDITIONS = 32
 """How many times the length of the statement is analysed as conditions for file skipping: one may stand in another."""
 
@@ -285,11 +270,7 @@ class Reader(Cursor):
 
     def _left(self) -> list[Marker]:
         """The parameters that stay in a text whose tables are put into their place."""
-        taken = self._all()
-        before = [bisect_right(taken, each.start, key=lambda table: table.start) for each in self._markers]
-        return [
-            each for each, n in zip(self._markers, before, strict=True) if not (n and each.start < taken[n - 1].stop)
-        ]
+        return outside(self._markers, self._all())
 
     def reads_delta(self) -> bool:
         """Whether any part of the statement reads a Delta table."""
@@ -303,19 +284,7 @@ class Reader(Cursor):
         """Whether a name anywhere in the statement is that of a Delta table, in one of these schemas; ``hidden``: also
         where a temporary view hides that table.
         """
-        return any(self._is_delta((*each, *name), hidden=hidden) for name in self._names() for each in within)
-
-    def _names(self) -> Collection[Path]:
-        """Each name anywhere in the statement, once, as a table's may be."""
-        i, found = self.i, dict[Path, None]()
-        self.i = 0
-        while not self.done:
-            if self.is_name():
-                found[self.path()] = None
-            else:
-                self.i += 1
-        self.i = i
-        return found
+        return any(self._is_delta((*each, *name), hidden=hidden) for name in self.names() for each in within)
 
     def _is_delta(self, name: Path, *, hidden: bool) -> bool:
         return self._locate(name) is not None or (hidden and self._kept(name) is not None)
@@ -334,7 +303,7 @@ class Reader(Cursor):
     def _edited(self, start: int, stop: int, edits: Sequence[Edit]) -> tuple[str, Callable[[int], int]]:
         """A stretch of text with these edits of it, and where each place of the statement is in it."""
         inside = sorted(edits)
-        return edited(self.text, start, stop, inside), shifting(start, inside)
+        return qualifiers.edited(self.text, start, stop, inside), qualifiers.shifting(start, inside)
 
     # -- tables by their whole names
 
@@ -374,7 +343,7 @@ class Reader(Cursor):
         if self._qualified is None or self._qualified[0] != taken:
             found = self._qualifiers()
             edits = {each[:2]: each for own in found.values() for each in own}
-            aliases = {name: called(name) for name, own in found.items() if any(each.text for each in own)}
+            aliases = {name: qualifiers.called(name) for name, own in found.items() if any(each.text for each in own)}
             self._qualified = taken, sorted(edits.values()), aliases
         return self._qualified[1:]
 
@@ -384,27 +353,27 @@ class Reader(Cursor):
         ours: dict[Path, Any] = {each.name: each.location for each in tables if each.alias is None}
         others = (each.parts for each in self._found if alias_at(self.tokens, each.after)[0] is None)
         places = {**dict.fromkeys((*others, *self._sources)), **ours}
-        if any(len(each) > _MOST_SAID for each in places):
+        if any(len(each) > qualifiers.MOST_SAID for each in places):
             return {}
         starts = {self.tokens[each.first].start for each in self._found} | {each.span[0] for each in self._targets}
         names = [name for name in {*ours, *self._sources} if len(name) > 1]
         alike = Counter(name[-1] for name in {tuple(part.lower() for part in each) for each in places})
-        words = places_of(self.tokens) if places else {}
+        words = qualifiers.places_of(self.tokens) if places else {}
         short = [name for name in ours if len(name) == 1 and alike[name[-1].lower()] < 2]
         return {name: self._longer(name, ours[name], starts, words) for name in short} | {
-            each: (alike[each[-1].lower()] < 2 and qualifiers(self.tokens, each, words))
-            or apart(self.tokens, each, places, starts, words)
+            each: (alike[each[-1].lower()] < 2 and qualifiers.qualifiers(self.tokens, each, words))
+            or qualifiers.apart(self.tokens, each, places, starts, words)
             for each in names
         }
 
     def _longer(self, name: Path, location: Any, starts: Collection[int], words: Places) -> list[Edit]:
         """What goes where a column is qualified by more of a table's name than the statement named it with."""
-        found = longer(self.tokens, name, starts, words, MOST_PARTS)
+        found = qualifiers.longer(self.tokens, name, starts, words)
         return [each for whole, each in found if self.is_named(whole, location)]
 
     def is_named(self, whole: Path, location: Any) -> bool:
         """Whether a name is that of the table at this place."""
-        return len(whole) <= MOST_PARTS and self._locate(whole) == location
+        return len(whole) <= qualifiers.MOST_PARTS and self._locate(whole) == location
 
     # -- what is read
 

@@ -11,8 +11,8 @@ from anabranch.errors import NotBuilt
 from anabranch.expressions.dialect import TokenType, word
 from anabranch.statements.grammar.cursor import behind_with
 from anabranch.statements.grammar.parts import Expression, Path, Query, Table
-from anabranch.statements.grammar.qualifiers import called, without
-from anabranch.statements.grammar.reader import MOST_PARTS, Reader
+from anabranch.statements.grammar.qualifiers import MOST_PARTS, called, without
+from anabranch.statements.grammar.reader import Reader
 from anabranch.statements.grammar.row_values import (
     DeleteRows,
     ExplainChange,
