@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
+import uuid
 import webbrowser
 from pathlib import Path
 from typing import Annotated
@@ -35,7 +37,7 @@ def timeline(
     if as_json:
         print_json(found.as_json())
         return
-    page = _saved(found, output or _place_of(found, temporary=show))
+    page = _saved(found, output) if output else _saved(found, _place_of(found, temporary=show), follows=False)
     print_text(str(page))
     if show:
         webbrowser.open(page.absolute().as_uri())
@@ -46,13 +48,26 @@ def _place_of(found: Timeline, *, temporary: bool) -> Path:
     return Path(tempfile.mkdtemp(prefix="anabranch-")) / name if temporary else Path(name)
 
 
-def _saved(found: Timeline, page: Path) -> Path:
+def _saved(found: Timeline, page: Path, *, follows: bool = True) -> Path:
+    """Save the page; without ``follows`` not through a link, which may be somebody else's where no place was named."""
     try:
+        if not follows:
+            return _replaced(found, page)
         return found.save(page)
     except OSError as error:
         raise InvalidOption(
             option="--output", value=str(page), reason=f"it cannot be written: {_why(page, error)}"
         ) from None
+
+
+def _replaced(found: Timeline, page: Path) -> Path:
+    """Put the page at its place in one step, which changes nothing that a link there leads to."""
+    aside = page.with_name(f".{page.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        os.replace(found.save(aside), page)
+        return page
+    finally:
+        aside.unlink(missing_ok=True)
 
 
 def _why(page: Path, error: OSError) -> str:

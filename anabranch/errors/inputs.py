@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from os import PathLike, fspath
 from typing import Any
 
@@ -185,8 +186,21 @@ class ValueRefused(InputError):
 
     def __init__(self, **facts: Any) -> None:
         name = str(facts.get("option") or facts.get("property") or "")
-        hidden = {"value": "***"} if facts.get("value") and is_secret(name) and not name.startswith(_KNOWN) else {}
-        super().__init__(**{**facts, **hidden})
+        if facts.get("value") and is_secret(name) and not name.startswith(_KNOWN):
+            facts = _without(str(facts["value"]), {**facts, "value": "***"})
+        super().__init__(**facts)
+
+
+_SHORT = 3
+
+
+def _without(value: str, facts: dict[str, Any]) -> dict[str, Any]:
+    """The facts without a value in their texts; a short one only where it is no part of a longer word."""
+    said = re.compile(re.escape(value) if len(value) > _SHORT else rf"(?<!\w){re.escape(value)}(?!\w)")
+    return {
+        name: said.sub("***", fact) if isinstance(fact, str) and name not in ("option", "property") else fact
+        for name, fact in facts.items()
+    }
 
 
 class InvalidProperty(ValueRefused, of_pyspark("IllegalArgumentException")):  # type: ignore[misc]

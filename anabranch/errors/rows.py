@@ -26,7 +26,8 @@ PROPERTY = "anabranch.rowsInErrors"
 NOT_SHOWN = "values of rows are not shown (anabranch.rowsInErrors)"
 
 _NO = ("false", "0", "no", "off")
-_FOLDER = re.compile(r"(?P<name>[^\s/='\"`]+)=(?P<value>[^/'\"`\n]*)(?=/)")
+_VALUE = re.compile(r"(?<=[^\s/='\"`])=[^/'\"`\n]*+")
+"""An equals sign behind a name, and a partition value if a slash follows."""
 _hidden = cache("tables whose rows are not shown", 10_000)
 """By their URLs, with the newest version that said so. Where there were too many, no table's rows are shown."""
 _read: ContextVar[list[bool] | None] = ContextVar("anabranch_rows_read", default=None)
@@ -98,7 +99,7 @@ def without_partitions(path: str) -> str:
         >>> without_partitions("day=2020-01-31/part-0.parquet")
         'day=*/part-0.parquet'
     """
-    return _FOLDER.sub(r"\g<name>=*", path)
+    return _VALUE.sub(lambda found: "=*" if path.startswith("/", found.end()) else found[0], path)
 
 
 def _environment_shows() -> bool:

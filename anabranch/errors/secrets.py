@@ -2,7 +2,8 @@
 
 Knows URLs and which of their parts are credentials: user names and passwords before a host, signatures and tokens after
 a question mark or number sign. Guarantee: `without_secrets` is the only spelling of locations in messages, log records,
-table logs, catalogs and representations; a location without a secret is unchanged.
+table logs, catalogs and representations; a location without a secret is unchanged. The time grows as the text does,
+whatever it holds: a pattern that does not fit at one place is not tried again on what it has seen.
 
 It is in the lowest package because every error uses it.
 """
@@ -15,16 +16,17 @@ from urllib.parse import unquote
 
 _REST = r"[^\s'\"`<>]*(?:\s+[?&#;]\s*[\w.%-]+=[^\s'\"`<>]*)*"
 """What follows the slashes: up to a blank or quote, and further parameters after blanks."""
-_URL = re.compile(rf"(?<![\w/.+-])(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?P<slashes>/+)(?P<rest>{_REST})")
+_URL = re.compile(rf"(?<![\w/.+-])(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?P<slashes>/++)(?P<rest>{_REST})")
 _WHOLE = re.compile(_URL.pattern.replace(_REST, ".*"), re.DOTALL)
 _HOST_ALONE = re.compile(rf"(?<![\w:/.+-])(?P<scheme>)(?P<slashes>//)(?P<rest>(?=[^\s/]*[:@]){_REST})")
 """A URL without a scheme: ``//user:password@host``."""
 _WITHIN = re.compile(
     r"(?<![A-Za-z+.-])(?P<scheme>s3[an]?|gs|az|azure|adl|abfss?|wasbs?|https?|(?:web)?hdfs|oss|ftp|memory)"
-    r":(?P<slashes>/+)(?P<rest>[^\s/:@'\"`<>]*:[^\s@'\"`<>]*@[^\s'\"`<>]*)",
+    r":(?P<slashes>/++)(?P<rest>[^\s/:@]*:[^\s@]*@)",
     re.IGNORECASE,
 )
-"""A URL with a password in the middle of a path, from a user who took a URL for a path."""
+"""A URL with a password in the middle of a path, from a user who took a URL for a path: up to its first ``@``."""
+_RUN = re.compile(r"[^\s'\"`<>]+")
 _CONTAINERS = frozenset({"abfs", "abfss", "wasb", "wasbs"})
 """URL schemes where the part before ``@`` is a container and not a user."""
 _PORT = re.compile(r"(?:\[[0-9A-Fa-f:.%]*\]|[^:]*)(?::\d*)?")
@@ -33,15 +35,20 @@ _NAMES = (
     r"|cookie|refresh|conn(?:ection)?[\s_.-]*str"
 )
 _KEY = re.compile(rf"(?:{_NAMES}|code$)", re.IGNORECASE)
-_PARAMETER = re.compile(r"(?P<sign>[?#&;]|%3F|%23|%26|%3B)\s*(?P<key>[\w.%-]+?)(?:=|%3D)", re.ASCII | re.IGNORECASE)
+_SIGN = r"%3F|%23|%26|%3B"
+_PARAMETER = re.compile(
+    rf"(?P<sign>[?#&;]|{_SIGN})\s*(?:(?P<key>[\w.%-]+?)(?:=|%3D)|[\w.%-]*(?=(?:{_SIGN})(?![\w.%-]))|[\w.%-]*+)",
+    re.ASCII | re.IGNORECASE,
+)
+"""A parameter; without a key what is none, as far as none begins in it."""
 _ENCODED = 3
 """How many times the name of a parameter may be percent-encoded."""
-_ANSWERED = re.compile(
-    r"<(AWSAccessKeyId|SignatureProvided|StringToSign|StringToSignBytes|CanonicalRequest|CanonicalRequestBytes"
-    r"|Token(?:-\d+)?|SecurityToken|X-Amz-Security-Token)>.*?</\1>",
-    re.DOTALL,
+_TAGS = (
+    r"AWSAccessKeyId|SignatureProvided|StringToSign|StringToSignBytes|CanonicalRequest|CanonicalRequestBytes"
+    r"|Token(?:-\d+)?|SecurityToken|X-Amz-Security-Token"
 )
-"""What S3 repeats of a request that it refused."""
+_OPENING, _CLOSING = re.compile(f"<({_TAGS})>"), re.compile(f"</({_TAGS})>")
+"""Around what S3 repeats of a request that it refused."""
 
 
 def without_secrets(text: str) -> str:
@@ -53,15 +60,14 @@ def without_secrets(text: str) -> str:
         >>> without_secrets("s3://KEY:SECRET@lake/t is gone; see https://host/t?sig=abc")
         's3://lake/t is gone; see https://host/t'
     """
-    text = _ANSWERED.sub(r"<\1/>", text) if "</" in text else text
+    text = _without_answers(text) if "</" in text else text
     if "//" not in text and ":/" not in text:
         return text
     whole = _WHOLE.fullmatch(text)
     is_one = whole is not None and not any(sign in text for sign in "'\"`")
     if whole is not None and is_one and (_URL.fullmatch(text) or "@" in whole["rest"]):
-        return _spelled(whole)
-    found = _HOST_ALONE.sub(_spelled, _URL.sub(_spelled, text))
-    return _WITHIN.sub(_spelled, found)
+        return _spelled(**whole.groupdict())
+    return _without_passwords(_HOST_ALONE.sub(_spelled_match, _URL.sub(_spelled_match, text)))
 
 
 def without_user(url: str) -> str:
@@ -117,12 +123,40 @@ def _spellings(letter: str) -> str:
     return rf"(?:{percent}|{json}|{rust}|&#(?:{ord(letter)}|x{number});|\\{{0,8}}{re.escape(letter)}{blank})"
 
 
-def _spelled(match: re.Match[str]) -> str:
-    scheme, slashes, rest = match["scheme"].lower(), match["slashes"], match["rest"]
-    before = f"{match['scheme']}:{slashes}" if scheme else slashes
+def _without_answers(text: str) -> str:
+    """Without what stands between the tags of an answer of S3."""
+    last = {found[1]: found.start() for found in _CLOSING.finditer(text)}
+    pieces, end = [], 0
+    for found in _OPENING.finditer(text):
+        if end <= found.start() < last.get(found[1], -1):
+            pieces += [text[end : found.start()], f"<{found[1]}/>"]
+            end = text.index(f"</{found[1]}>", found.end()) + len(f"</{found[1]}>")
+    return "".join([*pieces, text[end:]])
+
+
+def _without_passwords(text: str) -> str:
+    """Without users and passwords in the middle of paths; blanks and quotes end a path."""
+    return _RUN.sub(lambda run: _path_without_password(run[0]), text) if "@" in text else text
+
+
+def _path_without_password(path: str) -> str:
+    found = _WITHIN.search(path, 0, path.rfind("@") + 1)
+    if found is None:
+        return path
+    rest = path[found.start("rest") :]
+    return path[: found.start()] + _spelled(found["scheme"], found["slashes"], rest)
+
+
+def _spelled_match(match: re.Match[str]) -> str:
+    return _spelled(**match.groupdict())
+
+
+def _spelled(scheme: str, slashes: str, rest: str) -> str:
+    """A URL's parts as one text without its secrets."""
+    before, scheme = f"{scheme}:{slashes}" if scheme else slashes, scheme.lower()
     if scheme == "file":  # where names may hold any sign
         rest = _without_user(scheme, rest) if slashes == "//" else rest
-        return before + _WITHIN.sub(_spelled, rest)
+        return before + _without_passwords(rest)
     kept = _without_parameters(_without_user(scheme, rest))
     return before + (re.split(r"[?#]", kept, maxsplit=1)[0].rstrip() if scheme in ("http", "https") else kept)
 
@@ -144,7 +178,7 @@ def _without_user(scheme: str, rest: str) -> str:
 
 def _without_parameters(text: str) -> str:
     """Without all parameters if one of them is a secret."""
-    found = list(_PARAMETER.finditer(text))
+    found = [each for each in _PARAMETER.finditer(text) if each["key"]]
     if not any(is_secret(each["key"]) for each in found):
         return text
     starts = [each.start() for each in found if each["sign"] in "?#"] or [found[0].start()]

@@ -44,7 +44,10 @@ def block_predicate(where: str, names: tuple[str, ...], context: Context, *, sol
             return _NOBODYS.copy()
         return exp.column(*reversed([found.name, *inside]), quoted=True)
 
-    return predicate_of(tree.transform(bare), context)
+    try:
+        return predicate_of(tree.transform(bare), context)
+    except RecursionError:  # it is nested deeper than its reader goes
+        return Unknown()
 
 
 def _qualifying(parts: Sequence[str], names: Sequence[str]) -> int:

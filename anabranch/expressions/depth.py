@@ -11,11 +11,14 @@ from anabranch.errors import InvalidCondition
 from anabranch.expressions.dialect import Token, TokenizedText, TokenType
 
 MOST_NESTED = 200
-"""So deep may parentheses, brackets and runs of NOT stand in each other."""
+"""So deep may parentheses, brackets, nested types and runs of NOT and of ``::`` stand in each other."""
 
 _HARMLESS = 20
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET)
 _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET)
+_TYPES = frozenset({"array", "map", "struct"})
+_LONGEST_TYPE = 300
+"""So many words of a type are passed over in search of the next ``::``."""
 _BEFORE_A_GROUP = (TokenType.AND, TokenType.OR, TokenType.NOT, TokenType.L_PAREN)
 
 
@@ -26,7 +29,7 @@ def shallow(given: TokenizedText, table: str) -> TokenizedText:
         InvalidCondition: it is nested deeper than Spark could read.
     """
     text = given.text
-    few = max(text.count("("), text.count("["), text.lower().count("not")) <= _HARMLESS
+    few = max(map(text.lower().count, ("(", "[", "not", "::", "<"))) <= _HARMLESS
     if few or not given.is_readable or _depth(given.tokens) <= _HARMLESS:
         return given  # what cannot be read is refused by whoever reads it
     idle = (given.tokens[i] for i in sorted(_idle(given.tokens)))
@@ -43,12 +46,35 @@ def too_deep(text: str, table: str) -> InvalidCondition:
 
 
 def _depth(tokens: list[Token]) -> int:
-    most = depth = negations = 0
-    for token in tokens:
+    most = depth = negations = types = casts = 0
+    goes_on = -1  # where another ``::`` would be one of what the last one gives
+    for i, token in enumerate(tokens):
         depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
         negations = negations + 1 if token.token_type == TokenType.NOT else 0
-        most = max(most, depth + negations)
+        types = _types(tokens, i, types)
+        if token.token_type == TokenType.DCOLON:
+            casts, goes_on = casts + 1 if i == goes_on else 1, _behind_type(tokens, i + 1)
+        most = max(most, depth + negations + types + casts * (i <= goes_on))
     return most
+
+
+def _types(tokens: list[Token], i: int, around: int) -> int:
+    """How many types are open behind a token, where so many were before it."""
+    if tokens[i].token_type == TokenType.LT and i and tokens[i - 1].text.lower() in _TYPES:
+        return around + 1
+    closes = len(tokens[i].text) if around and set(tokens[i].text) == {">"} else 0
+    return max(around - closes, 0)
+
+
+def _behind_type(tokens: list[Token], i: int) -> int:
+    """The token behind the type that begins at one; its numbers and types stand in brackets."""
+    depth, end = 0, min(i + _LONGEST_TYPE, len(tokens))
+    for at in range(i + 1, end):
+        text = tokens[at].text
+        depth += (text in ("(", "<")) - (len(text) if set(text) <= {">", ")"} else 0)
+        if depth <= 0 and text not in ("(", "<") and not set(text) <= {">", ")"}:
+            return at
+    return end
 
 
 def _idle(tokens: list[Token]) -> set[int]:

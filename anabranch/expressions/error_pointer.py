@@ -7,12 +7,15 @@ import re
 from anabranch.errors.secrets import is_secret
 
 _STRING = r"'(?:[^'\\]|\\.|'')*'?|\"(?:[^\"\\]|\\.|\"\")*\"?"
+_OF_STORES = r"(?:spark\.hadoop|fs|dfs|hadoop|google\.cloud|option)\.[\w.-]++"
+_QUOTED = r"(?<=['\"])[\w.-]++(?=['\"]\s*+=)"
+"""A key in quotes, which is no column's name."""
 _SETTING = re.compile(
-    r"(?P<before>['\"`]?(?P<key>(?:(?:spark\.hadoop|fs|dfs|hadoop|google\.cloud|option)\.[\w.-]+|password|passwd|secret|token))"
-    rf"['\"`]?(?:\s*=\s*|\s+))(?P<value>{_STRING})",
+    rf"(?P<before>['\"`]?(?P<key>{_OF_STORES}|password|passwd|secret|token|{_QUOTED})['\"`]?(?:\s*+=\s*+|\s++))(?P<value>{_STRING})"
+    rf"|{_OF_STORES}",
     re.IGNORECASE,
 )
-"""A setting and its value, as OPTIONS and properties have them."""
+"""A setting and its value, as OPTIONS and properties have them; or a setting alone, in which no other one begins."""
 
 
 def excerpt(text: str, start: int, stop: int) -> str:
@@ -36,6 +39,9 @@ def excerpt(text: str, start: int, stop: int) -> str:
 
 def _without_secrets(line: str) -> str:
     """The line with stars for each sign of a secret, so that all else stays at its place."""
-    return _SETTING.sub(
-        lambda found: found["before"] + ("*" * len(found["value"]) if is_secret(found["key"]) else found["value"]), line
-    )
+    return _SETTING.sub(_starred, line)
+
+
+def _starred(found: re.Match[str]) -> str:
+    is_hidden = found["key"] is not None and is_secret(found["key"])
+    return found["before"] + "*" * len(found["value"]) if is_hidden else found[0]

@@ -19,12 +19,15 @@ from anabranch.protocol.schema.leaves import leaves_of
 from anabranch.protocol.schema.types import Struct
 
 _PLAIN = re.compile(r"^Column<'(.*)'>$", re.DOTALL)
-_ARGUMENT = re.compile(r"columnnodeexpression\(UnresolvedAttribute\(List\(([^()]*)\),[^']*?,None,None\)\)\)")
+_ARGUMENT = re.compile(
+    r"columnnodeexpression\(UnresolvedAttribute\(List\(([^()]*)\),(?:(?!columnnodeexpression\()[^'])*?,None,None\)\)\)"
+)
 """How Spark prints the argument of a function of Python: with what the JVM knows of the place in the code."""
 _FRAME = re.compile(r"(?<![\w.`])__anabranch_[0-9a-f]{16}_(?:v|asof)\d*(?:_at[0-9a-f]{16})?\.")
 """The alias of every frame of a table's rows, as a column prints it that was taken from one: ``df["id"]``."""
 _QUERY = re.compile(
-    r"(?<![`.])\bselect\b(?!\s*(?:[,)]|$))|subquery|\(\s*\[(?:\]|[^\]]*: )|\(\s*(?:from|table|values)\b(?!\s*[,)])",
+    r"(?<![`.])\bselect\b(?!\s*(?:[,)]|$))|subquery"
+    r"|\(\s*\[(?:\]|(?:(?!\(\s*\[)[^\]])*: )|\(\s*(?:from|table|values)\b(?!\s*[,)])",
     re.IGNORECASE,
 )
 """A DataFrame inside a Column prints as ``([id: bigint])``; an element of an array as ``a[0]``; a column that is called
@@ -36,6 +39,9 @@ _NOT_OF_THE_ROW = re.compile(r"_metadata|__anabranch", re.IGNORECASE)
 _OPERATORS = OPERATORS | {"isnull", "isnotnull", "cast"}
 _TOKEN = re.compile(r"\s*([A-Za-z_][\w.]*|-?[0-9]+(?=L?\b)|<=>|<=|>=|!=|==|[=<>!(),])L?")
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_BEFORE_PARENTHESIS = re.compile(r"(?<![^\s(),'\"])([^\s(),'\"]++)\s*+\(")
+_NAMES_A_CALL = re.compile(r"[\w>]*?[A-Za-z_>\]]")
+"""Of what stands before a parenthesis, read from its end."""
 _SEPARATORS = frozenset("(),")
 _MOST_NESTED = 50
 _LITERAL_WORDS = frozenset({"true", "false", "null"})
@@ -145,8 +151,8 @@ def _names_oddly(text: str, names: Iterable[str]) -> bool:
 
 def _calls(text: str) -> frozenset[str]:
     """Whatever could be a call, or a moment that passes."""
-    before_parenthesis = re.findall(r"([^\s(),'\"]*[A-Za-z_>\]][\w>]*)\s*\(", text)
-    names = {name.lower() for name in before_parenthesis if re.search(r"\w", name)}
+    before = (name for name in _BEFORE_PARENTHESIS.findall(text) if _NAMES_A_CALL.match(name[::-1]))
+    names = {name.lower() for name in before if re.search(r"\w", name)}
     words = {word.lower() for word in re.findall(r"[A-Za-z_]\w*", text)}
     return frozenset(names - _OPERATORS) | (words & (CLOCKS.keys() | BARE_FUNCTIONS | SPECIAL_MOMENTS))
 
@@ -172,8 +178,8 @@ def _equal_words(tree: Any) -> Iterator[tuple[str, str]]:
 
 def _whole_tree(text: str) -> Any | None:
     """The tree of a print that holds nothing but words, whole numbers, operators and calls."""
-    tokens, end = [], 0
-    while end < len(text.rstrip()):
+    tokens, end, text = [], 0, text.rstrip()
+    while end < len(text):
         match = _TOKEN.match(text, end)
         if match is None:
             return None

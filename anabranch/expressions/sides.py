@@ -20,7 +20,7 @@ from anabranch.protocol.schema.assignments import Members, Path, gathered, spell
 from anabranch.protocol.schema.evolution import evolved
 from anabranch.protocol.schema.types import DataType, Field, Struct
 
-_PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`.]+?))\s*(?:\.|$)")
+_PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`\s*|([^`.]+))(?:\.|$)")
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ def name_parts(name: str) -> list[str]:
         match = _PART.match(name, end)
         if match is None:
             return []
-        parts.append(match[1].replace("``", "`") if match[1] is not None else match[2])
+        parts.append(match[1].replace("``", "`") if match[1] is not None else match[2].rstrip() or match[2])
         end = match.end()
     return [] if name.endswith(".") else parts
 

@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from anabranch.expressions import terms
 from anabranch.expressions.context import Context
@@ -46,11 +47,11 @@ def conjuncts(text: str, context: Context) -> list[tuple[str, Predicate]]:
     if tree is None or shown is None:
         return [(text, Unknown())]
     parts, texts = _joined(tree), _joined(shown)
-    if len(parts) != len(texts):
-        return [(text, predicate_of(tree, context))]
     try:
+        if len(parts) != len(texts):
+            return [(text, predicate_of(tree, context))]
         return [(as_text.sql(DIALECT), predicate_of(part, context)) for part, as_text in zip(parts, texts, strict=True)]
-    except RecursionError:  # a long chain of operators is written by a function that calls itself
+    except (RecursionError, SqlglotError):  # what is long or deep is written by functions that call themselves
         return [(text, Unknown())]
 
 

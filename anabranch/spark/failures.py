@@ -27,9 +27,13 @@ _OURS = re.compile(r", (?:`[^`]+`\.)?`__anabranch_\w+`|(?:`[^`]+`\.)?`__anabranc
 _STATE = re.compile(r"\s*SQLSTATE: \w{5}\.?")
 _BYTES = re.compile(r",? but found \[[-\d, ]*\]")  # of a file that is no Parquet: it may be anybody's
 _NAMED = re.compile(r"(?:^|(?:Exception|Error): )\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]", re.MULTILINE)
-_UNFIT = re.compile(r"a value does not fit the column [^:\n]+? of type [a-z_]+(?:\([\d, ]+\))?")
+_UNFIT = re.compile(
+    r"a value does not fit the column (?:(?!a value does not fit)[^:\n])+? of type [a-z_]+(?:\([\d, ]+\))?"
+)
 # How some versions print the argument of a function of Python: with what the JVM knows of the place in the code.
-_PRINTED = re.compile(r"columnnodeexpression\(UnresolvedAttribute\(List\(([^()]*)\),[^']*?,None,None\)\)\)")
+_PRINTED = re.compile(
+    r"columnnodeexpression\(UnresolvedAttribute\(List\(([^()]*)\),(?:(?!columnnodeexpression\()[^'])*?,None,None\)\)\)"
+)
 _COLUMN = re.compile(r"Column<'(.*)'>", re.DOTALL)
 _FOREIGN_COLUMN = ("MISSING_ATTRIBUTES", "CANNOT_RESOLVE_DATAFRAME_COLUMN")
 _BOUND = "a column is bound to a DataFrame, as in df['id']. Name it by F.col('id'), or in text."

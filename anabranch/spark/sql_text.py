@@ -30,6 +30,8 @@ _OPENS = "${"
 _NOTHING = "$${anabranch.nothing}{"
 """As Spark reads it: a dollar sign, a setting that nobody has, which is empty, and a brace."""
 _REFERENCE = re.compile(r"\$\{(?:\w+?:)?\S+?\}", re.ASCII)
+_UP_TO_BRACE = re.compile(r"\S*\}", re.ASCII)
+"""Where a reference can stand: what follows has no brace that would end it."""
 
 
 def verbatim(text: str, spark: SparkSession) -> str:
@@ -52,8 +54,14 @@ def substituted(text: str, spark: SparkSession) -> str:
     check_text("SQL", text)
     if _OPENS not in text or not _substitutes(spark):
         return text
-    values = {each: _value_of(each, spark) for each in dict.fromkeys(_REFERENCE.findall(text))}
-    return _REFERENCE.sub(lambda found: values[found[0]], text)
+    values: dict[str, str] = {}
+
+    def value(found: re.Match[str]) -> str:
+        if found[0] not in values:
+            values[found[0]] = _value_of(found[0], spark)
+        return values[found[0]]
+
+    return _UP_TO_BRACE.sub(lambda run: _REFERENCE.sub(value, run[0]), text)
 
 
 def expression(text: str, spark: SparkSession) -> Column:

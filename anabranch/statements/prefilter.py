@@ -25,16 +25,17 @@ _BEGINNINGS = ("--", "/*", "begin", "commit", "rollback", "start", *_OWN)
 _BEFORE_NAMES = "from join using into overwrite table update describe desc show view column".split()  # noqa: SIM905
 _MAY_NAME = re.compile(rf"\b({'|'.join([*_BEFORE_NAMES, *_OWN])})\b", re.IGNORECASE)
 """Words behind which a statement may name a table."""
-_READS = re.compile(r"\s*\(*\s*(select|with|from|values|explain)\b", re.IGNORECASE)
+_READS = re.compile(r"\s*+\(*+\s*+(select|with|from|values|explain)\b", re.IGNORECASE)
 _TAKES_NAMES = re.compile(r"\s*(drop|alter)\b", re.IGNORECASE)
 _LONGEST = 200_000
 _QUERY = re.compile(r"[\s(]*(?:select|with|from|values)\b", re.IGNORECASE)
-_OPAQUE = re.compile(r"'[^']*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/|`(?:[^`]|``)*`", re.DOTALL)
-"""Texts, comments and quoted names, whichever begins first."""
+_OPAQUE = re.compile(
+    r"'[^']*'|\"[^\"]*\"|--[^\n]*|/\*(?:.*?\*/|(?P<open>.*))|`(?:[^`]|``)*`",
+    re.DOTALL,
+)
+"""Texts, comments and quoted names, whichever begins first; a comment without an end goes to the end."""
 _UNCLEAR = ("'", '"', "`", "\\", ";", "/*", "*/")
 """What is left of a text, a comment or a name that is more than it seems; or of several statements."""
-_BLANKS_AT_DOTS = (" .", ". ", "\t.", ".\t", "\n.", ".\n", "\r.", ".\r")
-_DOTS = re.compile(r"\s*\.\s*")
 _WANTS = re.compile(r"(?<![\w.])(?=[fjutio])(?:from|join|using|table|into|overwrite)(?![\w.])")
 _SIGNS = re.compile(
     rf"(?P<wants>{_WANTS.pattern})|(?P<ends>(?<![\w.])(?:{'|'.join(sorted(ENDS_LIST)).lower()})(?![\w.]))|[(),]"
@@ -104,9 +105,8 @@ def _tables(text: str) -> frozenset[tuple[str, ...]] | None:
     if len(text) > _LONGEST or "\ue000" in text or _QUERY.match(text) is None:
         return None
     quoted: list[str] = []
-    plain = _OPAQUE.sub(lambda found: _blank(found[0], quoted), text).rstrip().removesuffix(";")
-    if any(each in plain for each in _BLANKS_AT_DOTS):
-        plain = _DOTS.sub(".", plain)
+    plain = _OPAQUE.sub(lambda found: _blank(found[0], quoted, found["open"]), text).rstrip().removesuffix(";")
+    plain = ".".join(part.strip() for part in plain.split("."))
     small = plain.lower()
     if len(small) != len(plain) or "table_changes" in small or any(sign in plain for sign in _UNCLEAR):
         return None  # of a feed, a text says the table's name
@@ -115,8 +115,10 @@ def _tables(text: str) -> frozenset[tuple[str, ...]] | None:
     return None if numbers else found
 
 
-def _blank(said: str, quoted: list[str]) -> str:
-    """What stands in the place of a text, a comment or a quoted name."""
+def _blank(said: str, quoted: list[str], open_: str | None) -> str:
+    """What stands in the place of a text, a comment or a quoted name; a comment without an end stays."""
+    if open_ is not None:
+        return said
     if said[0] != "`":
         return " 0 " if said[0] in "'\"" else " "
     quoted.append(said[1:-1].replace("``", "`"))

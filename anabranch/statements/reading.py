@@ -260,7 +260,8 @@ def _check_single(r: Reader) -> None:
     is_script = computed_names.is_script(r.tokens)
     within = computed_names.schemas_used(r.text, r.tokens) if is_script else [()]
     hidden = is_script and computed_names.changes_any_name(r.tokens)  # it may drop the view first, and then the table
-    if not r.names_delta(within, hidden=hidden) and r.ahead() not in DELTA_ONLY:
+    names = within is None or r.names_delta(within, hidden=hidden)
+    if not names and r.ahead() not in DELTA_ONLY:
         return
     if is_script:
         raise TransactionStatement(statement="BEGIN … END", excerpt=_excerpt(r, 0))

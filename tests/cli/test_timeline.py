@@ -79,3 +79,15 @@ def test_it_needs_no_java(table: Path, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["newest"] == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "symlink"), reason="there are no links")
+def test_without_a_place_no_link_is_followed(table: Path, tmp_path: Path) -> None:
+    """Whoever shares the folder does not choose what is overwritten."""
+    other = tmp_path / "other"
+    other.write_text("mine", encoding="utf-8")
+    (tmp_path / "flights-timeline.html").symlink_to(other)
+    assert run(table).exit_code == 0
+    assert other.read_text(encoding="utf-8") == "mine"
+    assert not (tmp_path / "flights-timeline.html").is_symlink()
+    assert not list(tmp_path.glob(".*"))

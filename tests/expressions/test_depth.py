@@ -12,6 +12,7 @@ import pytest
 import anabranch
 from anabranch.errors import InvalidCondition, InvalidProperty, NotBuilt
 from anabranch.expressions import Context, condition, conjuncts, exact_predicate
+from anabranch.expressions.blocks import block_predicate
 from anabranch.expressions.depth import MOST_NESTED, shallow
 from anabranch.expressions.dialect import TokenizedText
 from anabranch.expressions.printed_columns import column_condition, equalities
@@ -125,3 +126,25 @@ def test_a_check_is_held_however_long_it_is_and_refused_where_it_is_deep(tmp_pat
         with pytest.raises((InvalidCondition, NotBuilt, InvalidProperty)):
             anabranch.append(None, tmp_path / "deep", rows, properties={"delta.constraints.c": text})
     assert not (tmp_path / "deep" / "_delta_log").exists()
+
+
+@pytest.mark.parametrize("cast", ["::int", "::decimal(10,2)", "::array<int>", "::map<int, array<int>>"])
+@pytest.mark.parametrize("times", [MOST_NESTED + 1, 500, 5000])
+def test_a_cast_of_casts_without_end_is_refused(cast: str, times: int) -> None:
+    text = f"id{cast * times} IS NULL"
+    with pytest.raises(InvalidCondition, match="nested"):
+        condition(text, CONTEXT)
+    assert block_predicate(text, ("t",), CONTEXT, sole=True) == Unknown()
+    assert [predicate for _, predicate in conjuncts(text, CONTEXT)] == [Unknown()]
+
+
+@pytest.mark.parametrize("times", [MOST_NESTED, 2 * MOST_NESTED])
+def test_casts_side_by_side_are_not_deep(times: int) -> None:
+    text = " OR ".join(["id::array<int>::string = 'a'"] * times)
+    assert shallow(TokenizedText(text), "/t").text == text
+
+
+@pytest.mark.parametrize("kind", ["array<", "map<int, ", "struct<a: "])
+def test_a_cast_to_a_type_without_end_is_refused(kind: str) -> None:
+    with pytest.raises(InvalidCondition, match="nested"):
+        condition(f"CAST(id AS {kind * 500}int{'>' * 500}) IS NULL", CONTEXT)

@@ -30,3 +30,8 @@ def test_values_of_secrets_are_stars_and_the_carets_stay_in_place(setting: str) 
 @pytest.mark.parametrize("text", ["SELECT 1 FROM t WHERE key = 'tiger' FORM", "SET t.auth_id = 'tiger' FORM"])
 def test_columns_that_are_called_like_secrets_are_shown(text: str) -> None:
     assert text in excerpt(text, 0, 1)
+
+
+@pytest.mark.parametrize("setting", ["'my.secret' = 'tiger'", '"a.b.token"="tiger"'])
+def test_a_property_in_quotes_that_is_called_like_a_secret_is_not_shown(setting: str) -> None:
+    assert "tiger" not in excerpt(f"ALTER TABLE t SET TBLPROPERTIES ({setting})", 0, 5)

@@ -18,7 +18,7 @@ from anabranch.errors import InvalidProperty, InvalidSchema
 from anabranch.errors.process_state import memo
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.iceberg import materialises
-from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct, parse_schema
+from anabranch.protocol.schema.types import DEEPEST, Array, DataType, Field, Map, Struct, parse_schema
 
 CONSTRAINT_PREFIX = "delta.constraints."
 INVARIANT = "delta.invariants"
@@ -26,11 +26,14 @@ GENERATION = "delta.generationExpression"
 DEFAULT = "CURRENT_DEFAULT"
 LENGTH = "__CHAR_VARCHAR_TYPE_STRING"
 
-_LENGTH = re.compile(r"(char|character|varchar)\s*\(\s*([0-9]+)\s*\)", re.IGNORECASE)
+_LENGTH = re.compile(r"(char|character|varchar)\s*\(\s*([0-9]{1,10})\s*\)", re.IGNORECASE)
 _NESTED = re.compile(r"(array|map|struct)\s*<(.*)>", re.IGNORECASE | re.DOTALL)
 _MEMBER = re.compile(r"`?\s*\.\s*(`(?:[^`]|``)+`|\w+)")
 """A member's name behind the name of what it lies in, which may end in a backtick."""
 _STAR = re.compile(r"[(,.]\s*\*")
+_PLAIN = re.compile(r"\w+")
+_MOST_LOOKED_AT = 100_000_000
+"""Of so many characters in all, names that are no words are looked for in a text; beyond that it may use them all."""
 _PIECE = re.compile(r"`(?:[^`]|``)*`|[<>(),:]|[^`<>(),:]+")
 
 
@@ -185,8 +188,24 @@ def mentioned(text: str, names: Iterable[str]) -> frozenset[str]:
         >>> sorted(mentioned("A + `x``y` > 'b'", ["a", "b", "c", "x`y"]))
         ['a', 'b', 'x`y']
     """
-    has_star = _STAR.search(text) is not None
-    return frozenset(name for name in names if has_star or _word(name).search(text))
+    names = list(names)
+    if _STAR.search(text) is not None:
+        return frozenset(names)
+    found, odd = _said(text, names)
+    return frozenset(found) | frozenset(name for name in odd if _word(name).search(text))
+
+
+def _said(text: str, names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Of these names those that are words of a text; and those that may be, and have to be looked for."""
+    if not text.isascii():
+        return [], list(names)
+    words = set(re.findall(r"\w+", text.lower()))
+    plain, odd = list[str](), list[str]()
+    for name in names:
+        (plain if name.isascii() and _PLAIN.fullmatch(name) else odd).append(name)
+    said = [name for name in plain if name.lower() in words]
+    is_much = len(odd) * len(text) > _MOST_LOOKED_AT
+    return (said + odd, []) if is_much else (said, odd)
 
 
 def may_use(text: str, path: Sequence[str]) -> bool:
@@ -198,16 +217,16 @@ def may_use(text: str, path: Sequence[str]) -> bool:
     """
     column, *members = path
     return bool(_STAR.search(text)) or any(
-        _leads_to(text[each.end() :], members) for each in _word(column).finditer(text)
+        _leads_to(text, each.end(), members) for each in _word(column).finditer(text)
     )
 
 
-def _leads_to(behind: str, members: Sequence[str]) -> bool:
-    step = _MEMBER.match(behind) if members else None
+def _leads_to(text: str, end: int, members: Sequence[str]) -> bool:
+    step = _MEMBER.match(text, end) if members else None
     if step is None:
         return True
     named = step[1][1:-1].replace("``", "`") if step[1][0] == "`" else step[1]
-    return named.lower() == members[0].lower() and _leads_to(behind[step.end() :], members[1:])
+    return named.lower() == members[0].lower() and _leads_to(text, step.end(), members[1:])
 
 
 def _word(name: str) -> re.Pattern[str]:
@@ -289,14 +308,16 @@ def char_length(column: Field) -> int | None:
     return limits.length if isinstance(limits, Length) and limits.padded else None
 
 
-def _limits(text: str) -> Limits | None:
+def _limits(text: str, level: int = 1) -> Limits | None:
     text = text.strip()
     if found := _LENGTH.fullmatch(text):
         return Length(int(found[2]), padded=found[1].lower() != "varchar")
-    nested = _NESTED.fullmatch(text)
+    nested = _NESTED.fullmatch(text) if level <= DEEPEST else None
     if nested is None:
         return None
-    inner = {step: limits for step, part in _parts(nested[1].lower(), nested[2]) if (limits := _limits(part))}
+    inner = {
+        step: limits for step, part in _parts(nested[1].lower(), nested[2]) if (limits := _limits(part, level + 1))
+    }
     return inner or None
 
 

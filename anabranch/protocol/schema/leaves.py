@@ -114,8 +114,8 @@ def column_list(text: str) -> tuple[tuple[str, ...], ...]:
         (('a',), ('s', 'b'), ('x.y',))
     """
     paths: list[list[str]] = [[]]
-    end = 0
-    while text.strip():
+    end, says_any = 0, bool(text.strip())
+    while says_any:
         match = _PART.match(text, end)
         if match is None:
             raise ValueError("it takes names of columns, separated by commas; unusual names stand in backticks")

@@ -7,7 +7,7 @@ name; what cannot be evaluated is refused where a name could be lost by it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,7 +25,7 @@ from anabranch.statements.grammar import computed_names
 from anabranch.statements.grammar.computed_names import Clause, Immediate
 from anabranch.statements.grammar.parameters import Marker, arguments_for, markers
 from anabranch.statements.grammar.parts import Path
-from anabranch.statements.grammar.qualifiers import Edit, edited
+from anabranch.statements.grammar.qualifiers import Edit, between, edited
 
 _ADVICE = "Say it as it is, or run the statements of the script one after the other."
 Matters = Callable[[str], bool]
@@ -99,20 +99,22 @@ def set_from(asked: Asked) -> Asked:
 
 def _named(spark: SparkSession, found: Asked, tokens: list[Token]) -> Asked:
     """A statement in which each IDENTIFIER(…) is the name that it says."""
-    known, edits, taken = markers(tokens, found.args), [], []
+    known, edits, taken = markers(tokens, found.args), [], set[int]()
     for each in computed_names.clauses(found.text, tokens):
-        inside = [marker for marker in known if each.start <= marker.start < each.stop]
+        inside = between(known, each.start, each.stop)
         name = _name_of(spark, found, each, inside, reads=computed_names.only_reads(tokens))
         if name is not None:
             edits.append(computed_names.substituted(each, name))
-            taken += inside
+            taken |= {marker.start for marker in inside}
     text, args = edited(found.text, 0, len(found.text), edits), found.args
     if taken and args is not None and not isinstance(args, Mapping):
-        args = _values([each for each in known if each not in taken], args)
+        args = _values([each for each in known if each.start not in taken], args)
     return replace(found, text=text, args=args)
 
 
-def _name_of(spark: SparkSession, found: Asked, clause: Clause, inside: list[Marker], *, reads: bool) -> Path | None:
+def _name_of(
+    spark: SparkSession, found: Asked, clause: Clause, inside: Sequence[Marker], *, reads: bool
+) -> Path | None:
     """The name that a clause says; None where it is none of Spark's, or Spark says so itself."""
     said = _said(found.text, clause.inner, clause.said, inside)
     if said is not None and (name := computed_names.simple_name(said)) is not None:
@@ -128,13 +130,13 @@ def _name_of(spark: SparkSession, found: Asked, clause: Clause, inside: list[Mar
         raise
 
 
-def _said(text: str, span: tuple[int, int], plain: str | None, inside: list[Marker]) -> str | None:
+def _said(text: str, span: tuple[int, int], plain: str | None, inside: Sequence[Marker]) -> str | None:
     """What an expression says that is one plain text, or one parameter that is a text."""
     is_marker = len(inside) == 1 and (inside[0].start, inside[0].stop) == span
     return inside[0].value if is_marker and isinstance(inside[0].value, str) else plain
 
 
-def _values(used: list[Marker], args: Any) -> Any:
+def _values(used: Sequence[Marker], args: Any) -> Any:
     """The values of these parameters alone, as ``spark.sql`` takes them."""
     values = arguments_for(used, args)
     return list(values) if isinstance(values, tuple) else values
@@ -167,10 +169,8 @@ def _name_in(said: str) -> Path | None:
 
 def _nested(path: Path) -> str:
     """A value with these members in each other."""
-    if not path:
-        return "1"
-    member = path[0].replace("\\", "\\\\").replace("'", "\\'")
-    return f"named_struct('{member}', {_nested(path[1:])})"
+    members = [each.replace("\\", "\\\\").replace("'", "\\'") for each in path]
+    return "".join(f"named_struct('{each}', " for each in members) + "1" + ")" * len(members)
 
 
 # -- EXECUTE IMMEDIATE -------------------------------------------------------------------------------------------------
@@ -253,12 +253,12 @@ def _of_script(text: str, tokens: list[Token]) -> str:
         edits = [Edit(tokens[i].start, tokens[i + 2].end + 1, f"{inner}\n") for i, inner in said]
         text = edited(text, 0, len(text), edits)
         tokens = tokenized(text)
-    edits = []
+    edits, changes = [], computed_names.changes_names(tokens)
     for each in computed_names.clauses(text, tokens):
         name = None if each.said is None else computed_names.simple_name(each.said)
         if name is not None:
             edits.append(computed_names.substituted(each, name))
-        elif computed_names.changes_names(tokens, each.first):
+        elif changes[each.first]:
             place = excerpt(text, each.start, each.stop)
             raise NotBuilt(what="IDENTIFIER of a computed name in a script", instead=_ADVICE, excerpt=place)
     return edited(text, 0, len(text), edits)

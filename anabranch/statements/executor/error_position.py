@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import SequenceMatcher
+from itertools import islice
 from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException, PySparkException, QueryContextType
@@ -33,6 +34,8 @@ from anabranch.spark.failures import reason_of
 from anabranch.spark.sql_text import exact_sql
 from anabranch.statements.grammar.parts import Query
 
+_MOST_NAMES, _MOST_SIGNS = 50, 100
+"""How many of the names that an error says are looked for, and how many signs of two are compared."""
 _UNRESOLVED = "UNRESOLVED_COLUMN.WITH_SUGGESTION"
 _CONDITION = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
 _PRIVATE = re.compile(r"`?(?:_pyspark_|__anabranch_)[0-9a-f]{16,}`?\.?")
@@ -129,12 +132,17 @@ def _as_sql_says(error: AnabranchError) -> AnabranchError:
     """The same error under the condition by which Spark names it in SQL, and with the nearest columns first."""
     if isinstance(error, UnknownColumn):
         wanted, columns = str(error.facts["column"]).lower(), str(error.facts["columns"]).split(", ")
-        nearest = sorted(columns, key=lambda each: -SequenceMatcher(None, wanted, each.lower()).ratio())
+        nearest = sorted(columns, key=lambda each: -_likeness(wanted, each.lower()))
         return UnknownColumn(**{**error.facts, "columns": ", ".join(nearest), "delta_condition": _UNRESOLVED})
     named = _CONDITION.match(str(error.facts.get("reason", "")))
     if isinstance(error, InvalidCondition) and named is not None and "delta_condition" not in error.facts:
         return type(error)(**{**error.facts, "delta_condition": named[0].strip("[] ")})
     return error
+
+
+def _likeness(first: str, second: str) -> float:
+    """How alike two names are, as far as they begin; the time of this grows as the square of their lengths."""
+    return SequenceMatcher(None, first[:_MOST_SIGNS], second[:_MOST_SIGNS]).ratio()
 
 
 def _place(text: str, error: AnabranchError) -> tuple[int, int] | None:
@@ -143,7 +151,7 @@ def _place(text: str, error: AnabranchError) -> tuple[int, int] | None:
     found = _at(tokens, error.facts.get("offset"))
     if found is not None and text[slice(*found)] == str(error.facts.get("near")).strip("'"):
         return found
-    for said in _names(error):
+    for said in islice(_names(error), _MOST_NAMES):
         for token in tokens:
             if token.text.lower() == said.lower() or text[token.start : token.end + 1] == said:
                 return token.start, token.end + 1

@@ -40,7 +40,7 @@ from anabranch.spark.types import column, quoted
 from anabranch.statements.conditions import context_of
 from anabranch.statements.executor.error_position import of_spark, of_view
 from anabranch.statements.grammar.parts import Changes, Expression, Query, Reference, Table, View
-from anabranch.statements.grammar.qualifiers import Edit, edited, shifted
+from anabranch.statements.grammar.qualifiers import Edit, edited, shifting
 
 _BOUNDS = (T.IntegralType, T.StringType, T.TimestampType, T.TimestampNTZType, T.DateType)
 _QUOTES = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.parser.escapedStringLiterals")
@@ -266,10 +266,8 @@ def _with_metadata(query: Query) -> Query:
     if query.refused is not None:
         raise NotBuilt(what=query.refused, instead="Name the columns, in one SELECT of a subquery for instance.")
     edits = [Edit(place, place, f" EXCEPT ({METADATA})") for place in query.stars]
-    references = (
-        replace(each, start=shifted(each.start, 0, edits), stop=shifted(each.stop, 0, edits))
-        for each in query.references
-    )
+    moved = shifting(0, edits)
+    references = (replace(each, start=moved(each.start), stop=moved(each.stop)) for each in query.references)
     return replace(query, text=edited(query.text, 0, len(query.text), edits), references=tuple(references), stars=())
 
 

@@ -14,7 +14,7 @@ from anabranch.errors import IdentityNotBigint, UnsupportedType
 from anabranch.expressions.dialect import TokenType
 from anabranch.protocol.rules.identity import identity_metadata
 from anabranch.protocol.rules.table_rules import DEFAULT, GENERATION, LENGTH
-from anabranch.protocol.schema.types import VOID, Array, DataType, Field, Map, Struct
+from anabranch.protocol.schema.types import VOID, Array, DataType, Field, Map, Struct, check_depth
 from anabranch.statements.grammar.reader import Reader
 
 _TYPES = {
@@ -78,23 +78,24 @@ class Declared(NamedTuple):
     after: str | None = None
 
 
-def data_type(r: Reader, column: str = "") -> Typed:
+def data_type(r: Reader, column: str = "", level: int = 1) -> Typed:
     """Take a type, of a column.
 
     Raises:
-        UnsupportedType: it is one of Spark's that no Delta table holds.
+        UnsupportedType: it is one of Spark's that no Delta table holds. InvalidSchema: it is nested too deep.
     """
-    found = _data_type(r, column)
+    check_depth(level)
+    found = _data_type(r, column, level)
     if r.at("COLLATE"):
         raise UnsupportedType(column=column, type=f"{found.name} collate {r.ahead(1)}")
     return found
 
 
-def _data_type(r: Reader, column: str) -> Typed:
+def _data_type(r: Reader, column: str, level: int) -> Typed:
     said = r.ahead()
     if said in ("ARRAY", "MAP", "STRUCT") and r.is_type(TokenType.LT, 1):
         r.i += 2
-        return _nested(r, said, column)
+        return _nested(r, said, column, level + 1)
     if said == "STRUCT" and r.is_type(TokenType.NEQ, 1):  # STRUCT<>
         r.i += 2
         return Typed(Struct(), "struct<>")
@@ -122,21 +123,21 @@ def _decimal(r: Reader) -> Typed:
     return Typed(name, name)
 
 
-def _nested(r: Reader, said: str, column: str) -> Typed:
+def _nested(r: Reader, said: str, column: str, level: int) -> Typed:
     if said == "ARRAY":
-        element = data_type(r, column)
+        element = data_type(r, column, level)
         _close(r)
         return Typed(Array(element.type), f"array<{element.name}>", element.has_length)
     if said == "MAP":
-        key = data_type(r, column)
+        key = data_type(r, column, level)
         r.punctuation(TokenType.COMMA, ",")
-        value = data_type(r, column)
+        value = data_type(r, column, level)
         _close(r)
         return Typed(Map(key.type, value.type), f"map<{key.name},{value.name}>", key.has_length or value.has_length)
-    members = [_member(r)]
+    members = [_member(r, level)]
     while r.is_type(TokenType.COMMA):
         r.i += 1
-        members.append(_member(r))
+        members.append(_member(r, level))
     _close(r)
     name = ",".join(f"{field.name}:{typed.name}" for field, typed in members)
     return Typed(
@@ -144,11 +145,11 @@ def _nested(r: Reader, said: str, column: str) -> Typed:
     )
 
 
-def _member(r: Reader) -> tuple[Field, Typed]:
+def _member(r: Reader, level: int) -> tuple[Field, Typed]:
     name = r.name("the name of a member")
     if r.is_type(TokenType.COLON):
         r.i += 1
-    typed = data_type(r, name)
+    typed = data_type(r, name, level)
     nullable = not r.take("NOT", "NULL")
     metadata = {"comment": r.string("a comment")} if r.take("COMMENT") else {}
     return Field(name, typed.type, nullable, metadata), typed

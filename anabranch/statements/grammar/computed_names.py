@@ -22,6 +22,9 @@ _ONLY_READS = frozenset(
 """With what a statement begins that takes away or replaces no name, whichever names it has: a name of ours that Spark
 reads raises, and into a view it writes nothing."""
 _CHANGES_NAMES = frozenset({"DROP", "ALTER", "CREATE", "REPLACE"})
+_MOST_AROUND = 2  # a catalog and a schema, around a table's name
+_MOST_SCHEMAS = 100
+"""In how many schemas the names of a script are looked for."""
 _STARTS = frozenset({"BEGIN", "THEN", "ELSE", "DO", "LOOP", "REPEAT", "ATOMIC"})
 _SIMPLE = re.compile(r"(?:[A-Za-z_]\w*|`(?:[^`]|``)+`)(?:\.(?:[A-Za-z_]\w*|`(?:[^`]|``)+`))*", re.ASCII)
 
@@ -198,13 +201,13 @@ def _is_alias(before: Token, last: Token) -> bool:
 # -- scripts -----------------------------------------------------------------------------------------------------------
 
 
-def changes_names(tokens: Sequence[Token], i: int) -> bool:
-    """Whether the statement of a script in which a token stands may take a name away or replace it."""
-    while i > 0 and tokens[i - 1].token_type != TokenType.SEMICOLON:
-        i -= 1
-        if _changes_names(tokens, i):
-            return True
-    return False
+def changes_names(tokens: Sequence[Token]) -> list[bool]:
+    """Of each token, whether what stands before it in its statement of a script may take a name away or replace it."""
+    found, changes = list[bool](), False
+    for i, token in enumerate(tokens):
+        found.append(changes)
+        changes = token.token_type != TokenType.SEMICOLON and (changes or _changes_names(tokens, i))
+    return found
 
 
 def changes_any_name(tokens: Sequence[Token]) -> bool:
@@ -217,17 +220,21 @@ def _changes_names(tokens: Sequence[Token], i: int) -> bool:
     return word(tokens[i]) in _CHANGES_NAMES and _starts(tokens, i) and not is_call
 
 
-def schemas_used(text: str, tokens: Sequence[Token]) -> list[Path]:
-    """In which catalogs and schemas the names of a script may lie, as far as it says USE; the empty one first."""
-    found: list[Path] = [()]
+def schemas_used(text: str, tokens: Sequence[Token]) -> list[Path] | None:
+    """In which catalogs and schemas the names of a script may lie, as far as it says USE; the empty one first. None
+    where they are too many.
+    """
+    found: dict[Path, None] = {(): None}
     for i, token in enumerate(tokens):
         if word(token) in ("USE", "SET") and _starts(tokens, i):
             r = Cursor(text, tokens, i + 1)
             says = any(r.take(each) for each in ("CATALOG", "SCHEMA", "DATABASE", "NAMESPACE")) or word(token) == "USE"
             if says and r.is_name():
                 path = r.path()
-                found += [(*each, *path) for each in found]
-    return found
+                found |= {(*each, *path): None for each in found if len(each) + len(path) <= _MOST_AROUND}
+                if len(found) > _MOST_SCHEMAS:
+                    return None
+    return list(found)
 
 
 def _starts(tokens: Sequence[Token], i: int) -> bool:

@@ -135,6 +135,18 @@ class Cursor:
             parts.append(self.name(what))
         return tuple(parts)
 
+    def names(self) -> Collection[tuple[str, ...]]:
+        """Each dotted name of the whole statement, once."""
+        i, found = self.i, dict[tuple[str, ...], None]()
+        self.i = 0
+        while not self.done:
+            if self.is_name():
+                found[self.path()] = None
+            else:
+                self.i += 1
+        self.i = i
+        return found
+
     def is_text(self) -> bool:
         """Whether a text in quotes comes next."""
         return self.token is not None and self.token.token_type in _TEXTS

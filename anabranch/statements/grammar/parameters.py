@@ -7,12 +7,13 @@ early. What has no such text is refused.
 from __future__ import annotations
 
 import datetime as dt
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
 from math import isinf, isnan
-from typing import Any
+from typing import Any, Protocol
 
 from anabranch.errors import InvalidOption
 from anabranch.expressions.dialect import Token, TokenType
@@ -20,6 +21,16 @@ from anabranch.statements.grammar.parts import Arguments
 
 _INT = 1 << 31
 _LONG = 1 << 63
+
+
+class Stretch(Protocol):
+    """From a character of a text to before another."""
+
+    @property
+    def start(self) -> int: ...
+
+    @property
+    def stop(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -57,6 +68,12 @@ def _named(tokens: Sequence[Token], args: Mapping[str, Any]) -> list[Marker]:
         if touches and name.token_type not in (TokenType.STRING, TokenType.IDENTIFIER) and name.text in args:
             found.append(Marker(sign.start, name.end + 1, name.text, args[name.text]))
     return found
+
+
+def outside(known: Sequence[Marker], stretches: Sequence[Stretch]) -> list[Marker]:
+    """The parameters that stand in none of some stretches of the text; both lie in it in order."""
+    before = (bisect_right(stretches, each.start, key=lambda stretch: stretch.start) for each in known)
+    return [each for each, n in zip(known, before, strict=True) if not (n and each.start < stretches[n - 1].stop)]
 
 
 def arguments_for(used: Sequence[Marker], args: Any) -> Arguments:

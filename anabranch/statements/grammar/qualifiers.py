@@ -8,12 +8,31 @@ table's is left as it is, and then Spark refuses it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from anabranch.expressions.dialect import Token, TokenType, is_name
 
+_TEXTS = (TokenType.STRING, TokenType.RAW_STRING)
 Name = tuple[str, ...]
+Places = Mapping[str, Sequence[int]]
+"""By each word, in small letters, at which tokens it stands; texts are no words."""
+MOST_PARTS = 3  # a catalog's, a schema's and a table's name
+MOST_SAID = 32
+"""How many parts the name of a source may have; with more in a statement, what qualifies a column stays as it is."""
+_MOST_ALIKE = 200
+"""How many tables whose names end alike are told apart; of more, each name is left as it is."""
+
+
+def places_of(tokens: Sequence[Token]) -> Places:
+    """Where each word stands, so that a name is found without a look at all others."""
+    found: dict[str, list[int]] = {}
+    for i, token in enumerate(tokens):
+        if token.token_type not in _TEXTS:
+            found.setdefault(token.text.lower(), []).append(i)
+    return found
 
 
 class Edit(NamedTuple):
@@ -22,6 +41,22 @@ class Edit(NamedTuple):
     start: int
     stop: int
     text: str = ""
+
+
+class Placed(Protocol):
+    """What begins at a character of a text."""
+
+    @property
+    def start(self) -> int: ...
+
+
+_Part = TypeVar("_Part", bound=Placed)
+
+
+def between(parts: Sequence[_Part], start: int, stop: int) -> Sequence[_Part]:
+    """Those of some parts of a text, which lie in it in order, that begin in a stretch of it."""
+    first, after = (bisect_left(parts, place, key=lambda each: each.start) for place in (start, stop))
+    return parts[first:after]
 
 
 def edited(text: str, start: int, stop: int, edits: Sequence[Edit]) -> str:
@@ -33,12 +68,14 @@ def edited(text: str, start: int, stop: int, edits: Sequence[Edit]) -> str:
     return "".join([*pieces, text[end:stop]])
 
 
-def shifted(place: int, start: int, edits: Sequence[Edit]) -> int:
-    """Where a place of a text is in the stretch from ``start`` on with these edits."""
-    return place - start + sum(len(each.text) - (each.stop - each.start) for each in edits if each.stop <= place)
+def shifting(start: int, edits: Sequence[Edit]) -> Callable[[int], int]:
+    """Where a place of a text is in the stretch from ``start`` on with these edits, which lie in it in order."""
+    stops = [each.stop for each in edits]
+    longer_by = [0, *accumulate(len(each.text) - (each.stop - each.start) for each in edits)]
+    return lambda place: place - start + longer_by[bisect_right(stops, place)]
 
 
-def qualifiers(tokens: Sequence[Token], name: Name) -> list[Edit]:
+def qualifiers(tokens: Sequence[Token], name: Name, places: Places | None = None) -> list[Edit]:
     """What goes before the last part of a table's name, where that qualifies a column.
 
     Nothing goes where the last part alone could be the name of something else in the statement, such as another
@@ -49,19 +86,23 @@ def qualifiers(tokens: Sequence[Token], name: Name) -> list[Edit]:
         [(7, 10)]
     """
     folded, found = _folded(name), []
-    for i, token in enumerate(tokens):
-        if not _is_part(token, folded[-1]):
-            continue
+    for i in (places_of(tokens) if places is None else places).get(folded[-1], ()):
         first = _first(tokens, i, folded)
         qualifies = _is_dot(tokens, i + 1)
         if first == i and (not qualifies or _is_dot(tokens, i - 1)):
             return []  # an alias, a column, or another table's name
         if first < i and qualifies:
-            found.append(Edit(tokens[first].start, token.start))
+            found.append(Edit(tokens[first].start, tokens[i].start))
     return found
 
 
-def apart(tokens: Sequence[Token], name: Name, tables: Mapping[Name, Any], starts: Collection[int]) -> list[Edit]:
+def apart(
+    tokens: Sequence[Token],
+    name: Name,
+    tables: Mapping[Name, Any],
+    starts: Collection[int],
+    places: Places | None = None,
+) -> list[Edit]:
     """What stands for a table's whole name where that qualifies a column, and its last part is not its own: an alias
     that says all of it (`called`). Nothing, where the name might mean something else.
 
@@ -74,24 +115,31 @@ def apart(tokens: Sequence[Token], name: Name, tables: Mapping[Name, Any], start
         >>> apart(tokens, ("a", "t"), {("a", "t"): "/a", ("b", "t"): "/b"}, {19, 28})
         [Edit(start=7, stop=12, text='`a.t`')]
     """
-    alias, place = called(name), tables[name]
-    found = [words for words in _said(tokens, name, starts) if tokens[words[0]].start not in starts]
+    if len(tables) > _MOST_ALIKE:
+        return []
+    alias, place, places = called(name), tables[name], places_of(tokens) if places is None else places
+    found = [words for words in _said(tokens, name, starts, places) if tokens[words[0]].start not in starts]
     said = {tuple(tokens[i].text.lower() for i in words[::2]) for words in found}
     others = {each: there for each, there in tables.items() if (_folded(each), there) != (_folded(name), place)}
     if any(_is_shared(each, name, said, place is not None and there == place) for each, there in others.items()):
         return []
-    names = {i for each in tables for words in _said(tokens, each, starts) for i in words}
+    names = {i for each in tables for words in _said(tokens, each, starts, places) for i in words}
     heads = {part[0] for part in said}
-    rest = (i for i in range(len(tokens)) if i not in names)
+    rest = (i for each in {alias.lower(), name[-1].lower(), *heads} for i in places.get(each, ()) if i not in names)
     if any(_is_elses(tokens, i, name[-1].lower(), alias.lower(), heads) for i in rest):
         return []
     spelled = f"`{alias.replace('`', '``')}`"
     return [Edit(tokens[words[0]].start, tokens[words[-1]].end + 1, spelled) for words in found]
 
 
-def longer(tokens: Sequence[Token], name: Name, starts: Collection[int]) -> Iterator[tuple[Name, Edit]]:
+def longer(
+    tokens: Sequence[Token],
+    name: Name,
+    starts: Collection[int],
+    places: Places | None = None,
+) -> Iterator[tuple[Name, Edit]]:
     """Where more than the name by which a statement names a table stands before a column: all of it, and what has to go
-    there. Nothing where that name, one part, might be something else's, too.
+    there. Nothing where that name, one part, might be something else's, too, or where it is more than any table's.
 
     Args:
         starts: the characters at which the names of tables stand as tables.
@@ -102,35 +150,33 @@ def longer(tokens: Sequence[Token], name: Name, starts: Collection[int]) -> Iter
         [(('db', 't'), 20, 23)]
     """
     folded = _folded(name)
-    if _is_elsewhere(tokens, folded, starts):
+    places = places_of(tokens) if places is None else places
+    if _is_elsewhere(tokens, folded, starts, places):
         return
-    for i, token in enumerate(tokens):
+    for i in places.get(folded[-1], ()):
         own = i - 2 * (len(folded) - 1)
-        if not (_is_part(token, folded[-1]) and _is_dot(tokens, i + 1) and own >= 0):
+        if not (_is_dot(tokens, i + 1) and own >= 0):
             continue
         first = own
-        while _is_dot(tokens, first - 1) and first >= 2 and is_name(tokens[first - 2]):
+        while _is_dot(tokens, first - 1) and first >= 2 and is_name(tokens[first - 2]) and i - first <= 2 * MOST_PARTS:
             first -= 2
         if first < own and all(_is_part(tokens[own + 2 * n], part) for n, part in enumerate(folded)):
             whole = tuple(tokens[n].text for n in range(first, i + 1, 2))
             yield whole, Edit(tokens[first].start, tokens[own].start)
 
 
-def _is_elsewhere(tokens: Sequence[Token], name: Name, starts: Collection[int]) -> bool:
+def _is_elsewhere(tokens: Sequence[Token], name: Name, starts: Collection[int], places: Places) -> bool:
     """Whether a name of one part stands alone where no table is named, as an alias does."""
     alone = (
-        token.start
-        for i, token in enumerate(tokens)
-        if _is_part(token, name[-1]) and not _is_dot(tokens, i - 1) and not _is_dot(tokens, i + 1)
+        tokens[i].start for i in places.get(name[-1], ()) if not _is_dot(tokens, i - 1) and not _is_dot(tokens, i + 1)
     )
     return any(start not in starts for start in alone)
 
 
-def _said(tokens: Sequence[Token], name: Name, starts: Collection[int]) -> list[range]:
+def _said(tokens: Sequence[Token], name: Name, starts: Collection[int], places: Places) -> list[range]:
     """Where two parts or more of a table's name stand as a table, or before a column."""
     folded = _folded(name)
-    ends = [i for i, token in enumerate(tokens) if _is_part(token, folded[-1])]
-    found = [range(_first(tokens, i, folded), i + 1) for i in ends]
+    found = [range(_first(tokens, i, folded), i + 1) for i in places.get(folded[-1], ())]
     return [
         each for each in found if len(each) > 1 and (tokens[each[0]].start in starts or _is_dot(tokens, each[-1] + 1))
     ]
@@ -155,8 +201,6 @@ def _is_elses(tokens: Sequence[Token], i: int, last: str, alias: str, heads: Col
     name begins with, where it may be an alias; or the alias that the table would get.
     """
     said, is_first, is_last = tokens[i].text.lower(), not _is_dot(tokens, i - 1), not _is_dot(tokens, i + 1)
-    if tokens[i].token_type in (TokenType.STRING, TokenType.RAW_STRING):
-        return False
     return said == alias or (is_first and (said in heads if is_last else said == last))
 
 
@@ -177,7 +221,7 @@ def _first(tokens: Sequence[Token], i: int, name: Sequence[str]) -> int:
 
 
 def _is_part(token: Token, part: str) -> bool:
-    return token.text.lower() == part and token.token_type not in (TokenType.STRING, TokenType.RAW_STRING)
+    return token.text.lower() == part and token.token_type not in _TEXTS
 
 
 def _is_dot(tokens: Sequence[Token], i: int) -> bool:

@@ -8,7 +8,9 @@ alone, or under an alias that says all of it.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -16,10 +18,10 @@ from anabranch.catalog.names import spelled
 from anabranch.errors import InvalidOption, UnknownTable, ViewIsNoTable
 from anabranch.expressions.dialect import Token, TokenizedText, TokenType, tokenized, word
 from anabranch.expressions.error_pointer import excerpt
-from anabranch.statements.grammar import hidden_columns
+from anabranch.statements.grammar import hidden_columns, qualifiers
 from anabranch.statements.grammar.cursor import Cursor
 from anabranch.statements.grammar.ddl_targets import Making, making
-from anabranch.statements.grammar.parameters import Marker, arguments_for, literal, markers
+from anabranch.statements.grammar.parameters import Marker, arguments_for, literal, markers, outside
 from anabranch.statements.grammar.parts import (
     Arguments,
     Changes,
@@ -31,7 +33,7 @@ from anabranch.statements.grammar.parts import (
     Table,
     View,
 )
-from anabranch.statements.grammar.qualifiers import Edit, apart, called, edited, longer, qualifiers, shifted
+from anabranch.statements.grammar.qualifiers import Edit, Places, between
 from anabranch.statements.grammar.tables_read import BY_PATH, Found, alias_at, tables_read
 
 Locate = Callable[[tuple[str, ...]], "Location | View | None"]
@@ -41,7 +43,8 @@ Place = Callable[[tuple[str, ...], Making], "Location | None"]
 """Where a Delta table lies, or will, that a statement makes; None where it makes another kind of table."""
 
 _END = 1 << 62
-_MOST_PARTS = 3  # a catalog's, a schema's and a table's name
+_MOST_CONDITIONS = 32
+"""How many times the length of the statement is analysed as conditions for file skipping: one may stand in another."""
 
 
 class Reader(Cursor):
@@ -68,6 +71,7 @@ class Reader(Cursor):
         self._found: list[Found] = []
         self._targets: list[Table] = []
         self._sources: list[Path] = []
+        self._analysable = _MOST_CONDITIONS * len(source.text)
         self._qualified: tuple[tuple[int, int], list[Edit], dict[Path, str]] | None = None
         self.makes = False
 
@@ -122,7 +126,7 @@ class Reader(Cursor):
 
     def _said(self) -> str | None:
         """Take a text, or a parameter that is one; None where neither comes next."""
-        marker = next((each for each in self._markers if each.start == self.start), None)
+        marker = next(iter(between(self._markers, self.start, self.start + 1)), None)
         if marker is None:
             return self.string() if self.is_text() else None
         while not self.done and self.start < marker.stop:
@@ -198,7 +202,7 @@ class Reader(Cursor):
     def expression_between(self, first: int, after: int) -> Expression:
         """The text of some tokens, with its parameters as literals."""
         start, stop = self.tokens[first].start, self.tokens[after - 1].end + 1
-        text, moved = self._edited(start, stop, [*self._values(start, stop), *self._cuts()])
+        text, moved = self._edited(start, stop, [*self._values(start, stop), *between(self._cuts(), start, stop)])
         same = text == self.text[start:stop]
         return Expression(
             text,
@@ -217,8 +221,8 @@ class Reader(Cursor):
     def query_between(self, first: int, after: int, before: str = "") -> Query:
         """The text of some tokens as a query, perhaps with something before it."""
         start, stop = self.tokens[first].start, self.tokens[after - 1].end + 1
-        used = [marker for marker in self._left() if start <= marker.start < stop]
-        text, moved = self._edited(start, stop, self._cuts())
+        used = between(self._left(), start, stop)
+        text, moved = self._edited(start, stop, between(self._cuts(), start, stop))
         references = self._within(start, stop, lambda place: moved(place) + len(before))
         query = Query(before + text, references, arguments_for(used, self._args), (start, stop))
         return self._asking(query, self.tokens[first:after], lambda place: moved(place) + len(before))
@@ -226,7 +230,7 @@ class Reader(Cursor):
     def rearranged(self, *stretches: tuple[int, int]) -> Reader:
         """A reader of another statement: of these stretches of tokens, one behind the other."""
         spans = [(self.tokens[first].start, self.tokens[after - 1].end + 1) for first, after in stretches]
-        used = [each for start, stop in spans for each in self._markers if start <= each.start < stop]
+        used = [each for start, stop in spans for each in between(self._markers, start, stop)]
         return self.beside(" ".join(self.text[start:stop] for start, stop in spans), arguments_for(used, self._args))
 
     def beside(self, text: str, args: Arguments = None) -> Reader:
@@ -266,8 +270,7 @@ class Reader(Cursor):
 
     def _left(self) -> list[Marker]:
         """The parameters that stay in a text whose tables are put into their place."""
-        taken = [(each.start, each.stop) for each in self._all()]
-        return [each for each in self._markers if not any(start <= each.start < stop for start, stop in taken)]
+        return outside(self._markers, self._all())
 
     def reads_delta(self) -> bool:
         """Whether any part of the statement reads a Delta table."""
@@ -281,22 +284,13 @@ class Reader(Cursor):
         """Whether a name anywhere in the statement is that of a Delta table, in one of these schemas; ``hidden``: also
         where a temporary view hides that table.
         """
-        i, found = self.i, False
-        self.i = 0
-        while not self.done and not found:
-            if self.is_name():
-                name = self.path()
-                found = any(self._is_delta((*each, *name), hidden=hidden) for each in within)
-            else:
-                self.i += 1
-        self.i = i
-        return found
+        return any(self._is_delta((*each, *name), hidden=hidden) for name in self.names() for each in within)
 
     def _is_delta(self, name: Path, *, hidden: bool) -> bool:
         return self._locate(name) is not None or (hidden and self._kept(name) is not None)
 
     def _within(self, start: int, stop: int, moved: Callable[[int], int]) -> tuple[Reference, ...]:
-        inside = (each for each in self._all() if start <= each.start and each.stop <= stop)
+        inside = (each for each in between(self._all(), start, stop) if each.stop <= stop)
         called = self._called()
         return tuple(
             replace(each, start=moved(each.start), stop=moved(each.stop), called=called.get(each.table.name))
@@ -304,13 +298,12 @@ class Reader(Cursor):
         )
 
     def _values(self, start: int, stop: int) -> list[Edit]:
-        inside = (each for each in self._markers if start <= each.start < stop)
-        return [Edit(each.start, each.stop, literal(each.value)) for each in inside]
+        return [Edit(each.start, each.stop, literal(each.value)) for each in between(self._markers, start, stop)]
 
     def _edited(self, start: int, stop: int, edits: Sequence[Edit]) -> tuple[str, Callable[[int], int]]:
-        """A stretch of text with these edits, and where each place of the statement is in it."""
-        inside = sorted(each for each in edits if start <= each.start < stop)
-        return edited(self.text, start, stop, inside), lambda place: shifted(place, start, inside)
+        """A stretch of text with these edits of it, and where each place of the statement is in it."""
+        inside = sorted(edits)
+        return qualifiers.edited(self.text, start, stop, inside), qualifiers.shifting(start, inside)
 
     # -- tables by their whole names
 
@@ -350,8 +343,8 @@ class Reader(Cursor):
         if self._qualified is None or self._qualified[0] != taken:
             found = self._qualifiers()
             edits = {each[:2]: each for own in found.values() for each in own}
-            aliases = {name: called(name) for name, own in found.items() if any(each.text for each in own)}
-            self._qualified = taken, list(edits.values()), aliases
+            aliases = {name: qualifiers.called(name) for name, own in found.items() if any(each.text for each in own)}
+            self._qualified = taken, sorted(edits.values()), aliases
         return self._qualified[1:]
 
     def _qualifiers(self) -> dict[Path, list[Edit]]:
@@ -360,23 +353,27 @@ class Reader(Cursor):
         ours: dict[Path, Any] = {each.name: each.location for each in tables if each.alias is None}
         others = (each.parts for each in self._found if alias_at(self.tokens, each.after)[0] is None)
         places = {**dict.fromkeys((*others, *self._sources)), **ours}
+        if any(len(each) > qualifiers.MOST_SAID for each in places):
+            return {}
         starts = {self.tokens[each.first].start for each in self._found} | {each.span[0] for each in self._targets}
         names = [name for name in {*ours, *self._sources} if len(name) > 1]
-        last_parts = [name[-1].lower() for name in {tuple(part.lower() for part in each) for each in places}]
-        alone = [name for name in ours if last_parts.count(name[-1].lower()) < 2]
-        return {name: self._longer(name, ours[name], starts) for name in alone if len(name) == 1} | {
-            each: (last_parts.count(each[-1].lower()) < 2 and qualifiers(self.tokens, each))
-            or apart(self.tokens, each, places, starts)
+        alike = Counter(name[-1] for name in {tuple(part.lower() for part in each) for each in places})
+        words = qualifiers.places_of(self.tokens) if places else {}
+        short = [name for name in ours if len(name) == 1 and alike[name[-1].lower()] < 2]
+        return {name: self._longer(name, ours[name], starts, words) for name in short} | {
+            each: (alike[each[-1].lower()] < 2 and qualifiers.qualifiers(self.tokens, each, words))
+            or qualifiers.apart(self.tokens, each, places, starts, words)
             for each in names
         }
 
-    def _longer(self, name: Path, location: Any, starts: Collection[int]) -> list[Edit]:
+    def _longer(self, name: Path, location: Any, starts: Collection[int], words: Places) -> list[Edit]:
         """What goes where a column is qualified by more of a table's name than the statement named it with."""
-        return [each for whole, each in longer(self.tokens, name, starts) if self.is_named(whole, location)]
+        found = qualifiers.longer(self.tokens, name, starts, words)
+        return [each for whole, each in found if self.is_named(whole, location)]
 
     def is_named(self, whole: Path, location: Any) -> bool:
         """Whether a name is that of the table at this place."""
-        return len(whole) <= _MOST_PARTS and self._locate(whole) == location
+        return len(whole) <= qualifiers.MOST_PARTS and self._locate(whole) == location
 
     # -- what is read
 
@@ -393,8 +390,7 @@ class Reader(Cursor):
         location = self._locate(found.parts)
         if location is None:
             return None
-        side = Reader(self._source, self._args, self._locate)
-        side.i = found.after
+        side = self._aside(found.after)
         start = self.tokens[found.first].start
         if isinstance(location, View):
             return self._of_view(location, found, side)
@@ -408,6 +404,12 @@ class Reader(Cursor):
         if block.where is None or not (block.is_clear and found.is_inner) or renamed or sampled:
             return reference
         return replace(reference, where=self._analysed(*block.where), sole=block.relations == 1)
+
+    def _aside(self, i: int) -> Reader:
+        """A reader of the same statement at another place, which this one does not notice."""
+        side = copy(self)
+        side.i, side._targets = i, []
+        return side
 
     def _of_view(self, view: View, found: Found, side: Reader) -> Reference:
         if side.as_of() != (None, None):
@@ -427,8 +429,7 @@ class Reader(Cursor):
         Raises:
             SqlSyntaxError: it is not put together so. UnknownTable: there is no such Delta table.
         """
-        side = Reader(self._source, self._args, self._locate)
-        side.i = found.after + 1
+        side = self._aside(found.after + 1)
         table = side._feeding(by_path=found.parts[0].lower() == BY_PATH)
         bounds = []
         while side.is_type(TokenType.COMMA):
@@ -480,8 +481,11 @@ class Reader(Cursor):
         if first >= after:
             return None
         start, stop = self.tokens[first].start, self.tokens[after - 1].end + 1
+        self._analysable -= stop - start
+        if self._analysable < 0:
+            return None
         known = []
-        for marker in self._markers:
+        for marker in between(self._markers, start, stop):
             try:
                 known += self._values(marker.start, marker.stop)
             except InvalidOption:  # a value that only Spark can make a literal of

@@ -11,7 +11,7 @@ from anabranch.errors import NotBuilt
 from anabranch.expressions.dialect import TokenType, word
 from anabranch.statements.grammar.cursor import behind_with
 from anabranch.statements.grammar.parts import Expression, Path, Query, Table
-from anabranch.statements.grammar.qualifiers import called, without
+from anabranch.statements.grammar.qualifiers import MOST_PARTS, called, without
 from anabranch.statements.grammar.reader import Reader
 from anabranch.statements.grammar.row_values import (
     DeleteRows,
@@ -107,7 +107,7 @@ def _column(r: Reader, table: Table) -> Path:
 def _as_named(r: Reader, path: Path, table: Table) -> Path:
     """A column's path without what stands there of the table's name beyond what the statement named it with."""
     own = len(table.name)
-    for n in range(len(path) - 1, own, -1):
+    for n in range(min(len(path) - 1, MOST_PARTS), own, -1):
         ends_so = [part.lower() for part in path[n - own : n]] == [part.lower() for part in table.name]
         if ends_so and r.is_named(path[:n], table.location):
             return path[n - own :]

@@ -7,6 +7,8 @@ cannot reach the block's result.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -68,7 +70,7 @@ class _Group:
     """What stands in one pair of parentheses, or in none."""
 
     block: Block = field(default_factory=Block)
-    names: frozenset[str] = frozenset()
+    names: list[str] = field(default_factory=list)
     is_call: bool = False
     takes_tables: bool = False
     where_from: int | None = None
@@ -87,6 +89,9 @@ class _Scan:
         self._stack = [_Group()]
         self._found: list[Found] = []
         self._defined: dict[int, str] = {}  # the names of a WITH, by the parentheses that end their queries
+        self._known: Counter[str] = Counter()  # those names, as far as they count here
+        self._opening = [i for i, token in enumerate(tokens) if token.token_type == TokenType.L_PAREN]
+        self._closing = _closing(tokens)
         self._awaited = self._arguments = -1  # where a table may be in parentheses; where those of a function are
         self._pipes = any(token.token_type == TokenType.PIPE_GT for token in tokens)
 
@@ -107,7 +112,7 @@ class _Scan:
             if len(self._stack) > 1:
                 self._close(self._stack.pop())
             if (name := self._defined.get(self._i)) is not None:
-                self._stack[-1].names |= {name}
+                self._name(self._stack[-1], name)
         elif said == "WITH" and self._is_ctes():
             self._define(group)
         elif said in ("FROM", "JOIN", "USING") and self._wants_tables(said, group):
@@ -131,7 +136,7 @@ class _Scan:
         before, after = self._word(self._i - 1), self._word(self._i + 1)
         block = Block()
         is_call = self._i > 0 and self._tokens[self._i - 1].token_type in _WORDS and before not in ("IN", "EXISTS")
-        new = _Group(block, group.names, is_call=is_call and after not in _STARTS_QUERY)
+        new = _Group(block, is_call=is_call and after not in _STARTS_QUERY)
         self._stack.append(new)
         new.takes_tables = self._i == self._arguments
         if self._i == self._awaited and after not in _STARTS_QUERY:
@@ -140,6 +145,12 @@ class _Scan:
 
     def _close(self, group: _Group) -> None:
         self._close_where(group, self._i)
+        self._known.subtract(group.names)
+
+    def _name(self, group: _Group, name: str) -> None:
+        """From here on a name means the query of a WITH, up to the parenthesis around it."""
+        group.names.append(name)
+        self._known[name] += 1
 
     # -- WITH
 
@@ -153,29 +164,21 @@ class _Scan:
         i = self._i + 1 + recursive
         while self._is_name(i):
             name = self._tokens[i].text.lower()
-            while i < len(self._tokens) and not self._is(i, TokenType.L_PAREN):
-                i += 1
             i = self._behind(i)
             while self._word(i) in ("AS", "MAX"):  # what was skipped were the columns
-                while i < len(self._tokens) and not self._is(i, TokenType.L_PAREN):
-                    i += 1
                 i = self._behind(i)
             self._defined[i - 1] = name
             if recursive:
-                group.names |= {name}
+                self._name(group, name)
             if not self._is(i, TokenType.COMMA):
                 break
             i += 1
 
     def _behind(self, i: int) -> int:
-        """The token behind the parenthesis that closes the one at i."""
-        depth = 0
-        while i < len(self._tokens):
-            depth += self._is(i, TokenType.L_PAREN) - self._is(i, TokenType.R_PAREN)
-            i += 1
-            if depth == 0:
-                break
-        return i
+        """The token behind the parenthesis that closes the next one from i on."""
+        n = bisect_left(self._opening, i)
+        closes = self._closing.get(self._opening[n]) if n < len(self._opening) else None
+        return len(self._tokens) if closes is None else closes + 1
 
     # -- FROM
 
@@ -210,7 +213,7 @@ class _Scan:
             if self._word(self._i + 2) in _STARTS_QUERY:
                 return
             self._i += 1
-            self._stack.append(_Group(names=group.names))
+            self._stack.append(_Group())
         self._table(group, is_inner=False, takes_alias=False)
 
     def _table(self, group: _Group, *, is_inner: bool, takes_alias: bool) -> None:
@@ -218,7 +221,7 @@ class _Scan:
         if self._word(first) == "LATERAL" and self._is(self._parts(first + 1)[1], TokenType.L_PAREN):
             first += 1  # LATERAL f(…), where LATERAL (…) is a query
         parts, after = self._parts(first)
-        if not parts or (len(parts) == 1 and parts[0].lower() in group.names):
+        if not parts or (len(parts) == 1 and self._known[parts[0].lower()] > 0):
             return
         is_call = self._is(after, TokenType.L_PAREN)
         asks_changes = is_call and len(parts) == 1 and parts[0].lower() in FEEDS
@@ -273,6 +276,17 @@ class _Scan:
 
     def _is_dotted(self) -> bool:
         return self._is(self._i - 1, TokenType.DOT) or self._is(self._i + 1, TokenType.DOT)
+
+
+def _closing(tokens: Sequence[Token]) -> dict[int, int]:
+    """For each parenthesis that opens the one that closes it, as far as there is one."""
+    found, open_ = dict[int, int](), list[int]()
+    for i, token in enumerate(tokens):
+        if token.token_type == TokenType.L_PAREN:
+            open_.append(i)
+        elif token.token_type == TokenType.R_PAREN and open_:
+            found[open_.pop()] = i
+    return found
 
 
 def alias_at(tokens: Sequence[Token], i: int) -> tuple[str | None, int]:

@@ -511,3 +511,14 @@ def test_options_are_read_and_the_path_among_them_is_the_location() -> None:
     found = parsed("CREATE TABLE @T (a INT) USING delta OPTIONS (PATH = '/t', 'delta.appendOnly' 'true')")
     assert isinstance(found, v.CreateTable)
     assert found.options == {"delta.appendOnly": "true"}
+
+
+# -- what is too deep --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["array<", "map<int, ", "struct<a: "])
+@pytest.mark.parametrize("statement", ["CREATE TABLE @T (a {})", "ALTER TABLE @T ADD COLUMN a {}"])
+@pytest.mark.parametrize("levels", [101, 500, 5000])
+def test_a_type_without_end_is_refused(kind: str, statement: str, levels: int) -> None:
+    with pytest.raises(errors.InvalidSchema, match="100 levels"):
+        parsed(statement.format(f"{kind * levels}int{'>' * levels}"))

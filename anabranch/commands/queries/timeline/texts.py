@@ -17,6 +17,7 @@ from anabranch.errors.visible import visible
 LONGEST = 1_000
 _DEEPEST = 20
 _MOST_PAIRS = 60
+_MOST_VERSIONS = 1_000
 _HIDDEN = "***"
 
 
@@ -52,10 +53,10 @@ def flag_of(value: Any) -> bool | None:
 
 
 def versions_of(value: Any) -> tuple[int, ...] | None:
-    """Versions separated by commas; None where it is no such text."""
+    """Versions separated by commas, the first of very many; None where it is no such text."""
     if not isinstance(value, str):
         return None
-    found = [whole_of(each) for each in value.split(",") if each]
+    found = [whole_of(each) for each in value.split(",", _MOST_VERSIONS)[:_MOST_VERSIONS] if each]
     return None if None in found else tuple(each for each in found if each is not None)
 
 

@@ -134,3 +134,8 @@ def test_the_value_of_an_option_with_the_name_of_a_secret_is_hidden() -> None:
 def test_what_cannot_be_seen_is_spelled_out() -> None:
     said = said_by({"operation": "\u202eETELED\x1b[31m", "userName": "half \ud800"})
     assert (said.operation, said.user) == ("\\u202eETELED\\x1b[31m", "half ?")
+
+
+def test_of_very_many_versions_that_a_commit_was_carried_over_the_first_are_said() -> None:
+    said = said_by({"tags": {"anabranch.carriedOver": ",".join(map(str, range(600_000)))}})
+    assert said.rebased_over == tuple(range(1_000))
