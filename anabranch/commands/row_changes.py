@@ -23,7 +23,7 @@ from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.idempotence import application_of, is_written, with_txn
 from anabranch.commands.opening import file_set, only
-from anabranch.commands.sources import base_of
+from anabranch.commands.sources import base_of, version_read
 from anabranch.commands.staging import Staging
 from anabranch.commands.watching import tell
 from anabranch.errors import ExecutionFailed, MissingDataFile
@@ -87,22 +87,15 @@ def run_change(change: Change, snapshot: Snapshot, engine: Engine, context: RunC
         return Outcome(0, None)
     if change.assignments is not None:
         check_metadata(snapshot.metadata, snapshot.table)
-    asked = _version_asked(change, snapshot, engine)
-    base = base_of(log, snapshot, asked)
+    read = version_read(engine, snapshot, where=change.where)
+    base = base_of(log, snapshot, read)
     reach("read")
     staging = Staging(log.store, str(runtime.new_id()))
-    handler = ChangeHandler(change, base, engine, staging, computed_from=None if asked is None else snapshot.version)
+    handler = ChangeHandler(change, base, engine, staging, computed_from=None if read is None else snapshot.version)
     _, committed = staged_and_committed(handler, log, context, txn)
     if committed is None:
         return Outcome(0, None)
     return Outcome(committed.metrics.get(change.changed_rows_metric, 0), committed, committed.metrics)
-
-
-def _version_asked(change: Change, snapshot: Snapshot, engine: Engine) -> int | None:
-    """The version of this very table that the condition's subqueries read; None where they read none."""
-    if not change.where.asks:
-        return None
-    return engine.version_asked(change.where, snapshot.schema, snapshot.table, snapshot.metadata.id)
 
 
 class RowRebaseHandler(ABC):

@@ -79,6 +79,22 @@ def test_what_was_asked_of_the_table_itself_counts_as_read_since_then(spark: Spa
     assert ids(table) == [1, 2, 3, 4, 5]
 
 
+def test_an_overwrite_whose_condition_asks_an_older_version_is_refused_as_a_delete_is(
+    spark: SparkSession, table: DeltaTable
+) -> None:
+    path = table.detail().first()["location"]  # type: ignore[index]
+    replacing = f"INSERT INTO delta.`{path}` REPLACE WHERE id IN (SELECT id FROM own WHERE x = 30) VALUES (3, 31)"
+    table.toDF().createOrReplaceTempView("own")
+    table.update("id = 3", {"x": "0"})
+    with pytest.raises(errors.DeltaConcurrentModificationException):
+        spark.sql(replacing)
+    assert len(anabranch.history(path)) == 2
+    table.update("id = 3", {"x": "30"})
+    table.toDF().createOrReplaceTempView("own")
+    spark.sql(replacing)
+    assert sorted(row["x"] for row in table.toDF().collect()) == [0, 10, 20, 31, 40, 50]
+
+
 def test_a_table_that_is_not_there_is_an_invalid_condition(table: DeltaTable) -> None:
     with pytest.raises(errors.InvalidCondition, match="nowhere"):
         table.delete("id IN (SELECT key FROM nowhere)")
