@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 import anabranch
 from anabranch import DeltaTable, errors
@@ -41,11 +42,52 @@ def ids(table: DeltaTable) -> list[int]:
         ("EXISTS (SELECT 1 FROM wanted w WHERE w.key = id + 1)", [1, 3, 4, 5]),
         ("x > (SELECT max(key) * 10 FROM wanted)", [0, 1, 2, 3]),
         ("id = 5 OR id IN (SELECT key FROM wanted)", [0, 2, 4]),
+        ("x < (SELECT max(w.key) * 25 FROM wanted w WHERE w.key = id)", [0, 2, 4, 5]),
+        ("CASE WHEN id < 2 THEN x < (SELECT max(w.key) * 25 FROM wanted w WHERE w.key >= id) END", [2, 3, 4, 5]),
+        ("id = (SELECT w.key FROM wanted w WHERE w.key <= id ORDER BY w.key DESC LIMIT 1)", [0, 2, 4, 5]),
+        ("x > (SELECT max(n) FROM (SELECT id + 30 AS n))", [0, 1, 2, 3]),
+        ("x < largest(id)", [0, 2, 4, 5]),
     ],
 )
-def test_a_delete_asks_another_table(table: DeltaTable, where: str, left: list[int]) -> None:
+def test_a_delete_asks_another_table(spark: SparkSession, table: DeltaTable, where: str, left: list[int]) -> None:
+    spark.sql(
+        "CREATE OR REPLACE TEMPORARY FUNCTION largest(i BIGINT) RETURNS BIGINT"
+        " RETURN (SELECT max(w.key) * 25 FROM wanted w WHERE w.key = i)"
+    )
     table.delete(where)
     assert ids(table) == left
+
+
+def test_what_a_where_may_hold_in_spark_a_change_may_hold_too(spark: SparkSession, table: DeltaTable) -> None:
+    """The statement of the report, by each door that takes a condition with a subquery."""
+    path = table.detail().first()["location"]  # type: ignore[index]
+    largest = f"(SELECT max(y.x) FROM delta.`{path}` y WHERE y.id % 2 = t.id % 2)"
+    spark.sql(f"DELETE FROM delta.`{path}` t WHERE x < {largest} AND id < 2")
+    assert ids(table) == [2, 3, 4, 5]
+    spark.sql(f"UPDATE delta.`{path}` AS t SET x = -1 WHERE x < {largest}")
+    assert sorted(row["x"] for row in table.toDF().collect()) == [-1, -1, 40, 50]
+    replaced = f"(SELECT max(y.x) FROM delta.`{path}` y WHERE y.x >= z)"
+    spark.sql(f"INSERT INTO delta.`{path}` REPLACE WHERE x = {replaced.replace('z', '50')} VALUES (7, 50)")
+    assert ids(table) == [2, 3, 4, 7]
+    same = table.toDF().alias("o").where(F.col("t.id").outer() == F.col("o.id"))
+    table.alias("t").delete((F.col("t.x") < 40) & (F.col("t.x") < same.select(F.max("o.x") + 1).scalar()))
+    assert ids(table) == [4, 7]
+    table.alias("t").delete((F.col("t.id") == 4) & same.select("x").exists())
+    assert ids(table) == [7]
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "x < (SELECT max(w.key + rand()) FROM wanted w WHERE w.key = id)",
+        "x < (SELECT max(w.key) * rand() FROM wanted w WHERE w.key = id)",
+        "EXISTS (SELECT 1 FROM wanted w WHERE w.key = id AND rand() > 0.5)",
+    ],
+)
+def test_a_subquery_that_is_another_one_each_time_is_refused(table: DeltaTable, where: str) -> None:
+    with pytest.raises(errors.Nondeterministic):
+        table.delete(where)
+    assert len(ids(table)) == 6
 
 
 def test_an_update_asks_another_table(table: DeltaTable) -> None:
