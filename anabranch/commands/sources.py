@@ -8,6 +8,7 @@ winner's change.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from anabranch.commands.engine import Engine
@@ -56,7 +57,7 @@ def _of_source(engine: Engine, seen: Snapshot, source: Any, declared: int | None
 
 
 def _of_condition(engine: Engine, seen: Snapshot, where: Condition | None) -> int | None:
-    if where is None or not where.asks:
+    if where is None or where.row_local:  # what is not may hold a subquery, or call a function that holds one
         return None
     return engine.version_asked(where, seen.schema, seen.table, seen.metadata.id)
 
@@ -80,6 +81,9 @@ def base_of(log: Log, seen: Snapshot, read: int | None) -> Snapshot:
     return seen if read is None or read >= seen.version else log.snapshot(read)
 
 
-def whole_table(snapshot: Snapshot) -> ReadSet:
-    """What a command read whose rows were computed from the table's own in a way that nobody can look into."""
-    return ReadSet(_EVERY, frozenset(snapshot.files["path"].to_pylist()))
+def whole_table(snapshot: Snapshot, where: Condition = _EVERY) -> ReadSet:
+    """What a command read whose rows, or condition, were computed from the table's own in a way that nobody can look
+    into; ``where``: the condition for messages.
+    """
+    every = replace(where, predicate=Always(True), row_local=False)
+    return ReadSet(every, frozenset(snapshot.files["path"].to_pylist()))

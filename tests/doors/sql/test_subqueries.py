@@ -139,6 +139,22 @@ def test_an_overwrite_whose_condition_asks_an_older_version_is_refused_as_a_dele
     assert sorted(row["x"] for row in table.toDF().collect()) == [0, 10, 20, 31, 40, 50]
 
 
+def test_a_function_that_asks_an_older_version_is_a_subquery_too(spark: SparkSession, table: DeltaTable) -> None:
+    path = table.detail().first()["location"]  # type: ignore[index]
+    table.toDF().createOrReplaceTempView("own")
+    spark.sql("CREATE OR REPLACE TEMPORARY FUNCTION most() RETURNS BIGINT RETURN (SELECT max(x) FROM own)")
+    table.update("id = 0", {"x": "999"})
+    for change in (
+        lambda: table.delete("id = 5 AND x = most()"),
+        lambda: table.delete((F.col("id") == 5) & (F.col("x") == F.call_function("most"))),
+        lambda: spark.sql(f"UPDATE delta.`{path}` SET x = 0 WHERE id = 5 AND x = most()"),
+        lambda: spark.sql(f"INSERT INTO delta.`{path}` REPLACE WHERE x = most() VALUES (5, 50)"),
+    ):
+        with pytest.raises(errors.DeltaConcurrentModificationException):
+            change()
+    assert len(anabranch.history(path)) == 2
+
+
 def test_a_table_that_is_not_there_is_an_invalid_condition(table: DeltaTable) -> None:
     with pytest.raises(errors.InvalidCondition, match="nowhere"):
         table.delete("id IN (SELECT key FROM nowhere)")
