@@ -234,7 +234,7 @@ class DeltaTable:
             source: a DataFrame; it is evaluated once. Where it reads this table, the MERGE starts from the version
                 that it reads, and any change since stands in its way.
             condition: SQL text or a Column over the columns of both, under their aliases.
-            reads_target: says of a source which hides it (a checkpoint, collected rows) that it was computed from this
+            reads_target: says of a source which hides it (an RDD, collected rows) that it was computed from this
                 table: from this version, or True for the newest.
 
         Returns:

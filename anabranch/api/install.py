@@ -2,8 +2,9 @@
 
 The one place that wraps anything of PySpark's, and public attributes of its classes only: ``SparkSession.sql``,
 ``table``, ``read``, ``readStream``, ``catalog`` and ``newSession``, ``DataFrame.write``, ``writeTo``, ``mergeInto`` and
-``writeStream``, what changes the meaning of names in ``spark.catalog``, what takes rows or columns out of a DataFrame,
-and its actions, which say, where that is the reason, that a VACUUM has removed a file of their version.
+``writeStream``, what changes the meaning of names in ``spark.catalog``, what takes rows or columns out of a DataFrame
+or hides its plan, and its actions, which say, where that is the reason, that a VACUUM has removed a file of their
+version.
 
 Guarantee: a session that is not installed, and a name, format or statement that is none of ours, gets Spark's own; with
 the last session that is uninstalled, PySpark's classes are again what they were. Where Delta's own JARs are on the
@@ -30,6 +31,7 @@ from anabranch.catalog.entries import forget
 from anabranch.errors import AnabranchError
 from anabranch.errors.inputs import check_session, check_text
 from anabranch.errors.process_state import hold
+from anabranch.spark.dataframe_source import carried, under
 from anabranch.spark.file_settings import speaking
 from anabranch.spark.missing_files import missing_for
 from anabranch.spark.session import check_own_delta, has_own_delta, plain_catalog
@@ -42,6 +44,8 @@ from anabranch.statements.sql import sql
 _NAMINGS = ("dropTempView", "setCurrentDatabase", "setCurrentCatalog")
 """What else than a statement changes which table a name means."""
 _ACTIONS = ("collect", "count", "show", "toPandas", "toArrow", "tail", "isEmpty")
+_HIDING = ("checkpoint", "localCheckpoint")
+"""Methods that give the same rows with nothing of the plan."""
 _lock = RLock()
 _wrapped: dict[tuple[type, str], tuple[Any, Any]] = hold("wrapped attributes", "they are listed here")({})
 """Of each attribute that is wrapped: what it was, and what it is."""
@@ -100,6 +104,8 @@ def _wrap_all(session: type, frame: type, catalog: type) -> None:
         _wrap(frame, method, keeping)
     for naming in _NAMINGS:
         _wrap(catalog, naming, _forgetting)
+    for hiding in _HIDING:
+        _wrap(frame, hiding, _carrying)
     for action in _ACTIONS:
         _wrap(frame, action, _telling_of_missing_files)
 
@@ -213,6 +219,17 @@ def _property(plain: Any, session_of: Callable[[Any], SparkSession], door: Calla
 
 def _streaming(plain: Any) -> Callable[[Any, Any], StreamWriter]:
     return lambda frame, found: StreamWriter(frame, found, lambda: plain.fget(frame))
+
+
+def _carrying(plain: Any) -> Any:
+    """A method whose rows still say of which versions of which tables they are."""
+
+    @wraps(plain)
+    def rows(self: DataFrame, *args: Any, **named: Any) -> DataFrame:
+        found: DataFrame = plain(self, *args, **named)
+        return under(found, carried(self)) if self.sparkSession in formats else found
+
+    return rows
 
 
 def _telling_of_missing_files(plain: Any) -> Any:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.commands.queries.read import kept
@@ -98,15 +99,19 @@ def choosing(plain: Any) -> Any:
         found: DataFrame = plain(self, *columns)
         named = columns[0] if len(columns) == 1 and isinstance(columns[0], list) else columns
         is_bare = all(isinstance(each, str) and _BARE.fullmatch(each) for each in named)
-        if self not in _origins or not is_bare or not _folded(found) <= _folded(self):  # a variable of the session
+        if self not in _origins or not is_bare or not _has_only(found, self):
             return found
         return _passed_on(self, found, lambda rows: plain(rows, *columns))
 
     return choose
 
 
-def _folded(frame: DataFrame) -> set[str]:
-    return {name.lower() for name in frame.columns}
+def _has_only(found: DataFrame, before: DataFrame) -> bool:
+    """Whether a frame has only columns of the one that it was made of, and no variable of the session."""
+    try:
+        return {name.lower() for name in found.columns} <= {name.lower() for name in before.columns}
+    except PySparkException:  # a subquery, whose outer columns nobody knows yet
+        return False
 
 
 def _passed_on(before: DataFrame, found: DataFrame, step: Step, alias: str | None = None) -> DataFrame:

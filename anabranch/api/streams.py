@@ -29,7 +29,7 @@ from anabranch.log.commits import ENGINE
 from anabranch.protocol.layout.clustering import paths_of
 from anabranch.protocol.schema.evolution import all_nullable
 from anabranch.protocol.timestamps import milliseconds
-from anabranch.spark.dataframe_source import names_table
+from anabranch.spark.dataframe_source import carried, under, version_read
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.file_settings import speaks
 from anabranch.spark.session import is_connect, reads_beyond
@@ -174,6 +174,7 @@ class StreamWriter(_Stream):
         """Let a function write each batch; every door may be used in it. (On Spark Connect it runs on the server, where
         a session knows Delta only if the function installs this package itself.)
         """
+        func = _under(func, carried(self._frame))
         if not is_connect(self._spark):
             func = _in_installed_sessions(func, formats[self._spark])
         self._plain, self._has_sink = self._plain.foreachBatch(func), True
@@ -196,6 +197,7 @@ class StreamWriter(_Stream):
         """Start the query that writes to the table at a path, each batch once; the first one makes it.
 
         Raises:
+            UnknownSourceVersion: the query reads the table's own files without its log.
             InvalidOption: an option is missing, or asks for what no Delta table does.
         """
         chosen = self if format is None else self.format(format)
@@ -264,8 +266,9 @@ class StreamWriter(_Stream):
     def _started(self, location: Location) -> Any:
         """The query: Spark's own, with a function as its sink."""
         known, checkpoint = open_log(location).newest(), self._options.copy().take("checkpointLocation")
-        reads_target = known is not None and names_table(self._frame, known.metadata.id)
-        sink = replace(self._sink(location), reads_target=reads_target)
+        sink = replace(self._sink(location), reads=carried(self._frame))
+        if known is not None:
+            version_read(under(self._spark.range(0), sink.reads), known.table, known.metadata.id)
         function = _on_server(sink, checkpoint) if is_connect(self._spark) else sink
         plain = self._another().outputMode(self._mode).foreachBatch(function)
         plain = plain if checkpoint is None else plain.option("checkpointLocation", checkpoint)
@@ -292,6 +295,14 @@ def _on_server(sink: Sink, checkpoint: str | None) -> OnServer:
     """The sink as a function that the server of Spark Connect runs."""
     cloudpickle.register_pickle_by_value(on_connect)
     return OnServer(pickle.dumps(sink), checkpoint or "", ENGINE)
+
+
+def _under(func: Callable[..., Any], reads: tuple[str, ...]) -> Callable[..., Any]:
+    """The function, with each batch under the names of what its query reads besides the stream."""
+    if not reads:
+        return func
+    cloudpickle.register_pickle_by_value(on_connect)
+    return on_connect.Under(func, reads)
 
 
 def _flat(cols: tuple[Any, ...]) -> tuple[str, ...]:

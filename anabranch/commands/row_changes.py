@@ -23,7 +23,7 @@ from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.idempotence import application_of, is_written, with_txn
 from anabranch.commands.opening import file_set, only
-from anabranch.commands.sources import base_of
+from anabranch.commands.sources import base_of, version_read, whole_table
 from anabranch.commands.staging import Staging
 from anabranch.commands.watching import tell
 from anabranch.errors import ExecutionFailed, MissingDataFile
@@ -87,22 +87,15 @@ def run_change(change: Change, snapshot: Snapshot, engine: Engine, context: RunC
         return Outcome(0, None)
     if change.assignments is not None:
         check_metadata(snapshot.metadata, snapshot.table)
-    asked = _version_asked(change, snapshot, engine)
-    base = base_of(log, snapshot, asked)
+    read = version_read(engine, snapshot, where=change.where)
+    base = base_of(log, snapshot, read)
     reach("read")
     staging = Staging(log.store, str(runtime.new_id()))
-    handler = ChangeHandler(change, base, engine, staging, computed_from=None if asked is None else snapshot.version)
+    handler = ChangeHandler(change, base, engine, staging, computed_from=None if read is None else snapshot.version)
     _, committed = staged_and_committed(handler, log, context, txn)
     if committed is None:
         return Outcome(0, None)
     return Outcome(committed.metrics.get(change.changed_rows_metric, 0), committed, committed.metrics)
-
-
-def _version_asked(change: Change, snapshot: Snapshot, engine: Engine) -> int | None:
-    """The version of this very table that the condition's subqueries read; None where they read none."""
-    if not change.where.asks:
-        return None
-    return engine.version_asked(change.where, snapshot.schema, snapshot.table, snapshot.metadata.id)
 
 
 class RowRebaseHandler(ABC):
@@ -222,6 +215,7 @@ class ChangeHandler(RowRebaseHandler):
         super().__init__(change.where, snapshot, engine, staging)
         self._change = change
         self._recorder = ChangeRecorder(snapshot, snapshot.metadata, engine, staging)
+        self._reads_table = computed_from is not None
         self._seen = -1 if computed_from is None else computed_from
 
     def stage(self, runtime: Runtime) -> Transaction:
@@ -235,6 +229,7 @@ class ChangeHandler(RowRebaseHandler):
         tell("writing")
         part = self._staged_part(rest, marks, whole, at_once)
         reads = ReadSet(change.where, frozenset(candidates["path"].to_pylist()))
+        reads = whole_table(snapshot, change.where) if self._reads_table else reads
         ours = replace(part, reads=reads, stands=replace(part.stands, must_follow=self._seen))
         times = {"scanTimeMs": scanned - began, "rewriteTimeMs": runtime.now_ms() - scanned}
         return ours.with_counts(**times, executionTimeMs=runtime.now_ms() - began)
@@ -247,6 +242,10 @@ class ChangeHandler(RowRebaseHandler):
         if found is None:
             return None, self._engine.find(files, where)
         return (None if found.images is None else found), found.marks
+
+    def could_match(self, files: pa.Table) -> pa.Table:
+        """The files that may hold selected rows; any, where the condition reads the table by a subquery."""
+        return files if self._reads_table else super().could_match(files)
 
     def matches(self, files: pa.Table) -> Marks:
         """The rows of these files that the condition selects, evaluated as at the start of the command."""

@@ -1,12 +1,14 @@
 """Sources: where the rows of a command come from, and what follows where they come from the table itself.
 
-Knows versions, not rows. Guarantee: a command whose source was read from a version of its own table starts no later
-than that version, and is judged as having read all of it: whatever changed since is a winner's change.
+Knows versions, not rows. Guarantee: a command whose source, or a subquery of whose condition, was read from a version
+of its own table starts no later than that version, and is judged as having read all of it: whatever changed since is a
+winner's change.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from anabranch.commands.engine import Engine
@@ -19,25 +21,45 @@ from anabranch.transaction.transaction import ReadSet
 _EVERY = Condition(text="TRUE", predicate=Always(True), row_local=False, expression="true")
 
 
-def version_read(engine: Engine, source: Any, seen: Snapshot | None, declared: int | None = None) -> int | None:
-    """The version of a table that a source was read from, or None where it comes from elsewhere.
+def version_read(
+    engine: Engine,
+    seen: Snapshot | None,
+    *,
+    source: Any = None,
+    where: Condition | None = None,
+    declared: int | None = None,
+) -> int | None:
+    """The oldest version of its own table that a command reads by its source or its condition; None where it reads none
+    but the one that it runs on.
 
     Args:
-        seen: the table to which they will be written, as the command found it; None where there is none to be read.
+        seen: the table that it changes, as it found it; None where there is none to be read.
+        source: the rows that it brings, if any.
+        where: which rows it changes or replaces.
         declared: what the user says, for sources that hide it; the older one counts.
 
     Raises:
-        UnknownSourceVersion: the source reads the table, and nobody says which version.
+        UnknownSourceVersion: source or condition read the table, and nobody says which version.
     """
     if seen is None:
         return None
+    found = (_of_source(engine, seen, source, declared), declared, _of_condition(engine, seen, where))
+    return min((each for each in found if each is not None), default=None)
+
+
+def _of_source(engine: Engine, seen: Snapshot, source: Any, declared: int | None) -> int | None:
     try:
-        found = engine.version_read(source, seen.table, seen.metadata.id)
+        return None if source is None else engine.version_read(source, seen.table, seen.metadata.id)
     except UnknownSourceVersion:
         if declared is None:
             raise
-        found = None
-    return min((each for each in (found, declared) if each is not None), default=None)
+        return None
+
+
+def _of_condition(engine: Engine, seen: Snapshot, where: Condition | None) -> int | None:
+    if where is None or where.row_local:  # what is not may hold a subquery, or call a function that holds one
+        return None
+    return engine.version_asked(where, seen.schema, seen.table, seen.metadata.id)
 
 
 def declared_version(option: str, given: bool | int | str | None, newest: int) -> int | None:
@@ -53,12 +75,15 @@ def declared_version(option: str, given: bool | int | str | None, newest: int) -
 
 
 def base_of(log: Log, seen: Snapshot, read: int | None) -> Snapshot:
-    """The version that a command starts from: the one that it found, but no later one than its source was read from.
+    """The version that a command starts from: the one that it found, but no later one than `version_read` gives.
     Raises VersionNotFound: there is no such version any more.
     """
     return seen if read is None or read >= seen.version else log.snapshot(read)
 
 
-def whole_table(snapshot: Snapshot) -> ReadSet:
-    """What a command read whose rows were computed from the table's own in a way that nobody can look into."""
-    return ReadSet(_EVERY, frozenset(snapshot.files["path"].to_pylist()))
+def whole_table(snapshot: Snapshot, where: Condition = _EVERY) -> ReadSet:
+    """What a command read whose rows, or condition, were computed from the table's own in a way that nobody can look
+    into; ``where``: the condition for messages.
+    """
+    every = replace(where, predicate=Always(True), row_local=False)
+    return ReadSet(every, frozenset(snapshot.files["path"].to_pylist()))

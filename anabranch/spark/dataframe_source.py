@@ -2,7 +2,8 @@
 
 Uses three public signs: `inputFiles` (which misses subqueries and cached frames); the scans in printed plans, for
 those; and an alias that every DataFrame of ours has, which stays in the analysed plan whatever is done to the frame.
-A DataFrame that hides its source (a checkpoint, an RDD, collected rows) counts as constants, as in delta-spark.
+Where Spark hides a plan behind its rows, as in a checkpoint and in the batches of a stream, the rows are given the
+aliases again (`carried`, `under`). Rows that were collected, or made an RDD, count as constants, as in delta-spark.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import redirect_stdout
 from urllib.parse import quote, unquote, urlsplit
 
@@ -23,13 +24,19 @@ from pyspark.sql import DataFrame
 from anabranch.errors import UnknownSourceVersion
 from anabranch.errors.process_state import cache
 from anabranch.protocol.layout.paths import store_name
-from anabranch.spark.plans import Relations, chooses_only, relations, scans, whole_below
+from anabranch.spark.plans import Relations, Scan, chooses_only, is_told, relations, scans, whole_below
 
 _printing = threading.Lock()
 SOME_VERSION = 1 << 62
 """Above every version: the rows may or may not be the table's; if they are, they are of the newest version then."""
 _ANY_MARK = re.compile(r"SubqueryAlias __anabranch_[0-9a-f]{16}_(?:v|asof)")
-_TOLD = re.compile(r"== (Analyzed Logical|Physical) Plan ==")
+_ALIAS = re.compile(
+    r"__anabranch_(?:[0-9a-f]{16}_(?:v|asof)\d*(?=_at[0-9a-f]{16}\b|\b)|files_(?:[0-9a-f]*_(?:more|alone)|untold)\b)"
+)
+"""Ours, without the place of a table: rows behind which a plan is hidden need not be all of it."""
+_FILES = re.compile(r"__anabranch_files_([0-9a-f]*)_(more|alone)\b")
+_OF_FILES = frozenset({"hidden"})
+_UNTOLD = "__anabranch_files_untold"
 
 
 _kept_out = cache("names of tables whose rows are not shown", 10_000)
@@ -109,22 +116,21 @@ def version_read(rows: DataFrame, root: str, table_id: str) -> int | None:
     """
     plan = printed_plan(rows)
     versions, asked = re.findall(_mark(table_id) + r"_v(\d*)", plan), f"{_mark(table_id)}_asof" in plan
-    unknown = "" in versions or not _TOLD.search(plan)  # another thread may have caught what Spark printed
+    # Another thread may have caught what Spark printed.
+    unknown = "" in versions or _UNTOLD in plan or not is_told(plan)
     if unknown or (not (versions or asked) and any(_is_within(root, path) for path in rows.inputFiles())):
         raise UnknownSourceVersion(table=root)
     read = relations(plan)
-    may_read = read.foreign and _may_read(rows, root, read, is_asked=asked and not versions, known=bool(versions))
+    found = [*_files_in(plan)]
+    if read.foreign:
+        found += scans(printed_plan(rows, "formatted"), hidden=not asked or bool(versions))
+    may_read = _may_read(found, root, read, known=bool(versions))
     return min(map(int, versions), default=SOME_VERSION if may_read else None)
 
 
 def versions_named(rows: DataFrame, table_id: str) -> list[int]:
     """All versions of a table that the rows are known to come from."""
     return [int(each) for each in re.findall(_mark(table_id) + r"_(?:v|asof)(\d+)", printed_plan(rows))]
-
-
-def names_table(rows: DataFrame, table_id: str) -> bool:
-    """Whether the plan of the rows, which may be those of a stream, has a DataFrame of ours that reads a table."""
-    return _mark(table_id) in printed_plan(rows)
 
 
 def keeps_out(rows: DataFrame) -> bool:
@@ -135,22 +141,50 @@ def keeps_out(rows: DataFrame) -> bool:
         plan = printed_plan(rows)
     except PySparkException:  # Spark computes what is constant while it plans
         return True
-    return not _TOLD.search(plan) or any(mark in plan for mark in _kept_out)
+    return not is_told(plan) or any(mark in plan for mark in _kept_out)
 
 
-def _may_read(rows: DataFrame, root: str, read: Relations, *, known: bool, is_asked: bool) -> bool:
+def carried(rows: DataFrame) -> tuple[str, ...]:
+    """What a plan says of the tables and files that it reads, for rows behind which Spark hides that plan."""
+    try:
+        plan = printed_plan(rows)
+        read, names = relations(plan), dict.fromkeys(_ALIAS.findall(plan))
+        found = scans(printed_plan(rows, "formatted"), hidden=False) if read.foreign else ()
+    except PySparkException:  # Spark computes what is constant while it plans
+        return (_UNTOLD,)
+    if not is_told(plan):
+        return (_UNTOLD,)
+    for scan in found:
+        if scan.place is not None and not scan.columns & read.ours:
+            names[f"__anabranch_files_{scan.place.encode().hex()}_{'more' if scan.has_more else 'alone'}"] = None
+    return tuple(names)
+
+
+def under(rows: DataFrame, names: Iterable[str]) -> DataFrame:
+    """Rows that say what `carried` was found in the plan from which they come."""
+    for name in names:
+        rows = rows.alias(name)
+    return rows
+
+
+def _files_in(plan: str) -> Iterator[Scan]:
+    """The scans that rows say they were `carried` from."""
+    for place, more in _FILES.findall(plan):
+        yield Scan(_OF_FILES, bytes.fromhex(place).decode(), has_more=more == "more")
+
+
+def _may_read(found: Iterable[Scan], root: str, read: Relations, *, known: bool) -> bool:
     """Whether scans of DataFrames that are not ours may read a table's files. Those of the main plan matter only where
     the rows come from a version that was asked for, which explains files of the table there.
 
     Args:
         known: the rows come from a version of the table that counts, too, so a scan that may be anybody's may be it.
-        is_asked: they come from a version that was asked for, and from no other.
 
     Raises:
         UnknownSourceVersion: one does.
     """
     may_read = False
-    for scan in scans(printed_plan(rows, "formatted"), hidden=not is_asked):
+    for scan in found:
         if scan.columns & read.ours:
             continue
         is_within = scan.place is not None and _holds(root, scan.place)

@@ -37,6 +37,8 @@ _PRINTED = re.compile(
 _COLUMN = re.compile(r"Column<'(.*)'>", re.DOTALL)
 _FOREIGN_COLUMN = ("MISSING_ATTRIBUTES", "CANNOT_RESOLVE_DATAFRAME_COLUMN")
 _BOUND = "a column is bound to a DataFrame, as in df['id']. Name it by F.col('id'), or in text."
+_RANDOM = (Nondeterministic.condition, "AGGREGATE_FUNCTION_WITH_NONDETERMINISTIC_EXPRESSION")
+_EXPECTED = f"[{Nondeterministic.condition}] Spark expects a deterministic expression."
 _PLACE = re.compile(r"(; line \d+,? pos \d+)?;?$")
 
 
@@ -62,9 +64,10 @@ def reported(expression: str, table: str, version: int | None = None) -> Iterato
     except AnalysisException as error:
         if (path := path_in(error)) is not None:
             raise missing(table, path, version) from None
-        refused = Nondeterministic if error.getCondition() == Nondeterministic.condition else InvalidCondition
+        if error.getCondition() in _RANDOM:
+            raise Nondeterministic(expression=expression, table=table, reason=_EXPECTED) from None
         reason = _BOUND if is_of_a_frame(error) else reason_of(error)
-        raise refused(expression=expression, table=table, reason=reason) from None
+        raise InvalidCondition(expression=expression, table=table, reason=reason) from None
     except (PySparkException, Py4JJavaError) as error:
         check_reached(error, table)
         if (violation := violation_in(str(error), table)) is not None:

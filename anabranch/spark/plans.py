@@ -18,6 +18,9 @@ _OURS = re.compile(r"SubqueryAlias (?:.*\.)?`?__anabranch_[0-9a-f]{16}_(?:v|asof
 _WHOLE = re.compile(r"SubqueryAlias (__anabranch_[0-9a-f]{16})_v\d+_at([0-9a-f]{16})")
 _COLUMN = re.compile(r"#(\d+)")
 _CUT = re.compile(r"\d+ more (?:fields|characters)")
+_TOLD = re.compile(r"== (Analyzed Logical|Physical) Plan ==")
+_CUT_OFF = re.compile(r"(?:Truncated plan of \d+ characters|\.\.\. \d+ more characters)\s*$")
+_MASKED = re.compile(r"SubqueryAlias .*\*{9}\(redacted\)")
 _LOCATION = re.compile(r"^Location: \w+ ?(?:\((\d+) paths\))?\[(.*)\]$", re.MULTILINE)
 _MORE = re.compile(r", \.\.\. \d+ entries$")
 _SUBQUERIES = "===== Subqueries ====="
@@ -53,6 +56,14 @@ class Scan:
     has_more: bool
 
 
+def is_told(extended: str) -> bool:
+    """Whether an extended explanation holds the whole analysed plan, with the names in it: Spark cuts what is longer
+    than the session allows, and masks what it takes for a secret.
+    """
+    is_cut = _CUT_OFF.search(extended) is not None and "== Optimized Logical Plan ==" not in extended
+    return _TOLD.search(extended) is not None and not is_cut and not _MASKED.search(extended)
+
+
 @dataclass(frozen=True)
 class Whole:
     """A DataFrame of all rows of a table, as an analysed plan shows it.
@@ -74,7 +85,7 @@ def relations(extended: str) -> Relations:
     above: list[tuple[int, bool]] = []
     foreign, ours = False, set[str]()
     for line in analysed.splitlines():
-        node = line.lstrip(" :+-'")
+        node = line.lstrip(" :+-'~")
         depth = len(line) - len(node)
         while above and above[-1][0] >= depth:
             above.pop()

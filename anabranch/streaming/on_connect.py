@@ -1,4 +1,4 @@
-"""The sink of a stream on Spark Connect, where the function of ``foreachBatch`` runs on the server.
+"""Functions of ``foreachBatch``, which on Spark Connect run on the server: the sink of a stream, and a user's own.
 
 Knows how a function gets there. It travels by value and imports nothing of ours before it runs, so that a server
 without this package refuses it in words. Guarantee: the query's id is that of its checkpoint, as on a classic session.
@@ -8,6 +8,24 @@ from __future__ import annotations
 
 import pickle
 from typing import Any
+
+
+class Under:
+    """A user's function of batches, on either kind of session.
+
+    Args:
+        func: the function.
+        reads: the names under which it is given each batch (`anabranch.spark.dataframe_source.under`).
+    """
+
+    def __init__(self, func: Any, reads: tuple[str, ...]) -> None:
+        self._func, self._reads = func, reads
+
+    def __call__(self, batch: Any, number: int) -> Any:
+        """Call it."""
+        for name in self._reads:
+            batch = batch.alias(name)
+        return self._func(batch, number)
 
 
 class OnServer:

@@ -17,11 +17,12 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame
 
 from anabranch.commands.dml.write import SchemaChange, StreamBatch, Write
-from anabranch.commands.opening import Location, open_log
+from anabranch.commands.opening import Location
 from anabranch.commands.options import Options
 from anabranch.errors import AnabranchError, ExecutionFailed, InvalidOption
 from anabranch.protocol.layout.clustering import Path
 from anabranch.protocol.options import WRITE
+from anabranch.spark.dataframe_source import under
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.file_settings import speaking
 from anabranch.spark.settings import honoured
@@ -42,14 +43,15 @@ class Sink:
         write: what is done with each batch, but for its rows and its number.
         mode: the output mode.
         merges: whether rows may add columns; None: as the session says.
-        reads_target: whether rows are computed from the table's own, so that no batch is a blind append.
+        reads: which versions of which tables a query's plan reads besides its stream, by the names that
+            `anabranch.spark.dataframe_source.carried` gives: Spark hides the plan from each batch.
         file_settings: settings of file systems that are given for this query alone.
     """
 
     write: Write
     mode: str
     merges: bool | None = None
-    reads_target: bool = False
+    reads: tuple[str, ...] = ()
     file_settings: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -99,15 +101,15 @@ class Sink:
         Raises:
             ConcurrentTransactionException: another process writes the batches of the same checkpoint.
             SchemaMismatch: a column does not fit the table.
+            DeltaConcurrentModificationException: the query joins the table itself, which has changed since it was read.
         """
         engine, spark = SparkEngine(batch.sparkSession), batch.sparkSession
         with speaking(spark, self.file_settings), honoured(spark, "a write"):
             merges = engine.merges_schema() if self.merges is None else self.merges
             change = self.write.schema_change or ("merge" if merges else None)
             numbered = StreamBatch(query, number, self.mode, casts=engine.casts())
-            read = open_log(self.write.table).snapshot().version if self.reads_target else None
-            asked = replace(self.write, source=batch, schema_change=change, batch=numbered, reads_target=read)
-            asked.run(engine)
+            rows = under(batch, self.reads)
+            replace(self.write, source=rows, schema_change=change, batch=numbered).run(engine)
 
     def write_batch_of(self, batch: DataFrame, number: int, checkpoint: str) -> None:
         """Write a batch of the query that keeps its progress at a place. Raises as `query_of` and `write_batch`."""

@@ -325,6 +325,89 @@ def test_rows_that_are_computed_from_the_tables_own_are_no_blind_append(
     assert ids(path) == [0, 1, 1, 1, 2]
 
 
+def test_a_batch_that_was_computed_from_an_older_version_of_the_table_is_refused(
+    session: SparkSession, source: Path, tmp_path: Path
+) -> None:
+    """An update that ended is never undone by rows that were joined with what was there before it."""
+    path, checkpoint = str(tmp_path / "t"), tmp_path / "c"
+    anabranch.append(None, path, [{"id": 1, "x": 0}])
+    joined = rows_of(session, source).join(session.read.format("delta").load(path), "id")
+    written(joined, checkpoint).start(path).awaitTermination()
+    put(source, 1, 2)
+    session.sql(f"UPDATE delta.`{path}` SET x = 5")
+    with pytest.raises(StreamingQueryException, match="DELTA_CONCURRENT"):
+        written(joined, checkpoint).start(path).awaitTermination()
+    assert [each["operation"] for each in anabranch.history(path)][:2] == ["UPDATE", "STREAMING UPDATE"]
+    again = rows_of(session, source).join(session.read.format("delta").load(path), "id")
+    written(again, checkpoint).start(path).awaitTermination()
+    assert {row["x"] for row in anabranch.read(session, path).collect()} == {5}
+
+
+def test_a_batch_that_joins_a_version_that_was_asked_for_is_a_blind_append(
+    session: SparkSession, source: Path, path: str, tmp_path: Path
+) -> None:
+    asked = session.read.format("delta").option("versionAsOf", 0).load(path)
+    anabranch.append(None, path, [{"id": 2}])
+    written(rows_of(session, source).join(asked, "id"), tmp_path / "c").start(path).awaitTermination()
+    assert anabranch.history(path)[0]["isBlindAppend"] is True
+    assert ids(session, path) == [1, 1, 2]
+
+
+def test_a_stream_that_reads_the_files_of_its_table_without_the_log_does_not_start(
+    session: SparkSession, source: Path, path: str, tmp_path: Path
+) -> None:
+    raw = session.read.parquet(str(next(iter(Path(path).rglob("*.parquet"))).parent))
+    with pytest.raises(errors.UnknownSourceVersion):
+        written(rows_of(session, source).join(raw, "id"), tmp_path / "c").start(path)
+
+
+def appended(batch: DataFrame, path: str) -> None:
+    batch.write.format("delta").mode("append").save(path)
+
+
+def merged(batch: DataFrame, path: str) -> None:
+    matched = DeltaTable.forPath(batch.sparkSession, path).alias("t").merge(batch.alias("s"), "t.id = s.id")
+    matched.whenMatchedUpdateAll().execute()
+
+
+def inserted(batch: DataFrame, path: str) -> None:
+    batch.createOrReplaceTempView("batch")
+    batch.sparkSession.sql(f"INSERT INTO delta.`{path}` SELECT * FROM batch")
+
+
+def deleted(batch: DataFrame, path: str) -> None:
+    batch.createOrReplaceTempView("batch")
+    batch.sparkSession.sql(f"DELETE FROM delta.`{path}` WHERE id IN (SELECT id FROM batch)")
+
+
+def counted(batch: DataFrame, path: str) -> None:
+    appended(batch.groupBy("id").count().select("id").localCheckpoint(), path)
+
+
+@pytest.mark.parametrize("write", [appended, merged, inserted, deleted, counted])
+def test_a_function_of_batches_is_given_rows_that_say_which_version_they_were_joined_with(
+    session: SparkSession, source: Path, path: str, tmp_path: Path, write: Callable[[DataFrame, str], None]
+) -> None:
+    joined = rows_of(session, source).join(session.read.format("delta").load(path), "id")
+    session.sql(f"UPDATE delta.`{path}` SET id = 1")
+    query = joined.writeStream.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True)
+    with pytest.raises(StreamingQueryException, match="DELTA_CONCURRENT"):
+        query.foreachBatch(lambda batch, _: write(batch, path)).start().awaitTermination()
+    assert len(anabranch.history(path)) == 2
+
+
+def test_rows_joined_with_one_table_are_blind_in_another(
+    session: SparkSession, source: Path, path: str, tmp_path: Path
+) -> None:
+    joined, other = rows_of(session, source).join(session.read.format("delta").load(path), "id"), str(tmp_path / "o")
+    anabranch.append(None, other, [{"id": 7}])
+    session.sql(f"UPDATE delta.`{path}` SET id = 1")
+    query = joined.writeStream.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True)
+    query.foreachBatch(lambda batch, _: appended(batch, other)).start().awaitTermination()
+    assert anabranch.history(other)[0]["isBlindAppend"] is True
+    assert ids(session, other) == [1, 7]
+
+
 def test_a_batch_that_was_committed_before_the_process_died_is_not_written_again(
     session: SparkSession, source: Path, tmp_path: Path
 ) -> None:

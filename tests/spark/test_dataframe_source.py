@@ -71,6 +71,53 @@ def test_the_version_is_found_in(spark: SparkSession, path: str, shape: str) -> 
     assert read(rows, path) == 1
 
 
+HIDES: dict[str, Callable[[DataFrame], DataFrame]] = {
+    "a checkpoint": lambda rows: rows.checkpoint(),
+    "one that is yet to be made": lambda rows: rows.localCheckpoint(eager=False),
+    "one of another": lambda rows: rows.localCheckpoint().where("id > 0").localCheckpoint().cache(),
+    "one in a view": lambda rows: view(rows.sparkSession, rows.localCheckpoint()),
+}
+
+
+@pytest.mark.classic("a folder for checkpoints is set on the driver")
+@pytest.mark.parametrize("how", list(HIDES))
+def test_what_hides_its_plan_still_says_which_version_it_reads(
+    spark: SparkSession, path: str, tmp_path: Path, how: str
+) -> None:
+    spark.sparkContext.setCheckpointDir(str(tmp_path / "checkpoints"))
+    hide, raw = HIDES[how], spark.read.parquet(files_of(path))
+    found = {shape: hide(make(spark, path)) for shape, make in SHAPES.items()}
+    asked = hide(anabranch.read(spark, path, version=0).select("id", "x"))
+    anabranch.append(None, path, [{"id": 10, "x": 100}])
+    assert {shape: read(rows, path) for shape, rows in found.items()} == dict.fromkeys(SHAPES, 1)
+    assert read(asked, path) is None
+    assert read(hide(spark.range(3)), path) is None
+    for rows in (raw, asked.union(raw), spark.sql(f"SELECT (SELECT max(id) FROM parquet.`{files_of(path)}`) AS id")):
+        with pytest.raises(errors.UnknownSourceVersion):
+            read(hide(rows), path)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [("spark.sql.maxPlanStringLength", "200"), ("spark.sql.redaction.string.regex", "anabranch_[0-9a-f]{16}")],
+    ids=["cut", "masked"],
+)
+def test_a_plan_that_the_session_cuts_or_masks_is_no_plan_without_a_read(
+    spark: SparkSession, path: str, setting: tuple[str, str]
+) -> None:
+    rows = subquery(spark, anabranch.read(spark, path))
+    spark.conf.set(*setting)
+    try:
+        with pytest.raises(errors.UnknownSourceVersion):
+            read(rows, path)
+        hidden = rows.localCheckpoint()
+    finally:
+        spark.conf.unset(setting[0])
+    with pytest.raises(errors.UnknownSourceVersion):
+        read(hidden, path)
+    assert read(rows, path) == 1
+
+
 def test_of_several_versions_the_oldest_counts(spark: SparkSession, path: str) -> None:
     older = anabranch.read(spark, path)
     anabranch.append(None, path, [{"id": 10, "x": 100}])

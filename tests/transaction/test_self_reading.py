@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+import anabranch.commands
 from anabranch import errors
+from anabranch.commands.ddl.add_constraint import AddConstraint
 from anabranch.commands.dml.delete import Delete
 from anabranch.commands.dml.merge import Merge
+from anabranch.commands.dml.update import Update
 from anabranch.commands.dml.write import Write
 from anabranch.commands.idempotence import application
+from anabranch.commands.maintenance.optimize import Optimize
+from anabranch.commands.maintenance.reorg import Purge
 from anabranch.commands.queries.read import Read
 from anabranch.commands.sources import declared_version
 from anabranch.protocol.merges import Matching
+from anabranch.protocol.predicates import Condition
 from anabranch.testing import Row, at_phase
 from anabranch.testing.arrow_engine import read_from
 from tests.support.worlds import World, equal, insert_all, table_path, update_all
@@ -99,6 +107,16 @@ def test_where_nothing_matches_the_version_that_was_read_newer_ones_still_count(
         assert Merge(world.path, later, matching, world.condition(None)).run(world.engine).rows == 0
 
 
+ASKING: dict[type, Callable[[World, Condition], Any]] = {
+    Delete: lambda world, where: Delete(world.path, where).run(world.engine),
+    Update: lambda world, where: Update(world.path, {"x": 1}, where).run(world.engine),
+    Write: lambda world, where: insert(world, pa.table({"id": [2], "x": [1]}), "overwrite", replace_where=where),
+}
+"""All commands whose condition may hold a subquery."""
+ASKING_NOTHING = {Merge, Optimize, Purge, AddConstraint}
+"""Commands whose condition holds none."""
+
+
 def test_a_condition_that_asks_an_older_version_has_to_stand_behind_newer_ones_though_it_selects_nothing(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,6 +127,39 @@ def test_a_condition_that_asks_an_older_version_has_to_stand_behind_newer_ones_t
     with pytest.raises(errors.ConcurrentAppendException):
         Delete(world.path, asking).run(world.engine)
     assert world.version == 1
+
+
+@pytest.mark.parametrize("command", list(ASKING))
+def test_a_condition_that_asks_an_older_version_has_to_stand_behind_newer_ones_whatever_it_selects(
+    world: World, monkeypatch: pytest.MonkeyPatch, command: type
+) -> None:
+    """A row of another file than those that it selects rows of may be one that its subquery has read."""
+    asking = replace(world.condition("id = 2"), row_local=False)
+    world.append({"id": 7, "x": 70})
+    monkeypatch.setattr(world.engine, "version_asked", lambda *args: 1)
+    world.update("id = 7", x=71)
+    with pytest.raises(GONE):
+        ASKING[command](world, asking)
+    assert world.version == 2
+    monkeypatch.setattr(world.engine, "version_asked", lambda *args: 2)
+    ASKING[command](world, asking)
+    assert world.version == 3
+
+
+def test_no_command_has_a_condition_of_which_nobody_asks_what_it_reads() -> None:
+    assert commands_with_a_condition() == ASKING.keys() | ASKING_NOTHING
+
+
+def commands_with_a_condition() -> set[type]:
+    found: set[type] = set()
+    for each in pkgutil.walk_packages(anabranch.commands.__path__, "anabranch.commands."):
+        values = vars(importlib.import_module(each.name)).values()
+        found |= {value for value in values if isinstance(value, type) and is_dataclass(value) and has_condition(value)}
+    return found
+
+
+def has_condition(command: type) -> bool:
+    return hasattr(command, "run") and any("Condition" in str(field.type) for field in fields(command))
 
 
 def test_another_tables_rows_are_blind(world: World, tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ class Write(Masked):
         seen = context.snapshot_if_any(log)
         if self.replace_where is not None and seen is not None:
             engine.check(file_set(seen, seen.files.slice(0, 0)), self.replace_where, None)
-        read = version_read(engine, source, seen, self.reads_target)
+        read = version_read(engine, seen, source=source, where=self.replace_where, declared=self.reads_target)
         at = base_of(log, seen, read) if seen is not None else None
         self._check_replaced(log.table, at)
         checked = self.replace_where if current().checks_replaced or not current().replaces_by_data else None

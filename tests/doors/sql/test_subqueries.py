@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 import anabranch
 from anabranch import DeltaTable, errors
@@ -40,11 +41,58 @@ def ids(folder: Path) -> list[int]:
         ("EXISTS (SELECT 1 FROM wanted w WHERE w.key = id + 1)", [1, 3, 4, 5]),
         ("x > (SELECT max(key) * 10 FROM wanted)", [0, 1, 2, 3]),
         ("id = 5 OR id IN (SELECT key FROM wanted)", [0, 2, 4]),
+        ("x < (SELECT max(w.key) * 25 FROM wanted w WHERE w.key = id)", [0, 2, 4, 5]),
+        ("CASE WHEN id < 2 THEN x < (SELECT max(w.key) * 25 FROM wanted w WHERE w.key >= id) END", [2, 3, 4, 5]),
+        ("id = (SELECT w.key FROM wanted w WHERE w.key <= id ORDER BY w.key DESC LIMIT 1)", [0, 2, 4, 5]),
+        ("x > (SELECT max(n) FROM (SELECT id + 30 AS n))", [0, 1, 2, 3]),
+        ("x < largest(id)", [0, 2, 4, 5]),
     ],
 )
-def test_a_delete_asks_another_table(table: DeltaTable, where: str, left: list[int], tmp_path: Path) -> None:
+def test_a_delete_asks_another_table(
+    spark: SparkSession, table: DeltaTable, where: str, left: list[int], tmp_path: Path
+) -> None:
+    spark.sql(
+        "CREATE OR REPLACE TEMPORARY FUNCTION largest(i BIGINT) RETURNS BIGINT"
+        " RETURN (SELECT max(w.key) * 25 FROM wanted w WHERE w.key = i)"
+    )
     table.delete(where)
     assert ids(tmp_path) == left
+
+
+def test_what_a_where_may_hold_in_spark_a_change_may_hold_too(
+    spark: SparkSession, table: DeltaTable, tmp_path: Path
+) -> None:
+    """The statement of the report, by each door that takes a condition with a subquery."""
+    path = table.detail().first()["location"]  # type: ignore[index]
+    largest = f"(SELECT max(y.x) FROM delta.`{path}` y WHERE y.id % 2 = t.id % 2)"
+    spark.sql(f"DELETE FROM delta.`{path}` t WHERE x < {largest} AND id < 2")
+    assert ids(tmp_path) == [2, 3, 4, 5]
+    spark.sql(f"UPDATE delta.`{path}` AS t SET x = -1 WHERE x < {largest}")
+    assert sorted(row["x"] for row in table.toDF().collect()) == [-1, -1, 40, 50]
+    replaced = f"(SELECT max(y.x) FROM delta.`{path}` y WHERE y.x >= z)"
+    spark.sql(f"INSERT INTO delta.`{path}` REPLACE WHERE x = {replaced.replace('z', '50')} VALUES (7, 50)")
+    assert ids(tmp_path) == [2, 3, 4, 7]
+    for low, left, asked in (
+        (40, [4, 7], lambda same: F.col("t.x") < same.select(F.max("o.x") + 1).scalar()),
+        (50, [7], lambda same: same.select("x").exists()),
+    ):
+        same = table.toDF().alias("o").where(F.col("t.id").outer() == F.col("o.id"))
+        table.alias("t").delete((F.col("t.x") < low) & asked(same))
+        assert ids(tmp_path) == left
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "x < (SELECT max(w.key + rand()) FROM wanted w WHERE w.key = id)",
+        "x < (SELECT max(w.key) * rand() FROM wanted w WHERE w.key = id)",
+        "EXISTS (SELECT 1 FROM wanted w WHERE w.key = id AND rand() > 0.5)",
+    ],
+)
+def test_a_subquery_that_is_another_one_each_time_is_refused(table: DeltaTable, where: str, tmp_path: Path) -> None:
+    with pytest.raises(errors.Nondeterministic):
+        table.delete(where)
+    assert len(ids(tmp_path)) == 6
 
 
 def test_an_update_asks_another_table(table: DeltaTable, tmp_path: Path) -> None:
@@ -78,6 +126,38 @@ def test_what_was_asked_of_the_table_itself_counts_as_read_since_then(
     table.toDF().createOrReplaceTempView("own")
     table.delete("x = (SELECT max(x) FROM own)")
     assert ids(tmp_path) == [1, 2, 3, 4, 5]
+
+
+def test_an_overwrite_whose_condition_asks_an_older_version_is_refused_as_a_delete_is(
+    spark: SparkSession, table: DeltaTable
+) -> None:
+    path = table.detail().first()["location"]  # type: ignore[index]
+    replacing = f"INSERT INTO delta.`{path}` REPLACE WHERE id IN (SELECT id FROM own WHERE x = 30) VALUES (3, 31)"
+    table.toDF().createOrReplaceTempView("own")
+    table.update("id = 3", {"x": "0"})
+    with pytest.raises(errors.DeltaConcurrentModificationException):
+        spark.sql(replacing)
+    assert len(anabranch.history(path)) == 2
+    table.update("id = 3", {"x": "30"})
+    table.toDF().createOrReplaceTempView("own")
+    spark.sql(replacing)
+    assert sorted(row["x"] for row in table.toDF().collect()) == [0, 10, 20, 31, 40, 50]
+
+
+def test_a_function_that_asks_an_older_version_is_a_subquery_too(spark: SparkSession, table: DeltaTable) -> None:
+    path = table.detail().first()["location"]  # type: ignore[index]
+    table.toDF().createOrReplaceTempView("own")
+    spark.sql("CREATE OR REPLACE TEMPORARY FUNCTION most() RETURNS BIGINT RETURN (SELECT max(x) FROM own)")
+    table.update("id = 0", {"x": "999"})
+    for change in (
+        lambda: table.delete("id = 5 AND x = most()"),
+        lambda: table.delete((F.col("id") == 5) & (F.col("x") == F.call_function("most"))),
+        lambda: spark.sql(f"UPDATE delta.`{path}` SET x = 0 WHERE id = 5 AND x = most()"),
+        lambda: spark.sql(f"INSERT INTO delta.`{path}` REPLACE WHERE x = most() VALUES (5, 50)"),
+    ):
+        with pytest.raises(errors.DeltaConcurrentModificationException):
+            change()
+    assert len(anabranch.history(path)) == 2
 
 
 def test_a_table_that_is_not_there_is_an_invalid_condition(table: DeltaTable, tmp_path: Path) -> None:
