@@ -43,6 +43,8 @@ WHOLE: dict[str, Shown] = {
 IN_PART: dict[str, Shown] = {
     "filter": lambda spark, path: load(spark, path).where("k > 1"),
     "filter that skips": lambda spark, path: load(spark, path).where("k > 100"),
+    "filter behind a hidden plan": lambda spark, path: load(spark, path).where("k > 1").localCheckpoint(),
+    "limit behind a hidden plan": lambda spark, path: load(spark, path).limit(1).localCheckpoint(),
     "a query with WHERE": lambda spark, path: spark.sql(f"SELECT * FROM delta.`{path}` WHERE k > 1"),
     "read where": lambda spark, path: anabranch.read(spark, path, "k > 1"),
     "limit": lambda spark, path: load(spark, path).limit(1),
