@@ -341,6 +341,8 @@ def test_ten_times_some_words_take_some_ten_times_as_long(entry: Entry, data: An
     [
         ("shown text", ("", "<Token>", "</x>")),
         ("shown text", ('"', "s3:///", "")),
+        ("shown text", ('"a@b ', "x@s3:/a:", "")),
+        ("shown text", ("'x@", "s3:///a:", "")),
         ("shown text", ("s3://b/", "%3F", "")),
         ("the line of an error", ("", "fs.", "")),
         ("a look at a statement", ("", " ", "INSERT INTO t VALUES (1)")),
