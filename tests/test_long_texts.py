@@ -36,7 +36,6 @@ from anabranch.statements import reading
 from anabranch.statements.grammar import computed_names
 from anabranch.statements.prefilter import Glance
 from tests.support.growth import grows_with_its_text
-from tests.support.tiers import examples
 
 SCHEMA = Struct((Field("id", "long"), Field("s", "string"), Field("a", Struct((Field("x", "long"),)))))
 CONTEXT = Context("/t", SCHEMA, dt.datetime(2024, 1, 1, tzinfo=dt.UTC), "UTC", lambda names: True)
@@ -323,9 +322,10 @@ def test_ten_times_a_word_takes_some_ten_times_as_long(entry: Entry) -> None:
     assert not slow
 
 
+@pytest.mark.exhaustive("tests/test_long_texts.py::test_ten_times_a_word_takes_some_ten_times_as_long")
 @pytest.mark.slow
 @each_entry
-@settings(max_examples=examples(300, 12))
+@settings(max_examples=300)
 @given(data=st.data())
 def test_ten_times_some_words_take_some_ten_times_as_long(entry: Entry, data: Any) -> None:
     unit = "".join(data.draw(st.lists(st.sampled_from(entry.words), min_size=1, max_size=3)))

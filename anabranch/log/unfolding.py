@@ -73,7 +73,10 @@ def check_unfolded(source: pa.NativeFile, footer: pq.FileMetaData, chunks: Seque
     """
     found, sure = list[_Sizes](), 0
     for chunk in chunks:
-        found.append(_sizes(source, chunk))
+        try:
+            found.append(_sizes(source, chunk))
+        except (IndexError, KeyError, TypeError) as error:
+            raise ValueError("the head of a page is garbled") from error
         sure += found[-1].sure
         _hold(sure, most)
     if sure + sum(each.perhaps for each in found) > most:
