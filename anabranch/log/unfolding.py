@@ -75,8 +75,8 @@ def check_unfolded(source: pa.NativeFile, footer: pq.FileMetaData, chunks: Seque
     for chunk in chunks:
         try:
             found.append(_sizes(source, chunk))
-        except (IndexError, KeyError, TypeError) as error:
-            raise ValueError("the head of a page is garbled") from error
+        except (IndexError, KeyError, TypeError):
+            raise ValueError("the head of a page is garbled") from None
         sure += found[-1].sure
         _hold(sure, most)
     if sure + sum(each.perhaps for each in found) > most:
