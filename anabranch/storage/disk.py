@@ -33,8 +33,9 @@ def is_aside(name: str) -> bool:
     return name.startswith(".") and _ASIDE.fullmatch(name) is not None  # the first test spares most names the second
 
 
-def opened(path: str) -> BinaryIO:
-    """A regular file, to be read; nothing waits for a writer at the other end of a pipe, and no device is touched.
+def opened(path: str) -> tuple[BinaryIO, os.stat_result]:
+    """A regular file, to be read, and its state; nothing waits for a writer at the other end of a pipe, and no device
+    is touched.
 
     Raises:
         FileNotFoundError: what is there is a pipe, a device or a socket.
@@ -43,8 +44,9 @@ def opened(path: str) -> BinaryIO:
     _check_regular(path, os.stat(path))
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        _check_regular(path, os.fstat(descriptor))
-        return os.fdopen(descriptor, "rb")
+        seen = os.fstat(descriptor)
+        _check_regular(path, seen)
+        return os.fdopen(descriptor, "rb"), seen
     except BaseException:
         os.close(descriptor)
         raise

@@ -60,21 +60,23 @@ class LocalStore:
 
     def get(self, name: str, *, etag: str | None = None) -> bytes:
         """See ``Store.get``."""
-        with self._reading(name), disk.opened(self._path(name)) as file:
-            seen = os.fstat(file.fileno())
-            if etag is not None and _etag(seen) != etag:
-                raise NotFound(name=name, root=self.url)
-            return file.read(seen.st_size)  # a file of the kernel's own has no size, and may have no end
+        with self._reading(name):
+            file, seen = disk.opened(self._path(name))
+            with file:
+                if etag is not None and _etag(seen) != etag:
+                    raise NotFound(name=name, root=self.url)
+                return file.read(seen.st_size)  # a file of the kernel's own has no size, and may have no end
 
     def read_range(self, name: str, start: int, length: int) -> bytes:
         """See ``Store.read_range``."""
         if length < 0:
             raise ValueError(f"a range cannot have {length} bytes")
-        with self._reading(name), disk.opened(self._path(name)) as file:
-            size = os.fstat(file.fileno()).st_size
-            first = start if start >= 0 else max(0, size + start)
-            file.seek(first)
-            return file.read(min(length, max(0, size - first)))
+        with self._reading(name):
+            file, seen = disk.opened(self._path(name))
+            with file:
+                first = start if start >= 0 else max(0, seen.st_size + start)
+                file.seek(first)
+                return file.read(min(length, max(0, seen.st_size - first)))
 
     def head(self, name: str) -> Entry | None:
         """See ``Store.head``."""
