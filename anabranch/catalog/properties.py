@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from pyspark.sql import SparkSession
 
 from anabranch.errors import InvalidOption
+from anabranch.spark.session import HIDDEN
 
 OURS = "anabranch."
 LOCATION, MANAGED, COLUMNS = "anabranch.location", "anabranch.managed", "anabranch.columns"
 VIEW = "anabranch.view"
 MOVES_TO, CAME_FROM = "anabranch.renamed.to", "anabranch.renamed.from"
 """Marks of a table that has two names for a moment: in the entry that goes, and in the one that stays."""
-_HEX, _HIDDEN = "hex:", "*********(redacted)"
+_HEX = "hex:"
 _SECRET = re.compile(r"url|pass|secret|token|key|cred|auth|^hex:", re.IGNORECASE)
 """More than what Spark hides by default."""
 _ESCAPED = "spark.sql.parser.escapedStringLiterals"
@@ -37,7 +38,7 @@ def told(key: str, value: str) -> str:
     """A property's value behind what the catalog says. Raises InvalidOption: the session hides it."""
     if not key.startswith(OURS):
         return value
-    if value == _HIDDEN:
+    if value == HIDDEN:
         reason = f"with it Spark hides the property {key} of a table's name, and so where the table lies."
         raise InvalidOption(option="spark.sql.redaction.string.regex", value=value, reason=reason)
     return bytes.fromhex(value.removeprefix(_HEX)).decode() if value.startswith(_HEX) else value

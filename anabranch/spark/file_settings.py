@@ -1,22 +1,22 @@
 """File settings: what a session says of file systems reaches our own client, too.
 
 Knows where a session keeps the settings of Hadoop. Guarantee: they count within a call of a method of that session, and
-nowhere else; they are read when a bucket is opened, and never shown.
+nowhere else; of them, those of its kind are read when a bucket is opened, and never shown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from functools import wraps
+from functools import partial, wraps
 from inspect import isfunction
 from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
 
+from anabranch.spark.settings import beginning
 from anabranch.storage.told import telling
 
-_PREFIXES = ("fs.", "dfs.", "google.cloud.auth.")
 _HADOOP = "spark.hadoop."
 _Door = TypeVar("_Door")
 
@@ -32,17 +32,20 @@ def speaking(spark: SparkSession, given: Mapping[str, str] | None = None) -> Abs
         >>> with speaking(spark):
         ...     open_log("s3a://lake/events")
     """
-    return telling(spark, lambda: settings_of(spark), given)
+    return telling(spark, partial(settings_of, spark), given)
 
 
-def settings_of(spark: SparkSession) -> dict[str, str]:
+def settings_of(spark: SparkSession, prefixes: tuple[str, ...]) -> dict[str, str]:
     """A session's settings of file systems as Hadoop has them: those without ``spark.hadoop.`` before them count
     more, since Spark puts a session's own over those of its context.
+
+    Args:
+        spark: the session.
+        prefixes: how their names begin; a secret of another kind of file system is not asked for.
     """
-    known = spark.conf.getAll
-    contexts = {name.removeprefix(_HADOOP): value for name, value in known.items() if name.startswith(_HADOOP)}
-    both = {**contexts, **known}
-    return {name: value for name, value in both.items() if name.startswith(_PREFIXES) and value is not None}
+    found = beginning(spark, (*prefixes, *(_HADOOP + each for each in prefixes)))
+    own = {name: value for name, value in found.items() if not name.startswith(_HADOOP)}
+    return {name.removeprefix(_HADOOP): value for name, value in found.items()} | own
 
 
 def given_as_text(given: Mapping[Any, Any]) -> dict[str, str]:

@@ -20,6 +20,8 @@ from anabranch.spark.consoles import quiet, quiet_python, said_by_site
 from anabranch.spark.java import check_java
 
 _GIB = 1 << 30
+HIDDEN = "*********(redacted)"
+"""What Spark shows in place of a value that it takes for a secret."""
 _EXTENSIONS, _CATALOG = "spark.sql.extensions", "spark.sql.catalog.spark_catalog"
 _with_jars = per_object("sessions that have Delta's own JARs")
 

@@ -4,9 +4,10 @@ Knows how to read settings cheaply, on classic sessions and on Connect. `anabran
 honoured, harmless or refused. Guarantees: no setting of a session is ever changed, except ``txnVersion`` where the
 session asks for that by ``autoReset``; each process warns of an undocumented setting once.
 
-On a classic session asking for one setting takes some 0.1 ms and listing them all some 10; on Connect either is one
+On a classic session asking for one setting takes some 0.1 ms and listing them all some 15; on Connect either is one
 round trip. So there the list is asked for; here the settings that are acted upon are asked for by their names, and the
-list once a second at most, for the warnings, or where a command needs it, once for that command.
+list once a second at most, for the warnings, or where a command needs it, once for that command. The list comes as rows
+of a query, in which Spark hides secrets: what PySpark asks of the JVM is written to its log at DEBUG, with the answers.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from anabranch.errors import UnknownSetting
 from anabranch.errors.process_state import cache, per_object
 from anabranch.protocol import settings
 from anabranch.protocol.session_says import Said, honouring, is_said
-from anabranch.spark.session import is_connect
+from anabranch.spark.session import HIDDEN, is_connect
+from anabranch.spark.sql_text import exact_sql
 
 LISTED_S = 1.0
 """For so many seconds all settings of a session are not listed again."""
@@ -91,13 +93,22 @@ def honours(verb: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
 
 
 def listed(spark: SparkSession) -> Mapping[str, str]:
-    """Every setting of a session; while a command of it runs, as they were when they were first asked for."""
+    """Every setting of a session, without the values that Spark takes for secrets; while a command of it runs, as they
+    were when they were first asked for.
+    """
     running = _command.get()
     if running is None or running[0] is not spark:
-        return spark.conf.getAll
+        return _list(spark)
     if not running[1]:
-        running[1].update(spark.conf.getAll)
+        running[1].update(_list(spark))
     return running[1]
+
+
+def beginning(spark: SparkSession, prefixes: tuple[str, ...]) -> dict[str, str]:
+    """The settings of a session whose names begin so, secrets among them; no other secret is asked for."""
+    found: dict[str, str | None] = {name: said for name, said in listed(spark).items() if name.startswith(prefixes)}
+    found |= {name: spark.conf.get(name, None) for name, said in found.items() if said == HIDDEN}
+    return {name: said for name, said in found.items() if said is not None}
 
 
 @contextmanager
@@ -152,10 +163,14 @@ def _read(spark: SparkSession) -> dict[str, str]:
     return {name: value for name, value in found.items() if value is not None}
 
 
+def _list(spark: SparkSession) -> dict[str, str]:
+    rows = spark.conf.getAll.items() if is_connect(spark) else exact_sql(spark, "SET").collect()
+    return {name: value for name, value in rows if value is not None}
+
+
 def _all(spark: SparkSession) -> dict[str, str]:
     """Every setting that may be acted upon, or of Delta Lake; those that nobody documents are warned of."""
-    names = (settings.PREFIX, settings.ASSIGNS)
-    found = {name: value for name, value in listed(spark).items() if name.startswith(names)}
+    found = beginning(spark, (settings.PREFIX, settings.ASSIGNS))
     _listed[spark] = time.monotonic()
     for name, hint in settings.unknown(found).items():
         if _warned.add(name, True):

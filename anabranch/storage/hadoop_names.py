@@ -53,6 +53,7 @@ _KINDS = re.compile(r"(?:aws\.credentials\.provider|auth\.type|oauth\.provider\.
 """Settings whose value says how credentials are found; our client does not know all of the ways."""
 FAMILIES = {"s3": ("fs.s3a.", "fs.s3."), "abfss": ("fs.azure.",), "gs": ("fs.gs.", "google.cloud.")}
 """How the settings of a kind of bucket begin."""
+_OF_HDFS = ("dfs.", "fs.hdfs.", "fs.viewfs.")
 _SIMPLE = "org.apache.hadoop.fs.s3a.{}AWSCredentialsProvider"
 _OURS_ALONE = {
     "timeout",
@@ -63,6 +64,11 @@ _OURS_ALONE = {
     "user_agent",
 }
 """Options of how our client works, which Spark's connector need not know."""
+
+
+def family_of(scheme: str) -> tuple[str, ...]:
+    """How the settings begin that say something of a kind of file system."""
+    return FAMILIES.get(scheme, _OF_HDFS)
 
 
 def not_honoured(scheme: str, authority: str, given: Settings, all_of_them: Settings) -> list[str]:
@@ -76,8 +82,7 @@ def not_honoured(scheme: str, authority: str, given: Settings, all_of_them: Sett
     """
     said = translated(scheme, authority, all_of_them)
     is_known_who = bool(WHO.get(SERVICES.get(scheme, ""), frozenset()).intersection(said))
-    family = FAMILIES.get(scheme, ("dfs.", "fs.hdfs.", "fs.viewfs."))
-    own = [key for key in given if key.startswith(family) and not _is_of_another(scheme, authority, key)]
+    own = [key for key in given if key.startswith(family_of(scheme)) and not _is_of_another(scheme, authority, key)]
     return [
         key
         for key in own

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from anabranch.errors import InvalidOption, NotBuilt
-from anabranch.storage.hadoop_names import FAMILIES, lacks, not_honoured
+from anabranch.storage.hadoop_names import FAMILIES, family_of, lacks, not_honoured
 from anabranch.storage.hadoop_settings import translated
 from anabranch.storage.obstore_options import SERVICES, WHERE, WHO, plain
 
@@ -35,20 +35,20 @@ class Told:
 
     Attributes:
         by: the session.
-        session: gives its settings of file systems, without ``spark.hadoop.`` before them.
+        session: gives its settings that begin with one of these, without ``spark.hadoop.`` before them.
         given: further ones, for one table or call.
     """
 
     by: Any = field(repr=False)
-    session: Callable[[], Mapping[str, str]] = field(repr=False)
+    session: Callable[[tuple[str, ...]], Mapping[str, str]] = field(repr=False)
     given: Mapping[str, str] = field(default_factory=dict, repr=False)
     known: dict[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
 
-    def settings(self) -> Mapping[str, str]:
-        """All of them; the session is asked once."""
-        if "session" not in self.known:
-            self.known["session"] = self.session()
-        return {**self.known["session"], **self.given}
+    def settings(self, scheme: str) -> Mapping[str, str]:
+        """Those of a kind of file system; the session is asked once."""
+        if scheme not in self.known:
+            self.known[scheme] = self.session(family_of(scheme))
+        return {**self.known[scheme], **self.given}
 
 
 _current: ContextVar[Told | None] = ContextVar("anabranch_told", default=None)
@@ -56,7 +56,7 @@ _current: ContextVar[Told | None] = ContextVar("anabranch_told", default=None)
 
 @contextmanager
 def telling(
-    by: Any, session: Callable[[], Mapping[str, str]], given: Mapping[str, str] | None = None
+    by: Any, session: Callable[[tuple[str, ...]], Mapping[str, str]], given: Mapping[str, str] | None = None
 ) -> Iterator[None]:
     """Within the block, buckets are opened as a session says, and as is given for them; of one session inside of
     another the inner one counts.
@@ -85,13 +85,13 @@ def told_of(scheme: str) -> dict[str, dict[str, str]]:
     told, family = _current.get(), FAMILIES.get(scheme, ())
     if told is None or not family:
         return {}
-    said = {"settings": told.settings(), "given": told.given}
+    said = {"settings": told.settings(scheme), "given": told.given}
     return {of: {key: value for key, value in each.items() if key.startswith(family)} for of, each in said.items()}
 
 
 def stay_told(settings: Mapping[str, str], given: Mapping[str, str]) -> None:
     """Say it for the rest of this thread: of a process that reads one table."""
-    _current.set(Told(None, lambda: settings, given))
+    _current.set(Told(None, lambda _: settings, given))
 
 
 def given() -> dict[str, str]:
@@ -118,7 +118,7 @@ def told_options(scheme: str, authority: str, options: Mapping[str, str]) -> dic
     if told is None or (not told.given and (mine & (who | where) or (service == "hdfs" and options))):
         return {}
     alone = _followed(scheme, authority, told)
-    said = translated(scheme, authority, told.settings())
+    said = translated(scheme, authority, told.settings(scheme))
     if service == "hdfs":
         said = {} if not alone and any(map(os.environ.get, _HADOOP)) else said
     elif (who | where) & alone.keys():
@@ -150,7 +150,7 @@ def _followed(scheme: str, authority: str, told: Told) -> dict[str, str]:
     """What is given for this call, as options. Raises NotBuilt, InvalidOption: our client cannot follow it."""
     if not told.given:
         return {}
-    for name in not_honoured(scheme, authority, told.given, told.settings()):
+    for name in not_honoured(scheme, authority, told.given, told.settings(scheme)):
         instead = "Leave it out, or set it for Spark and our client by themselves: docs/concepts/stores.md."
         raise NotBuilt(what=f"the setting {name} for one call", instead=instead)
     if (missing := lacks(scheme, authority, told.given)) is not None:

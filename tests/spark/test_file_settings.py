@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,9 +45,23 @@ def say(spark: Any, settings: dict[str, str]) -> None:
 
 def test_a_setting_of_the_session_counts_before_that_of_its_context(told: Any) -> None:
     say(told, {"spark.hadoop.fs.s3a.endpoint": "context", "spark.hadoop.fs.s3a.endpoint.region": "r", "spark.x": "y"})
-    assert settings_of(told) == {"fs.s3a.endpoint": "context", "fs.s3a.endpoint.region": "r"}
+    assert settings_of(told, ("fs.s3a.",)) == {"fs.s3a.endpoint": "context", "fs.s3a.endpoint.region": "r"}
     say(told, {"fs.s3a.endpoint": "own"})
-    assert settings_of(told)["fs.s3a.endpoint"] == "own"
+    assert settings_of(told, ("fs.s3a.",))["fs.s3a.endpoint"] == "own"
+
+
+def test_a_command_asks_for_no_secret_that_it_does_not_need_so_that_no_log_has_it(
+    told: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    say(told, {**KEYS, "spark.hadoop.fs.azure.account.key": SECRET})
+    with caplog.at_level(logging.DEBUG, "py4j"):
+        anabranch.append(told, f"{tmp_path}/t", [{"id": 1}])
+        assert settings_of(told, ("fs.gs.",)) == {}
+        assert anabranch.read(told, f"{tmp_path}/t").count() == 1
+    assert any(record.name.startswith("py4j") for record in caplog.records)
+    assert SECRET not in caplog.text
+    caplog.clear()
+    assert settings_of(told, ("fs.s3a.",))["fs.s3a.secret.key"] == SECRET
 
 
 def test_two_sessions_do_not_know_of_each_other(told: Any, spark: Any) -> None:

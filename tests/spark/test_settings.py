@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,23 +16,20 @@ from anabranch.errors.process_state import forget
 from anabranch.protocol import settings
 from anabranch.protocol.session_says import current, is_said
 from anabranch.spark import settings as reading
-from anabranch.spark.settings import honoured, honours, listed, listing
+from anabranch.spark.session import HIDDEN
+from anabranch.spark.settings import beginning, honoured, honours, listed, listing
 
 
 class Conf:
     """A session's settings, which count how they are asked for."""
 
     def __init__(self, values: dict[str, str]) -> None:
-        self.values, self.gets, self.lists = values, 0, 0
+        self.values, self.gets, self.lists, self.asked = values, 0, 0, list[str]()
 
     def get(self, name: str, default: Any = None) -> Any:
         self.gets += 1
+        self.asked.append(name)
         return self.values.get(name, default)
-
-    @property
-    def getAll(self) -> dict[str, str]:
-        self.lists += 1
-        return dict(self.values)
 
     def unset(self, name: str) -> None:
         del self.values[name]
@@ -42,6 +40,12 @@ class Session:
 
     def __init__(self, **values: str) -> None:
         self.conf = Conf({settings.PREFIX + name.replace("__", "."): value for name, value in values.items()})
+
+    def sql(self, text: str, args: Any = None) -> SimpleNamespace:
+        assert text == "SET"
+        self.conf.lists += 1
+        rows = [(name, HIDDEN if "secret" in name else value) for name, value in self.conf.values.items()]
+        return SimpleNamespace(collect=lambda: rows)
 
 
 @pytest.fixture(autouse=True)
@@ -82,6 +86,13 @@ def test_a_command_lists_the_settings_once_and_the_next_one_anew() -> None:
         assert "parquet.encryption.footer.key" in reading.listed(session)  # type: ignore[arg-type]
     session.conf.values.clear()
     assert reading.listed(session) == {}  # type: ignore[arg-type]
+
+
+def test_of_settings_that_spark_hides_only_those_that_are_needed_are_asked_for() -> None:
+    session = Session()
+    session.conf.values |= {"fs.s3a.secret.key": "k", "fs.azure.secret": "a", "fs.s3a.endpoint": "e"}
+    assert beginning(session, ("fs.s3a.",)) == {"fs.s3a.secret.key": "k", "fs.s3a.endpoint": "e"}  # type: ignore[arg-type]
+    assert session.conf.asked == ["fs.s3a.secret.key"]
 
 
 def test_the_version_is_unset_only_where_it_was_used_and_the_command_ended_well() -> None:

@@ -37,7 +37,10 @@ class Source:
 class SessionWithoutSettings:
     """A session in which nothing is set."""
 
-    conf = SimpleNamespace(getAll={}, get=lambda name, default: default)
+    conf = SimpleNamespace(get=lambda name, default: default)
+
+    def sql(self, text: str, args: Any) -> SimpleNamespace:
+        return SimpleNamespace(collect=list)
 
 
 @dataclass
