@@ -23,8 +23,8 @@ _TYPE, _UNFOLDED, _FOLDED, _DATA, _DATA_2 = 1, 2, 3, 5, 8
 """PageHeader.type, uncompressed_page_size and compressed_page_size, and the headers of data pages."""
 _OF_VALUES, _OF_DICTIONARY = {0: _DATA, 3: _DATA_2}, 2
 """PageType.DATA_PAGE and DATA_PAGE_V2; DICTIONARY_PAGE."""
-_VALUES, _ENCODING, _ENCODING_2 = 1, 2, 4
-"""DataPageHeader.num_values and encoding; the latter in DataPageHeaderV2."""
+_VALUES, _ENCODINGS = 1, {_DATA: 2, _DATA_2: 4}
+"""num_values and encoding in DataPageHeader and DataPageHeaderV2."""
 _BY_DICTIONARY, _BY_BEGINNINGS = {2, 8}, 7
 """Encoding.PLAIN_DICTIONARY and RLE_DICTIONARY; DELTA_BYTE_ARRAY."""
 _TEXT, _FIXED = 6, 7
@@ -73,10 +73,7 @@ def check_unfolded(source: pa.NativeFile, footer: pq.FileMetaData, chunks: Seque
     """
     found, sure = list[_Sizes](), 0
     for chunk in chunks:
-        try:
-            found.append(_sizes(source, chunk))
-        except (IndexError, KeyError, TypeError):
-            raise ValueError("the head of a page is garbled") from None
+        found.append(_sizes(source, chunk))
         sure += found[-1].sure
         _hold(sure, most)
     if sure + sum(each.perhaps for each in found) > most:
@@ -106,7 +103,7 @@ def _sizes(source: pa.NativeFile, chunk: Chunk) -> _Sizes:
         if head[_TYPE] == _OF_DICTIONARY:
             dictionary = max(dictionary, (unfolded, at, head[_FOLDED]))
         elif kind is not None:
-            values, encoding = head[kind][_VALUES], head[kind][_ENCODING if kind == _DATA else _ENCODING_2]
+            values, encoding = head[kind][_VALUES], head[kind][_ENCODINGS[kind]]
             if encoding in _BY_DICTIONARY:
                 names += values
             elif encoding == _BY_BEGINNINGS:
@@ -133,8 +130,8 @@ def _head(source: pa.NativeFile, at: int, end: int) -> tuple[Fields, int]:
         try:
             head = struct(data, 0)
             kind = _OF_VALUES.get(head[_TYPE])
-            numbers = [head[_UNFOLDED], head[_FOLDED], *([head[kind][_VALUES]] if kind is not None else [])]
-            if min(numbers) >= 0:
+            of_values = [] if kind is None else [head[kind][each] for each in (_VALUES, _ENCODINGS[kind])]
+            if min(head[_UNFOLDED], head[_FOLDED], *of_values) >= 0:
                 return head, data.at
         except (IndexError, KeyError, TypeError):
             continue
