@@ -198,11 +198,22 @@ class Engine(Protocol):
         """
         ...
 
-    def version_asked(self, condition: Condition, schema: Struct, root: str, table_id: str) -> int | None:
-        """The same of the rows that a condition's subqueries read; it is one over columns of this schema.
+    def version_asked(
+        self, condition: Condition, values: Sequence[Any], schema: Struct, root: str, table_id: str
+    ) -> int | None:
+        """The same of the rows that queries in a condition and in values read; all are over columns of this schema.
 
         Raises:
             InvalidCondition: it does not fit the columns, or a table that it names is not there.
+            UnknownSourceVersion: as of `version_read`.
+        """
+        ...
+
+    def version_merged(self, source: Any, matching: Matching, schema: Struct, root: str, table_id: str) -> int | None:
+        """The same of the expressions of a MERGE, over columns of this schema and of the source.
+
+        Raises:
+            InvalidCondition, UnknownColumn: one does not fit the columns.
             UnknownSourceVersion: as of `version_read`.
         """
         ...

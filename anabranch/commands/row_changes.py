@@ -87,7 +87,7 @@ def run_change(change: Change, snapshot: Snapshot, engine: Engine, context: RunC
         return Outcome(0, None)
     if change.assignments is not None:
         check_metadata(snapshot.metadata, snapshot.table)
-    read = version_read(engine, snapshot, where=change.where)
+    read = version_read(engine, snapshot, where=change.where, values=change.assignments)
     base = base_of(log, snapshot, read)
     reach("read")
     staging = Staging(log.store, str(runtime.new_id()))

@@ -1,13 +1,14 @@
 """Sources: where the rows of a command come from, and what follows where they come from the table itself.
 
-Knows versions, not rows. Guarantee: a command whose source, or a subquery of whose condition, was read from a version
-of its own table starts no later than that version, and is judged as having read all of it: whatever changed since is a
-winner's change.
+Knows versions, not rows. Guarantee: a command whose source, or a query in one of whose expressions, was read from a
+version of its own table starts no later than that version, and is judged as having read all of it: whatever changed
+since is a winner's change.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,10 @@ from anabranch.commands.engine import Engine
 from anabranch.errors import InvalidOption, UnknownSourceVersion
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.merges import Matching
+from anabranch.protocol.plain_values import Assigned
 from anabranch.protocol.predicates import Always, Condition
+from anabranch.protocol.schema.assignments import leaves
 from anabranch.transaction.transaction import ReadSet
 
 _EVERY = Condition(text="TRUE", predicate=Always(True), row_local=False, expression="true")
@@ -27,23 +31,33 @@ def version_read(
     *,
     source: Any = None,
     where: Condition | None = None,
+    values: Mapping[str, Any] | None = None,
+    matching: Matching | None = None,
     declared: int | None = None,
 ) -> int | None:
-    """The oldest version of its own table that a command reads by its source or its condition; None where it reads none
-    but the one that it runs on.
+    """The oldest version of its own table that a command reads by its source or its expressions; None where it reads
+    none but the one that it runs on.
 
     Args:
         seen: the table that it changes, as it found it; None where there is none to be read.
         source: the rows that it brings, if any.
         where: which rows it changes or replaces.
+        values: what it assigns to their columns.
+        matching: of a MERGE, whose ``where`` says whether all of its expressions depend on their rows alone.
         declared: what the user says, for sources that hide it; the older one counts.
 
     Raises:
-        UnknownSourceVersion: source or condition read the table, and nobody says which version.
+        UnknownSourceVersion: source or expressions read the table, and nobody says which version.
     """
     if seen is None:
         return None
-    found = (_of_source(engine, seen, source, declared), declared, _of_condition(engine, seen, where))
+    if matching is None:
+        asked = _of_change(engine, seen, where, values)
+    elif where is not None and not where.row_local:
+        asked = engine.version_merged(source, matching, seen.schema, seen.table, seen.metadata.id)
+    else:
+        asked = None
+    found = (_of_source(engine, seen, source, declared), declared, asked)
     return min((each for each in found if each is not None), default=None)
 
 
@@ -56,10 +70,12 @@ def _of_source(engine: Engine, seen: Snapshot, source: Any, declared: int | None
         return None
 
 
-def _of_condition(engine: Engine, seen: Snapshot, where: Condition | None) -> int | None:
-    if where is None or where.row_local:  # what is not may hold a subquery, or call a function that holds one
+def _of_change(engine: Engine, seen: Snapshot, where: Condition | None, values: Mapping[str, Any] | None) -> int | None:
+    """Of what is not decided by a row alone, and of values that call anything, which may be a function with a query."""
+    calling = [each for _, each in leaves(values or {}) if not isinstance(each, Assigned) and "(" in str(each)]
+    if where is None or (where.row_local and not calling):
         return None
-    return engine.version_asked(where, seen.schema, seen.table, seen.metadata.id)
+    return engine.version_asked(where, calling, seen.schema, seen.table, seen.metadata.id)
 
 
 def declared_version(option: str, given: bool | int | str | None, newest: int) -> int | None:

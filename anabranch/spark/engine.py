@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 from pyspark.util import inheritable_thread_target
 
 from anabranch.errors import TableWithoutColumns
@@ -36,6 +37,7 @@ from anabranch.spark import (
     arrow_packing,
     change_files,
     dataframe_source,
+    expression_queries,
     merge,
     merge_source,
     relocating,
@@ -75,9 +77,7 @@ class SparkEngine:
 
     def check_merge(self, files: FileSet, matching: Matching, source: Any) -> None:
         """See `anabranch.spark.merge.check`; the source is a DataFrame or an Arrow table."""
-        is_here = isinstance(source, pa.Table)
-        columns = types.spark_schema(from_arrow(source.schema)) if is_here else self._frame(source).schema
-        merge.check(self.spark, files, matching, columns)
+        merge.check(self.spark, files, matching, self._columns(source))
 
     def find(self, files: FileSet, condition: Condition) -> dict[str, BitMap64]:
         """See `anabranch.spark.row_addresses.find`; what Arrow can find, it does."""
@@ -217,14 +217,16 @@ class SparkEngine:
         with computed("the rows to write", root):  # Spark computes what is constant while it plans
             return dataframe_source.version_read(self._frame(source), root, table_id)
 
-    def version_asked(self, condition: Condition, schema: Struct, root: str, table_id: str) -> int | None:
-        """See `anabranch.spark.dataframe_source.version_read`; the plan is read, and no row is asked."""
-        with reported(condition.text, root):
-            row = types.unknown_row(self.spark, schema)
-            named = row if condition.alias is None else row.alias(condition.alias)
-            return dataframe_source.version_read(
-                named.filter(as_column(condition.expression, self.spark)), root, table_id
-            )
+    def version_asked(
+        self, condition: Condition, values: Sequence[Any], schema: Struct, root: str, table_id: str
+    ) -> int | None:
+        """See `anabranch.spark.expression_queries.version_asked`."""
+        return expression_queries.version_asked(self.spark, condition, values, schema, root, table_id)
+
+    def version_merged(self, source: Any, matching: Matching, schema: Struct, root: str, table_id: str) -> int | None:
+        """See `anabranch.spark.expression_queries.version_merged`; the source is a DataFrame or an Arrow table."""
+        columns = self._columns(source)
+        return expression_queries.version_merged(self.spark, matching, columns, schema, root, table_id)
 
     def settings(self) -> dict[str, str]:
         """The settings that the value of an expression depends on: time zone, ANSI mode, case of names."""
@@ -329,6 +331,13 @@ class SparkEngine:
             if not isinstance(source, pa.Table) and dataframe_source.keeps_out(self._frame(source)):
                 keep_out()
             yield
+
+    def _columns(self, source: Any) -> T.StructType:
+        return (
+            types.spark_schema(from_arrow(source.schema))
+            if isinstance(source, pa.Table)
+            else self._frame(source).schema
+        )
 
     def _frame(self, source: Any) -> DataFrame:
         if isinstance(source, TableRows):

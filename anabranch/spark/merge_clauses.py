@@ -116,7 +116,7 @@ class Decider:
             InvalidCondition, UnknownColumn, SchemaMismatch: an expression does not fit the columns.
         """
         for _, clause in clauses:
-            self.check(rows, clause)
+            self.checked(rows, clause)
         with explained("; ".join(text_of(clause) for _, clause in clauses), self.table):
             spark = rows.sparkSession
             rows = rows.select("*", F.when(where, first_acting(clauses, spark)).alias(self.names.clause))
@@ -125,8 +125,9 @@ class Decider:
             rows = rows.select("*", *values)
             return rows.select("*", *self._images(clauses, rows.schema, rest or null_of))
 
-    def check(self, rows: DataFrame, clause: Clause) -> None:
-        """Raises as `decide` unless the clause fits rows of these columns, each by itself.
+    def checked(self, rows: DataFrame, clause: Clause) -> DataFrame:
+        """The rows, in a plan that has every expression of a clause; raises as `decide` unless these fit rows of such
+        columns, each by itself.
 
         A WHERE takes only what is decided row by row; a SELECT would take aggregates and generators too.
         """
@@ -139,6 +140,7 @@ class Decider:
             if values:
                 rows = rows.filter(paired(Column.__or__, [each.isNull() for each in values]))
             _ = rows.schema  # else Spark Connect looks at it only later
+            return rows
 
     def _values(self, number: int, clause: Clause, spark: SparkSession) -> Iterator[Column]:
         for i, (_, value) in enumerate(leaves(clause.values)):

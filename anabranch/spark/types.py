@@ -172,11 +172,10 @@ def given_rows(spark: SparkSession, rows: Sequence[Mapping[str, Any]], ddl: str)
     return spark.createDataFrame(pa.Table.from_pylist([*rows], to_arrow(schema_of(wanted))), wanted)
 
 
-def unknown_row(spark: SparkSession, schema: Struct) -> DataFrame:
+def unknown_row(spark: SparkSession, wanted: T.StructType) -> DataFrame:
     """A row of these columns, of which Spark knows no value while it plans. Of rows that are known, or not there, its
     optimizer leaves out what a query asks of them.
     """
-    wanted = spark_schema(schema)
     rows = F.array_repeat(F.lit(None).cast(wanted), F.col("id").cast("int"))
     row = spark.range(1).select(F.explode(rows).alias("row"))
     return row.select(*[row["row"][each.name].alias(each.name, metadata=each.metadata) for each in wanted.fields])

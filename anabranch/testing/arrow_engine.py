@@ -244,8 +244,16 @@ class ArrowEngine:
         said = (source.schema.metadata or {}).get(_READ)
         return None if said is None else int(said)
 
-    def version_asked(self, condition: Condition, schema: Struct, root: str, table_id: str) -> int | None:
-        """Conditions here hold no subquery."""
+    def version_asked(
+        self, condition: Condition, values: Sequence[Any], schema: Struct, root: str, table_id: str
+    ) -> int | None:
+        """Conditions and values here hold no query."""
+        return None
+
+    def version_merged(
+        self, source: pa.Table, matching: Matching, schema: Struct, root: str, table_id: str
+    ) -> int | None:
+        """Nor do the functions of a MERGE."""
         return None
 
     def settings(self) -> Mapping[str, str]:

@@ -66,9 +66,9 @@ def insert(world: World, source: pa.Table, mode: str = "append", **more: Any) ->
     return Write(world.path, source, mode, **more).run(world.engine)
 
 
-def merge(world: World, source: pa.Table, **more: Any) -> Any:
+def merge(world: World, source: pa.Table, where: Condition | None = None, **more: Any) -> Any:
     matching = Matching(lambda row, new: equal(row["id"], new["id"]), (update_all("id", "x"), insert_all("id", "x")))
-    return Merge(world.path, source, matching, world.condition(None), **more).run(world.engine)
+    return Merge(world.path, source, matching, where or world.condition(None), **more).run(world.engine)
 
 
 # -- alone -------------------------------------------------------------------------------------------------------------
@@ -111,9 +111,10 @@ ASKING: dict[type, Callable[[World, Condition], Any]] = {
     Delete: lambda world, where: Delete(world.path, where).run(world.engine),
     Update: lambda world, where: Update(world.path, {"x": 1}, where).run(world.engine),
     Write: lambda world, where: insert(world, pa.table({"id": [2], "x": [1]}), "overwrite", replace_where=where),
+    Merge: lambda world, where: merge(world, pa.table({"id": [2], "x": [1]}), where),
 }
-"""All commands whose condition may hold a subquery."""
-ASKING_NOTHING = {Merge, Optimize, Purge, AddConstraint}
+"""All commands whose expressions may hold a query."""
+ASKING_NOTHING = {Optimize, Purge, AddConstraint}
 """Commands whose condition holds none."""
 
 
@@ -136,12 +137,14 @@ def test_a_condition_that_asks_an_older_version_has_to_stand_behind_newer_ones_w
     """A row of another file than those that it selects rows of may be one that its subquery has read."""
     asking = replace(world.condition("id = 2"), row_local=False)
     world.append({"id": 7, "x": 70})
-    monkeypatch.setattr(world.engine, "version_asked", lambda *args: 1)
+    for asked in ("version_asked", "version_merged"):
+        monkeypatch.setattr(world.engine, asked, lambda *args: 1)
     world.update("id = 7", x=71)
     with pytest.raises(GONE):
         ASKING[command](world, asking)
     assert world.version == 2
-    monkeypatch.setattr(world.engine, "version_asked", lambda *args: 2)
+    for asked in ("version_asked", "version_merged"):
+        monkeypatch.setattr(world.engine, asked, lambda *args: 2)
     ASKING[command](world, asking)
     assert world.version == 3
 

@@ -85,7 +85,8 @@ class Merge(Masked):
         """
         engine, runtime, log = required(engine, self), context.runtime, open_log(self.table)
         seen = context.snapshot(log)
-        read = version_read(engine, seen, source=self.source, declared=self.reads_target)
+        source, declared = self.source, self.reads_target
+        read = version_read(engine, seen, source=source, where=self.where, matching=self.matching, declared=declared)
         snapshot = base_of(log, seen, read)
         changes_rows = any(clause.action != "insert" for clause in self.matching.clauses)
         check_changeable(snapshot, "MERGE", changes_rows=changes_rows)
