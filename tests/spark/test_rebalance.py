@@ -21,7 +21,7 @@ from anabranch.spark.rebalance import is_wished, parts
 from tests.support.readers import deltalake_rows, same_rows
 
 WISH = "delta.autoOptimize.optimizeWrite"
-PARTS = 12
+PARTS = 8
 
 
 @pytest.mark.parametrize(
@@ -62,6 +62,11 @@ def files_in(path: str) -> int:
     return int(anabranch.files(path).num_rows)
 
 
+@pytest.mark.exhaustive(
+    "tests/spark/test_rebalance.py::test_the_option_and_the_session_say_it_too_and_the_option_counts",
+    "tests/spark/test_rebalance.py::test_many_images_go_into_few_files_and_row_ids_stay",
+    "tests/spark/test_rebalance.py::test_rows_of_partitions_are_parted_finely_and_others_are_not",
+)
 @pytest.mark.spark
 @pytest.mark.parametrize("partition_by", [(), ("a`b`.c",)])
 def test_few_files_hold_the_same_rows(session: SparkSession, tmp_path: Path, partition_by: tuple[str, ...]) -> None:
@@ -115,7 +120,6 @@ def test_many_images_go_into_few_files_and_row_ids_stay(
         anabranch.append(None, path, rows, properties=wishes if first == 0 else None)
     table = DeltaTable.forPath(session, path)
     assert files_in(path) == PARTS
-    known = {number: row_id for number, _, row_id in rows_with_ids(session, path)}
     table.update("n = 1", {"n": "5"})
     source = session.range(700).selectExpr("id", "if(id < 300, 7L, 8L) AS n").filter("id < 300 OR id >= 600")
     on = table.alias("t").merge(source.alias("s"), "t.id = s.id")
@@ -123,7 +127,7 @@ def test_many_images_go_into_few_files_and_row_ids_stay(
     expected = [(i, 7 if i < 300 else 8 if i >= 600 else 5 if i % 2 else 0) for i in range(700)]
     found = rows_with_ids(session, path)
     assert [(number, n) for number, n, _ in found] == expected
-    assert {number: row_id for number, _, row_id in found if number < 600} == known
+    assert all(number == row_id for number, _, row_id in found if number < 600)
     assert counted.calls >= 3  # the images of both, and the inserts
     assert files_in(path) <= (PARTS if vectors == "true" else 0) + 6
 

@@ -23,6 +23,7 @@ from anabranch.protocol.rules.table_rules import Rules
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.spark.relocating import cluster, pack
 from tests.spark.tables import file_row, file_set, numbered
+from tests.support.tiers import examples
 
 pytestmark = pytest.mark.spark
 
@@ -72,8 +73,9 @@ def rewritten_in_groups(root: Path, rows: int) -> None:
         pq.write_table(pq.ParquetFile(file).read(), file, row_group_size=rows)
 
 
-COUNTS = {"b.parquet": 10, "a.parquet": 30_000, "d.parquet": 1, "c.parquet": 2_000, "e.parquet": 0}
-DELETED = {"a.parquet": [*range(100, 9000, 3), 29_999], "d.parquet": [0], "b.parquet": []}
+MANY = examples(30_000, 6_000)
+COUNTS = {"b.parquet": 10, "a.parquet": MANY, "d.parquet": 1, "c.parquet": 2_000, "e.parquet": 0}
+DELETED = {"a.parquet": [*range(100, MANY // 3, 3), MANY - 1], "d.parquet": [0], "b.parquet": []}
 
 
 @pytest.mark.parametrize("deleted", [{}, DELETED], ids=["whole files", "with vectors"])

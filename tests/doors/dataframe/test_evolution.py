@@ -20,6 +20,7 @@ from anabranch.protocol.schema.evolution import evolved
 from anabranch.protocol.schema.types import from_arrow
 from anabranch.testing import at_phase
 from tests.support.readers import deltalake_rows
+from tests.support.tiers import few_of
 from tests.support.worlds import World, assert_others_agree, equal, insert_all, table_path, update_all
 
 OLD = [{"id": i, "x": i * 10} for i in range(4)]
@@ -213,15 +214,25 @@ def test_the_session_may_let_a_merge_add_columns(spark: Any, table: DeltaTable) 
 
 @pytest.mark.spark
 def test_without_evolution_a_struct_must_be_whole_and_no_more(spark: Any, table: DeltaTable) -> None:
-    def update(value: str) -> None:
-        source = spark.range(2, 3).selectExpr("id", f"{value} AS s").alias("u")
-        table.alias("t").merge(source, "t.id = u.id").whenMatchedUpdate(set={"s": "u.s"}).execute()
-
     for value, path in (("named_struct('a', 1L)", "s.b"), ("named_struct('b', 'x', 'a', 1, 'c', 2)", "s.c")):
         with pytest.raises(errors.SchemaMismatch) as refused:
-            update(value)
+            update_struct(spark, table, value)
         assert refused.value.column == path
-    update("named_struct('B', 'x', 'a', 1)")  # by name, whatever the order
+
+
+def update_struct(spark: Any, table: DeltaTable, value: str) -> None:
+    """A MERGE without evolution that sets the struct of one row."""
+    source = spark.range(2, 3).selectExpr("id", f"{value} AS s").alias("u")
+    table.alias("t").merge(source, "t.id = u.id").whenMatchedUpdate(set={"s": "u.s"}).execute()
+
+
+@pytest.mark.exhaustive(
+    "tests/doors/dataframe/test_evolution.py::test_stars_add_columns_members_and_elements_on_spark",
+    "tests/doors/sql/test_settings.py::test_insert_by_name_finds_members_of_structs_by_name_at_every_depth",
+)
+@pytest.mark.spark
+def test_without_evolution_members_are_found_by_name_whatever_their_order(spark: Any, table: DeltaTable) -> None:
+    update_struct(spark, table, "named_struct('B', 'x', 'a', 1)")
     assert found(table)[2]["s"] == {"a": 1, "b": "x"}
 
 
@@ -247,12 +258,13 @@ def test_members_are_set_on_spark(spark: Any, tmp_path: Path, vectors: str) -> N
         {"a": 14, "t": {"b": 2, "c-d": 6}},
         {"a": 7, "t": {"b": 9, "c-d": None}},
     ]
-    for values, error in (
+    refused: list[tuple[dict[str, str], type[Exception]]] = [
         ({"s.nope": "1"}, errors.UnknownColumn),
+        ({"s.a": "'text'"}, errors.ExecutionFailed),
         ({"s": "NULL", "s.a": "1"}, errors.InvalidOption),
         ({"s.a": "named_struct('x', 1)"}, errors.SchemaMismatch),
-        ({"s.a": "'text'"}, errors.ExecutionFailed),
-    ):
+    ]
+    for values, error in few_of(refused, 3):
         with pytest.raises(error):
             table.update(set=values)
     assert_others_agree(path)

@@ -21,12 +21,13 @@ from pyspark.sql import functions as F
 import anabranch
 from anabranch import DeltaTable, errors
 from anabranch.catalog import entries
+from anabranch.commands.opening import open_log
 from anabranch.statements.executor.name_resolver import Names
 from anabranch.statements.prefilter import may_touch_delta
 from tests.support.growth import times_more
 from tests.support.patience import started
 from tests.support.readers import deltalake_rows
-from tests.support.tiers import is_short
+from tests.support.tiers import few_of, is_short
 
 pytestmark = pytest.mark.spark
 
@@ -65,18 +66,15 @@ def append(session: SparkSession, name: str, *ids: int) -> None:
 
 def test_a_job_of_delta_runs_as_it_is(session: SparkSession) -> None:
     session.range(5).withColumn("day", F.lit("a")).write.format("delta").partitionBy("day").saveAsTable("bronze")
-    session.sql("SELECT 7L AS id, 'b' AS day").write.format("delta").mode("append").saveAsTable("bronze")
     session.sql("CREATE TABLE silver (id BIGINT, day STRING) USING delta")
     session.table("bronze").where("id > 3").write.insertInto("silver")
     merge = "MERGE INTO silver s USING bronze b ON s.id = b.id WHEN NOT MATCHED AND b.id = :i THEN INSERT *"
     session.sql(merge, {"i": 0})
-    DeltaTable.forName(session, "silver").update("id = 7", {"day": "'z'"})
+    DeltaTable.forName(session, "silver").update("id = 4", {"day": "'z'"})
     session.table("silver").writeTo("gold").using("delta").partitionedBy("day").create()
-    session.sql("OPTIMIZE gold")
-    both = session.sql("SELECT g.id, day FROM gold g JOIN silver USING (id, day)")
-    assert rows(both) == [(0, "a"), (4, "a"), (7, "z")]
+    assert held(session, "gold") == [(0, "a"), (4, "z")]
     assert session.read.table("gold").columns == ["id", "day"]
-    assert session.sql("DESCRIBE DETAIL gold").first()["partitionColumns"] == ["day"]  # type: ignore[index]
+    assert open_log(path_of(session, "gold")).snapshot().partition_columns == ("day",)
     assert session.catalog.tableExists("gold")
     assert {"bronze", "gold", "silver"} <= {each.name for each in session.catalog.listTables()}
     session.sql("DROP TABLE gold")
@@ -84,29 +82,31 @@ def test_a_job_of_delta_runs_as_it_is(session: SparkSession) -> None:
 
 
 def test_tables_are_read_as_of_older_versions_by_their_names(session: SparkSession) -> None:
-    session.range(2).write.format("delta").saveAsTable("t")
-    append(session, "t", 2)
-    assert session.read.option("versionAsOf", 0).table("t").count() == 2
-    assert session.read.format("delta").load(path_of(session, "t")).count() == 3
-    assert session.table("t").select("t.id").count() == 3
-    assert session.sql("SELECT * FROM t VERSION AS OF 0").count() == 2
+    session.sql("CREATE TABLE t (id BIGINT) USING delta")
+    for n in (1, 2):
+        append(session, "t", n)
+    for older in (session.read.option("versionAsOf", 1).table("t"), session.sql("SELECT * FROM t VERSION AS OF 1")):
+        assert len(older.inputFiles()) == 1
+    for newest in (session.read.format("delta").load(path_of(session, "t")), session.table("t").select("t.id")):
+        assert len(newest.inputFiles()) == 2
 
 
 def test_a_temporary_view_follows_its_table_in_a_table_call_too(session: SparkSession) -> None:
-    session.range(2).write.format("delta").saveAsTable("t")
+    session.sql("CREATE TABLE t (id BIGINT) USING delta")
     both = "SELECT t.id, 'one' AS side FROM t UNION ALL SELECT i_t.id, 'other' FROM t AS i_t"
     session.sql(f"CREATE TEMPORARY VIEW follows AS {both}")
-    for n, table in enumerate((session.table, session.read.table, session.read.option("mergeSchema", "true").table), 2):
+    for n, table in enumerate((session.table, session.read.table, session.read.option("mergeSchema", "true").table), 1):
         append(session, "t", n)
-        assert table("follows").count() == 2 * n + 2
+        assert len(table("follows").inputFiles()) == n
+    assert rows(session.table("follows")) == [(i, side) for i in (1, 2, 3) for side in ("one", "other")]
     schema = session.catalog.currentDatabase()
-    assert rows(session.sql(f"SELECT {schema}.t.id FROM {schema}.t WHERE {schema}.t.id > 1")) == [(2,), (3,), (4,)]
+    assert rows(session.sql(f"SELECT {schema}.t.id FROM {schema}.t WHERE {schema}.t.id > 1")) == [(2,), (3,)]
     session.catalog.dropTempView("follows")
 
 
 def test_the_modes_of_save_as_table(session: SparkSession, tmp_path: Path) -> None:
     one = session.range(1)
-    for mode in ("append", "overwrite", "ignore", "error"):
+    for mode in few_of(("append", "overwrite", "ignore", "error"), 2):
         one.write.format("delta").mode(mode).saveAsTable(f"m_{mode}")
         assert held(session, f"m_{mode}") == [(0,)]
     with pytest.raises(errors.NameTaken):
@@ -145,7 +145,6 @@ def test_columns_that_rows_bring_are_in_the_entry_whatever_door_they_come_by(ses
 
     more("a").write.format("delta").mode("append").option("mergeSchema", "true").saveAsTable("t")
     assert in_entry(session, "t") == ["id", "a"]
-    assert session.sql("DESCRIBE t").count() == 2
     more("a", "b").write.option("mergeSchema", "true").insertInto("t")
     assert in_entry(session, "t") == ["id", "a", "b"]
     more("c").writeTo("t").option("mergeSchema", "true").append()
@@ -158,23 +157,23 @@ def test_columns_that_rows_bring_are_in_the_entry_whatever_door_they_come_by(ses
     assert in_entry(session, "t") == ["id", "a"]
     more("e").write.format("delta").mode("overwrite").option("overwriteSchema", "true").saveAsTable("t")
     assert in_entry(session, "t") == ["id", "e"]
-    session.range(1).write.format("delta").saveAsTable("other")
+    session.sql("CREATE TABLE other (id BIGINT) USING delta")
     DeltaTable.forName(session, "other").clone("t", replace=True)
     assert in_entry(session, "t") == ["id"]
-    table.restoreToTimestamp(table.history().where("version = 1").first()["timestamp"].isoformat(" "))  # type: ignore[index]
+    (first,) = (each["timestamp"] for each in anabranch.history(path_of(session, "t")) if each["version"] == 1)
+    table.restoreToTimestamp(first.isoformat(" "))
     assert in_entry(session, "t") == ["id", "a"]
 
 
 @pytest.mark.usefixtures("_views")
 def test_a_handle_whose_name_now_leads_elsewhere_leaves_that_entry_alone(session: SparkSession, tmp_path: Path) -> None:
-    session.range(1).write.format("delta").option("path", str(tmp_path / "t")).saveAsTable("t")
+    session.sql(f"CREATE TABLE t (id BIGINT) USING delta LOCATION '{tmp_path / 't'}'")
     table = DeltaTable.forName(session, "t")
-    more = session.range(1).withColumn("a", F.lit("x"))
-    more.write.format("delta").mode("append").option("mergeSchema", "true").saveAsTable("t")
+    session.sql("ALTER TABLE t ADD COLUMN a STRING")
     session.sql("DROP TABLE t")
     table.restoreToVersion(0)
     assert not session.catalog.tableExists("t")
-    more.write.format("delta").saveAsTable("t")
+    session.sql("CREATE TABLE t (id BIGINT, a STRING) USING delta")
     table.restoreToVersion(1)
     table.restoreToVersion(0)
     assert in_entry(session, "t") == ["id", "a"]
@@ -223,7 +222,7 @@ def test_what_is_not_delta_goes_to_spark_as_it_was(session: SparkSession, monkey
     with pytest.raises(AnalysisException, match="Cannot write into v1 table"):
         session.range(1).writeTo("p").append()
     assert rows(session.table("p")) == [(0,), (0,), (1,), (5,)]
-    assert session.sql("SELECT * FROM {df} WHERE id = {x}", df=session.range(3), x=1).count() == 1
+    assert session.sql("SELECT id AS of_df FROM {df} WHERE id = {x}", df=session.range(3), x=1).columns == ["of_df"]
 
 
 def test_frames_and_values_stand_in_the_text_of_a_statement_on_a_table_with_a_name(session: SparkSession) -> None:
@@ -282,16 +281,16 @@ def test_a_statement_without_delta_has_the_plan_and_the_rows_that_spark_gives_it
 def test_a_name_that_becomes_one_of_ours_is_seen_at_once(session: SparkSession) -> None:
     session.sql("CREATE TABLE t (id BIGINT) USING delta")
     append(session, "t", 0, 1, 2)
-    session.range(1).createOrReplaceTempView("t")
-    assert session.sql("SELECT * FROM t").count() == 1
+    session.range(1).withColumnRenamed("id", "of_view").createOrReplaceTempView("t")
+    assert session.sql("SELECT * FROM t").columns == ["of_view"]
     session.catalog.dropTempView("t")
-    assert session.sql("SELECT * FROM t").count() == 3
+    assert rows(session.sql("SELECT * FROM t")) == [(0,), (1,), (2,)]
     schema = session.catalog.currentDatabase()
     session.sql("USE default")
     with pytest.raises(AnalysisException):
         session.sql("SELECT * FROM t")
     session.catalog.setCurrentDatabase(schema)
-    assert session.sql("SELECT * FROM t").count() == 3
+    assert len(session.sql("SELECT * FROM t").inputFiles()) == 1
 
 
 def test_uninstalling_gives_back_what_was_there(spark: SparkSession) -> None:

@@ -35,11 +35,17 @@ def run(spark: SparkSession, schema: str) -> Any:
 
 
 @pytest.fixture
-def held(spark: SparkSession, schema: str) -> Any:
-    """The rows of a managed table, sorted, as delta-rs reads them: for where what Spark shows is not the point."""
+def path_of(spark: SparkSession, schema: str) -> Any:
+    """The folder of a managed table of a name."""
     folder = spark.conf.get("spark.sql.warehouse.dir").removeprefix("file:")  # type: ignore[union-attr]
+    return lambda name: f"{folder}/{schema}.db/{name}"
+
+
+@pytest.fixture
+def held(path_of: Any) -> Any:
+    """The rows of a managed table, sorted, as delta-rs reads them: for where what Spark shows is not the point."""
 
     def rows(name: str) -> list[Any]:
-        return sorted(tuple(row.values()) for row in deltalake_rows(f"{folder}/{schema}.db/{name}"))
+        return sorted(tuple(row.values()) for row in deltalake_rows(path_of(name)))
 
     return rows

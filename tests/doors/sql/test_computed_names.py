@@ -20,8 +20,9 @@ ROWS = [(1, "a"), (2, "b"), (3, "c")]
 @pytest.fixture
 def names(run: Catalog) -> Iterator[Catalog]:
     """A table vm of three rows in the current schema, in a session that is installed, and a view p of Spark's own."""
-    run("CREATE TABLE {s}.vm (id INT, word STRING) USING delta")
-    run("INSERT INTO {s}.vm VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+    run("CREATE TABLE {s}.vm (id BIGINT, word STRING) USING delta")
+    for id_, word in ROWS:
+        run.append("vm", id=id_, word=word)
     run("USE {s}")
     anabranch.install(run.spark)
     run.spark.sql("CREATE VIEW p AS SELECT 7 AS seven")
@@ -109,9 +110,9 @@ def test_a_statement_with_a_computed_name_is_the_one_with_that_name(names: Catal
 def test_execute_immediate_runs_statements_on_tables_of_ours(names: Catalog) -> None:
     sql = names.spark.sql
     sql("EXECUTE IMMEDIATE 'INSERT INTO vm VALUES (?, ?)' USING 4, 'd'")
-    sql("EXECUTE IMMEDIATE 'UPDATE vm SET word = :w WHERE id = :n' USING (upper('e') AS w, 4 AS n)")
-    assert sql("EXECUTE IMMEDIATE 'SELECT word FROM vm WHERE id = :n' USING 4 AS n").collect() == [("E",)]
-    sql("DECLARE OR REPLACE VARIABLE most INT")
+    assert sql("EXECUTE IMMEDIATE 'UPDATE vm SET word = :w WHERE id = :n' USING (upper('e') AS w, 4 AS n)").collect()
+    assert there(names)[-1] == (4, "E")
+    sql("DECLARE OR REPLACE VARIABLE most BIGINT")
     sql("EXECUTE IMMEDIATE 'SELECT max(id) FROM vm; -- all' INTO most")
     assert sql("SELECT most").collect() == [(4,)]
     assert sql("EXECUTE IMMEDIATE 'DELETE FROM vm WHERE id = :most' USING most").collect() == [(1,)]

@@ -35,6 +35,10 @@ class Catalog:
     def rows(self, text: str, args: Any = None) -> list[Any]:
         return sorted(tuple(row) for row in self(text, args).collect())
 
+    def append(self, name: str, **row: Any) -> None:
+        """Append a row without Spark."""
+        anabranch.append(None, str(self.path(name)), [row])
+
     def held(self, name: str) -> list[Any]:
         """The rows of a table, sorted, read without Spark: for where what Spark shows is not the point."""
         return [tuple(row.values()) for row in World(str(self.path(name))).rows()]
@@ -67,7 +71,8 @@ def test_every_statement_of_a_path_runs_on_a_name(run: Catalog) -> None:
     assert run("UPDATE {s}.t AS t SET id = t.id + 10 WHERE t.s = :s", {"s": "a"}).first()[0] == 1
     assert run("DELETE FROM {s}.t WHERE {s}.t.id = 2").first()[0] == 1
     run("CREATE TABLE {s}.u (id BIGINT, s STRING) USING delta")
-    run("INSERT INTO {s}.u VALUES (3, 'B'), (11, 'A')")
+    run.append("u", id=3, s="B")
+    run.append("u", id=11, s="A")
     run("MERGE INTO {s}.t USING {s}.u ON t.id = u.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *")
     assert run.rows("SELECT t.id, u.s FROM {s}.t JOIN {s}.u USING (id) WHERE t.id > 0") == [(3, "B"), (11, "A")]
     assert run.held("t") == [(3, "B"), (11, "A")]
@@ -159,8 +164,8 @@ def test_renaming_keeps_the_rows_and_frees_the_name(run: Catalog) -> None:
 
 
 def test_a_name_is_made_once_unless_the_statement_says_otherwise(run: Catalog) -> None:
-    run("CREATE TABLE {s}.t (id INT) USING delta")
-    run("INSERT INTO {s}.t VALUES (1)")
+    run("CREATE TABLE {s}.t (id BIGINT) USING delta")
+    run.append("t", id=1)
     for text in ("CREATE TABLE {s}.t (x INT) USING delta", "CREATE TABLE {s}.t USING delta AS SELECT 2 AS id"):
         with pytest.raises(errors.NameTaken) as error:
             run(text)
@@ -176,8 +181,8 @@ def test_a_name_is_made_once_unless_the_statement_says_otherwise(run: Catalog) -
 
 
 def test_like_and_clone_make_tables_with_names(run: Catalog) -> None:
-    run("CREATE TABLE {s}.t (id INT) USING delta")
-    run("INSERT INTO {s}.t VALUES (1)")
+    run("CREATE TABLE {s}.t (id BIGINT) USING delta")
+    run.append("t", id=1)
     run("CREATE TABLE {s}.l LIKE {s}.t")
     run("CREATE TABLE {s}.c SHALLOW CLONE {s}.t")
     run("CREATE OR REPLACE TABLE {s}.d DEEP CLONE {s}.t")
@@ -189,11 +194,10 @@ def test_a_temporary_view_and_a_table_of_sparks_keep_their_names(run: Catalog) -
     spark, name = run.spark, f"v_{uuid.uuid4().hex[:8]}"
     spark.range(3).createOrReplaceTempView(name)
     run(f"CREATE TABLE {name} USING delta AS SELECT id + 10 AS id FROM {name}")
-    assert run.rows(f"SELECT * FROM {name}") == [(0,), (1,), (2,)]
-    assert run.rows(f"SELECT * FROM default.{name}") == [(10,), (11,), (12,)]
+    both = f"SELECT 'view', id FROM {name} UNION ALL SELECT 'table', id FROM default.{name}"
+    assert run.rows(both) == [*(("table", i) for i in (10, 11, 12)), *(("view", i) for i in (0, 1, 2))]
     run(f"DROP TABLE default.{name}")
-    run("CREATE TABLE {s}.p (id INT) USING parquet")
-    run("INSERT INTO {s}.p VALUES (1)")
+    run("CREATE TABLE {s}.p USING parquet AS SELECT 1 AS id")
     assert run.rows("SELECT * FROM {s}.p") == [(1,)]
     with pytest.raises(errors.NameTaken):
         run("CREATE OR REPLACE TABLE {s}.p (id INT) USING delta")
@@ -250,7 +254,8 @@ def test_a_name_that_has_just_become_ours_is_known_at_once(run: Catalog) -> None
 
 
 def test_a_table_gets_a_name_in_another_schema(run: Catalog) -> None:
-    run("CREATE TABLE {s}.t USING delta COMMENT 'hello' AS SELECT 1 AS id")
+    run("CREATE TABLE {s}.t (id BIGINT) USING delta COMMENT 'hello'")
+    run.append("t", id=1)
     path, other = run.path("t"), f"{run.schema}_2"
     with pytest.raises(errors.UnknownSchema):
         run(f"ALTER TABLE {{s}}.t RENAME TO {other}.u")
@@ -281,7 +286,8 @@ def test_a_rename_into_another_schema_may_end_at_any_step(
     other = f"{run.schema}_2"
     run(f"CREATE DATABASE {other}")
     old, new = f"{run.schema}.t", f"{other}.u"
-    run("CREATE TABLE {s}.t USING delta AS SELECT 1 AS id")
+    run("CREATE TABLE {s}.t (id BIGINT) USING delta")
+    run.append("t", id=1)
     path, calls = run.path("t"), [0]
     plain = getattr(entries, step)
 
@@ -344,8 +350,8 @@ def test_of_several_that_take_a_name_away_one_decides_what_becomes_of_the_files(
         return record
 
     for statement, left in (("drop", []), ("rename", ["w"])):
-        run("CREATE TABLE {s}.t (id INT) USING delta")
-        run("INSERT INTO {s}.t VALUES (1)")
+        run("CREATE TABLE {s}.t (id BIGINT) USING delta")
+        run.append("t", id=1)
         path = run.path("t")
         monkeypatch.setattr(entries, "record", racing(statement))
         with pytest.raises(errors.UnknownTable):
@@ -401,9 +407,8 @@ def test_a_name_that_looks_like_a_secret_is_a_name_like_any_other(run: Catalog, 
     run("CREATE TABLE {s}.urls (id BIGINT) USING delta")
     run("CREATE TABLE {s}.passwords (id BIGINT) USING delta")
     run(f"CREATE TABLE {{s}}.outside (id BIGINT) USING delta LOCATION '{tmp_path / 'access_token'}'")
-    run("INSERT INTO {s}.urls VALUES (1)")
-    run("INSERT INTO {s}.passwords VALUES (2)")
-    run("INSERT INTO {s}.outside VALUES (3)")
+    for id_, name in enumerate(("urls", "passwords", "outside"), 1):
+        run.append(name, id=id_)
     run("ALTER TABLE {s}.urls RENAME TO {s}.tokens")
     assert run.rows("SELECT * FROM {s}.tokens UNION ALL SELECT * FROM {s}.passwords UNION ALL TABLE {s}.outside") == [
         (1,),
@@ -447,7 +452,7 @@ def test_what_a_table_is_called_and_whose_its_files_are_is_shown(run: Catalog, t
 
 def test_a_name_that_a_late_refresh_brought_back_takes_no_files_with_it(run: Catalog) -> None:
     run("CREATE TABLE {s}.t (id BIGINT) USING delta")
-    run("INSERT INTO {s}.t VALUES (1)")
+    run.append("t", id=1)
     before = run.entry("t")
     assert before is not None
     run("ALTER TABLE {s}.t RENAME TO {s}.u")
