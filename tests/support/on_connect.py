@@ -12,11 +12,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
 from traceback import format_exception
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import anabranch
@@ -60,21 +61,24 @@ def by_path(spark: SparkSession, path: str) -> dict[str, Any]:
     table = DeltaTable.forPath(spark, path)
     table.delete(F.col("id") == 4)
     table.update("id = 5", {"x": "x + 1"})
-    source = rows.filter("id < 3").withColumn("id", F.col("id") + 98)
-    merge = table.alias("t").merge(source.alias("s"), "t.id = s.id").whenMatchedUpdateAll().whenNotMatchedInsertAll()
+    itself = table.toDF().filter("id < 3").withColumn("id", F.col("id") + 98)
+    merge = table.alias("t").merge(itself.alias("s"), "t.id = s.id").whenMatchedUpdateAll().whenNotMatchedInsertAll()
     merged = merge.execute().first().asDict()
-    itself = table.alias("t").merge(table.toDF().alias("s"), "t.id = s.id").whenMatchedUpdate(set={"x": "s.x + 1"})
+    moved = table.optimize().executeZOrderBy("id", "x").count()
+    then = anabranch.read(spark, path, where="id < 5", version=0)
+    frames = (table.toDF(), spark.read.format("delta").load(path), then)
     return {
-        "merged": [merged["num_updated_rows"], merged["num_inserted_rows"]],
-        "by itself": itself.execute().first()["num_updated_rows"],
-        "statement": spark.sql(f"DELETE FROM delta.`{path}` WHERE id = :id", {"id": 7}).first()[0],
-        "moved": table.optimize().executeZOrderBy("id", "x").count(),
-        "sum": table.toDF().agg(F.sum("x")).first()[0],
-        "count": spark.read.format("delta").load(path).count(),
-        "then": anabranch.read(spark, path, where="id < 5", version=0).count(),
+        "merged with itself": [merged["num_updated_rows"], merged["num_inserted_rows"]],
+        "moved": moved,
+        "sums and counts": in_one([frame.agg(F.sum("x"), F.count("*")) for frame in frames]),
         "history": [row["operation"] for row in table.history().collect()],
         "clean": anabranch.check(path, deep=True).is_clean,
     }
+
+
+def in_one(frames: list[Any]) -> list[list[Any]]:
+    """The rows of several frames, by one query."""
+    return [list(row) for row in reduce(DataFrame.unionAll, frames).collect()]
 
 
 def by_name(spark: SparkSession) -> dict[str, Any]:
@@ -84,10 +88,11 @@ def by_name(spark: SparkSession) -> dict[str, Any]:
     spark.sql("CREATE TEMPORARY VIEW v AS SELECT * FROM a WHERE id > 1")
     spark.sql("INSERT INTO a VALUES (100, 1)")
     spark.range(1).selectExpr("id", "id AS x").writeTo("a").append()
-    joined = spark.sql("SELECT count(*) FROM a JOIN b ON a.id = b.id").first()[0]
-    seen = {"joined": joined, "view": spark.sql("SELECT count(*) FROM v").first()[0], "named": spark.table("a").count()}
+    joined, view = spark.sql("SELECT count(*) FROM a JOIN b ON a.id = b.id"), spark.sql("SELECT count(*) FROM v")
+    seen = in_one([joined, view, spark.table("a").agg(F.count("*"))])
     spark.sql("DROP TABLE a")
-    return {**seen, "left": [each.name for each in spark.catalog.listTables() if not each.isTemporary]}
+    left = [each.name for each in spark.catalog.listTables() if not each.isTemporary]
+    return {"joined, view and named": seen, "left": left}
 
 
 def told(spark: SparkSession, path: str) -> dict[str, Any]:
@@ -97,7 +102,7 @@ def told(spark: SparkSession, path: str) -> dict[str, Any]:
     spark.conf.set(prefix + "write.txnAppId", "nightly")
     spark.conf.set(prefix + "write.txnVersion", "1")
     for _ in range(2):
-        spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 8")
+        spark.sql(f"DELETE FROM delta.`{path}` WHERE id = :id", {"id": 8})
         seen.append(anabranch.history(path)[0]["version"])
     for name in ("commitInfo.userMetadata", "write.txnAppId", "write.txnVersion"):
         spark.conf.unset(prefix + name)
@@ -131,7 +136,7 @@ def skipped(spark: SparkSession, folder: Path) -> dict[str, Any]:
         frame.where(frame["id"] == 25).select(frame["id"]),
         frame.alias("t").where("t.id = 25"),
     ]
-    return {"skipped": [row["id"] for way in ways for row in way.collect()]}
+    return {"skipped": [id_ for (id_,) in in_one(ways)]}
 
 
 def refused(spark: SparkSession, path: str) -> dict[str, Any]:

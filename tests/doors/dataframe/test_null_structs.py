@@ -12,14 +12,18 @@ import pytest
 import anabranch
 from anabranch import DeltaTable
 from anabranch.commands.dml.merge import Merge
+from anabranch.commands.queries.change_feed import ReadChanges
 from anabranch.protocol.merges import Clause, Matching, SourceColumn
 from anabranch.protocol.schema.assignments import Members
 from anabranch.spark import few_rows
+from tests.support import feeds
 from tests.support.worlds import World, assert_others_agree, equal, table_path
 
 Value = dict[str, Any] | None
 
-TABLE = "id INT, c STRUCT<y: INT, z: INT, n: STRUCT<a: INT, b: INT>>, l ARRAY<STRUCT<y: INT, z: INT>>"
+INNER = pa.struct({"a": pa.int32(), "b": pa.int32()})
+PAIR = pa.struct({"y": pa.int32(), "z": pa.int32()})
+TABLE = pa.schema({"id": pa.int32(), "c": pa.struct([*PAIR, pa.field("n", INNER)]), "l": pa.list_(PAIR)})
 SOURCE = "id INT, c STRUCT<n: STRUCT<w: INT, a: INT>, Y: INT>, l ARRAY<STRUCT<y: INT>>, m MAP<STRING, STRUCT<y: INT>>"
 OLD: list[Value] = [
     None,
@@ -47,25 +51,16 @@ def right(old: Value, new: Value, *, deeper: bool = False) -> Value:
     return {"y": given.get("Y"), "z": was.get("z"), "n": right(was.get("n"), given.get("n"), deeper=True)}
 
 
-def rows_of(spark: Any, path: str) -> list[tuple[Any, ...]]:
-    return sorted(
-        tuple(row.asDict(recursive=True).values()) for row in DeltaTable.forPath(spark, path).toDF().collect()
-    )
+def rows_of(path: str) -> list[tuple[Any, ...]]:
+    return [tuple(row.values()) for row in World(path).rows()]
 
 
-@pytest.mark.slow
-@pytest.mark.spark
-@pytest.mark.whole
-@pytest.mark.parametrize("most", [few_rows.MOST_ROWS, -1], ids=["few rows", "as if many rows"])
-@pytest.mark.parametrize("on", [True, False], ids=["vectors and feed", "neither"])
-def test_two_nulls_are_one_at_each_depth_and_nothing_else_is(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, on: bool
-) -> None:
-    monkeypatch.setattr(few_rows, "MOST_ROWS", most)
-    session, path = anabranch.install(spark), str(tmp_path / "t")
-    old = session.createDataFrame([(i, was, [None, was and {"y": 1}]) for i, (was, _) in enumerate(ROWS)], TABLE)
-    written = old.coalesce(1).write.format("delta").option("delta.enableDeletionVectors", str(on))
-    written.option("delta.enableChangeDataFeed", str(on)).save(path)
+def assert_two_nulls_are_one(spark: Any, path: str, *, on: bool) -> None:
+    """A merge at each depth of each two rows, with deletion vectors and the feed, or without either."""
+    session, both = anabranch.install(spark), str(on).lower()
+    old = [{"id": i, "c": was, "l": [None, was and {"y": 1}]} for i, (was, _) in enumerate(ROWS)]
+    properties = {"delta.enableDeletionVectors": both, "delta.enableChangeDataFeed": both}
+    anabranch.append(None, path, pa.Table.from_pylist(old, TABLE), properties=properties)
     given = [(i, new, [None, new and {"y": 5}], {"k": None}) for i, (_, new) in enumerate([*ROWS, (None, None)])]
     merge = (
         DeltaTable.forPath(session, path)
@@ -74,15 +69,43 @@ def test_two_nulls_are_one_at_each_depth_and_nothing_else_is(
     )
     merge.withSchemaEvolution().whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
     expected = [
-        (i, right(was, new), [None, new and {"y": 5, "z": None}], {"k": None}) for i, (was, new) in enumerate(ROWS)
+        (i, right(was, new), [None, new and {"y": 5, "z": None}], [("k", None)]) for i, (was, new) in enumerate(ROWS)
     ]
-    inserted = (len(ROWS), None, [None, None], {"k": None})
-    assert rows_of(session, path) == [*expected, inserted]
+    inserted = (len(ROWS), None, [None, None], [("k", None)])
+    assert rows_of(path) == [*expected, inserted]
     if on:
-        feed = session.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 1).load(path)
-        after = feed.filter("_change_type IN ('update_postimage', 'insert')").select("id", "c", "l", "m").collect()
-        assert sorted(tuple(row.asDict(recursive=True).values()) for row in after) == [*expected, inserted]
+        changes = feeds.rows_of(ReadChanges(path, 1).run())
+        after = [row for row in changes if row["_change_type"] in ("update_postimage", "insert")]
+        found = [tuple(row[name] for name in ("id", "c", "l", "m")) for row in after]
+        assert sorted(found, key=lambda row: row[0]) == [*expected, inserted]
     assert_others_agree(path)
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.whole
+@pytest.mark.parametrize(
+    ("most", "on"), [(few_rows.MOST_ROWS, True), (-1, False)], ids=["few rows, with a feed", "as if many rows"]
+)
+def test_two_nulls_are_one_at_each_depth_and_nothing_else_is(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, on: bool
+) -> None:
+    monkeypatch.setattr(few_rows, "MOST_ROWS", most)
+    assert_two_nulls_are_one(spark, str(tmp_path / "t"), on=on)
+
+
+@pytest.mark.exhaustive(
+    "tests/doors/dataframe/test_null_structs.py::test_two_nulls_are_one_at_each_depth_and_nothing_else_is"
+)
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("most", "on"), [(few_rows.MOST_ROWS, False), (-1, True)], ids=["few rows", "as if many rows, with a feed"]
+)
+def test_so_are_they_with_and_without_a_feed(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, on: bool
+) -> None:
+    monkeypatch.setattr(few_rows, "MOST_ROWS", most)
+    assert_two_nulls_are_one(spark, str(tmp_path / "t"), on=on)
 
 
 @pytest.mark.slow
@@ -90,14 +113,15 @@ def test_two_nulls_are_one_at_each_depth_and_nothing_else_is(
 def test_a_field_that_may_not_be_null_refuses_no_struct_that_stays_null(spark: Any, tmp_path: Path) -> None:
     session, path = anabranch.install(spark), str(tmp_path / "t")
     session.sql(f"CREATE TABLE delta.`{path}` (id INT, c STRUCT<y: INT, z: INT NOT NULL>) USING delta")
-    session.sql(f"INSERT INTO delta.`{path}` VALUES (1, NULL), (2, named_struct('y', 1, 'z', 2))")
+    old = pa.schema({"id": pa.int32(), "c": PAIR})
+    anabranch.append(None, path, pa.Table.from_pylist([{"id": 1}, {"id": 2, "c": {"y": 1, "z": 2}}], old))
     source = session.sql("SELECT id, CAST(NULL AS STRUCT<y: INT>) AS c FROM VALUES (1), (2) AS v(id)")
     source.createOrReplaceTempView("nothing_in_part")
     session.sql(
         f"MERGE WITH SCHEMA EVOLUTION INTO delta.`{path}` t USING nothing_in_part s ON t.id = s.id "
         "WHEN MATCHED THEN UPDATE SET *"
     )
-    assert rows_of(session, path) == [(1, None), (2, {"y": None, "z": 2})]
+    assert rows_of(path) == [(1, None), (2, {"y": None, "z": 2})]
 
 
 @pytest.mark.parametrize(("old", "given", "new"), [(None, None, None), (None, {"y": 5}, {"y": 5, "z": None})])

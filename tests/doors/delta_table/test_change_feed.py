@@ -235,10 +235,9 @@ def test_files_of_change_data_say_what_changed(session: SparkSession, tmp_path: 
     cdc = {"cdc": {"path": name, "partitionValues": {"g": "1"}, "size": file.stat().st_size, "dataChange": False}}
     commit.write_text(commit.read_text() + json.dumps(cdc, separators=(",", ":")) + "\n")
     forget()
-    found = anabranch.changes(session, path, 1)
-    assert told(found) == [(1, "update_postimage", 10), (1, "update_preimage", 1)], "the adds count no more"
-    assert {row["g"] for row in found.collect()} == {1}
-    assert len(told(anabranch.changes(session, path, 0))) == 6
+    found = [(row["_change_type"], row["id"], row["g"]) for row in anabranch.changes(session, path, 1).collect()]
+    assert sorted(found) == [("update_postimage", 10, 1), ("update_preimage", 1, 1)], "the adds count no more"
+    assert len(rows_of(ReadChanges(path, 0).run())) == 6
     file.unlink()
     with pytest.raises(errors.ChangeFilesMissing) as error:
         anabranch.changes(session, path, 0)
@@ -278,7 +277,7 @@ def test_what_every_statement_records_leads_from_version_to_version(
     session.sql(f"CREATE TABLE {table} {columns} USING delta {clauses} TBLPROPERTIES ({listed})")
     rows = [{"id": i, "g": i % 2, "s": {"a.b": "s"}, "x": 0.0} for i in range(6)]
     anabranch.append(None, path, rows)
-    changed = list(few_of(CHANGED, 4))
+    changed = list(few_of(CHANGED, 3))
     for each in changed:
         session.sql(each.format(table))
     found = [row.asDict(recursive=True) for row in anabranch.changes(session, path, 0).collect()]
@@ -385,7 +384,7 @@ def test_a_file_that_a_vacuum_removed_is_missed_by_the_version_that_needs_it(
     table.append({"id": 1})
     table.delete("id = 0")
     record_changes(path)
-    assert told(anabranch.changes(session, path, 1)) == [(1, "insert", 1), (2, "delete", 0)]
+    assert kinds(path, 2) == {"delete": 1}
     first = next(Path(path, name) for name in re.findall(r'"path":"([^"]+)"', Path(path, commit_name(0)).read_text()))
     first.unlink()
     with pytest.raises(errors.ChangeFilesMissing) as error:

@@ -56,7 +56,7 @@ def shared(lasting: Catalog) -> Iterator[Catalog]:
 
 def test_a_view_shows_what_its_tables_hold_now_in_the_columns_that_it_had(views: Catalog) -> None:
     assert views.rows("SELECT v.id FROM {s}.v") == [(2,), (3,)]
-    views("INSERT INTO {s}.t VALUES (4, 'd')")
+    anabranch.append(None, views.path("t"), [{"id": 4, "word": "d"}])
     views("ALTER TABLE {s}.t ADD COLUMN more INT")
     assert views.rows("SELECT * FROM {s}.v WHERE v.word > 'b'") == [(3, "c"), (4, "d")]
     views("CREATE OR REPLACE VIEW {s}.v (a COMMENT 'of the row', b) COMMENT 'few' AS SELECT id, more FROM {s}.t")
@@ -88,7 +88,6 @@ def test_a_view_and_its_table_are_read_at_one_version_and_through_other_views(vi
     frame = views(each)
     views("DELETE FROM {s}.t WHERE id IN (SELECT id FROM {s}.v WHERE id = 3)")
     assert sorted(tuple(row) for row in frame.collect()) == before
-    assert views.rows("SELECT t FROM above_w") == [("b",)]
     views("MERGE INTO {s}.t USING {s}.v ON t.id = v.id WHEN MATCHED THEN UPDATE SET word = upper(v.word)")
     assert deltalake_rows(str(views.path("t"))) == [{"id": 1, "word": "a"}, {"id": 2, "word": "B"}]
     views("CREATE TABLE {s}.made USING delta AS SELECT * FROM {s}.v")
@@ -201,7 +200,7 @@ def test_a_temporary_view_gets_another_query_and_hides_a_lasting_one_of_its_name
     views("CREATE TEMPORARY VIEW v AS SELECT 1 AS one")
     try:
         views("ALTER VIEW v AS SELECT max(id) AS most FROM {s}.t")
-        views("INSERT INTO {s}.t VALUES (9, 'i')")
+        anabranch.append(None, views.path("t"), [{"id": 9, "word": "i"}])
         assert views.rows("SELECT * FROM v") == [(9,)]
         views("ALTER VIEW v AS SELECT 2 AS two")
         assert views.rows("SELECT * FROM v") == [(2,)]
