@@ -100,7 +100,7 @@ def _read(
         if files.schema.find(name) is None:
             raise UnknownColumn(table=files.root, column=name, columns=", ".join(files.schema.names))
     ids = shown_ids(files) if row_ids else None
-    return engine.to_df(files, condition, columns, ids, as_of=asked is not None)
+    return engine.to_df(files, condition, columns, ids, as_of=asked is not None, whole=condition is None)
 
 
 def looked_up(name: str, start: Callable[[], SparkSession] = session) -> Entry | None:

@@ -36,6 +36,7 @@ def over_another(spark: SparkSession, path: str) -> DataFrame:
 
 
 WHOLE: dict[str, Shown] = {
+    "read": anabranch.read,
     "toDF": lambda spark, path: DeltaTable.forPath(spark, path).toDF(),
     "alias": lambda spark, path: load(spark, path).alias("q"),
     "star": lambda spark, path: load(spark, path).select("*"),
