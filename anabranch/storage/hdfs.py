@@ -50,12 +50,15 @@ class HdfsStore:
         """See ``Store.get``. A NameNode is asked once more for an etag, after the bytes have come; without one before
         that, since it says how many there are, and no more are taken.
         """
-        size = _size_in(self._existing(name).etag if etag is None else etag)
+        before = self._existing(name).etag if etag is None else etag
+        size = _size_in(before)
         found = self.read_range(name, 0, size + 1)
         if etag is not None and (len(found) != size or self._existing(name).etag != etag):
             raise NotFound(name=name, root=self.url)
         if len(found) > size:
             raise StoreError(name=name, root=self.url, reason="it has grown while it was read; read it again.")
+        if len(found) < size and self._existing(name).etag == before:
+            raise StoreError(name=name, root=self.url, reason="its DataNodes give less than the NameNode says it has.")
         return found
 
     def read_range(self, name: str, start: int, length: int) -> bytes:
