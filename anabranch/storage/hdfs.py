@@ -71,15 +71,21 @@ class HdfsStore:
 
     def head(self, name: str) -> Entry | None:
         """See ``Store.head``."""
+        found = self._status(name)
+        return None if found is None or found.is_folder else _entry(name, found)
+
+    def _status(self, name: str) -> Status | None:
         path = self._path(name)
         with contextlib.suppress(NotFound), self._typed(name):
-            found = tried(lambda: self.files.status(path), self.pauses_s)
-            return None if found.is_folder else _entry(name, found)
+            return tried(lambda: self.files.status(path), self.pauses_s)
         return None
 
     def put_if_absent(self, name: str, data: bytes) -> None:
         """See ``Store.put_if_absent``."""
-        if self.head(name) is not None:
+        found = self._status(name)
+        if found is not None and found.is_folder:  # nobody would find a winner
+            raise StoreError(name=name, root=self.url, reason="a folder is there. Remove it, if nobody needs it.")
+        if found is not None:
             raise AlreadyExists(name=name, root=self.url)
         self._put(name, data, overwrite=False)
 

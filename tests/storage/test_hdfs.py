@@ -424,6 +424,16 @@ def test_what_the_client_does_not_understand_is_our_error(failure: BaseException
             call()
 
 
+def test_a_folder_that_takes_a_name_is_not_said_to_be_a_winner() -> None:
+    client = Failing(AssertionError("no rename is wanted"))
+    folder = SimpleNamespace(path="/t/name", isdir=True, length=0, modification_time=1)
+    client.get_file_info = lambda path: folder  # type: ignore[method-assign]
+    for put in (over(client).put_if_absent, over(client).put_hint):
+        with pytest.raises(StoreError, match="a folder is there") as told:
+            put("name", b"x")
+        assert type(told.value) is StoreError
+
+
 class Giving(bytes):
     """An open file that says its length, and gives something else."""
 
