@@ -144,6 +144,10 @@ class LocalStore:
             disk.sync_all(paths.values())
             disk.sync_all(self._folders_above(paths))
 
+    def check_inside(self, name: str) -> None:
+        """Raises StoreError: the folder of a name is reached through a link out of the root."""
+        self._path_to_write(name)
+
     # -- names and paths -----------------------------------------------------------------------------------------------
 
     def _path(self, name: str) -> str:
