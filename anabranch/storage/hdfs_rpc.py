@@ -49,6 +49,8 @@ _ANSWER_S = 300
 """How long a request may take: longer than all that the client does by itself where something fails."""
 _BYTES_A_SECOND = 1 << 16
 """One second more is given for so many."""
+_MOST = (1 << 63) - 1
+"""The largest number that Java, and a table's log, has."""
 _FOLDER_ENTRIES = 6_400_000
 """How many Hadoop lets a folder have, at most (``dfs.namenode.fs-limits.max-directory-items``)."""
 
@@ -226,6 +228,8 @@ def _client(root: str, options: tuple[tuple[str, str], ...], environment: tuple[
 
 
 def _status(found: Any) -> Status:
+    if max(found.length, found.modification_time) > _MOST:
+        raise Unanswered("the NameNode says a size or a time that no file has", passes=False)
     return Status(found.path, found.length, found.modification_time, found.isdir)
 
 

@@ -434,6 +434,16 @@ def test_a_folder_that_takes_a_name_is_not_said_to_be_a_winner() -> None:
         assert type(told.value) is StoreError
 
 
+@pytest.mark.parametrize("says", [{"length": 1 << 63}, {"modification_time": (1 << 64) - 1}])
+def test_a_size_or_a_time_that_no_file_has_is_refused(says: dict[str, int]) -> None:
+    client, known = Failing(OSError()), {"length": 1, "modification_time": 1, "isdir": False, **says}
+    client.get_file_info = lambda path: SimpleNamespace(path=path, **known)  # type: ignore[method-assign]
+    client.list_status = lambda *_: [SimpleNamespace(path="/t/x", **known)]  # type: ignore[attr-defined]
+    for ask in (lambda store: store.head("x"), lambda store: store.list_all(), lambda store: store.get("x")):
+        with pytest.raises(StoreError, match="no file has"):
+            ask(over(client))
+
+
 class Giving(bytes):
     """An open file that says its length, and gives something else."""
 
