@@ -112,6 +112,7 @@ docs: build/timeline.html ## Build the documentation as a site that works offlin
 # The site shows what happened in the demonstration as a live page.
 build/timeline.html:
 	@$(READY) --java spark demo
+	@rm -rf build/demo
 	@$(WITH_JAVA) $(BIN)/anabranch demo --keep build/demo
 	@$(BIN)/anabranch timeline build/demo/flights -o $@
 

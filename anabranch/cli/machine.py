@@ -32,13 +32,16 @@ _JARS = {
     "gs": ("hadoop-gcp-*.jar", "gcs-connector-*.jar"),
 }
 _ASKED = """
-import json, sys
+import sys
+sys.path = [each for each in sys.path if each]
+import json
 try:
     import pyarrow
 except ImportError:
     pyarrow = None
 print(json.dumps([sys.version_info[:3], getattr(pyarrow, "__version__", None)]))
 """
+"""Nothing of it comes from the working folder, which Python puts first, and which may be somebody else's."""
 _SECONDS = 60
 
 

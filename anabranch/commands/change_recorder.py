@@ -46,7 +46,7 @@ class ChangeRecorder:
     def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any]) -> tuple[pa.Table, FileSet]:
         """New files with the marked rows, as they were and as they become; and these files, to be read."""
         self.is_needed = True
-        self._engine.record_update(files, marks, assignments, self._staging.change_folder)
+        self._engine.record_update(files, marks, assignments, self._staging.open_change_folder())
         written = self._collected()
         return written, file_set(self._snapshot, written, self._metadata)
 
@@ -63,7 +63,7 @@ class ChangeRecorder:
             yield
             return
         self._noted, self.is_needed = [], True
-        with self._engine.beside(lambda: self._engine.record(noted, self._staging.change_folder)):
+        with self._engine.beside(lambda: self._engine.record(noted, self._staging.open_change_folder())):
             yield
         self._recorded += noted
 
@@ -79,7 +79,7 @@ class ChangeRecorder:
         noted, self._noted = self._noted, []
         self._recorded += noted
         if noted:
-            self._engine.record(noted, self._staging.change_folder)
+            self._engine.record(noted, self._staging.open_change_folder())
         return self._collected()
 
     def take_back(self, changes: Container[str]) -> None:

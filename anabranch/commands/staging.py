@@ -45,7 +45,7 @@ from anabranch.protocol.schema.types import Field
 from anabranch.protocol.schema.variants import shredded_column
 from anabranch.protocol.stats.footers import footer_stats
 from anabranch.storage.contract import Entry, Store
-from anabranch.storage.trees import remove_hollow
+from anabranch.storage.trees import check_inside, remove_hollow
 
 _logger = logging.getLogger(__name__)
 _READERS = 8
@@ -74,6 +74,13 @@ class Staging:
     def change_folder(self) -> str:
         """The name of its folder of change data."""
         return f"{CHANGE_FOLDER}/{self.folder}"
+
+    def open_change_folder(self) -> str:
+        """The name of its folder of change data, to be written to by Spark, which follows each link. Raises StoreError:
+        a link leads out of the table there.
+        """
+        check_inside(self.store, self.change_folder)
+        return self.change_folder
 
     def start(self) -> None:
         """Leave the marker that says: a transaction is writing here; and show from now on that it still does. The

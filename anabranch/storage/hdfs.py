@@ -50,12 +50,15 @@ class HdfsStore:
         """See ``Store.get``. A NameNode is asked once more for an etag, after the bytes have come; without one before
         that, since it says how many there are, and no more are taken.
         """
-        size = _size_in(self._existing(name).etag if etag is None else etag)
+        before = self._existing(name).etag if etag is None else etag
+        size = _size_in(before)
         found = self.read_range(name, 0, size + 1)
         if etag is not None and (len(found) != size or self._existing(name).etag != etag):
             raise NotFound(name=name, root=self.url)
         if len(found) > size:
             raise StoreError(name=name, root=self.url, reason="it has grown while it was read; read it again.")
+        if len(found) < size and self._existing(name).etag == before:
+            raise StoreError(name=name, root=self.url, reason="its DataNodes give less than the NameNode says it has.")
         return found
 
     def read_range(self, name: str, start: int, length: int) -> bytes:
@@ -68,15 +71,21 @@ class HdfsStore:
 
     def head(self, name: str) -> Entry | None:
         """See ``Store.head``."""
+        found = self._status(name)
+        return None if found is None or found.is_folder else _entry(name, found)
+
+    def _status(self, name: str) -> Status | None:
         path = self._path(name)
         with contextlib.suppress(NotFound), self._typed(name):
-            found = tried(lambda: self.files.status(path), self.pauses_s)
-            return None if found.is_folder else _entry(name, found)
+            return tried(lambda: self.files.status(path), self.pauses_s)
         return None
 
     def put_if_absent(self, name: str, data: bytes) -> None:
         """See ``Store.put_if_absent``."""
-        if self.head(name) is not None:
+        found = self._status(name)
+        if found is not None and found.is_folder:  # nobody would find a winner
+            raise StoreError(name=name, root=self.url, reason="a folder is there. Remove it, if nobody needs it.")
+        if found is not None:
             raise AlreadyExists(name=name, root=self.url)
         self._put(name, data, overwrite=False)
 

@@ -93,7 +93,7 @@ class LocalStore:
         # The loser waits for the winner's name to be durable, too: it builds on it, or finds that it is its own.
         self._settle(name, path)
         if not won:
-            raise AlreadyExists(name=name, root=self.url)
+            raise self._taken(name, path)
 
     def put(self, name: str, data: bytes) -> None:
         """See ``Store.put``."""
@@ -109,7 +109,7 @@ class LocalStore:
         """See ``Store.put_hint``."""
         path = self._path_to_write(name)
         if os.path.lexists(path) or not self._placed(disk.claim, name, path, (data,), durably=False):
-            raise AlreadyExists(name=name, root=self.url)
+            raise self._taken(name, path)
 
     def list_from(self, start: str) -> list[Entry]:
         """See ``Store.list_from``."""
@@ -143,6 +143,10 @@ class LocalStore:
         with self._writing(f"{len(paths)} files"):
             disk.sync_all(paths.values())
             disk.sync_all(self._folders_above(paths))
+
+    def check_inside(self, name: str) -> None:
+        """Raises StoreError: the folder of a name is reached through a link out of the root."""
+        self._path_to_write(name)
 
     # -- names and paths -----------------------------------------------------------------------------------------------
 
@@ -234,6 +238,13 @@ class LocalStore:
             yield
         except OSError as error:
             raise self._failed(name, error) from cause(error)
+
+    def _taken(self, name: str, path: str) -> StoreError:
+        """The error of a name that is taken; no reader ever sees what is no file, so nobody would find a winner."""
+        if os.path.lexists(path) and not os.path.isfile(path):
+            found = "what is there is no file, or a link to none. Remove it, if nobody needs it."
+            return StoreError(name=name, root=self.url, reason=found)
+        return AlreadyExists(name=name, root=self.url)
 
     def _failed(self, name: str, error: OSError) -> StoreError:
         """Our error for a disk's refusal; nothing has happened."""

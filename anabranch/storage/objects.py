@@ -158,7 +158,7 @@ class ObjectStore:
             if folder:
                 found = self._listed(folder, _just_before(self._at(start)))
             else:  # without a walk: a table's root is full of folders that are not worth walking through
-                found = self._entries(obstore.list_with_delimiter(self.bucket, self._at("") or None)["objects"])
+                found = self._entries("", obstore.list_with_delimiter(self.bucket, self._at("") or None)["objects"])
             return sorted(entry for entry in found if entry.name >= start and entry.name.rpartition("/")[0] == folder)
 
     def list_all(self, prefix: str = "") -> list[Entry]:
@@ -172,7 +172,7 @@ class ObjectStore:
         inside = len(self.prefix) + 1 if self.prefix else 0
         with self._typed(""):
             found = obstore.list_with_delimiter(self.bucket, self._at("") or None)["common_prefixes"]
-            return sorted(prefix[inside:].strip("/") for prefix in found)
+            return sorted(self._below("", prefix)[inside:].strip("/") for prefix in found)
 
     def delete(self, name: str) -> None:
         """See ``Store.delete``."""
@@ -226,13 +226,29 @@ class ObjectStore:
 
     def _listed(self, folder: str, after: str | None) -> Iterator[Entry]:
         """All entries below a folder, at any depth, whose keys come after ``after``."""
-        key = self._at(folder)
+        key, seen = self._at(folder), set[Entry]()
         for found in obstore.list(self.bucket, key or None, offset=after, chunk_size=_LISTED_AT_ONCE):
-            yield from self._entries(found)
+            for entry in self._entries(folder, found):
+                if entry in seen:  # and not by its name alone: a folder's mark may have that of a file
+                    raise StoreError(name=entry.name, root=self.url, reason="the service lists it twice.")
+                seen.add(entry)
+                yield entry
 
-    def _entries(self, found: Sequence[ObjectMeta]) -> Iterator[Entry]:
+    def _entries(self, folder: str, found: Sequence[ObjectMeta]) -> Iterator[Entry]:
         # Some tools mark a folder by an empty key that ends in a slash; the root's own mark is no name below it.
-        return (self._entry(meta) for meta in found if meta["path"] != self.prefix)
+        for meta in found:
+            if meta["path"] != self.prefix:
+                self._below(folder, meta["path"])
+                yield self._entry(meta)
+
+    def _below(self, folder: str, key: str) -> str:
+        """A key that the service lists. Raises StoreError: it was not asked for."""
+        at = self._at(folder)
+        if at and key != at and not key.startswith(f"{at}/"):
+            raise StoreError(
+                name=repr(key[:100]), root=self.url, reason="the service lists it, and was not asked for it."
+            )
+        return key
 
     # -- what can go wrong ---------------------------------------------------------------------------------------------
 

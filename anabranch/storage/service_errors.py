@@ -46,7 +46,7 @@ def typed(name: str, root: str, error: Exception) -> StoreError:
         return NoCredentials(name=name, root=root, instead=instead)
     if _NO_BUCKET.search(text):
         return NoSuchBucket(name=name, root=root)
-    if _REGION.search(text):
+    if root.startswith("s3:") and _REGION.search(text):
         return WrongRegion(name=name, root=root)
     if code_of(words(error)) in DENIALS:
         return StorePermissionDenied(name=name, root=root, reason=reason(root, error))

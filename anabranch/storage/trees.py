@@ -63,6 +63,12 @@ def is_link(store: Store, name: str) -> bool:
     return any(os.path.islink(os.path.join(store.root, part)) for part in (*folders_above(name), name))
 
 
+def check_inside(store: Store, name: str) -> None:
+    """Raises StoreError: a folder of the name is a link that leads out of the root."""
+    if isinstance(store, LocalStore):
+        store.check_inside(name)
+
+
 def remove_empty(store: Store, folders: Iterable[str]) -> list[str]:
     """Remove those of these folders that are empty, the innermost first, and return their names; a bucket has none."""
     inner_first = sorted(folders, key=lambda name: (bool(name), name.count("/")), reverse=True)

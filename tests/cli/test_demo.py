@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame
 from rich.console import Console
 
 from anabranch.cli.demo.race import Race, Run, writers
-from anabranch.cli.demo.story import differing_rows, table_of
+from anabranch.cli.demo.story import LOG, TABLES, demo, differing_rows, table_of
 from anabranch.cli.sessions import java_prints_to
-from anabranch.errors import ConcurrentAppendException
+from anabranch.errors import ConcurrentAppendException, InvalidOption
 from anabranch.transaction.commit import Committed
 
 ROWS = pa.table({"carrier": ["AA"] * 600})
@@ -53,6 +53,23 @@ def test_rows_that_only_one_table_has_are_counted_as_often_as_they_occur(
     left: list[Any], right: list[Any], count: int
 ) -> None:
     assert differing(left, right) == differing(right, left) == count
+
+
+@pytest.mark.parametrize("name", [*TABLES, LOG])
+def test_nothing_that_is_there_already_is_removed_or_written_to(tmp_path: Path, name: str) -> None:
+    kept = tmp_path / "kept"
+    kept.write_text("mine")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / name).symlink_to(kept)
+    for folder in (tmp_path / "in", tmp_path / "beside"):
+        folder.mkdir(exist_ok=True)
+        if not (folder / name).is_symlink():
+            (folder / name).mkdir()
+            (folder / name / "mine").touch()
+        with pytest.raises(InvalidOption, match=name):
+            demo(folder, Console(file=io.StringIO()))
+    assert kept.read_text() == "mine"
+    assert (tmp_path / "beside" / name / "mine").exists()
 
 
 def lines_of(race: Race) -> list[str]:

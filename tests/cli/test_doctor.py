@@ -32,6 +32,15 @@ NAME = "_anabranch_doctor_test/name"
 OWN = (3, 12, 1)
 
 
+def test_nothing_that_lies_in_the_working_folder_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be a folder that everybody may write to, as /tmp."""
+    for name in ("json", "pyarrow"):
+        (tmp_path / f"{name}.py").write_text("open('ran', 'w').close()")
+    monkeypatch.chdir(tmp_path)
+    workers(sys.executable)
+    assert not (tmp_path / "ran").exists()
+
+
 @pytest.mark.parametrize(
     ("version", "state"), [((3, 10, 9), "failed"), ((3, 11, 0), "ok"), ((3, 13, 2), "ok"), ((3, 14, 0), "warning")]
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from types import SimpleNamespace
@@ -31,6 +32,7 @@ from anabranch.storage.hdfs_rpc import NativeFiles
 from anabranch.storage.trees import tree
 from tests.storage import mini_hdfs, rpc_front
 from tests.storage.contract import StoreContract
+from tests.support.patience import PATIENCE
 from tests.support.worlds import World
 
 fresh = itertools.count()
@@ -378,8 +380,8 @@ class Renamed(Failing):
 class Opened(bytes):
     """An open file of hdfs-native's."""
 
-    def read_range(self, start: int, length: int) -> bytes:
-        return self[start:][:length]
+    def read_range_stream(self, start: int, length: int) -> Iterator[bytes]:
+        yield from (self[at : at + 1] for at in range(start, start + length))
 
 
 class Listing(Failing):
@@ -420,6 +422,104 @@ def test_what_the_client_does_not_understand_is_our_error(failure: BaseException
     for call in (lambda: store.head("x"), lambda: store.get("x"), lambda: store.list_all()):
         with pytest.raises(StoreError):
             call()
+
+
+def test_a_folder_that_takes_a_name_is_not_said_to_be_a_winner() -> None:
+    client = Failing(AssertionError("no rename is wanted"))
+    folder = SimpleNamespace(path="/t/name", isdir=True, length=0, modification_time=1)
+    client.get_file_info = lambda path: folder  # type: ignore[method-assign]
+    for put in (over(client).put_if_absent, over(client).put_hint):
+        with pytest.raises(StoreError, match="a folder is there") as told:
+            put("name", b"x")
+        assert type(told.value) is StoreError
+
+
+@pytest.mark.parametrize("says", [{"length": 1 << 63}, {"modification_time": (1 << 64) - 1}])
+def test_a_size_or_a_time_that_no_file_has_is_refused(says: dict[str, int]) -> None:
+    client, known = Failing(OSError()), {"length": 1, "modification_time": 1, "isdir": False, **says}
+    client.get_file_info = lambda path: SimpleNamespace(path=path, **known)  # type: ignore[method-assign]
+    client.list_status = lambda *_: [SimpleNamespace(path="/t/x", **known)]  # type: ignore[attr-defined]
+    for ask in (lambda store: store.head("x"), lambda store: store.list_all(), lambda store: store.get("x")):
+        with pytest.raises(StoreError, match="no file has"):
+            ask(over(client))
+
+
+class Giving(bytes):
+    """An open file that says its length, and gives something else."""
+
+    parts: tuple[bytes, ...]
+
+    def read_range_stream(self, start: int, length: int) -> Iterator[bytes]:
+        yield from self.parts
+
+
+@pytest.mark.parametrize("parts", [(), (b"1234",), (b"123", b"456"), (b"",) * 3])
+@pytest.mark.parametrize("start", [0, -5])
+def test_other_bytes_than_a_file_has_are_none_of_it(parts: tuple[bytes, ...], start: int) -> None:
+    client, file = Failing(OSError()), Giving(b"12345")
+    file.parts = parts
+    client.read = lambda _: contextlib.nullcontext(file)  # type: ignore[method-assign]
+    client.get_file_info = lambda path: SimpleNamespace(path=path, isdir=False, length=5, modification_time=1)  # type: ignore[method-assign]
+    for ask in (lambda store: store.read_range("x", start, 5), lambda store: store.get("x")):
+        with pytest.raises(StoreError):
+            ask(over(client))
+
+
+@pytest.mark.parametrize("names", [itertools.repeat("a"), map(str, itertools.count())], ids=["one name", "new names"])
+def test_a_folder_without_an_end_is_refused(names: Iterator[str]) -> None:
+    client = Failing(OSError())
+    known = {"length": 1, "modification_time": 1, "isdir": False}
+    client.list_status = lambda *_: (SimpleNamespace(path=f"/t/{name}", **known) for name in names)  # type: ignore[attr-defined]
+    store = HdfsStore("hdfs://nn/t", "/t", NativeFiles(client, folder_entries=1000), pauses_s=())
+    with pytest.raises(StoreError, match="has no end"):
+        store.list_from("")
+
+
+class Silent(Failing):
+    """A client that never answers one of its calls."""
+
+    def __init__(self, call: str) -> None:
+        super().__init__(OSError())
+        self.over = threading.Event()
+        self.rename = lambda *_: None  # type: ignore[method-assign]
+        setattr(self, call, lambda *_: self.over.wait(PATIENCE))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", ["get_file_info", "create", "write", "hsync", "close"])
+def test_a_put_that_is_not_answered_ends_before_anything_is_renamed(call: str) -> None:
+    client = Silent(call)
+    store = HdfsStore("hdfs://nn/t", "/t", NativeFiles(client, answer_s=0.05), pauses_s=())
+    with pytest.raises(StoreError, match="in time") as told:
+        store.put_if_absent("name", b"x")
+    assert not isinstance(told.value, PutOutcomeUnknown)
+    client.over.set()
+
+
+@pytest.mark.slow
+def test_a_rename_that_is_not_answered_leaves_its_outcome_unknown() -> None:
+    client = Silent("rename")
+    store = HdfsStore("hdfs://nn/t", "/t", NativeFiles(client, answer_s=0.05), pauses_s=())
+    for put in (store.put, store.put_if_absent):
+        with pytest.raises(PutOutcomeUnknown):
+            put("name", b"x")
+    assert client.deleted == []
+    client.over.set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", ["read", "list_status", "get_file_info"])
+def test_what_is_read_and_not_answered_ends(call: str) -> None:
+    client = Silent(call)
+    store = HdfsStore("hdfs://nn/t", "/t", NativeFiles(client, answer_s=0.05), pauses_s=())
+    asks = {
+        "read": lambda: store.read_range("x", 0, 1),
+        "list_status": store.list_all,
+        "get_file_info": lambda: store.head("x"),
+    }
+    with pytest.raises(StoreError, match="in time"):
+        asks[call]()
+    client.over.set()
 
 
 def test_a_sentence_without_an_end_is_cut() -> None:

@@ -22,6 +22,7 @@ from tests.storage.contract import StoreContract
 from tests.storage.disks import files_aside, files_of, refusing
 from tests.storage.racing import version
 from tests.support.patience import end
+from tests.support.worlds import World
 
 NAME = version(0)
 
@@ -130,6 +131,33 @@ def test_links_in_a_circle_or_to_nothing_are_no_names(store: LocalStore) -> None
     assert store.head("circle") is store.head("to nothing") is None
     with pytest.raises(NotFound):
         store.get("circle")
+
+
+NO_FILES = {
+    "a folder": os.mkdir,
+    "a pipe": os.mkfifo,
+    "a link to a device": partial(os.symlink, "/dev/zero"),
+    "a link to nothing": partial(os.symlink, "nowhere"),
+    "a link to a folder": partial(os.symlink, "."),
+    "a link to itself": lambda path: os.symlink(os.path.basename(path), path),
+}
+
+
+@pytest.mark.parametrize("kind", NO_FILES)
+def test_a_name_that_no_file_takes_is_not_said_to_be_lost_to_a_winner(tmp_path: Path, kind: str) -> None:
+    """A writer would look for the winner's commit, find none, and put its own again for as long as it may."""
+    world = World(str(tmp_path / "table")).create([{"id": 1}])
+    taken = tmp_path / "table" / "_delta_log" / f"{1:020}.json"
+    NO_FILES[kind](str(taken))
+    for put in (open_store(world.path).put_if_absent, open_store(world.path).put_hint):
+        with pytest.raises(StoreError, match="no file") as told:
+            put(f"_delta_log/{1:020}.json", b"x")
+        assert type(told.value) is StoreError
+    with pytest.raises(StoreError, match="no file"):
+        world.append({"id": 2})
+    assert [row["id"] for row in world.rows()] == [1]
+    (taken.rmdir if taken.is_dir() and not taken.is_symlink() else taken.unlink)()
+    world.append({"id": 2})
 
 
 def test_a_root_reached_by_a_link_is_written_to(store: LocalStore, tmp_path: Path) -> None:

@@ -30,6 +30,8 @@ REGION = (
         ("az://c/t", NO_CONTAINER, errors.NoSuchBucket, "az://c/t"),
         ("gs://b/t", "The specified bucket does not exist.", errors.NoSuchBucket, "gs://b/t"),
         ("s3://b/t", REGION, errors.WrongRegion, "AWS_REGION"),
+        ("gs://b/t", REGION, errors.StoreError, "LOCATION"),
+        ("az://b/t", REGION, errors.StoreError, "LOCATION"),
         (
             "s3://b/t",
             f"{MALFORMED} the region 'us-east-1' is wrong; expecting 'eu-west-1'",

@@ -5,6 +5,7 @@ Fits into 80 columns. What Spark prints goes to a file beside the tables.
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import threading
@@ -29,9 +30,12 @@ from anabranch.cli.demo.flights import flights, late_arrivals, schedule_changes
 from anabranch.cli.demo.race import Race, Run, writers
 from anabranch.cli.sessions import java_prints_to
 from anabranch.commands.dml.write import Write
+from anabranch.errors import InvalidOption
 from anabranch.spark.engine import SparkEngine
 
 FILES = 4
+TABLES = ("flights", "serial", "file")
+LOG = "spark.log"
 RESCHEDULED = ("AA", "WN")
 # Java's second compiler takes a core from the writers and pays off only after minutes. Half of the collector's pauses
 # come from a heap and a space for classes that begin small.
@@ -47,7 +51,7 @@ def demo(keep: Path | None = None, console: Console | None = None) -> bool:
     with _folder(keep) as folder, ThreadPoolExecutor(1) as beside:
         rows = beside.submit(flights)
         options = {} if SparkSession.getActiveSession() else FOR_A_SHORT_LIFE
-        with console.status("starting Spark …"), java_prints_to(folder / "spark.log"):
+        with console.status("starting Spark …"), java_prints_to(folder / LOG):
             spark = session("anabranch demo", **options)
         holds = _Story(spark, rows.result(), folder, console).tell(beside)
     kept = f"; the tables are in {keep}" if keep else ""
@@ -59,6 +63,7 @@ def demo(keep: Path | None = None, console: Console | None = None) -> bool:
 def _folder(keep: Path | None) -> Iterator[Path]:
     if keep is not None:
         keep.mkdir(parents=True, exist_ok=True)
+        check_free(keep)
         yield keep
         return
     made = Path(tempfile.mkdtemp(prefix="anabranch-demo-"))
@@ -66,6 +71,14 @@ def _folder(keep: Path | None) -> Iterator[Path]:
         yield made
     finally:
         shutil.rmtree(made, ignore_errors=True)
+
+
+def check_free(folder: Path) -> None:
+    """Raises InvalidOption: the folder has what the demo would write, which may be somebody's."""
+    taken = [name for name in (LOG, *TABLES) if os.path.lexists(folder / name)]
+    if taken:
+        reason = f"there is {' and '.join(taken)} already. Name another folder."
+        raise InvalidOption(option="--keep", value=str(folder), reason=reason)
 
 
 class _Story:
@@ -79,8 +92,9 @@ class _Story:
 
     def tell(self, beside: ThreadPoolExecutor) -> bool:
         """Tell all chapters; True if all claims hold. The proof is made ``beside`` the second race, to save time."""
-        table = self._create("flights")
-        serial, by_files = self._copy(table, "serial"), self._copy(table, "file", resolution="file")
+        raced, alone, filed = TABLES
+        table = self._create(raced)
+        serial, by_files = self._copy(table, alone), self._copy(table, filed, resolution="file")
         first = self._row_level(table)
         one_by_one = beside.submit(self._run_one_by_one, serial)
         second = self._file_level(by_files)
@@ -90,20 +104,15 @@ class _Story:
         return all([first, second, self._same_rows(table, serial), self._clean(table)])
 
     def _create(self, name: str) -> str:
-        path = self._emptied(name)
+        path = str(self._folder / name)
         with self._console.status("writing the table …"):
             Write(path, self._engine.rows(self._rows).repartition(FILES), "error").run(self._engine)
         return path
 
     def _copy(self, source: str, name: str, *, resolution: str = "row") -> str:
-        path = self._emptied(name)
+        path = str(self._folder / name)
         clone(source, path, shallow=False, properties={"anabranch.conflictResolution": resolution})
         return path
-
-    def _emptied(self, name: str) -> str:
-        path = self._folder / name
-        shutil.rmtree(path, ignore_errors=True)
-        return str(path)
 
     def _row_level(self, path: str) -> bool:
         pinned = DeltaTable.forPath(self._spark, path).toDF()
