@@ -65,6 +65,24 @@ def links(store: Store, skip: Skip) -> list[str]:
     return _local(store, skip, threads=1).links if isinstance(store, LocalStore) else []
 
 
+def meant_too(store: Store, names: Iterable[str], files: Iterable[Entry]) -> set[str]:
+    """The names of those files that one of these other names means too, which may be a path: through a link, or on a
+    disk that does not tell its letters from others.
+    """
+    if not isinstance(store, LocalStore):
+        return set()
+    meant = {_identity(store, name) for name in names} - {None}
+    return {entry.name for entry in files if meant and _identity(store, entry.name) in meant}
+
+
+def _identity(store: LocalStore, name: str) -> tuple[int, int] | None:
+    try:
+        seen = os.stat(os.path.join(store.root, name))
+    except (OSError, ValueError):
+        return None
+    return seen.st_dev, seen.st_ino
+
+
 def is_link(store: Store, name: str) -> bool:
     """Whether a name, or a folder of it, is a symbolic link."""
     if not isinstance(store, LocalStore):
