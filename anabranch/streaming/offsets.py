@@ -22,6 +22,8 @@ _NOWHERE = -1
 _FORMATS = (1, 3)
 """Versions of the JSON: of delta-spark, which writes 1, and 3 where it follows a log of schemas."""
 _BEFORE_FIRST_IN_3 = -100
+_SHOWN = 500
+"""So many characters of what is no offset are shown."""
 
 
 @dataclass(frozen=True)
@@ -83,15 +85,26 @@ class Offset:
             if said["sourceVersion"] not in _FORMATS:
                 raise ValueError(f"its sourceVersion is {said['sourceVersion']!r}")
             found, at = said["reservoirId"], _position(said)
+            if type(found) is not str:
+                raise TypeError("the table's id is no text")
             began = _position(said["began"]) if "began" in said else None
             if _NOWHERE in (at.version, began and began.version) and (began is not None or at != _BEFORE_ALL):
                 raise ValueError("no table has a version before 0")
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            reason = f"it is not as it must be ({error!r})."
-            raise InvalidStreamOffset(table=table, offset=str(said), reason=reason) from None
+            reason = f"it is not as it must be ({_shown(error)})."
+            raise InvalidStreamOffset(table=table, offset=_shown(said), reason=reason) from None
         if found != table_id:
             raise StreamTableReplaced(table=table, version=at.version, expected=found, found=table_id)
         return cls(table_id, None if at == _BEFORE_ALL else at, began)
+
+
+def _shown(said: object) -> str:
+    """The text of anything, or its beginning."""
+    try:
+        text = str(said)
+    except RecursionError:
+        return "something of very many levels"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def _said(at: Position) -> dict[str, Any]:

@@ -77,6 +77,7 @@ class Source:
         self._commits = dict[int, Commit]()
         self._snapshot: tuple[int, list[Piece]] | None = None
         self._met: Known | None = None
+        self._followed = read.known_at
         self._is_recorded = False
 
     def initial(self) -> Offset:
@@ -137,8 +138,13 @@ class Source:
         if end.position is None or end.position.rank < begins.rank:
             self._refuse(end, "it lies before the one where the batch begins.")
         found = list[Piece]()
-        for step in self._steps(begins, end.position):
-            found += step.pieces
+        try:
+            for step in self._steps(begins, end.position):
+                found += step.pieces
+        except StreamMetadataChanged as stop:
+            if not found:
+                self._note(stop)
+            raise
         return found
 
     # -- where it begins -----------------------------------------------------------------------------------------------
@@ -300,10 +306,13 @@ class Source:
 
     def _check(self, commit: Commit) -> None:
         """Raises:
-        StreamMetadataChanged: a stream cannot go on behind the commit.
+        StreamMetadataChanged: a stream cannot go on behind the commit, or before it, since its columns are too old.
         StreamSchemaIncompatible: its rows cannot be read as the columns of the stream.
         ChangeDataNotRecorded: a feed is read, and from here on none is recorded.
         """
+        if commit.version > self._followed + 1:  # it begins here, or versions before it were left out
+            self._check_metadata(self.log.snapshot(commit.version).metadata, commit.version)
+        self._followed = max(self._followed, commit.version)
         if self.read.feed and not self._is_recorded:
             self._check_recorded(self.log.snapshot(commit.version).metadata, commit.version)
             self._is_recorded = True

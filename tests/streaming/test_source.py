@@ -353,6 +353,9 @@ def test_the_version_at_which_a_stream_began_may_be_cleaned_up(world: World) -> 
     assert stream.start(tolerance=Tolerance(lost_versions=True)).ids() == [8]
 
 
+DEEP = json.loads('{"x":' * 900 + "{}" + "}" * 900)
+
+
 @pytest.mark.parametrize(
     "said",
     [
@@ -368,6 +371,13 @@ def test_the_version_at_which_a_stream_began_may_be_cleaned_up(world: World) -> 
         {"index": None},
         {"isStartingVersion": 1},
         {"began": {"reservoirVersion": 1}},
+        {"sourceVersion": [1]},
+        {"reservoirId": ["x"] * 10_000},
+        {"reservoirVersion": 10**400},
+        {"reservoirVersion": float("nan")},
+        {"index": -(10**30)},
+        {"began": "x" * 1_000_000, "also": {"x" * 1_000_000: 1}},
+        {"began": DEEP},
     ],
 )
 def test_an_offset_that_is_damaged_or_ahead_of_the_table_is_refused(world: World, said: dict[str, Any]) -> None:
@@ -375,8 +385,17 @@ def test_an_offset_that_is_damaged_or_ahead_of_the_table_is_refused(world: World
     stream.batch()
     good = json.loads(stream.ends[-1])
     stream.ends.append(json.dumps({**good, **said} if said else {}))
-    with pytest.raises(errors.InvalidStreamOffset):
+    with pytest.raises(errors.InvalidStreamOffset) as refused:
         stream.start().batch()
+    assert len(str(refused.value)) < 2000
+
+
+@pytest.mark.parametrize("text", ["null", "[]", "7", '"x"', "true", "NaN", "[[1]]", '{"sourceVersion": 1}'])
+def test_what_is_no_offset_at_all_is_refused(world: World, text: str) -> None:
+    stream = Stream(world.path)
+    stream.ends.append(text)
+    with pytest.raises(errors.InvalidStreamOffset):
+        stream.start()
 
 
 @pytest.mark.parametrize("feed", [False, True])
