@@ -78,7 +78,9 @@ def _opened(file: Mapping[str, Any]) -> Any:
             system, bucket = bucket_of(file["store"], file.get("said") or {})
             source = system.open_input_file(f"{bucket}/{file['name']}")
     except FileNotFoundError:
-        reason = "is missing, or no file: a VACUUM may have removed it, since the stream is behind the retention of the table."
+        reason = (
+            "is no file, or missing: a VACUUM may have removed it, since the stream is behind the table's retention."
+        )
         raise FileNotFoundError(f"[DELTA_DATA_FILE_MISSING] {_said(file)}, which {reason}") from None
     size = source.size()
     if file["size"] and size != file["size"]:

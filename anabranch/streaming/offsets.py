@@ -1,6 +1,7 @@
 """Offsets: how far a stream has read a table.
 
-Knows the JSON that delta-spark keeps in a checkpoint, and keeps the same. Pure. Guarantee: what is no offset is refused
+Knows the JSON that delta-spark keeps in a checkpoint, and keeps the same with two fields more, which that leaves
+unread. Pure. Guarantee: what is no offset is refused
 by name; an offset of another table is told from one of this.
 
 The rows of a table have an order for streams: first the files of the version at which the stream began, one by one,
@@ -41,6 +42,11 @@ class Position:
     in_snapshot: bool = False
 
     @property
+    def read(self) -> int:
+        """The last version of which it has passed a file, or all."""
+        return self.version - (self.index < 0 and not self.in_snapshot)
+
+    @property
     def rank(self) -> tuple[int, int, int]:
         """Orders positions: the files of a snapshot come before the commits behind it."""
         return (self.version, -1 if self.in_snapshot else 0, self.index)
@@ -57,17 +63,20 @@ class Offset:
         position: where it stands; None before its first batch.
         began: where the first batch began; said in the offset that ends it, since Spark keeps no start of a stream,
             and a batch that is done again must begin at the same place.
+        commit: tells the commit that it stands behind, or in, from another one of its version; None: nothing does.
     """
 
     table_id: str
     position: Position | None
     began: Position | None = None
+    commit: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """What Spark keeps in the checkpoint."""
         at = self.position or _BEFORE_ALL
         said = {"sourceVersion": 1, "reservoirId": self.table_id, **_said(at)}
-        return said if self.began is None else {**said, "began": _said(self.began)}
+        began = {} if self.began is None else {"began": _said(self.began)}
+        return {**said, **began, **({} if self.commit is None else {"commit": self.commit})}
 
     @classmethod
     def from_json(cls, said: Mapping[str, Any], table: str, table_id: str) -> Offset:
@@ -85,8 +94,9 @@ class Offset:
             if said["sourceVersion"] not in _FORMATS:
                 raise ValueError(f"its sourceVersion is {said['sourceVersion']!r}")
             found, at = said["reservoirId"], _position(said)
-            if type(found) is not str:
-                raise TypeError("the table's id is no text")
+            commit = said.get("commit")
+            if type(found) is not str or not isinstance(commit, str | None):
+                raise TypeError("an id is no text")
             began = _position(said["began"]) if "began" in said else None
             if _NOWHERE in (at.version, began and began.version) and (began is not None or at != _BEFORE_ALL):
                 raise ValueError("no table has a version before 0")
@@ -95,7 +105,7 @@ class Offset:
             raise InvalidStreamOffset(table=table, offset=_shown(said), reason=reason) from None
         if found != table_id:
             raise StreamTableReplaced(table=table, version=at.version, expected=found, found=table_id)
-        return cls(table_id, None if at == _BEFORE_ALL else at, began)
+        return cls(table_id, None if at == _BEFORE_ALL else at, began, commit)
 
 
 def _shown(said: object) -> str:

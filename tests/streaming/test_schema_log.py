@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -86,7 +88,7 @@ def test_a_damaged_log_of_schemas_is_refused(world: World, tmp_path: Path) -> No
         Stream(world.path, schemas=str(tmp_path / "schemas"))
 
 
-HOSTILE = {
+HOSTILE: dict[str, Callable[[dict[str, Any]], str | bytes]] = {
     "deep": lambda said: "[" * 100_000,
     "cut off": lambda said: json.dumps(said)[:-20],
     "no text": lambda said: b"\xff\xfe",
