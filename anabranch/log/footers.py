@@ -16,6 +16,7 @@ from anabranch.log.row_groups import RowGroups
 from anabranch.storage.contract import Entry, Store
 
 _TAIL_BYTES = 64 * 1024
+_LARGEST_BYTES = 256 << 20  # many times what the widest files have; a file may come from a stranger
 _LEAST_BYTES, _LAST_BYTES = 12, 8
 MAGIC = b"PAR1"
 _MAGICS = (MAGIC, b"PARE")  # the latter ends a file whose footer is encrypted
@@ -37,9 +38,13 @@ def read_whole_footer(store: Store, entry: Entry) -> pq.FileMetaData:
 
 
 def read_tail(store: Store, entry: Entry) -> bytes:
-    """The end of a Parquet file, with its whole footer. Raises ValueError: it is too short for one."""
+    """The end of a Parquet file, with its whole footer. Raises ValueError: it is too short for one, or its footer
+    would be larger than any that is read.
+    """
     tail = store.read_range(entry.name, -min(_TAIL_BYTES, entry.size), min(_TAIL_BYTES, entry.size))
     length = _length(tail, entry.name)
+    if length > _LARGEST_BYTES:
+        raise ValueError(f"{entry.name} has a footer of {length} bytes, and none of more than {_LARGEST_BYTES} is read")
     return tail if length <= len(tail) else store.read_range(entry.name, -length, length)
 
 

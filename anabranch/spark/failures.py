@@ -37,6 +37,8 @@ _PRINTED = re.compile(
 _COLUMN = re.compile(r"Column<'(.*)'>", re.DOTALL)
 _FOREIGN_COLUMN = ("MISSING_ATTRIBUTES", "CANNOT_RESOLVE_DATAFRAME_COLUMN")
 _BOUND = "a column is bound to a DataFrame, as in df['id']. Name it by F.col('id'), or in text."
+_MESSAGES = "google.protobuf.message"
+_DEEP = "it is nested deeper than Spark Connect takes; each & and | is a level too. Give it as SQL text, or use isin."
 _RANDOM = (Nondeterministic.condition, "AGGREGATE_FUNCTION_WITH_NONDETERMINISTIC_EXPRESSION")
 _EXPECTED = f"[{Nondeterministic.condition}] Spark expects a deterministic expression."
 _PLACE = re.compile(r"(; line \d+,? pos \d+)?;?$")
@@ -49,7 +51,7 @@ def reported(expression: str, table: str, version: int | None = None) -> Iterato
     Raises:
         MissingDataFile: a file is not there.
         UnreadableExpression: the expression does not parse.
-        InvalidCondition: it does not fit the columns.
+        InvalidCondition: it does not fit the columns, or is nested too deep.
         Nondeterministic: it has another value each time, where Spark demands that it does not.
         ExecutionFailed: it cannot be evaluated on some row.
         RowViolation: a row breaks a rule of the table.
@@ -76,6 +78,10 @@ def reported(expression: str, table: str, version: int | None = None) -> Iterato
             raise missing(table, file, version) from None
         reason = reason_of(error) if may_show_rows(table) else without_values(error)
         raise ExecutionFailed(what=_PRINTED.sub(r"\1", expression), table=table, reason=reason) from None
+    except Exception as error:
+        if not is_too_deep(error):
+            raise
+        raise InvalidCondition(expression=f"{expression[:200]}…", table=table, reason=_DEEP) from None
 
 
 @contextmanager
@@ -104,6 +110,11 @@ def shown(expression: object) -> str:
 def is_of_a_frame(error: AnalysisException) -> bool:
     """Whether a column was taken from a DataFrame, as ``df["id"]``, that is not the one it meets."""
     return (error.getCondition() or "").startswith(_FOREIGN_COLUMN)
+
+
+def is_too_deep(error: Exception) -> bool:
+    """Whether a client of Spark Connect could not write a Column down: each level of it is one of the message's."""
+    return isinstance(error, RecursionError) or type(error).__module__ == _MESSAGES
 
 
 def is_cancelled(error: Exception) -> bool:

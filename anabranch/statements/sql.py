@@ -175,9 +175,9 @@ def _plain(run: Running, written: str, args: Any, source: TokenizedText) -> Data
     _check_rows_changed(run.spark, source)
     try:
         found = joined_sql(run.spark, cut(written, run.frames), args)
-    except PySparkException:
-        raise
-    except Exception:  # an error of Java's, with its frames: Spark has one for views without a table
+    except Exception as error:  # one that Spark did not expect, with frames of Java: as for views without a table
+        if isinstance(error, PySparkException) and not str(error).startswith("[INTERNAL_ERROR]"):
+            raise
         changed = temporary_views.changed_by(source)
         if changed is None or not is_temporary(run.spark, changed.name):
             raise

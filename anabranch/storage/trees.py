@@ -1,7 +1,7 @@
 """Lists all files and folders below a root, in parallel.
 
-Knows what each kind of store can list at once. Guarantees: no symbolic link is followed or listed; unfinished writes
-are not listed; a file that was put before the call began, and is not removed meanwhile, is listed.
+Knows what each kind of store can list at once. Guarantees: no symbolic link is followed, or listed as a file or folder;
+unfinished writes are not listed; a file that was put before the call began, and is not removed meanwhile, is listed.
 """
 
 from __future__ import annotations
@@ -26,17 +26,21 @@ Skip = Callable[[str], bool]
 
 @dataclass(frozen=True)
 class Tree:
-    """``files`` below a root, its ``folders`` where the store has such, and ``left_out``, folders that were skipped."""
+    """``files`` below a root, its ``folders`` where the store has such, ``left_out``, folders that were skipped, and
+    symbolic ``links``.
+    """
 
     files: list[Entry] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    links: list[str] = field(default_factory=list)
 
     def add(self, other: Tree) -> None:
         """Append another tree."""
         self.files.extend(other.files)
         self.folders.extend(other.folders)
         self.left_out.extend(other.left_out)
+        self.links.extend(other.links)
 
 
 def tree(store: Store, skip: Skip, threads: int = 16) -> Tree:
@@ -54,6 +58,29 @@ def folders_above(name: str) -> list[str]:
     """The folders of a name, the outermost first."""
     parts = name.split("/")[:-1]
     return ["/".join(parts[: depth + 1]) for depth in range(len(parts))]
+
+
+def links(store: Store, skip: Skip) -> list[str]:
+    """The symbolic links below the root, without those below skipped folders; only a disk has such."""
+    return _local(store, skip, threads=1).links if isinstance(store, LocalStore) else []
+
+
+def meant_too(store: Store, names: Iterable[str], files: Iterable[Entry]) -> set[str]:
+    """The names of those files that one of these other names means too, which may be a path: through a link, or on a
+    disk that does not tell its letters from others.
+    """
+    if not isinstance(store, LocalStore):
+        return set()
+    meant = {_identity(store, name) for name in names} - {None}
+    return {entry.name for entry in files if meant and _identity(store, entry.name) in meant}
+
+
+def _identity(store: LocalStore, name: str) -> tuple[int, int] | None:
+    try:
+        seen = os.stat(os.path.join(store.root, name))
+    except (OSError, ValueError):
+        return None
+    return seen.st_dev, seen.st_ino
 
 
 def is_link(store: Store, name: str) -> bool:
@@ -127,6 +154,8 @@ def _scanned(store: LocalStore, folder: str, skip: Skip) -> tuple[Tree, list[str
                     (found.left_out if skip(name) else below).append(name)
                 elif entry.is_file(follow_symlinks=False) and not disk.is_aside(entry.name):
                     found.files.extend(_seen(name, entry))
+                elif entry.is_symlink():
+                    found.links.append(name)
     except (FileNotFoundError, NotADirectoryError):
         return found, below  # it was removed meanwhile
     except OSError as error:

@@ -8,6 +8,7 @@ no value is cut or guessed.
 from __future__ import annotations
 
 import os
+import stat
 import zlib
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
@@ -70,12 +71,16 @@ def _opened(file: Mapping[str, Any]) -> Any:
     """The file. Raises FileNotFoundError, ValueError: it is gone, or is not the one that the log names."""
     try:
         if file["store"] is None:
+            if not stat.S_ISREG(os.stat(file["name"]).st_mode):
+                raise FileNotFoundError  # a pipe would wait for a writer, a device may have no end
             source = pa.OSFile(file["name"], "rb")
         else:
             system, bucket = bucket_of(file["store"], file.get("said") or {})
             source = system.open_input_file(f"{bucket}/{file['name']}")
     except FileNotFoundError:
-        reason = "is missing: a VACUUM may have removed it, since the stream is behind the retention of the table."
+        reason = (
+            "is no file, or missing: a VACUUM may have removed it, since the stream is behind the table's retention."
+        )
         raise FileNotFoundError(f"[DELTA_DATA_FILE_MISSING] {_said(file)}, which {reason}") from None
     size = source.size()
     if file["size"] and size != file["size"]:

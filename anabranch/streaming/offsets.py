@@ -1,6 +1,7 @@
 """Offsets: how far a stream has read a table.
 
-Knows the JSON that delta-spark keeps in a checkpoint, and keeps the same. Pure. Guarantee: what is no offset is refused
+Knows the JSON that delta-spark keeps in a checkpoint, and keeps the same with two fields more, which that leaves
+unread. Pure. Guarantee: what is no offset is refused
 by name; an offset of another table is told from one of this.
 
 The rows of a table have an order for streams: first the files of the version at which the stream began, one by one,
@@ -22,6 +23,8 @@ _NOWHERE = -1
 _FORMATS = (1, 3)
 """Versions of the JSON: of delta-spark, which writes 1, and 3 where it follows a log of schemas."""
 _BEFORE_FIRST_IN_3 = -100
+_SHOWN = 500
+"""So many characters of what is no offset are shown."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,11 @@ class Position:
     version: int
     index: int = BEFORE_FIRST
     in_snapshot: bool = False
+
+    @property
+    def read(self) -> int:
+        """The last version of which it has passed a file, or all."""
+        return self.version - (self.index < 0 and not self.in_snapshot)
 
     @property
     def rank(self) -> tuple[int, int, int]:
@@ -55,17 +63,20 @@ class Offset:
         position: where it stands; None before its first batch.
         began: where the first batch began; said in the offset that ends it, since Spark keeps no start of a stream,
             and a batch that is done again must begin at the same place.
+        commit: tells the commit that it stands behind, or in, from another one of its version; None: nothing does.
     """
 
     table_id: str
     position: Position | None
     began: Position | None = None
+    commit: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """What Spark keeps in the checkpoint."""
         at = self.position or _BEFORE_ALL
         said = {"sourceVersion": 1, "reservoirId": self.table_id, **_said(at)}
-        return said if self.began is None else {**said, "began": _said(self.began)}
+        began = {} if self.began is None else {"began": _said(self.began)}
+        return {**said, **began, **({} if self.commit is None else {"commit": self.commit})}
 
     @classmethod
     def from_json(cls, said: Mapping[str, Any], table: str, table_id: str) -> Offset:
@@ -83,15 +94,27 @@ class Offset:
             if said["sourceVersion"] not in _FORMATS:
                 raise ValueError(f"its sourceVersion is {said['sourceVersion']!r}")
             found, at = said["reservoirId"], _position(said)
+            commit = said.get("commit")
+            if type(found) is not str or not isinstance(commit, str | None):
+                raise TypeError("an id is no text")
             began = _position(said["began"]) if "began" in said else None
             if _NOWHERE in (at.version, began and began.version) and (began is not None or at != _BEFORE_ALL):
                 raise ValueError("no table has a version before 0")
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            reason = f"it is not as it must be ({error!r})."
-            raise InvalidStreamOffset(table=table, offset=str(said), reason=reason) from None
+            reason = f"it is not as it must be ({_shown(error)})."
+            raise InvalidStreamOffset(table=table, offset=_shown(said), reason=reason) from None
         if found != table_id:
             raise StreamTableReplaced(table=table, version=at.version, expected=found, found=table_id)
-        return cls(table_id, None if at == _BEFORE_ALL else at, began)
+        return cls(table_id, None if at == _BEFORE_ALL else at, began, commit)
+
+
+def _shown(said: object) -> str:
+    """The text of anything, or its beginning."""
+    try:
+        text = str(said)
+    except RecursionError:
+        return "something of very many levels"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def _said(at: Position) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """The log of the schemas with which a stream reads a table that changes its columns.
 
 Knows a folder of numbered files, one for each change that the stream has met. Guarantee: rows from before a change are
-read with the columns from before it; of two queries that note a change at once both go on with the same.
+read with the columns from before it; of two queries that note a change at once both go on with the same; what is
+noted is believed only as far as the table's own log says the same.
 
 A stream without such a log goes on with the newest columns, also for rows from before a change that it has yet to read.
 """
@@ -9,14 +10,20 @@ A stream without such a log goes on with the newest columns, also for rows from 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 
 from anabranch.commands.opening import open_log
-from anabranch.errors import AlreadyExists, InvalidStreamOffset
+from anabranch.errors import AlreadyExists, InvalidSchema, InvalidStreamOffset, VersionNotFound
+from anabranch.errors.rows import cause
+from anabranch.log.size_limits import hint
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Metadata
+from anabranch.protocol.rules.identity import is_watermark
 from anabranch.storage import open_store
 from anabranch.storage.contract import Store
+
+_NAME = re.compile(r"\d{20}\.json", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -32,31 +39,67 @@ class SchemaLog:
 
     def __init__(self, location: str, table_id: str) -> None:
         self._store: Store = open_store(location)
-        self._folder = f"_schema_log_{table_id}/"
+        self._table_id, self._folder = table_id, f"_schema_log_{table_id}/"
 
     def newest(self) -> Known | None:
         """What was noted last; None where nothing was. Raises InvalidStreamOffset: it is damaged."""
-        names = [entry.name for entry in self._store.list_from(self._folder) if entry.name.startswith(self._folder)]
-        if not names:
+        numbers = self._numbers()
+        if not numbers:
             return None
+        name = self._name(max(numbers))
         try:
-            said = json.loads(self._store.get(max(names)))
-            return Known(Metadata.from_json(said["metaData"]), int(said["version"]))
-        except (ValueError, KeyError, TypeError) as error:
-            reason = f"the file {max(names)} of its schemas is not as it must be ({error!r})."
-            raise InvalidStreamOffset(table=self._store.url, version=0, offset=max(names), reason=reason) from None
+            said = json.loads(hint(self._store, name))
+            known = Known(Metadata.from_json(said["metaData"]), said["version"])
+            if type(known.version) is not int or known.version < 0 or known.metadata.id != self._table_id:
+                raise ValueError("it is of no version of this table")
+            _ = known.metadata.schema  # which is read here for the first time
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, InvalidSchema) as error:
+            raise self.refused(max(numbers), f"is not as it must be ({type(error).__name__})") from cause(error)
+        return known
+
+    def refused(self, number: int, why: str) -> InvalidStreamOffset:
+        """The error for one of its files."""
+        name = self._name(number)
+        return InvalidStreamOffset(
+            table=self._store.url, version=0, offset=name, reason=f"the file {name} of its schemas {why}."
+        )
+
+    def check(self, known: Known, newest: Snapshot) -> None:
+        """Raises InvalidStreamOffset unless the table had at that version what is noted last; a version that was
+        cleaned up is not asked for.
+        """
+        log = open_log(newest.table)
+        try:
+            then = newest if newest.version == known.version else log.snapshot(known.version)
+        except VersionNotFound:
+            if known.version <= log.snapshot().version:
+                return
+            raise self.refused(max(self._numbers()), f"is of version {known.version}, which there is not") from None
+        if _read_with(then.metadata) != _read_with(known.metadata) and not is_watermark(then.metadata, known.metadata):
+            raise self.refused(max(self._numbers()), f"has not the columns of version {known.version}")
 
     def note(self, known: Known) -> None:
         """Note what the stream reads with from now on, unless that is noted already."""
-        last = self.newest()
-        if last is not None and last.version >= known.version:
-            return
-        number = len([entry for entry in self._store.list_from(self._folder) if entry.name.startswith(self._folder)])
-        said = {"version": known.version, "metaData": known.metadata.to_json()}
-        try:
-            self._store.put_if_absent(f"{self._folder}{number:020}.json", json.dumps(said).encode())
-        except AlreadyExists:  # another process of the same query noted it first
-            self.note(known)
+        data = json.dumps({"version": known.version, "metaData": known.metadata.to_json()}).encode()
+        number = 0
+        while (last := self.newest()) is None or last.version < known.version:
+            number = max(number, *(each + 1 for each in self._numbers()), 0)
+            try:
+                self._store.put_if_absent(self._name(number), data)
+            except AlreadyExists:  # another process of the same query was faster, or what is there is no file
+                number += 1
+
+    def _name(self, number: int) -> str:
+        return f"{self._folder}{number:020}.json"
+
+    def _numbers(self) -> list[int]:
+        names = (entry.name.removeprefix(self._folder) for entry in self._store.list_from(self._folder))
+        return [int(name[:-5]) for name in names if _NAME.fullmatch(name)]
+
+
+def _read_with(metadata: Metadata) -> tuple[object, ...]:
+    """What a stream goes by."""
+    return (metadata.schema_string, metadata.partition_columns, dict(metadata.configuration))
 
 
 def known_columns(newest: Snapshot, schemas: str | None, start: int | None) -> Known:
@@ -66,11 +109,15 @@ def known_columns(newest: Snapshot, schemas: str | None, start: int | None) -> K
         newest: the table as it is now.
         schemas: where the stream notes its columns; None: it reads with the newest.
         start: the version at which it is to begin; None: at the newest.
+
+    Raises:
+        InvalidStreamOffset: what is noted last is damaged, or not of this table's history.
     """
     if schemas is None:
         return Known(newest.metadata, newest.version)
     log = SchemaLog(schemas, newest.metadata.id)
     if (noted := log.newest()) is not None:
+        log.check(noted, newest)
         return noted
     first = newest if start is None or start >= newest.version else open_log(newest.table).snapshot(start)
     log.note(Known(first.metadata, first.version))

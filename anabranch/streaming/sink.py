@@ -20,6 +20,7 @@ from anabranch.commands.dml.write import SchemaChange, StreamBatch, Write
 from anabranch.commands.opening import Location
 from anabranch.commands.options import Options
 from anabranch.errors import AnabranchError, ExecutionFailed, InvalidOption
+from anabranch.log.size_limits import hint
 from anabranch.protocol.layout.clustering import Path
 from anabranch.protocol.options import WRITE
 from anabranch.spark.dataframe_source import under
@@ -121,7 +122,10 @@ class Sink:
 def query_of(checkpoint: str) -> str:
     """The id of the query that keeps its progress here. Raises ExecutionFailed: there is none, or it cannot be read."""
     try:
-        return str(json.loads(open_store(checkpoint).get("metadata"))["id"])
-    except (AnabranchError, ValueError, KeyError, TypeError) as error:
+        found = json.loads(hint(open_store(checkpoint), "metadata"))["id"]
+        if not isinstance(found, str) or not found:
+            raise TypeError("it is no text")
+        return found
+    except (AnabranchError, ValueError, KeyError, TypeError, RecursionError) as error:
         reason = f"its id is not in the checkpoint at {checkpoint}, which Anabranch must be able to read ({error})."
         raise ExecutionFailed(what="a batch of a stream", reason=reason) from None

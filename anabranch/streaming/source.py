@@ -41,6 +41,7 @@ from anabranch.log.vectors import vectors_of
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.change_feed import changing
 from anabranch.protocol.rules.identity import is_watermark
+from anabranch.streaming.marks import Marks
 from anabranch.streaming.offsets import Offset, Position
 from anabranch.streaming.pieces import Piece, fed, inserted, of_snapshot
 from anabranch.streaming.reading import LATEST, Limits, StreamRead
@@ -77,6 +78,8 @@ class Source:
         self._commits = dict[int, Commit]()
         self._snapshot: tuple[int, list[Piece]] | None = None
         self._met: Known | None = None
+        self._followed = read.known_at
+        self._marks = Marks()
         self._is_recorded = False
 
     def initial(self) -> Offset:
@@ -84,8 +87,14 @@ class Source:
         return Offset(self.metadata.id, None)
 
     def offset(self, said: dict[str, object]) -> Offset:
-        """The offset in a checkpoint. Raises InvalidStreamOffset, StreamTableReplaced: it is none of this table."""
-        return Offset.from_json(said, self.log.table, self.metadata.id)
+        """The offset in a checkpoint. Raises InvalidStreamOffset, StreamTableReplaced: it is none of this table, or of
+        another history of it.
+        """
+        found = Offset.from_json(said, self.log.table, self.metadata.id)
+        now = None if found.position is None or found.commit is None else self._mark(found.position)
+        if found.position is not None and now not in (None, found.commit):
+            self._refuse(found, f"its version {found.position.read} is another commit; an older table was put back.")
+        return found
 
     def stop_at_newest(self) -> None:
         """Show nothing that is committed from now on: ``Trigger.AvailableNow``."""
@@ -118,14 +127,17 @@ class Source:
                 raise
         if end == begins or not shows:  # a stream begins with a batch that has rows
             return start
-        return Offset(self.metadata.id, end, begins if start.position is None else None)
+        return Offset(self.metadata.id, end, begins if start.position is None else None, self._mark(end))
 
     def behind_newest(self) -> Offset:
         """As `latest` without limits, where Spark does not say where the batch starts, nor whether it is the first;
         `pieces` raises what is raised there.
         """
         began = self._begins(self.initial())
-        return self.initial() if self._is_beyond(began) else replace(self.newest(), began=began)
+        if self._is_beyond(began):
+            return self.initial()
+        end = Position(self._newest().version + 1)
+        return Offset(self.metadata.id, end, began, self._mark(end))
 
     def pieces(self, start: Offset, end: Offset) -> list[Piece]:
         """The rows between two offsets. Raises as `latest`, and InvalidStreamOffset: the end lies before the start, or
@@ -137,9 +149,17 @@ class Source:
         if end.position is None or end.position.rank < begins.rank:
             self._refuse(end, "it lies before the one where the batch begins.")
         found = list[Piece]()
-        for step in self._steps(begins, end.position):
-            found += step.pieces
+        try:
+            for step in self._steps(begins, end.position):
+                found += step.pieces
+        except StreamMetadataChanged as stop:
+            if not found:
+                self._note(stop)
+            raise
         return found
+
+    def _mark(self, at: Position) -> str | None:
+        return self._marks.of(at, self._newest())
 
     # -- where it begins -----------------------------------------------------------------------------------------------
 
@@ -250,8 +270,14 @@ class Source:
             self._refuse(Offset(self.metadata.id, at), f"the last file of version {at.version} is {last}.")
 
     def _read(self, first: int, last: int) -> Iterator[Commit]:
-        """The commits of versions, each read once."""
-        self._commits = {version: kept for version, kept in self._commits.items() if version >= first}
+        """The commits of versions, each read once, unless another is there by now."""
+        there = self.log.store.list_from(first_name(first)) if self._commits and first <= last else []
+        others = {version: (e.size, e.etag) for e in there if (version := commit_version(e.name)) is not None}
+        self._commits = {
+            version: kept
+            for version, kept in self._commits.items()
+            if version >= first and others.get(version, kept.identity) == kept.identity
+        }
         for start in range(first, last + 1, COMMITS_AT_ONCE):
             end = min(start + COMMITS_AT_ONCE - 1, last)
             missing = [version for version in range(start, end + 1) if version not in self._commits]
@@ -300,10 +326,13 @@ class Source:
 
     def _check(self, commit: Commit) -> None:
         """Raises:
-        StreamMetadataChanged: a stream cannot go on behind the commit.
+        StreamMetadataChanged: a stream cannot go on behind the commit, or before it, since its columns are too old.
         StreamSchemaIncompatible: its rows cannot be read as the columns of the stream.
         ChangeDataNotRecorded: a feed is read, and from here on none is recorded.
         """
+        if commit.version > self._followed + 1:  # it begins here, or versions before it were left out
+            self._check_metadata(self.log.snapshot(commit.version).metadata, commit.version)
+        self._followed = max(self._followed, commit.version)
         if self.read.feed and not self._is_recorded:
             self._check_recorded(self.log.snapshot(commit.version).metadata, commit.version)
             self._is_recorded = True

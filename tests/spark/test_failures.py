@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from google.protobuf.message import DecodeError
 from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -55,3 +56,15 @@ def test_the_reason_of_a_function_that_fails_is_its_own_error() -> None:
     on_connect = f"\n  An exception was thrown from the Python worker.\n[PYTHON_EXCEPTION] {traceback} SQLSTATE: 38000"
     assert reason_of(PythonException(traceback)) == "ValueError: no 0 here."
     assert reason_of(PythonException(on_connect)) == "ValueError: no 0 here."
+
+
+@pytest.mark.parametrize("error", [DecodeError("Exceeded upb_DecodeOptions_MaxDepth"), RecursionError()])
+def test_a_column_that_a_client_cannot_write_down_is_nested_too_deep(error: Exception) -> None:
+    with pytest.raises(InvalidCondition, match="nested deeper") as refused, reported("not(" * 5000, "the table"):
+        raise error
+    assert len(str(refused.value)) < 1000
+
+
+def test_an_error_of_anybody_else_stays_what_it_is() -> None:
+    with pytest.raises(KeyError), reported("id = 1", "the table"):
+        raise KeyError("id")

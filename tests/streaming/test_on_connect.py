@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -53,3 +54,20 @@ def test_the_id_of_a_query_is_that_of_its_checkpoint(tmp_path: Path) -> None:
         query_of(str(tmp_path))
     with pytest.raises(ExecutionFailed, match="its id is not in the checkpoint"):
         query_of(str(tmp_path / "nowhere"))
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, '{"id": null}', '{"id": ["x"]}', '{"id": ""}', "\udcff", "{" + " " * (65 << 20)]
+)
+def test_an_id_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
+    """Under another id a batch that was written would be written again."""
+    (tmp_path / "metadata").write_text(text, errors="surrogateescape")
+    with pytest.raises(ExecutionFailed, match="its id is not in the checkpoint") as refused:
+        query_of(str(tmp_path))
+    assert len(str(refused.value)) < 2000
+
+
+def test_a_pipe_is_no_checkpoint(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "metadata")
+    with pytest.raises(ExecutionFailed, match="its id is not in the checkpoint"):
+        query_of(str(tmp_path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 from pathlib import Path
 from typing import Any
 
@@ -124,3 +125,18 @@ def test_a_feed_of_a_table_with_a_column_of_that_name_is_refused(tmp_path: Path)
     )
     with pytest.raises(InvalidOption, match="readChangeFeed"):
         Stream(table, feed=True).batch()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_what_is_no_regular_file_is_no_data_file(tmp_path: Path, kind: str) -> None:
+    """Nothing waits for a writer, and nothing is read without end."""
+    put_commit(tmp_path / "t", 0, PROTOCOL, metadata(), add("a.parquet", size=0))
+    file = tmp_path / "t" / "a.parquet"
+    if kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "device":
+        file.symlink_to("/dev/zero")
+    else:
+        file.mkdir()
+    with pytest.raises(FileNotFoundError, match="DELTA_DATA_FILE_MISSING"):
+        Stream(str(tmp_path / "t")).batch()

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from anabranch import errors
 from anabranch.commands.ddl.alter import AddColumns, NewColumn
+from anabranch.log.file_names import commit_name
+from anabranch.log.log import forget
+from anabranch.log.size_limits import LARGEST_HINT_BYTES
 from anabranch.protocol.schema.types import Field
+from anabranch.streaming.reading import Tolerance
 from anabranch.streaming.schema_log import Known, SchemaLog
 from tests.support.streams import Stream
 from tests.support.worlds import World, table_path
@@ -78,3 +86,118 @@ def test_a_damaged_log_of_schemas_is_refused(world: World, tmp_path: Path) -> No
     file.write_text("{}")
     with pytest.raises(errors.InvalidStreamOffset, match="schemas"):
         Stream(world.path, schemas=str(tmp_path / "schemas"))
+
+
+HOSTILE: dict[str, Callable[[dict[str, Any]], str | bytes]] = {
+    "deep": lambda said: "[" * 100_000,
+    "cut off": lambda said: json.dumps(said)[:-20],
+    "no text": lambda said: b"\xff\xfe",
+    "nothing": lambda said: b"",
+    "a list": lambda said: json.dumps([said]),
+    "infinite": lambda said: json.dumps({**said, "version": float("inf")}),
+    "no number": lambda said: json.dumps({**said, "version": float("nan")}),
+    "a text": lambda said: json.dumps({**said, "version": "0"}),
+    "a flag": lambda said: json.dumps({**said, "version": True}),
+    "before all": lambda said: json.dumps({**said, "version": -1}),
+    "behind all": lambda said: json.dumps({**said, "version": 10**18}),
+    "a long number": lambda said: json.dumps(said).replace('"version": 0', '"version": ' + "9" * 5000),
+    "no metadata": lambda said: json.dumps({**said, "metaData": None}),
+    "another table's": lambda said: json.dumps({**said, "metaData": {**said["metaData"], "id": "another"}}),
+    "a schema that is none": lambda said: json.dumps({**said, "metaData": {**said["metaData"], "schemaString": "{"}}),
+    "types without end": lambda said: json.dumps(
+        {**said, "metaData": {**said["metaData"], "schemaString": '{"type":"struct","fields":[' * 50_000}}
+    ),
+    "other columns": lambda said: json.dumps(said).replace('\\"id\\"', '\\"no\\"'),
+    "too large": lambda said: json.dumps(said) + " " * (LARGEST_HINT_BYTES + 1),
+}
+
+
+@pytest.mark.parametrize("how", HOSTILE)
+def test_whatever_stands_in_a_log_of_schemas_is_read_or_refused(world: World, tmp_path: Path, how: str) -> None:
+    Stream(world.path, schemas=str(tmp_path / "schemas"))
+    [file] = (tmp_path / "schemas").rglob("*.json")
+    found = HOSTILE[how](json.loads(file.read_text()))
+    file.write_bytes(found if isinstance(found, bytes) else found.encode())
+    with pytest.raises(errors.InvalidStreamOffset, match="of its schemas") as refused:
+        Stream(world.path, schemas=str(tmp_path / "schemas")).ids()
+    assert len(str(refused.value)) < 2000
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder", "a link to nothing"])
+def test_what_is_no_file_is_no_schema(world: World, tmp_path: Path, kind: str) -> None:
+    Stream(world.path, schemas=str(tmp_path / "schemas"))
+    [file] = (tmp_path / "schemas").rglob("*.json")
+    other = file.with_name(f"{1:020}.json")
+    if kind == "pipe":
+        os.mkfifo(other)
+    elif kind == "folder":
+        other.mkdir()
+    else:
+        other.symlink_to({"device": "/dev/zero"}.get(kind, "nowhere"))
+    assert Stream(world.path, schemas=str(tmp_path / "schemas")).ids() == [0, 1]
+
+
+def changed_twice(world: World, schemas: Path) -> Stream:
+    """A stream that has met two changes of columns."""
+    stream = Stream(world.path, schemas=str(schemas))
+    stream.batch()
+    for name in ("a", "b"):
+        add_column(world, name)
+        world.append({"id": 7, name: "x"})
+        with pytest.raises(errors.StreamMetadataChanged):
+            stream.batch()
+        assert stream.start().batch()
+    return stream
+
+
+@pytest.mark.parametrize("lost", [1, 2, 3])
+@pytest.mark.parametrize("start", [None, 0])
+def test_a_stream_whose_schemas_are_lost_keeps_no_column_back(
+    world: World, tmp_path: Path, lost: int, start: int | None
+) -> None:
+    """The newest of them, or all: it goes on with those of the version at which it stands."""
+    stream = changed_twice(world, tmp_path / "schemas")
+    for file in sorted((tmp_path / "schemas").rglob("*.json"))[-lost:]:
+        file.unlink()
+    world.append({"id": 8, "a": "y", "b": "y"})
+    try:
+        found = stream.start(start=start).batch()
+    except errors.StreamMetadataChanged:
+        found = stream.start().batch()
+    assert found == [{"id": 8, "a": "y", "b": "y"}]
+
+
+def test_a_batch_that_is_done_again_without_its_schema_keeps_no_column_back(world: World, tmp_path: Path) -> None:
+    stream = changed_twice(world, tmp_path / "schemas")
+    world.append({"id": 8, "a": "y", "b": "y"})
+    stream.batch()
+    max((tmp_path / "schemas").rglob("*.json")).unlink()
+    with pytest.raises(errors.StreamMetadataChanged):
+        stream.again()
+    assert stream.again() == [{"id": 8, "a": "y", "b": "y"}]
+
+
+def test_columns_that_changed_in_versions_that_are_left_out_are_met_behind_them(world: World, tmp_path: Path) -> None:
+    how = {"schemas": str(tmp_path / "schemas"), "tolerance": Tolerance(lost_versions=True)}
+    stream = Stream(world.path, **how)
+    stream.batch()
+    world.append({"id": 2})
+    add_column(world, "a")
+    newest = world.append({"id": 3, "a": "x"})
+    log = world.log
+    log.write_checkpoint(log.snapshot(newest - 1), now_ms=0)
+    for version in range(newest):
+        (Path(world.path) / commit_name(version)).unlink()
+    forget()
+    with pytest.raises(errors.StreamMetadataChanged):
+        stream.start().batch()
+    assert stream.start().batch() == [{"id": 3, "a": "x"}]
+
+
+def test_a_log_of_schemas_with_a_gap_takes_more(world: World, tmp_path: Path) -> None:
+    changed_twice(world, tmp_path / "schemas")
+    min((tmp_path / "schemas").rglob("*.json")).unlink()
+    log = SchemaLog(str(tmp_path / "schemas"), world.log.snapshot().metadata.id)
+    known = Known(world.log.snapshot().metadata, 99)
+    log.note(known)
+    assert log.newest() == known

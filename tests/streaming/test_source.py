@@ -353,6 +353,68 @@ def test_the_version_at_which_a_stream_began_may_be_cleaned_up(world: World) -> 
     assert stream.start(tolerance=Tolerance(lost_versions=True)).ids() == [8]
 
 
+def put_back(world: World, backup: World) -> None:
+    """The log of a copy takes the table's place, each of its files with a time and a number of its own."""
+    shutil.rmtree(Path(world.path, "_delta_log"))
+    shutil.copytree(Path(backup.path, "_delta_log"), Path(world.path, "_delta_log"), copy_function=shutil.copyfile)
+    forget()
+
+
+@pytest.mark.parametrize("limits", [ALL, Limits(1, None)])
+def test_a_table_that_was_put_back_is_refused_once_it_has_grown_again(
+    world: World, tmp_path: Path, limits: Limits
+) -> None:
+    """A stream would pass over what is committed until it reaches the version where the stream was."""
+    backup = world.copy(tmp_path)
+    stream = Stream(world.path)
+    for number in (6, 7):
+        world.append({"id": number, "g": 0})
+    while stream.batch(limits):
+        pass
+    put_back(world, backup)
+    with pytest.raises(errors.InvalidStreamOffset, match="up to 0 only"):
+        stream.start().batch()
+    for number in (8, 9, 10):
+        world.append({"id": number, "g": 0})
+    with pytest.raises(errors.InvalidStreamOffset, match="an older table was put back"):
+        stream.start().batch()
+
+
+def test_a_copy_that_is_put_back_as_it_was_goes_on(world: World, tmp_path: Path) -> None:
+    world.append({"id": 6, "g": 0})
+    stream = Stream(world.path)
+    assert stream.ids() == [*range(7)]
+    put_back(world, world.copy(tmp_path))
+    world.append({"id": 7, "g": 0})
+    assert stream.ids() == [7]
+    assert stream.start().ids() == []
+
+
+def test_commits_that_were_read_ahead_and_are_others_by_now_are_read_again(world: World, tmp_path: Path) -> None:
+    backup = world.copy(tmp_path)
+    stream = Stream(world.path)
+    assert len(stream.ids()) == 6
+    for number in (6, 7, 8):
+        world.append({"id": number, "g": 0})
+    stream.source.latest(stream.at, ALL)
+    put_back(world, backup)
+    for number in (16, 17, 18):
+        world.append({"id": number, "g": 0})
+    assert stream.ids() == [16, 17, 18]
+
+
+def test_an_offset_without_a_mark_of_its_commit_is_taken(world: World) -> None:
+    """As delta-spark writes it, and as this did before."""
+    stream = Stream(world.path)
+    stream.batch()
+    stream.ends.append(json.dumps({key: each for key, each in json.loads(stream.ends[-1]).items() if key != "commit"}))
+    world.append({"id": 6, "g": 0})
+    assert stream.start().ids() == [6]
+
+
+DEEP = json.loads('{"x":' * 900 + "{}" + "}" * 900)
+
+
 @pytest.mark.parametrize(
     "said",
     [
@@ -368,6 +430,15 @@ def test_the_version_at_which_a_stream_began_may_be_cleaned_up(world: World) -> 
         {"index": None},
         {"isStartingVersion": 1},
         {"began": {"reservoirVersion": 1}},
+        {"sourceVersion": [1]},
+        {"commit": 1},
+        {"commit": "another"},
+        {"reservoirId": ["x"] * 10_000},
+        {"reservoirVersion": 10**400},
+        {"reservoirVersion": float("nan")},
+        {"index": -(10**30)},
+        {"began": "x" * 1_000_000, "also": {"x" * 1_000_000: 1}},
+        {"began": DEEP},
     ],
 )
 def test_an_offset_that_is_damaged_or_ahead_of_the_table_is_refused(world: World, said: dict[str, Any]) -> None:
@@ -375,8 +446,17 @@ def test_an_offset_that_is_damaged_or_ahead_of_the_table_is_refused(world: World
     stream.batch()
     good = json.loads(stream.ends[-1])
     stream.ends.append(json.dumps({**good, **said} if said else {}))
-    with pytest.raises(errors.InvalidStreamOffset):
+    with pytest.raises(errors.InvalidStreamOffset) as refused:
         stream.start().batch()
+    assert len(str(refused.value)) < 2000
+
+
+@pytest.mark.parametrize("text", ["null", "[]", "7", '"x"', "true", "NaN", "[[1]]", '{"sourceVersion": 1}'])
+def test_what_is_no_offset_at_all_is_refused(world: World, text: str) -> None:
+    stream = Stream(world.path)
+    stream.ends.append(text)
+    with pytest.raises(errors.InvalidStreamOffset):
+        stream.start()
 
 
 @pytest.mark.parametrize("feed", [False, True])
@@ -386,7 +466,7 @@ def test_an_offset_behind_the_last_file_of_a_commit_is_refused_and_skips_no_row(
     stream.batch()
     newest = world.append({"id": 6, "g": 0})
     said = {**json.loads(stream.ends[-1]), "reservoirVersion": newest, "index": 1}
-    said.pop("began")
+    del said["began"], said["commit"]
     stream.ends.append(json.dumps(said))
     with pytest.raises(errors.InvalidStreamOffset, match=r"the last file of version \d is 0"):
         stream.start().batch()

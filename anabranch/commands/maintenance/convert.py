@@ -50,6 +50,7 @@ from anabranch.protocol.schema.parquet_columns import DoNotMerge, columns_of, me
 from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.stats.statistics import stats_json
 from anabranch.storage.contract import Entry, Store
+from anabranch.storage.trees import links
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.phases import reach
 from anabranch.transaction.rebase_handler import NoRows
@@ -188,8 +189,10 @@ def _data_files(store: Store) -> list[Entry]:
     """Every file of the folder that Spark would read, sorted by name.
 
     Raises:
-        EmptyDirectory: there is none. ConversionRefused: not every file of the folder need be one of the table.
+        EmptyDirectory: there is none. ConversionRefused: not every file of the folder need be one of the table, or not
+            every one of the table is in the folder.
     """
+    _refuse_links(store)
     listed = store.list_all()
     for entry in listed:
         _refuse_foreign(store, entry.name.split("/")[:-1])
@@ -208,6 +211,15 @@ def _refuse_foreign(store: Store, folders: list[str]) -> None:
         raise ConversionRefused(table=store.url, reason=reason)
     if first_hidden == FOLDER and shown:
         raise ConversionRefused(table=store.url, reason=f"there is a Delta table inside it, at {'/'.join(shown)}.")
+
+
+def _refuse_links(store: Store) -> None:
+    """Refuse symbolic links: what they lead to is outside the folder, or in it under two names."""
+    found = links(store, lambda folder: _is_hidden_folder(folder.rpartition("/")[2]))
+    shown = [name for name in found if not _is_hidden_folder(name.rpartition("/")[2])]
+    if shown:
+        reason = f"{min(shown)} is a symbolic link. Put into its place what it leads to, or remove it."
+        raise ConversionRefused(table=store.url, reason=reason)
 
 
 def _is_hidden(entry: Entry) -> bool:

@@ -59,7 +59,8 @@ class Generate(Masked):
 
         Raises:
             InvalidOption: there is no such mode.
-            ManifestRefused: live files have deletion vectors, or columns have other names in files.
+            ManifestRefused: live files have deletion vectors, columns have other names in files, or the location of
+                a file is more than one line.
             FileOutsideTable: a file lies on a store that is neither the table's own nor allowed.
             NotATable: there is no table. StoreError: some manifests may be new, and others old.
         """
@@ -110,6 +111,12 @@ def _texts(snapshot: Snapshot) -> dict[str, str]:
 
 
 def _location(snapshot: Snapshot, path: str) -> str:
-    """Where a data file lies, absolute, and not percent-encoded, as Hadoop spells paths."""
+    """Where a data file lies, absolute, and not percent-encoded, as Hadoop spells paths. Raises ManifestRefused: a
+    reader would take it for two lines.
+    """
     folder, name = placed(snapshot.table, path, allowed_by(snapshot.store))
-    return f"{snapshot.table if folder is None else folder}/{name}"
+    found = f"{snapshot.table if folder is None else folder.rstrip('/')}/{name}"
+    if "\n" in found or "\r" in found:
+        reason = f"the location of its file {path!r} holds the end of a line, and a manifest has one file on each line."
+        raise ManifestRefused(table=snapshot.table, reason=reason)
+    return found

@@ -25,6 +25,7 @@ from anabranch.commands.maintenance.vacuum_retained import (
     Keeping,
     folders_of,
     kept_names,
+    known_otherwise,
     retained_change_data,
 )
 from anabranch.commands.opening import Location, Masked, open_log
@@ -238,6 +239,7 @@ class Plan:
         names = kept_names(log, snapshot, self.cutoff_ms, retained_ms=self.retained_ms)
         if any(entry.name.startswith(f"{FOLDER}/") for entry in found.files):
             names |= retained_change_data(log, snapshot, self.cutoff_ms)
+        names |= known_otherwise(log.store, names, found.files)
         spared = found.running or frozenset()
         return Keeping(names, self.cutoff_ms, spared, found.others, Hidden.of(snapshot))
 

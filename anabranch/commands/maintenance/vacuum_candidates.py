@@ -11,7 +11,14 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from anabranch.commands.maintenance.vacuum_retained import Hidden, folders_of, removed_by, running_jobs, tables_inside
+from anabranch.commands.maintenance.vacuum_retained import (
+    Hidden,
+    folders_of,
+    removed_by,
+    running_jobs,
+    tables_around,
+    tables_inside,
+)
 from anabranch.errors import CorruptLog, LiteVacuumImpossible, NotFound
 from anabranch.log.log import Log
 from anabranch.log.size_limits import hint
@@ -84,8 +91,10 @@ def in_log(log: Log, snapshot: Snapshot, cutoff_ms: int, threads: int) -> Found:
             raise CorruptLog(table=log.table, file=commit.raw.file, reason=f"{error}.") from None
     with ThreadPoolExecutor(threads, thread_name_prefix="anabranch-head") as pool:
         heads = [entry for entry in pool.map(log.store.head, sorted(names)) if entry is not None]
-    files = [entry for entry in heads if not is_link(log.store, entry.name)]
-    return Found(files, (), len(folders_of(files)) + 1, None, (), through)
+        files = [entry for entry in heads if not is_link(log.store, entry.name)]
+        folders = folders_of(files)
+        others = tables_around(log.store, folders, Hidden.of(snapshot), pool)
+    return Found(files, (), len(folders) + 1, None, others, through)
 
 
 def _through(line: Timeline, cutoff_ms: int) -> int | None:

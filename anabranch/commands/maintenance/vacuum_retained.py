@@ -1,8 +1,8 @@
 """What VACUUM keeps: the files of every version that is retained, and whatever is not the table's to remove.
 
 Knows names, and what commits say of them. Decides, and does nothing. Any doubt keeps a file. Guarantees: a file that a
-retained version holds is kept, in whatever way its path is spelled; so is all of a job that is spared, of another table
-inside the folder, and what is hidden and not ours.
+retained version holds is kept, in whatever way its path is spelled, also through a link; so is all of a job that is
+spared, of another table inside the folder, and what is hidden and not ours.
 
 PROTOCOL.md, sections "Vacuum Protocol Check", "Deletion Vectors" and "Add CDC File".
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -26,9 +27,9 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.log.timeline import timeline
 from anabranch.protocol.change_feed import FOLDER
 from anabranch.protocol.layout.deletion_vectors import Descriptor
-from anabranch.protocol.layout.paths import is_absolute, store_name
-from anabranch.storage.contract import Entry
-from anabranch.storage.trees import Tree, folders_above
+from anabranch.protocol.layout.paths import is_absolute, plain, store_name
+from anabranch.storage.contract import Entry, Store
+from anabranch.storage.trees import Tree, folders_above, meant_too
 from anabranch.transaction.fence import job_of
 
 LOG = "_delta_log"
@@ -56,6 +57,10 @@ class Hidden:
         """Whether a file or folder of this name is hidden."""
         return part.startswith(("_", ".")) and not part.startswith((*_NOT_HIDDEN, *self.partitions))
 
+    def names(self, folder: str) -> bool:
+        """Whether a folder is called like one of a partition, of change data or of a job, so that no table is there."""
+        return job_of(f"{folder}/") is not None or folder.rpartition("/")[2].startswith((FOLDER, *self.partitions))
+
     def skips(self, folder: str) -> bool:
         """Whether nothing below a folder is looked at."""
         return job_of(f"{folder}/") is None and self.hides(folder.rpartition("/")[2])
@@ -78,8 +83,15 @@ def running_jobs(files: Iterable[Entry], alive_since_ms: int) -> frozenset[str]:
 
 def tables_inside(tree: Tree) -> tuple[str, ...]:
     """The folders, each with a slash at its end, of other tables that lie inside this one's."""
-    logs = [name for name in tree.left_out if name.rpartition("/")[2] == LOG]
+    logs = [name for name in (*tree.left_out, *tree.links) if name.rpartition("/")[2] == LOG]
     return tuple(name.removesuffix(LOG) for name in logs if name != LOG)
+
+
+def tables_around(store: Store, folders: Iterable[str], hidden: Hidden, pool: Executor) -> tuple[str, ...]:
+    """Those of these folders, each with a slash at its end, that hold the log of another table."""
+    asked = [f"{each}/" for each in sorted(folders) if not hidden.names(each)]
+    has_log = pool.map(lambda folder: bool(store.list_from(f"{folder}{LOG}/")), asked)
+    return tuple(folder for folder, has in zip(asked, has_log, strict=True) if has)
 
 
 # -- names in the log --------------------------------------------------------------------------------------------------
@@ -136,6 +148,12 @@ def kept_names(log: Log, snapshot: Snapshot, cutoff_ms: int, *, retained_ms: int
         for commit in _commits_since(log, snapshot, cutoff_ms):
             found |= names_of(snapshot.table, commit.removes)
     return found
+
+
+def known_otherwise(store: Store, names: set[str], files: Sequence[Entry]) -> set[str]:
+    """The names of those files that the log knows by one of ``names``, which is not that of any."""
+    others = names.difference(entry.name for entry in files)
+    return meant_too(store, (plain(each) if ":" in each else each for each in others), files)
 
 
 def retained_change_data(log: Log, snapshot: Snapshot, cutoff_ms: int) -> set[str]:

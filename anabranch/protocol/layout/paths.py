@@ -37,8 +37,9 @@ def _inside(name: str) -> str:
 
 
 def encode(name: str) -> str:
-    """A store name as the log writes it."""
-    return quote(name, safe=_LEGAL)
+    """A store name as the log writes it; it is never taken for a URI, as a folder ``s3:`` would be."""
+    first, slash, rest = quote(name, safe=_LEGAL).partition("/")
+    return first.replace(":", "%3A") + slash + rest
 
 
 def java_quoted(path: str) -> str:

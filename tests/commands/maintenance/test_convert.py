@@ -319,6 +319,47 @@ def test_a_folder_where_not_every_file_counts_is_refused(tmp_path: Path, stray: 
     assert said in refused_without_a_trace(tmp_path, errors.ConversionRefused).reason
 
 
+@pytest.mark.parametrize(
+    "target", ["../other/a.parquet", "../other", "a.parquet", ".", "absent", "day=2024-01-32", "/dev/zero"]
+)
+@pytest.mark.parametrize("name", ["b.parquet", "day=2024-01-31", "x/b.parquet"])
+def test_a_folder_with_a_symbolic_link_is_refused(tmp_path: Path, target: str, name: str) -> None:
+    """Behind a link rows of another folder would get into the table, or rows of this one get lost or count twice."""
+    put(tmp_path / "other", "a.parquet", [{"id": 2}])
+    put(tmp_path / "t", "a.parquet", [{"id": 1}])
+    (tmp_path / "t" / name).parent.mkdir(exist_ok=True)
+    (tmp_path / "t" / name).symlink_to(target)
+    assert name in refused_without_a_trace(tmp_path / "t", errors.ConversionRefused).reason
+    assert [file.name for file in (tmp_path / "other").iterdir()] == ["a.parquet"]
+
+
+def test_a_link_that_does_not_count_is_left_alone(tmp_path: Path) -> None:
+    put(tmp_path / "t", "a.parquet", [{"id": 1}])
+    (tmp_path / "t" / "_old").mkdir()
+    for name in ("_latest", ".b.parquet", "_old/b.parquet"):
+        (tmp_path / "t" / name).symlink_to("..")
+    Convert(tmp_path / "t").run()
+    assert World(str(tmp_path / "t")).rows() == [{"id": 1}]
+
+
+@pytest.mark.parametrize("folder", ["file:", "s3:/bucket", "http:", "a+b:/c"])
+def test_a_folder_called_like_the_beginning_of_a_url_is_in_the_table(tmp_path: Path, folder: str) -> None:
+    put(tmp_path, f"{folder}/a.parquet", [{"id": 1}])
+    Convert(tmp_path).run()
+    assert World(str(tmp_path)).rows() == [{"id": 1}]
+
+
+def test_a_footer_larger_than_any_writer_writes_is_not_fetched(tmp_path: Path) -> None:
+    put(tmp_path, "a.parquet", [{"id": 1}])
+    length = 300 << 20
+    with (tmp_path / "b.parquet").open("wb") as file:  # most of it takes no room on the disk
+        file.write(b"PAR1")
+        file.seek(length + 4)
+        file.write(length.to_bytes(4, "little") + b"PAR1")
+    error = refused_without_a_trace(tmp_path, errors.UnreadableFooter)
+    assert (error.file, f"footer of {length + 8} bytes" in error.message) == ("b.parquet", True)
+
+
 @pytest.mark.parametrize("phase", ["read", "staged"])
 @pytest.mark.parametrize("change", ["add", "remove", "rewrite"])
 def test_a_folder_that_changes_meanwhile_is_refused(tmp_path: Path, phase: str, change: str) -> None:

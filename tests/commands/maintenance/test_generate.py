@@ -15,6 +15,7 @@ from anabranch.commands.ddl.create import Replace
 from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.maintenance.generate import FOLDER
 from anabranch.protocol.schema.types import Field, Struct
+from tests.support.raw_logs import PROTOCOL, add, metadata, put_commit
 from tests.support.worlds import World, table_path
 
 ROWS = [{"id": 1, "p": "a b/%="}, {"id": 2, "p": None}, {"id": 3, "p": "c"}]
@@ -90,6 +91,21 @@ def test_deletion_vectors_in_live_files_refuse_it_and_nothing_is_written(tmp_pat
     assert not Path(world.path, FOLDER).exists()
     world.overwrite(*ROWS)
     assert anabranch.generate(world.path).version == 2
+
+
+@pytest.mark.parametrize("path", ["a%0Afile:/etc/x", "p=1%0D/x", "file:/data/a%0Ab/x", "a\nb"])
+def test_a_name_that_would_be_two_lines_refuses_it(tmp_path: Path, path: str) -> None:
+    put_commit(tmp_path / "t", 0, PROTOCOL, metadata(), add("ok.parquet"), add(path))
+    with pytest.raises(errors.ManifestRefused) as refused:
+        anabranch.generate(str(tmp_path / "t"))
+    assert "end of a line" in refused.value.reason
+    assert not (tmp_path / "t" / FOLDER).exists()
+
+
+def test_a_file_at_the_top_of_the_disk_has_one_slash(tmp_path: Path) -> None:
+    put_commit(tmp_path / "t", 0, PROTOCOL, metadata(), add("file:/x.parquet"))
+    anabranch.generate(str(tmp_path / "t"))
+    assert (tmp_path / "t" / FOLDER / "manifest").read_text() == "/x.parquet\n"
 
 
 def test_a_column_mapping_refuses_it(tmp_path: Path) -> None:
