@@ -106,13 +106,14 @@ class ConcurrentWriteException(DeltaConcurrentModificationException, twin("Concu
 
 
 class StagedFilesVacuumed(ConcurrentWriteException):
-    """A VACUUM removed files that this transaction had staged and not yet committed.
+    """Files that this transaction had staged and not yet committed were removed.
 
-    The transaction paused for long, or the VACUUM retained almost nothing. Facts: ``table``, ``file``.
+    The transaction paused for long, or a VACUUM retained almost nothing, or somebody put the table's folder back from a
+    backup. Facts: ``table``, ``file``.
     """
 
     condition = "STAGED_FILES_VACUUMED"
     template = (
-        "A VACUUM of the table at {table} removed {file}, which this transaction had staged and not yet committed. "
-        "Nothing was committed. {suggestion}"
+        "The file {file}, which this transaction had staged and not yet committed, was removed from the table at "
+        "{table} by a VACUUM, or when its folder was put back from a backup. Nothing was committed. {suggestion}"
     )

@@ -81,7 +81,7 @@ def _placed(rebase: Rebase, put: Put, log: Log, retry: RetryPolicy, runtime: Run
             return _committed(rebase.ours, landed.version, attempt - 1)
         rebase.over(window)
         put.write_vectors(rebase.to_put)
-        rebase.check_guard()
+        rebase.check_files()
         version = rebase.next_version
         data = put.commit_file(rebase.to_put, rebase.winners, version)
         reach("put")

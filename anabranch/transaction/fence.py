@@ -4,7 +4,8 @@ Knows commits, paths and the store; never a row. A VACUUM lists files, commits i
 then removes some of what it had listed. So what was put *after* a writer has seen the START is safe from that VACUUM,
 and what was put before is safe where the START says so: it names the jobs that it spares, and how old a file must be.
 Everything else that ours is about to commit is put again under new names. To look whether a file is still there would
-prove nothing: it may go between the look and the put. The whole argument is docs/concepts/the-fence.md.
+prove nothing: it may go between the look and the put. The whole argument is docs/concepts/the-fence.md. Against a
+folder that is put back from a backup, which no commit announces, that look is all that there is.
 
 Guarantee: of the files that `Fence.passed` leaves in ours, no VACUUM removes one whose START is among the winners.
 """
@@ -151,6 +152,18 @@ class Fence:
             buried={renamed.get(path, path): rows for path, rows in ours.does.buried.items()},
         )
         return replace(ours, does=does)
+
+    def before_put(self, ours: Transaction) -> Conflict | None:
+        """Why ours may not be put now: a file that it has staged is gone, as all are where the table's folder was put
+        back from a backup. One of them is looked at, so that a commit takes one request more and not one for each.
+        """
+        paths = (path for column in (ours.does.adds["path"], ours.does.change_files["path"]) for path in column)
+        names = (store_name(self._store.url, path.as_py()) for path in paths)
+        name = next((each for each in names if each is not None), None)
+        if name is None or self._store.head(name) is not None:
+            return None
+        said = "a file that this transaction had staged is gone"
+        return Conflict(StagedFilesVacuumed, "", said, file={"path": encode(name)})
 
     def discard(self) -> None:
         """Remove the copies, now that it is known that no commit names them."""

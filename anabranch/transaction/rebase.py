@@ -104,11 +104,12 @@ class Rebase:
             kind = ConcurrentWriteException
             raise self.error(Conflict(kind, "ALLOTTED_TIME_EXCEEDED", said, window[-1], more=more)) from bound
 
-    def check_guard(self) -> None:
-        """Let a command that names files which others may delete look whether they are there. Raises AnabranchError:
-        ours may not be put now.
+    def check_files(self) -> None:
+        """Let a command that names files which others may delete look whether they are there; for any other one the
+        fence does that. Raises AnabranchError: ours may not be put now.
         """
-        conflict = self._guard.before_put(self.winners) if self._guard is not None else None
+        guard, fence = self._guard, self._fence
+        conflict = fence.before_put(self.to_put) if guard is None else guard.before_put(self.winners)
         if conflict is not None:
             raise self.error(conflict)
 
@@ -160,7 +161,7 @@ class Rebase:
     def _fenced(self) -> Transaction:
         """Ours with nothing staged that a VACUUM may still remove; what is staged later, none of them has seen.
 
-        Whoever names files that were there before looks after them by itself (`check_guard`): only its vectors are put
+        Whoever names files that were there before looks after them by itself (`check_files`): only its vectors are put
         again.
         """
         if self._guard is not None:
