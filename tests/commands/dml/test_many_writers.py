@@ -12,7 +12,7 @@ import anabranch
 from tests.support.tiers import examples
 from tests.support.worlds import World
 
-PROCESSES, APPENDS = examples(6, 3), examples(8, 4)
+PROCESSES, APPENDS = examples(6, 2), examples(8, 5)
 
 
 def append_many(path: str, writer: int, appends: int) -> list[int]:
