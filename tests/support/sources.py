@@ -18,5 +18,6 @@ def tree_of(module: Path) -> ast.Module:
     try:
         return ast.parse(text, filename=str(module))
     finally:
+        gc.freeze()  # the tree stays
         if collects:
             gc.enable()
