@@ -36,6 +36,7 @@ from anabranch.statements import reading
 from anabranch.statements.grammar import computed_names
 from anabranch.statements.prefilter import Glance
 from tests.support.growth import grows_with_its_text
+from tests.support.tiers import examples, few_of
 
 SCHEMA = Struct((Field("id", "long"), Field("s", "string"), Field("a", Struct((Field("x", "long"),)))))
 CONTEXT = Context("/t", SCHEMA, dt.datetime(2024, 1, 1, tzinfo=dt.UTC), "UTC", lambda names: True)
@@ -211,6 +212,7 @@ ENTRIES = {
         ),
         ("1)", ")"),
         ("?, ", "?), (", "(SELECT ? FROM delta.`/t` WHERE x = ?), "),
+        little=examples(1000, 120),
     ),
     "parameters by name": Entry(
         (by_name,),
@@ -222,6 +224,7 @@ ENTRIES = {
         ),
         ("1)", ")"),
         (":p, ", ":p), (", "(SELECT :p FROM delta.`/t` WHERE x = :q), "),
+        little=examples(1000, 120),
     ),
     "a condition": Entry(
         (
@@ -300,7 +303,7 @@ for _name in (
     "a condition",
     "a table's rule",
 ):  # by Python, word by word
-    ENTRIES[_name] = replace(ENTRIES[_name], little=300)
+    ENTRIES[_name] = replace(ENTRIES[_name], little=examples(300, 120))
 each_entry = pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
 pytestmark = pytest.mark.whole
 
@@ -310,8 +313,8 @@ def repeated(before: str, unit: str, behind: str) -> Callable[[int], str]:
 
 
 def texts_of(entry: Entry) -> Iterator[tuple[str, str, str]]:
-    """Each word by itself, and what was at fault once behind each beginning and before each end."""
-    yield from ((entry.before[0], unit, entry.behind[0]) for unit in entry.words)
+    """Each word by itself, of many some in a short run, and what was at fault once between all beginnings and ends."""
+    yield from ((entry.before[0], unit, entry.behind[0]) for unit in few_of(entry.words, 40))
     yield from ((before, unit, behind) for before in entry.before for unit in entry.units for behind in entry.behind)
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from anabranch.errors.process_state import STATE, Cache, ProcessState, forget
 from tests.support.patience import started
+from tests.support.sources import tree_of
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = sorted((ROOT / "anabranch").rglob("*.py"))
@@ -93,7 +94,7 @@ def kept_in(tree: ast.Module) -> list[int]:
         if isinstance(value, ast.Call):
             called = value.func.attr if isinstance(value.func, ast.Attribute) else getattr(value.func, "id", "")
             found += [node.lineno] if (called in empty and not value.args[:1]) or called == "ContextVar" else []
-        elif isinstance(value, ast.Dict | ast.List | ast.Set) and not ast.unparse(value).strip("{}[]"):
+        elif isinstance(value, ast.Dict | ast.List) and not (value.keys if isinstance(value, ast.Dict) else value.elts):
             is_constant = isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation).startswith("Mapping[")
             found += [] if is_constant else [node.lineno]
     for each in ast.walk(tree):
@@ -131,7 +132,7 @@ def test_no_module_keeps_anything_by_itself() -> None:
     found = {}
     for module in MODULES:
         name = module.relative_to(ROOT).as_posix()
-        lines = kept_in(ast.parse(module.read_text(encoding="utf-8")))
+        lines = kept_in(tree_of(module))
         if lines and name not in OF_A_THREAD | FILLED_AT_ONCE and "testing" not in module.parts:
             found[name] = lines
     assert found == {}

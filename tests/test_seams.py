@@ -20,7 +20,12 @@ PRODUCT = "anabranch"
 MODULES = sorted(path for folder in ("tests", "laboratory") for path in (ROOT / folder).rglob("*.py"))
 OF_NAMED_TUPLES = frozenset({"_asdict", "_fields", "_make", "_replace"})
 """Public, in spite of their names."""
-MAY_TAKE_ONE = re.compile(r"(?<!self)(?<!cls)[.'\"]_[A-Za-z]|import\b[^\n]*\b_[A-Za-z]|^ +_[A-Za-z]\w*,$", re.MULTILINE)
+OF_LOGS = r"(?!delta_log|last_checkpoint)"
+MAY_TAKE_ONE = re.compile(
+    rf"(?<!self)(?<!cls)\._{OF_LOGS}[A-Za-z]|(['\"])_{OF_LOGS}[A-Za-z]\w*\1"
+    r"|import\b[^\n]*\b_[A-Za-z]|^ +_[A-Za-z]\w*,$",
+    re.MULTILINE,
+)
 """A text without this takes none; most files need not be parsed."""
 
 

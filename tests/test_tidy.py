@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 import anabranch
+from tests.support.sources import tree_of
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "anabranch"
@@ -34,11 +34,6 @@ def name_of(path: Path) -> str:
 def against(rule: Callable[[Path], object]) -> dict[str, object]:
     """What a rule has against each module of the package, those left out that it has nothing against."""
     return {name_of(module): found for module in MODULES if (found := rule(module))}
-
-
-@cache
-def tree_of(module: Path) -> ast.Module:
-    return ast.parse(module.read_text(encoding="utf-8"), filename=str(module))
 
 
 def functions(tree: ast.AST) -> Iterator[Function]:

@@ -22,7 +22,6 @@ class Opened:
         page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(**{"color_scheme": "light", "reduced_motion": "no-preference", **media})
         page.mouse.move(0, 0)
-        page.goto("about:blank")
         window.shows(opened, url)
         page.goto(url)
         opened.frame()

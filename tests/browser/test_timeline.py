@@ -356,7 +356,7 @@ def test_ten_thousand_versions_stay_smooth(show: Any) -> None:
     would take ten times as much. `docs/verbs/timeline.md` has the figures of a quiet machine. A browser's clock is
     coarse, so a millisecond is the least that is compared.
     """
-    medians, steps = [], examples(240, 40)
+    medians, steps = [], examples(240, 16)
     for count in (1_000, 10_000):
         opened = show(many(count))
         frames = opened.page.evaluate(_ZOOM_AND_PAN, steps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from anabranch import errors
 from anabranch.cli import app
 from anabranch.cli.statements import BEGINNINGS, begun
 from tests.support.patience import PATIENCE
+from tests.support.worlds import World
 from tests.test_storeys import IMPORT_WITHOUT_SPARK, ROOT
 
 
@@ -67,16 +69,32 @@ def without_pyspark(code: str) -> subprocess.CompletedProcess[str]:
 DOORS = ("anabranch.session()", "anabranch.DeltaTable", "import anabranch.tables")
 
 
-@pytest.mark.slow
-def test_missing_pyspark_names_the_extra() -> None:
+@pytest.fixture(scope="module")
+def told_without_pyspark(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What the doors say in a process that has no PySpark, a line each, and what the doctor says there."""
     tried = "".join(
         f"try:\n    {door}\nexcept ModuleNotFoundError as error:\n"
         "    print(type(error) is anabranch.errors.MissingPySpark, error)\n"
         for door in DOORS
     )
-    done = without_pyspark(f"import anabranch\n{tried}")
-    told = done.stdout.splitlines()
-    assert len(told) == len(DOORS), done.stderr
+    world = World(str(tmp_path_factory.mktemp("doctor") / "t")).create([{"id": 1}])
+    doctor = f"from anabranch.cli import main\nsys.argv = ['anabranch', 'doctor', {world.path!r}, '--json']\nmain()\n"
+    done = without_pyspark(f"import anabranch\n{tried}{doctor}")
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.mark.slow
+def test_the_doctor_works_without_pyspark_and_says_so(told_without_pyspark: list[str]) -> None:
+    checks = {each["name"]: each for each in json.loads("".join(told_without_pyspark[len(DOORS) :]))["checks"]}
+    assert checks["PySpark"]["found"] == "not installed"
+    assert "anabranch[spark]" in checks["PySpark"]["advice"]
+    assert checks["put-if-absent"]["state"] == "ok"
+
+
+@pytest.mark.slow
+def test_missing_pyspark_names_the_extra(told_without_pyspark: list[str]) -> None:
+    told = told_without_pyspark[: len(DOORS)]
     for line in told:
         assert line.startswith("True [MISSING_PYSPARK] anabranch.")
         assert "pip install 'anabranch[spark]'" in line

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from pyspark.sql import SparkSession
@@ -17,7 +19,6 @@ from anabranch.cli import app
 from anabranch.protocol.schema.types import Field, Struct
 from tests.support.patience import PATIENCE
 from tests.support.raw_logs import PROTOCOL, add, info, metadata, put_commit
-from tests.support.tiers import few_of
 from tests.test_storeys import ROOT
 
 MEAN = "\x1b[31mred\x1b]0;title\x07\u202e\x9b5m"
@@ -33,33 +34,55 @@ for words in json.loads(sys.argv[1]):
     try:
         main()
     except SystemExit as ended:
-        print("ended:", ended.code, flush=True)
+        for stream in (sys.stdout, sys.stderr):
+            print("ended:", ended.code, file=stream, flush=True)
 """
 
 
-def run(*words: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
-    """The command line, in a process of its own."""
-    return ran("-m", "anabranch.cli", *words, **environment)
-
-
-def run_each(*commands: tuple[str, ...], **environment: str) -> subprocess.CompletedProcess[bytes]:
-    """Several commands in one process, each followed by a line with its exit code."""
-    return ran("-c", EACH, json.dumps(commands), **environment)
-
-
-def ran(*words: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
+def run_each(*commands: tuple[str, ...], **environment: str) -> list[Printed]:
+    """What each of several commands prints in one process."""
     env = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
-    return subprocess.run([sys.executable, *words], env=env, capture_output=True, timeout=PATIENCE, check=False)
+    words = [sys.executable, "-c", EACH, json.dumps(commands)]
+    done = subprocess.run(words, env=env, capture_output=True, timeout=PATIENCE, check=False)
+    streams = (re.split(rb"ended: (\d+)\n", stream) for stream in (done.stdout, done.stderr))
+    outputs, errors = (list(zip(parts[0::2], parts[1::2], strict=False)) for parts in streams)
+    assert len(outputs) == len(commands), done.stderr
+    return [Printed(int(code), out, error) for (out, code), (error, _) in zip(outputs, errors, strict=True)]
 
 
-@pytest.fixture
-def mean(tmp_path: Path) -> str:
+class Printed(NamedTuple):
+    """How a command ended, and what it printed."""
+
+    code: int
+    out: bytes
+    error: bytes
+
+
+@pytest.fixture(scope="module")
+def mean(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A table whose log was written by somebody who wishes harm."""
+    folder = tmp_path_factory.mktemp("mean")
     named = metadata()
     named["metaData"].update(name=MEAN, description=MEAN, configuration={"note": HIDDEN})
     said = info(operation=MEAN, userName=MEAN, operationParameters={"source": HIDDEN}, userMetadata=MEAN)
-    put_commit(tmp_path / "mean", 0, said, PROTOCOL, named, add(f"{MEAN}.parquet"))
-    return str(tmp_path / "mean")
+    put_commit(folder / "mean", 0, said, PROTOCOL, named, add(f"{MEAN}.parquet"))
+    return str(folder / "mean")
+
+
+@pytest.fixture(scope="module")
+def printed(mean: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Printed]:
+    """What commands print in a process whose shell says a width that no line has, and a small encoding."""
+    far = str(tmp_path_factory.mktemp("far"))
+    put_commit(Path(far), 0, info(operation="日本"), PROTOCOL, metadata())
+    commands = {
+        "history": ("history", mean),
+        "help": ("--help",),
+        "no table": ("history", f"{mean}/none"),
+        "history of far": ("history", far),
+        "history of far in JSON": ("history", far, "--json"),
+        "vacuum": ("vacuum", mean, "--retain-hours", "0"),
+    }
+    return dict(zip(commands, run_each(*commands.values(), COLUMNS="0", PYTHONIOENCODING="latin-1"), strict=True))
 
 
 @pytest.mark.slow
@@ -87,31 +110,26 @@ def test_detail_shows_the_columns(tmp_path: Path) -> None:
     assert found[0] == {"name": "id", "type": "bigint", "nullable": False}
 
 
-def told_of_width(columns: str, mean: str) -> tuple[bytes, bytes]:
-    """What several commands print in one process where the shell says this width."""
-    done = run_each(("history", mean), ("--help",), ("history", f"{mean}/none"), COLUMNS=columns)
-    assert done.stdout.count(b"ended:") == 3, done.stderr
-    return done.stdout, done.stderr
+@pytest.mark.slow
+def test_a_width_that_no_line_has_is_not_taken(printed: dict[str, Printed]) -> None:
+    assert [printed[each].code for each in ("history", "help", "no table")] == [0, 0, 2]
+    assert b"readVersion" in printed["history"].out
+    assert b"Usage" in printed["help"].out
+    assert b"DELTA_TABLE_NOT_FOUND" in printed["no table"].error
+
+
+@pytest.mark.exhaustive("tests/cli/test_output.py::test_a_width_that_no_line_has_is_not_taken")
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", ["0", "00", "999999999999"])
+def test_instead_of_it_the_usual_width_is_taken(columns: str, mean: str) -> None:
+    commands = ("history", mean), ("--help",), ("history", f"{mean}/none")
+    assert run_each(*commands, COLUMNS=columns) == run_each(*commands, COLUMNS="80")
 
 
 @pytest.mark.slow
-def test_a_width_that_no_line_has_is_not_taken(mean: str) -> None:
-    usual, error = told_of_width("80", mean)
-    assert b"red" in usual
-    assert b"Usage" in usual
-    assert b"DELTA_TABLE_NOT_FOUND" in error
-    for columns in few_of(["0", "00", "999999999999"], 1):
-        assert told_of_width(columns, mean) == (usual, error)
-
-
-@pytest.mark.slow
-def test_what_an_encoding_lacks_is_spelled_out(tmp_path: Path) -> None:
-    put_commit(tmp_path, 0, info(operation="日本"), PROTOCOL, metadata())
-    words = ("history", str(tmp_path))
-    done = run_each(words, (*words, "--json"), PYTHONIOENCODING="latin-1")
-    table, as_json, _ = done.stdout.split(b"ended: 0\n")
-    assert b"\\u65e5\\u672c" in table
-    assert json.loads(as_json)[0]["operation"] == "日本"
+def test_what_an_encoding_lacks_is_spelled_out(printed: dict[str, Printed]) -> None:
+    assert b"\\u65e5\\u672c" in printed["history of far"].out
+    assert json.loads(printed["history of far in JSON"].out)[0]["operation"] == "日本"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
@@ -128,10 +146,10 @@ def test_output_that_cannot_be_written_is_one_sentence(words: tuple[str, ...], m
 
 
 @pytest.mark.slow
-def test_standard_output_of_a_vacuum_holds_no_progress(mean: str) -> None:
-    done = run("vacuum", mean, "--retain-hours", "0")
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert b"--no-check" in done.stderr
+def test_standard_output_of_a_vacuum_holds_no_progress(printed: dict[str, Printed]) -> None:
+    code, out, error = printed["vacuum"]
+    assert (code, out) == (2, b"")
+    assert b"--no-check" in error
 
 
 VALUES = "date'2026-01-31' d, 1.50BD p, X'00ff' b, array(date'2026-01-31') a, double('NaN') n, map(1, 'x') m"

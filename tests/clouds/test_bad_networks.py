@@ -25,8 +25,8 @@ from tests.support.worlds import World
 
 pytestmark = pytest.mark.clouds
 
-WRITERS, COMMITS = 4, examples(15, 8)
-WORSE = examples(1, 3)
+WRITERS, COMMITS = 4, examples(15, 4)
+WORSE = examples(1, 5)
 """How many times as many requests have a fault: where there are fewer commits, more of them have."""
 NETWORKS = {
     "one request in a hundred fails": {"failed": 5, "lost": 5},
@@ -153,7 +153,7 @@ def test_each_acknowledged_append_is_in_the_table_once(store: tuple[Served, Wors
     anabranch.append(None, place, [{"id": -1}], storage_options=served.options)
     with worse(served, chances) as bad, ThreadPoolExecutor(WRITERS) as pool:
         told = list(pool.map(lambda writer: written(f"{bad.root}/{table}", writer, bad.options), range(WRITERS)))
-    # each append takes three requests or more, and of the first 180, or 96 of a worse one, some have each fault
+    # each append takes three requests or more, and of the first 180, or 48 of a worse one, some have each fault
     assert set(chances.met) == set(shares), "the network was not as bad as it should have been"
     acknowledged = {row for acked, _ in told for row in acked}
     unknown = {row for _, doubtful in told for row in doubtful}

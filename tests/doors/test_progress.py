@@ -24,6 +24,7 @@ from anabranch.api.progress import Board
 from anabranch.commands.watching import Work, tell, watch_with, working
 from anabranch.errors import InvalidArgument
 from tests.support.patience import until
+from tests.support.tiers import few_of
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SLOW = """
@@ -54,8 +55,7 @@ def run(name):
     return anabranch.check(name).is_clean
 
 with ThreadPoolExecutor(4) as pool:
-    for names in (["table0", "table1", "table2", "table3"], ["table4", "table5", "table6", "table7"]):
-        print(list(pool.map(run, names)))
+    print(list(pool.map(run, ["table4", "table5", "table6", "table7"])))
 """
 UNTIL_SEEN = "until(lambda: os.path.exists('seen 0'))"
 IN_VAIN = "time.sleep(1.8)"
@@ -111,27 +111,26 @@ def work(step: str = "", done: int = 0, of: int = 0, table: str = "/data/flights
 
 
 @pytest.mark.slow
-def test_a_terminal_shows_a_command_that_takes_long_with_its_step_and_is_clear_at_its_end(tmp_path: Path) -> None:
-    printed, sent = in_terminal(script("put", UNTIL_SEEN), tmp_path, ["RESTORE flights", "committing"])
-    assert printed == "all done\n"
-    assert sent.endswith(("\x1b[?25h\r", "\x1b[?25h", "\x1b[2K"))  # the cursor is back, and the line is empty
-    assert sent.count("\x1b[?25l") == sent.count("\x1b[?25h") >= 1  # where it takes a second, an APPEND is shown, too
-
-
-@pytest.mark.slow
-def test_four_threads_share_a_terminal_twice_and_none_of_them_fails(tmp_path: Path) -> None:
-    names = [f"RESTORE table{number}" for number in range(8)]
-    printed, sent = in_terminal(AT_ONCE, tmp_path, names[:4], names[4:])
-    assert printed.splitlines() == [str([True] * 4)] * 2
+def test_a_terminal_shows_what_takes_long_alone_and_at_once_and_is_clear_at_the_end(tmp_path: Path) -> None:
+    """One command with its step, then those of four threads, of which none fails."""
+    alone, at_once = ["RESTORE flights", "committing"], [f"RESTORE table{number}" for number in range(4, 8)]
+    printed, sent = in_terminal(script("put", UNTIL_SEEN) + AT_ONCE, tmp_path, alone, at_once)
+    assert printed.splitlines() == ["all done", str([True] * 4)]
     lines = [each.rstrip() for each in re.split(r"[\r\n]+", re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", sent)) if each.strip()]
-    garbled = [
-        each for each in lines if not re.fullmatch(r"(APPEND|RESTORE|VACUUM|CHECK) table\d [━╸╺ ]+.* \d+ s", each)
-    ]
-    assert not garbled
-    assert sent.count("\x1b[?25l") == sent.count("\x1b[?25h") >= 2  # what follows a RESTORE may be shown by itself
-    assert sent.endswith(("\x1b[?25h\r", "\x1b[?25h", "\x1b[2K"))
+    a_bar = r"(APPEND|RESTORE|VACUUM|CHECK) (table\d|flights) [━╸╺ ]+.* \d+ s"
+    assert not [each for each in lines if not re.fullmatch(a_bar, each)]
+    assert sent.endswith(("\x1b[?25h\r", "\x1b[?25h", "\x1b[2K"))  # the cursor is back, and the line is empty
+    assert sent.count("\x1b[?25l") == sent.count("\x1b[?25h") >= 2  # where it takes a second, an APPEND is shown, too
 
 
+@pytest.mark.parametrize(("term", "draws"), [("xterm", True), ("dumb", False)])
+def test_a_terminal_that_only_prints_is_none(term: str, draws: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setenv("TERM", term)
+    assert room.is_terminal() is draws
+
+
+@pytest.mark.exhaustive("tests/doors/test_progress.py::test_a_terminal_that_only_prints_is_none")
 @pytest.mark.slow
 def test_a_terminal_that_only_prints_stays_as_it_is(tmp_path: Path) -> None:
     assert in_terminal(script(), tmp_path, TERM="dumb") == ("all done\n", "")
@@ -176,11 +175,11 @@ drawn, draw = [], NotebookBar.draw
 NotebookBar.draw = lambda bar, work: (draw(bar, work), drawn.append(work))
 """
     checks = 'with working("CHECK", "flights"):\n    tell("files checked", 3, 8)\n    '
-    cells = [begin, f"{checks}until(lambda: drawn)", f"anabranch.progress(False)\n{checks}{IN_VAIN}"]
-    shown = run(*cells, folder=tmp_path)
-    (only,) = shown[1]
+    cells = [f"{checks}until(lambda: drawn)", f"anabranch.progress(False)\n{checks}{IN_VAIN}"]
+    _, drawn, *others = run(begin, *few_of(cells, 1), folder=tmp_path)
+    (only,) = drawn
     assert re.fullmatch(r"CHECK flights: done in [\d mins]+", only["data"]["text/html"])
-    assert shown[2] == []
+    assert not any(others)
 
 
 # -- the switch --------------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ ZONES = ["UTC", "Europe/Paris", "America/New_York", "Asia/Kolkata", "Pacific/Api
 
 
 @pytest.mark.slow
-@settings(max_examples=wanted(examples(120, 15)))
+@settings(max_examples=wanted(examples(120, 8)))
 @given(st.integers(0, 2**32), st.sampled_from(ZONES))
 def test_skipping_and_filtering_is_filtering(seed: int, zone: str) -> None:
     runtime = random.Random(seed)

@@ -41,6 +41,7 @@ def assert_all_read_the_same(world: World) -> None:
     assert same_rows(duckdb_rows(world.path), shared)
 
 
+@pytest.mark.slow
 def test_others_read_every_version_that_our_commands_make(world: World) -> None:
     assert_all_read_the_same(world)
     for change in CHANGES.values():
@@ -96,6 +97,7 @@ def theirs(path: str, *rows: Row, **options: Any) -> None:
     deltalake.write_deltalake(path, pa.Table.from_pylist(list(rows), schema=types), mode="append", **options)
 
 
+@pytest.mark.slow
 def test_we_go_on_with_a_table_that_delta_rs_made(tmp_path: Path, partition_by: tuple[str, ...]) -> None:
     world = World(table_path(tmp_path))
     theirs(world.path, *ROWS, partition_by=list(partition_by) or None)
@@ -107,6 +109,7 @@ def test_we_go_on_with_a_table_that_delta_rs_made(tmp_path: Path, partition_by: 
     world.assert_clean()
 
 
+@pytest.mark.slow
 def test_rows_that_delta_rs_changes_are_changed_for_us(world: World) -> None:
     for i in range(12):  # past a checkpoint of ours
         world.append({"id": 50 + i, "day": "d1", "x": None})

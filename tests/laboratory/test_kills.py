@@ -14,7 +14,7 @@ from laboratory.kills import run_kills
 from laboratory.writers import BROKEN, id_of, transaction_of
 from tests.support.tiers import examples
 
-KILLS = examples(12, 6)
+KILLS = examples(12, 4)
 
 
 @pytest.mark.slow

@@ -6,8 +6,10 @@ import pytest
 
 from laboratory.campaign import caught, prepare
 from laboratory.mutants import MUTANTS, Mutant
+from tests.support.tiers import examples
 
 FIRST = {
+    "C1 dropped": 70,
     "C2 dropped for blind winners at Serializable": 30,
     "file level: files may come in": 120,
     "a winner without a file counts as blind": 140,
@@ -48,4 +50,4 @@ def test_the_product_comes_out_of_a_mutant_whole() -> None:
         with mutant.alive():
             assert [getattr(module, name) for module, name, _ in mutant.patches] != before
         assert [getattr(module, name) for module, name, _ in mutant.patches] == before
-    assert caught(range(20)) is None
+    assert caught(range(examples(20, 4))) is None

@@ -17,7 +17,7 @@ from laboratory.mutations import Case, Fault, campaign, case_of, examined, truth
 from laboratory.shapes import CHECKPOINT, KINDS, NEWEST, table
 from tests.support.tiers import examples
 
-FEW = examples(60, 8)
+FEW = examples(60, 4)
 
 
 @pytest.mark.slow

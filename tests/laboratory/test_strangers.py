@@ -14,7 +14,7 @@ from laboratory.runs import run
 from laboratory.statements import Foreign
 from tests.support.tiers import examples
 
-PLANS, PARTS = examples(80, 15), examples(2, 1)
+PLANS, PARTS = examples(80, 8), examples(2, 1)
 BROKEN = ("isBlindAppend is believed whatever was done", "a reservation is believed by its tag")
 FIRST = 10
 """No plan before this one shows either."""

@@ -28,7 +28,7 @@ from tests.support.worlds import World
 
 URL = "memory://backups/t"
 STEPS = 10
-HISTORIES = int(os.environ.get("ANABRANCH_EXAMPLES", 0)) or examples(400, 15)
+HISTORIES = int(os.environ.get("ANABRANCH_EXAMPLES", 0)) or examples(400, 5)
 
 
 @pytest.fixture(autouse=True)

@@ -62,6 +62,23 @@ def table(
     **properties: str,
 ) -> Log:
     """One file more for each version, a day apart; the retention is two days unless it is given."""
+    made = _like.setdefault(repr((versions, checkpoints, protocol, properties, checkpointing.SIDECAR_ACTIONS)), {})
+    if not made:
+        written(path, versions, checkpoints, protocol, **properties)
+        for file in filter(Path.is_file, path.rglob("*")):
+            made[file.relative_to(path)] = (file.read_bytes(), file.stat().st_mtime_ns)
+    for name, (data, time_ns) in made.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_bytes(data)
+        os.utime(path / name, ns=(time_ns, time_ns))
+    return Log(open_store(path))
+
+
+_like: dict[str, dict[Path, tuple[bytes, int]]] = {}
+"""The files of tables that were made before, with their times."""
+
+
+def written(path: Path, versions: int, checkpoints: tuple[int, ...], protocol: Action, **properties: str) -> None:
     settings = {"delta_logRetentionDuration": "interval 2 days", **properties}
     put_commit(path, 0, info(inCommitTimestamp=day(0)), protocol, metadata(**settings))
     for version in range(1, versions):
@@ -76,7 +93,6 @@ def table(
         if version_ is not None:
             set_time(path, f"_delta_log/{file.name}", day(version_))
     forget()
-    return log
 
 
 def cleaned(log: Log, now_ms: int) -> list[str]:

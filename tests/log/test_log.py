@@ -83,7 +83,7 @@ steps = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(60, 12))
+@settings(max_examples=examples(60, 6))
 @given(steps)
 def test_refreshing_gives_what_a_cold_load_gives(script: list[tuple[str, Any]]) -> None:
     store = open_store(f"memory://{uuid4().hex}")

@@ -119,7 +119,7 @@ folder, count = Path(sys.argv[2]), 0
 task = task_of(folder, few())
 whole = (folder / "0.parquet").read_bytes()
 begin = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
-for at in range(begin, len(whole)):
+for at in range(begin, len(whole), int(sys.argv[4])):
     for value in random.Random(at).sample(range(256), int(sys.argv[3])):
         (folder / "0.parquet").write_bytes(whole[:at] + bytes([value]) + whole[at + 1 :])
         try:
@@ -134,6 +134,6 @@ print("refused", count)
 def test_no_byte_of_a_footer_ends_the_process_that_packs(tmp_path: Path) -> None:
     """In a local session that is the user's own."""
     root = str(Path(__file__).parents[2])
-    command = [sys.executable, "-c", GARBLED, root, tmp_path, str(examples(4, 1))]
+    command = [sys.executable, "-c", GARBLED, root, tmp_path, str(examples(4, 1)), str(examples(1, 5))]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout[:7]) == (0, "refused"), ran.stderr[-500:]

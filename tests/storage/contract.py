@@ -96,7 +96,7 @@ class StoreContract:
         return open_store(location)
 
     def how_many_are_raced(self) -> int:
-        return examples(self.versions_raced, max(5, self.versions_raced // 8))
+        return examples(self.versions_raced, max(3, self.versions_raced // 16))
 
     # -- put if absent -------------------------------------------------------------------------------------------------
 

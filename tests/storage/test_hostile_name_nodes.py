@@ -25,6 +25,7 @@ from anabranch.storage.hdfs import HdfsStore
 from anabranch.storage.trees import tree
 from tests.storage import fake_webhdfs, front, raw_servers
 from tests.storage.contract import relaxed
+from tests.support.tiers import few_of
 
 TOKEN = "VERY/SECRET+tökén=="
 CALLS: dict[str, Callable[[HdfsStore], Any]] = {
@@ -142,6 +143,7 @@ def test_drawn_answers_end_in_our_errors_or_in_no_error(
         CALLS[call](at(server.server_port))
 
 
+@pytest.mark.usefixtures("without_pauses")
 @pytest.mark.parametrize(
     "location", [None, "", "nowhere", "//", "http://[::1", "file:///etc/passwd", "ftp://127.0.0.1/x", "http://h:port/"]
 )
@@ -155,6 +157,7 @@ def test_a_data_node_that_is_no_address_is_not_asked(server: front.Front, locati
             CALLS[call](at(server.server_port))
 
 
+@pytest.mark.usefixtures("without_pauses")
 def test_a_data_node_that_hands_a_request_on_has_not_answered_it(server: front.Front) -> None:
     def handle(request: front.Request) -> front.Answer:
         return front.Answer(307, (("Location", f"{server.url}{request.target}"),), b"these are not the bytes")
@@ -190,7 +193,7 @@ def test_a_folder_that_is_in_itself_is_no_folder_of_it(server: front.Front) -> N
 def test_folders_without_an_end_are_refused(server: front.Front, names: list[str]) -> None:
     inside = [a_file(pathSuffix=name, type="DIRECTORY") for name in names]
     server.handle = answering(LISTSTATUS={"FileStatuses": {"FileStatus": inside}})
-    for call in ("list all", "walk"):
+    for call in few_of(("list all", "walk"), 1):
         with pytest.raises(StoreError, match="have no end"):
             CALLS[call](at(server.server_port))
 
@@ -257,7 +260,7 @@ def test_an_answer_that_drips_is_given_up_when_its_time_is_over(kind: str) -> No
                 time.sleep(0.02)
 
     with raw_servers.serving(talk) as port:
-        for call in ("head", "list", "put", "get by etag"):
+        for call in few_of(("head", "list", "get by etag", "put"), 2):
             with pytest.raises(StoreError, match="takes too long"):
                 CALLS[call](at(port, timeout="0.3"))
 

@@ -230,6 +230,7 @@ def test_a_server_without_webdav_gives_files_and_no_listing(server: front.Front,
             call()
 
 
+@pytest.mark.usefixtures("without_pauses")
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_what_may_pass_is_asked_again(server: front.Front, files: FakeWebDav, status: int) -> None:
     faults = iter([front.Answer(status), None])
@@ -332,6 +333,7 @@ def test_an_answer_that_drips_is_given_up_when_its_time_is_over(way: str) -> Non
         ASKING[way](open_store(f"http://127.0.0.1:{port}/t", {"timeout": "300ms"}))
 
 
+@pytest.mark.usefixtures("without_pauses")
 @pytest.mark.parametrize("head", [b"Content-Length: 5\r\n", b"Transfer-Encoding: chunked\r\n", b""])
 def test_a_file_that_breaks_off_is_none(head: bytes) -> None:
     def talk(connection: Any) -> None:

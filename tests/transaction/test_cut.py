@@ -240,11 +240,12 @@ def test_no_schedule_goes_on_for_ever_without_a_commit() -> None:
 
 @pytest.mark.slow
 def test_between_two_lost_puts_of_one_writer_another_commits() -> None:
-    for steps in model.reachable([WRITERS], model.optimistic).values():
-        for lost in (step for step in steps if step.what == "lost"):
-            without_commits = model.reachable([lost.to], model.optimistic, but=["committed"])
-            later = (step for steps in without_commits.values() for step in steps)
-            assert not [step for step in later if (step.who, step.what) == (lost.who, "lost")]
+    steps = [step for steps in model.reachable([WRITERS], model.optimistic).values() for step in steps]
+    for who, state in {(step.who, step.to) for step in steps if step.what == "lost"}:
+        without_commits = model.reachable([state], model.optimistic, but=["committed"])
+        assert not [
+            step for steps in without_commits.values() for step in steps if (step.who, step.what) == (who, "lost")
+        ]
 
 
 def test_a_refusal_needs_a_commit_of_another_too() -> None:

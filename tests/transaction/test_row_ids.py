@@ -16,7 +16,7 @@ from laboratory.verdicts import violations
 from tests.support.row_ids import wrong_ids
 from tests.support.tiers import examples
 
-PARTS, PER_PART = examples(10, 2), examples(150, 25)
+PARTS, PER_PART = examples(10, 2), examples(150, 12)
 TRACKED = InMemory({"delta.enableRowTracking": "true"})
 OTHER_ENGINES = (Copy, Foreign, Restore, Configure, Upgrade)
 """Statements that the laboratory plays as another engine, which knows nothing of row ids."""

@@ -22,6 +22,7 @@ from anabranch.errors import InvalidArgument, InvalidOption, SchemaMismatch, Sto
 from anabranch.log.log import Log
 from anabranch.storage.open import open_store
 from tests.support.patience import PATIENCE, happens
+from tests.support.tiers import examples
 from tests.support.worlds import World
 
 
@@ -84,7 +85,7 @@ def test_every_row_of_many_threads_is_there_once_and_at_the_version_that_was_tol
     with anabranch.appender(None, path, properties={"delta.checkpointInterval": "7"}) as gathering:
 
         def written(writer: int) -> list[tuple[int, int]]:
-            rows = ((writer * 1000 + n) for n in range(25))
+            rows = ((writer * 1000 + n) for n in range(examples(25, 8)))
             return [(gathering.append([{"id": row}]), row) for row in rows]
 
         with ThreadPoolExecutor(12) as pool:

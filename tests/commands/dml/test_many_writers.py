@@ -15,18 +15,17 @@ from tests.support.worlds import World
 PROCESSES, APPENDS = examples(6, 3), examples(8, 4)
 
 
-def append_many(path: str, writer: int, appends: int) -> list[int]:
-    return [anabranch.append(None, path, [{"writer": writer, "number": n}]) for n in range(appends)]
-
-
 @pytest.mark.slow
 def test_appends_of_many_processes_all_land_once(tmp_path: Path) -> None:
     """They race to create the table as well: all first appends but one are staged again under the winner's metadata."""
     path = str(tmp_path / "table")
-    with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
-        versions = pool.starmap(append_many, [(path, writer, APPENDS) for writer in range(PROCESSES)])
+    rows = [{"writer": writer, "number": number} for writer in range(PROCESSES) for number in range(APPENDS)]
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload(["anabranch"])
+    with processes.Pool(PROCESSES) as pool:
+        versions = pool.starmap(anabranch.append, [(None, path, [row]) for row in rows], chunksize=APPENDS)
     world = World(path)
-    acknowledged = Counter((w, n) for w in range(PROCESSES) for n in range(APPENDS))
+    acknowledged = Counter((row["writer"], row["number"]) for row in rows)
     assert Counter((row["writer"], row["number"]) for row in world.rows()) == acknowledged
-    assert sorted(v for each in versions for v in each) == list(range(PROCESSES * APPENDS))
+    assert sorted(versions) == list(range(PROCESSES * APPENDS))
     assert anabranch.check(path, deep=True).is_clean

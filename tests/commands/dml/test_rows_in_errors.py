@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import datetime as dt
 import pickle
+import re
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -33,6 +34,8 @@ from tests.support.worlds import World
 PLANTED = "planted value"
 NUMBER = 987654321
 TEXTS = Texts(exact_predicate, exact_literal)
+NAMED_CAUSE = re.compile(r"\) from (?!None\b)[A-Za-z_]\w*\s*$|raise .* from (?!None\b)[A-Za-z_]", re.MULTILINE)
+"""A text without this raises nothing from an error that has a name; most files need not be parsed."""
 OWN_CAUSES = {
     "plain_reader",
     "put",
@@ -129,7 +132,8 @@ def test_every_cause_of_an_error_is_asked_whether_it_may_be_shown() -> None:
     """``raise … from error`` shows what an error of somebody else's says: `cause` decides whether it may."""
     found = set()
     for file in sorted(Path(anabranch.__file__).parent.rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text())):
+        text = file.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)) if NAMED_CAUSE.search(text) else ():
             if isinstance(node, ast.Raise) and isinstance(node.cause, ast.Name):
                 found.add(file.stem)
     assert found == OWN_CAUSES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -41,14 +42,20 @@ from tests.support.worlds import World, assert_others_agree
 both = pytest.mark.parametrize("shallow", [True, False], ids=["shallow", "deep"])
 
 
-@pytest.fixture
-def origin(tmp_path: Path) -> World:
-    """A table with partitions, several files, and rows deleted in two of them, at a path that is hard to spell."""
-    world = World(str(tmp_path / "an origin é 50%"))
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """A table with partitions, several files, and rows deleted in two of them."""
+    world = World(str(tmp_path_factory.mktemp("made") / "t"))
     world.create([{"id": i, "day": f"d {i % 2}/%", "x": float(i)} for i in range(10)], partition_by=("day",))
     world.append({"id": 10, "day": None, "x": 1.0})
     world.delete("id IN (3, 4)")
     return world
+
+
+@pytest.fixture
+def origin(made: World, tmp_path: Path) -> World:
+    """A copy of it at a path that is hard to spell."""
+    return World(shutil.copytree(made.path, str(tmp_path / "an origin é 50%")))
 
 
 @pytest.fixture

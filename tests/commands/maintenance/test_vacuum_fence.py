@@ -282,7 +282,7 @@ def first_broken(rounds: int) -> Round | None:
 @pytest.mark.slow
 def test_no_live_file_is_ever_missing_whatever_the_interleaving() -> None:
     told: Counter[str] = Counter()
-    rounds = examples(ROUNDS, 50)
+    rounds = examples(ROUNDS, 25)
     for seed in range(rounds):
         played = Round(seed).play()
         assert not played.broken, f"seed {seed}: {played.told}: {played.broken}"
@@ -408,7 +408,7 @@ def test_what_is_staged_again_is_copied_in_pieces(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(Fence, "passed", measured)
     monkeypatch.setattr(LocalStore, "delete", lambda self, name: None)  # a VACUUM that has announced itself, no more
-    rows = pa.table({"x": [random.Random(0).randbytes(40 << 20)]})
+    rows = pa.table({"x": [random.Random(0).randbytes(24 << 20)]})
     with at_phase("put", lambda: vacuum(location)):
         Append(location, rows).run()
     report = check(open_log(location).snapshot(), deep=True)
@@ -503,7 +503,7 @@ def test_a_second_vacuum_meets_the_copies_of_the_first(tmp_path: Path) -> None:
 def test_threads_that_write_while_others_vacuum_lose_nothing(tmp_path: Path) -> None:
     world = World(str(tmp_path / "t")).create([{"id": i, "x": 0, "p": 0} for i in range(4)])
     over, problems, removed = threading.Event(), list[BaseException](), list[int]()
-    rounds = examples(12, 5)
+    rounds = examples(12, 3)
     landed = dict.fromkeys(range(4), 0)
 
     def writes(who: int) -> None:

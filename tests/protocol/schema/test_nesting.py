@@ -34,6 +34,7 @@ from anabranch.protocol.schema.types import (
     parse_schema,
     schema_json,
 )
+from tests.support.tiers import examples
 from tests.support.worlds import World, table_path
 
 WAYS: dict[str, tuple[Callable[[DataType], DataType], Callable[[Any], Any]]] = {
@@ -84,7 +85,7 @@ def test_columns_nested_deeper_are_refused_before_anything_is_written(tmp_path: 
     assert not Path(world.path).exists()
 
 
-@pytest.mark.parametrize("times", [10_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [10_000, pytest.param(examples(1_000_000, 100_000), marks=pytest.mark.slow)])
 def test_rows_nested_without_end_do_not_end_the_process(tmp_path: Path, times: int) -> None:
     value: Any = 1
     for _ in range(times):

@@ -213,7 +213,7 @@ def truth(predicate: Predicate, row: dict[str, Any], *, unknown: bool) -> bool:
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(300, 30))
+@settings(max_examples=examples(300, 15))
 @given(cases)
 def test_files_that_are_skipped_hold_no_row_and_files_that_must_match_no_other(
     case: tuple[list[File], Predicate],
