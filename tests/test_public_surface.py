@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 import textwrap
 from collections.abc import Iterator
 from importlib import import_module
@@ -82,3 +84,11 @@ def test_an_import_of_what_is_not_public_is_noticed(code: str, tmp_path: Path) -
     page = tmp_path / "page.md"
     page.write_text(f"```python\n{textwrap.dedent(code)}\n```\n", encoding="utf-8")
     assert private_imports(page)
+
+
+@pytest.mark.slow
+def test_the_import_of_the_package_loads_no_pandas() -> None:
+    """Which would be a third of its time; Arrow loads pandas for the first array that it makes of a list."""
+    code = "import sys, anabranch; assert callable(anabranch.append); print('pandas' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

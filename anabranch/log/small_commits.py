@@ -18,7 +18,7 @@ from anabranch.protocol.actions import ADDS, DROPS, table_of
 _TYPES = {pa.string(): str, pa.int64(): int, pa.int32(): int, pa.bool_(): bool}
 _LINE = pa.field("line", pa.int64())
 _SCHEMAS = {"add": ADDS.append(_LINE), "remove": DROPS.append(_LINE)}
-_NONE = {kind: schema.empty_table() for kind, schema in _SCHEMAS.items()}
+_NONE = {kind: pa.Table.from_batches([], schema) for kind, schema in _SCHEMAS.items()}  # see `empty_files`
 _Row = dict[str, Any]
 _Shape = type | dict[str, Any] | None
 """The shape of a value: a scalar of a Python type, an object with members of these shapes, or (None) texts by name."""

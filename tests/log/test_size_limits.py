@@ -158,7 +158,7 @@ def test_arrow_s_own_lack_of_memory_is_named_too(world: World, monkeypatch: pyte
 
 CHILD = """
 import resource, sys
-import anabranch
+import anabranch, pyarrow
 from anabranch.log.log import forget
 from tests.support.worlds import World
 
@@ -169,6 +169,7 @@ doors = [
     lambda: world.update("id = 1", id=2), lambda: anabranch.check(path),
 ]
 world.version
+pyarrow.array([1])  # loads pandas, if it is there
 forget()
 used = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmSize"))
 resource.setrlimit(resource.RLIMIT_AS, (used * 1024 + (megabytes << 20),) * 2)

@@ -323,6 +323,8 @@ def test_without_one_of_its_parts_the_fence_has_holes_and_these_rounds_find_them
     mutant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mutant(monkeypatch)
+    # the look before each put hides most of the holes, and closes none
+    monkeypatch.setattr(Fence, "before_put", lambda self, ours: None)
     assert first_broken(3 * ROUNDS) is not None
 
 
