@@ -315,7 +315,9 @@ class Log:
             return None
         new = filled(self.store, entries[1:], known.version + 1)
         newest = known.version + len(new)
-        checkpoints = [found for found in checkpoints_in(listing) if found.version <= newest]
+        checkpoints = checkpoints_in(listing)
+        if any(found.version > newest for found in checkpoints):
+            return None  # its commit was taken away, and who knows no version reads it
         checkpoint = checkpoints[-1] if checkpoints else None
         if checkpoint is not None and not known.knows_files and checkpoint.version - known.version > _FEW_COMMITS:
             return None  # that checkpoint is nearer than what is known

@@ -151,13 +151,15 @@ class History:
             self.table = replace(table, store=store_with(names, self.puts()))
 
     def take_away(self) -> None:
-        """Its checksum file stays now and then until a process looks, which says that it is to be removed."""
+        """Its checkpoint stays, and speaks for it."""
         version = len(self.table.versions) - 1
         names = self.table.store.kept
-        if version == 0 or any(f"{version:020}.checkpoint" in name for name in names):
+        if version == 0 or commit_name(version) not in names:
             return
         self.table.store.delete(commit_name(version))
         self.drop_checksum(version)
+        if any(f"{version:020}.checkpoint" in name for name in names):
+            return
         self.table = replace(self.table, versions=self.table.versions[:-1], lies=self.table.lies - {version})
 
     def puts(self) -> int:

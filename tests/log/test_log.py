@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from anabranch import errors
 from anabranch.commands.dml.append import Append
+from anabranch.errors.process_state import STATE
 from anabranch.log import log as log_module
 from anabranch.log.commits import Commit
-from anabranch.log.file_names import commit_name
+from anabranch.log.file_names import checksum_name, commit_name
 from anabranch.log.log import Log, LogPosition, forget, remember
 from anabranch.log.segment import find_segment
 from anabranch.log.snapshot import Snapshot, load_snapshot
@@ -52,6 +53,19 @@ def picture(snapshot: Snapshot) -> tuple[Any, ...]:
 
 def cold(store: Store, version: int | None = None) -> Snapshot:
     return load_snapshot(store, find_segment(store, version))
+
+
+def test_a_checkpoint_whose_commit_was_taken_away_is_read_by_who_knows_the_version_before(world: World) -> None:
+    world.create([{"id": 0}], delta_checkpointInterval="2").append({"id": 1})
+    assert world.version == 1
+    with STATE.as_another_process():
+        world.append({"id": 2})
+    for name in (commit_name(2), checksum_name(2)):
+        Path(world.path, name).unlink()
+    assert (world.version, [row["id"] for row in world.rows()]) == (2, [0, 1, 2])
+    assert world.append({"id": 3}) == 3
+    with STATE.as_another_process():
+        assert [row["id"] for row in world.rows()] == [0, 1, 2, 3]
 
 
 # -- shared and cold ---------------------------------------------------------------------------------------------------
