@@ -51,12 +51,14 @@ def version_read(
     """
     if seen is None:
         return None
-    if matching is None:
-        asked = _of_change(engine, seen, where, values)
-    elif where is not None and not where.row_local:
-        asked = engine.version_merged(source, matching, seen.schema, seen.table, seen.metadata.id)
-    else:
-        asked = None
+    # What is not decided by a row alone, and a value that calls anything, may hold a query, or a function that does.
+    calling = [each for _, each in leaves(values or {}) if not isinstance(each, Assigned) and "(" in str(each)]
+    asked, of_table = None, (seen.schema, seen.table, seen.metadata.id)
+    if where is not None and (calling or not where.row_local):
+        if matching is None:
+            asked = engine.version_asked(where, calling, *of_table)
+        else:
+            asked = engine.version_merged(source, matching, *of_table)
     found = (_of_source(engine, seen, source, declared), declared, asked)
     return min((each for each in found if each is not None), default=None)
 
@@ -68,14 +70,6 @@ def _of_source(engine: Engine, seen: Snapshot, source: Any, declared: int | None
         if declared is None:
             raise
         return None
-
-
-def _of_change(engine: Engine, seen: Snapshot, where: Condition | None, values: Mapping[str, Any] | None) -> int | None:
-    """Of what is not decided by a row alone, and of values that call anything, which may be a function with a query."""
-    calling = [each for _, each in leaves(values or {}) if not isinstance(each, Assigned) and "(" in str(each)]
-    if where is None or (where.row_local and not calling):
-        return None
-    return engine.version_asked(where, calling, seen.schema, seen.table, seen.metadata.id)
 
 
 def declared_version(option: str, given: bool | int | str | None, newest: int) -> int | None:

@@ -70,6 +70,6 @@ def _asking(
     for when, rows in sides.items():
         asking = rows
         for clause in matching.of(when):
-            asking = decider.checked(asking, clause)
+            asking = decider.apply_expressions(asking, clause)
         if asking is not rows:
             yield asking

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
 
-from anabranch.spark.settings import beginning
+from anabranch.spark.settings import find_settings
 from anabranch.storage.told import telling
 
 _HADOOP = "spark.hadoop."
@@ -43,7 +43,7 @@ def settings_of(spark: SparkSession, prefixes: tuple[str, ...]) -> dict[str, str
         spark: the session.
         prefixes: how their names begin; a secret of another kind of file system is not asked for.
     """
-    found = beginning(spark, (*prefixes, *(_HADOOP + each for each in prefixes)))
+    found = find_settings(spark, (*prefixes, *(_HADOOP + each for each in prefixes)))
     own = {name: value for name, value in found.items() if not name.startswith(_HADOOP)}
     return {name.removeprefix(_HADOOP): value for name, value in found.items()} | own
 

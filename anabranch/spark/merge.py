@@ -104,7 +104,7 @@ def check(spark: SparkSession, files: FileSet, matching: Matching, source: T.Str
     elif conditional := [each for each in matching.of("not matched") if each.condition is not None]:
         rows = named_source(spark, held, names)
         for clause in conditional:
-            decider.checked(rows, clause)
+            decider.apply_expressions(rows, clause)
     _check_conditions(spark, files, matching, held, checked)
 
 

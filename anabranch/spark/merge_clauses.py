@@ -116,7 +116,7 @@ class Decider:
             InvalidCondition, UnknownColumn, SchemaMismatch: an expression does not fit the columns.
         """
         for _, clause in clauses:
-            self.checked(rows, clause)
+            self.apply_expressions(rows, clause)
         with explained("; ".join(text_of(clause) for _, clause in clauses), self.table):
             spark = rows.sparkSession
             rows = rows.select("*", F.when(where, first_acting(clauses, spark)).alias(self.names.clause))
@@ -125,7 +125,7 @@ class Decider:
             rows = rows.select("*", *values)
             return rows.select("*", *self._images(clauses, rows.schema, rest or null_of))
 
-    def checked(self, rows: DataFrame, clause: Clause) -> DataFrame:
+    def apply_expressions(self, rows: DataFrame, clause: Clause) -> DataFrame:
         """The rows, in a plan that has every expression of a clause; raises as `decide` unless these fit rows of such
         columns, each by itself.
 

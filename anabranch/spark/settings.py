@@ -104,7 +104,7 @@ def listed(spark: SparkSession) -> Mapping[str, str]:
     return running[1]
 
 
-def beginning(spark: SparkSession, prefixes: tuple[str, ...]) -> dict[str, str]:
+def find_settings(spark: SparkSession, prefixes: tuple[str, ...]) -> dict[str, str]:
     """The settings of a session whose names begin so, secrets among them; no other secret is asked for."""
     found: dict[str, str | None] = {name: said for name, said in listed(spark).items() if name.startswith(prefixes)}
     found |= {name: spark.conf.get(name, None) for name, said in found.items() if said == HIDDEN}
@@ -170,7 +170,7 @@ def _list(spark: SparkSession) -> dict[str, str]:
 
 def _all(spark: SparkSession) -> dict[str, str]:
     """Every setting that may be acted upon, or of Delta Lake; those that nobody documents are warned of."""
-    found = beginning(spark, (settings.PREFIX, settings.ASSIGNS))
+    found = find_settings(spark, (settings.PREFIX, settings.ASSIGNS))
     _listed[spark] = time.monotonic()
     for name, hint in settings.unknown(found).items():
         if _warned.add(name, True):

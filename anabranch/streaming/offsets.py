@@ -1,8 +1,7 @@
 """Offsets: how far a stream has read a table.
 
 Knows the JSON that delta-spark keeps in a checkpoint, and keeps the same with two fields more, which that leaves
-unread. Pure. Guarantee: what is no offset is refused
-by name; an offset of another table is told from one of this.
+unread. Pure. Guarantee: what is no offset is refused by name; an offset of another table is told from one of this.
 
 The rows of a table have an order for streams: first the files of the version at which the stream began, one by one,
 then version by version what each commit added. ``index`` counts files within a version. An offset lies between two of

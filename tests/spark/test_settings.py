@@ -17,7 +17,7 @@ from anabranch.protocol import settings
 from anabranch.protocol.session_says import current, is_said
 from anabranch.spark import settings as reading
 from anabranch.spark.session import HIDDEN
-from anabranch.spark.settings import beginning, honoured, honours, listed, listing
+from anabranch.spark.settings import find_settings, honoured, honours, listed, listing
 
 
 class Conf:
@@ -91,7 +91,7 @@ def test_a_command_lists_the_settings_once_and_the_next_one_anew() -> None:
 def test_of_settings_that_spark_hides_only_those_that_are_needed_are_asked_for() -> None:
     session = Session()
     session.conf.values |= {"fs.s3a.secret.key": "k", "fs.azure.secret": "a", "fs.s3a.endpoint": "e"}
-    assert beginning(session, ("fs.s3a.",)) == {"fs.s3a.secret.key": "k", "fs.s3a.endpoint": "e"}  # type: ignore[arg-type]
+    assert find_settings(session, ("fs.s3a.",)) == {"fs.s3a.secret.key": "k", "fs.s3a.endpoint": "e"}  # type: ignore[arg-type]
     assert session.conf.asked == ["fs.s3a.secret.key"]
 
 
