@@ -76,11 +76,12 @@ compat: ## Run the tests of the doors on each supported PySpark and Python; ARGS
 	@$(READY) --java spark demo dev
 	@$(WITH_JAVA) $(BIN)/python tools/compat.py $(ARGS)
 
-# About an hour on two cores: 200,000 histories, the mutants, 20,000 strangers, 10,000 damaged files, 300 kills, 300
-# histories on Spark, 100 kills of streams; then what the other tests take a choice of: the grid of maintenance on each kind of table, the model
+# About an hour on two cores: 200,000 histories, the mutants, 20,000 of programs, 20,000 strangers, 10,000 damaged files,
+# 300 kills, 300 histories on Spark, 100 kills of streams; then what the other tests take a choice of: the grid of maintenance on each kind of table, the model
 # of the cut, random conditions.
 lab: setup ## Run the laboratory; ARGS go to its first part (--histories, --first, --seed)
 	$(BIN)/python -m laboratory $(ARGS)
+	$(BIN)/python -m laboratory.programs
 	$(BIN)/python -m laboratory.strangers
 	$(BIN)/python -m laboratory.mutations
 	$(BIN)/python -m laboratory.kills --kills 300

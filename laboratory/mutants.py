@@ -19,10 +19,9 @@ from pyroaring import BitMap64
 from anabranch.commands import clustering
 from anabranch.commands.dml import insert, merge, write
 from anabranch.commands.dml.replaced_rows import SelectedRows, WrittenPartitions
+from anabranch.commands.sources import NOTHING, VersionsRead
 from anabranch.errors import PutOutcomeUnknown, StoreError
 from anabranch.log.commits import Commit
-from anabranch.log.log import Log
-from anabranch.log.snapshot import Snapshot
 from anabranch.protocol import change_feed
 from anabranch.protocol.layout import moves
 from anabranch.protocol.stats.skipping import FileFacts
@@ -63,9 +62,8 @@ def _nothing(*anything: Any, **more: Any) -> None:
     return None
 
 
-def _newest(log: Log, seen: Snapshot, read: int | None) -> Snapshot:
-    """The newest version, though the source is of an older one."""
-    return log.snapshot()
+def _reading_nothing(*anything: Any, **more: Any) -> VersionsRead:
+    return NOTHING
 
 
 def _no_files_but_at_first() -> Callable[..., Any]:
@@ -236,8 +234,8 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant("a replaceWhere looks for no row", ((SelectedRows, "matches", lambda handler, files: {}),)),
     Mutant("a dynamic overwrite looks for no file", ((WrittenPartitions, "could_match", _no_files_but_at_first()),)),
-    Mutant("an insert that reads its table counts as blind", ((write, "version_read", _nothing),)),
-    Mutant("an insert starts later than its source was read", ((write, "base_of", _newest),)),
+    Mutant("an insert that reads its table counts as blind", ((write, "versions_read", _reading_nothing),)),
+    Mutant("an insert passes over what others did since its source was read", ((insert, "check_newest", _nothing),)),
     Mutant("restored rows not looked at", _without("ROW_RULES", "restored_rows")),
     Mutant("every blind winner is skipped", ((rebase, "judge", _skipping_every_blind_winner),)),
     Mutant("any winner that only adds is skipped", ((conflicts, "is_blind_append", _blind_by_actions),)),

@@ -33,7 +33,7 @@ from laboratory.places import Base, InMemory, make
 from laboratory.plan_generator import plan_for
 from laboratory.plans import Plan, Setup
 from laboratory.runs import run
-from laboratory.statements import COLUMNS, Assignment, Merge, Optimize, Plus, Select, Take, Vacuum, When, Where
+from laboratory.statements import COLUMNS, Assignment, Copy, Merge, Optimize, Plus, Take, Vacuum, When, Where
 from laboratory.stories import story
 from laboratory.verdicts import violations
 
@@ -70,7 +70,7 @@ class OnSpark:
         on = " AND ".join([*(f"t.{name} = s.{name}" for name in merge.by), f"({_of(merge.also, 't')})"])
         return Matching(on, tuple(map(_clause, merge.clauses)), "t", "s")
 
-    def source(self, select: Select, location: str, version: int, rows: pa.Table) -> DataFrame:
+    def source(self, select: Copy, location: str, version: int, rows: pa.Table) -> DataFrame:
         """A real query of that version."""
         table = SparkEngine(self._spark).to_df(Read(location, version).run())
         sets = {each.column: _text(each) for each in select.sets}

@@ -12,7 +12,7 @@ In both, each transaction has to report as many changed rows as it changes at it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from laboratory.statements import Rows, Statement, bag
@@ -33,7 +33,14 @@ class Landed:
 Order = tuple[Landed, ...]
 
 
-def serial_order(initial: Rows, landed: Sequence[Landed], seen: Mapping[int, Rows], *, level: str) -> Order | None:
+def serial_order(
+    initial: Rows,
+    landed: Sequence[Landed],
+    seen: Mapping[int, Rows],
+    *,
+    level: str,
+    fits: Callable[[Order], bool] = lambda order: True,
+) -> Order | None:
     """The order that explains what was seen, or None where there is none.
 
     Args:
@@ -41,26 +48,39 @@ def serial_order(initial: Rows, landed: Sequence[Landed], seen: Mapping[int, Row
         landed: the transactions by version.
         seen: the rows of each of their versions.
         level: ``Serializable`` or ``WriteSerializable``.
+        fits: what else must be true of the order of the first commits, whatever their number.
     """
     by_commit = tuple(sorted(landed, key=lambda each: each.version))
-    if all(_gives(initial, by_commit[: n + 1], seen[each.version]) for n, each in enumerate(by_commit)) and _reports(
-        initial, by_commit
-    ):
+    prefixes = [by_commit[: n + 1] for n in range(len(by_commit))]
+    explained = all(_gives(initial, each, seen[each[-1].version]) and fits(each) for each in prefixes)
+    if explained and _reports(initial, by_commit):
         return by_commit
     if level == "Serializable":
         return None
     orders: list[Order] = [()]
     for each in by_commit:
-        orders = [new for old in orders for new in _placed(old, each) if _gives(initial, new, seen[each.version])]
+        orders = [
+            new
+            for old in orders
+            for new in _placed(old, each)
+            if _gives(initial, new, seen[each.version]) and fits(new)
+        ]
     return next((order for order in orders if _reports(initial, order)), None)
 
 
-def first_unexplained(initial: Rows, landed: Sequence[Landed], seen: Mapping[int, Rows], *, level: str) -> int | None:
+def first_unexplained(
+    initial: Rows,
+    landed: Sequence[Landed],
+    seen: Mapping[int, Rows],
+    *,
+    level: str,
+    fits: Callable[[Order], bool] = lambda order: True,
+) -> int | None:
     """The first version whose rows no order explains, for the report; None where only the reported counts are wrong."""
     by_commit = sorted(landed, key=lambda each: each.version)
     for n, each in enumerate(by_commit):
         silent = [Landed(t.who, t.statement, t.version, t.began, t.ended) for t in by_commit[: n + 1]]
-        if serial_order(initial, silent, seen, level=level) is None:
+        if serial_order(initial, silent, seen, level=level, fits=fits) is None:
             return each.version
     return None
 

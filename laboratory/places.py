@@ -28,7 +28,7 @@ from anabranch.testing.arrow_engine import ArrowEngine, read_from
 from anabranch.testing.stores import DictStore, Kept
 from anabranch.transaction.retry import RetryPolicy, Runtime
 from laboratory.plans import Setup
-from laboratory.statements import COLUMNS, Assignment, Merge, Plus, Row, Select, Take, When
+from laboratory.statements import COLUMNS, Assignment, Copy, Merge, Plus, Row, Take, When
 from laboratory.verbs import Session, play, table_of
 
 RETRY = RetryPolicy(attempts=60, seconds=3_600.0, unknown_seconds=120.0)
@@ -64,7 +64,7 @@ class Place(Protocol):
         """A MERGE's condition and clauses, in the engine's words."""
         ...
 
-    def source(self, select: Select, location: str, version: int, rows: pa.Table) -> Any:
+    def source(self, select: Copy, location: str, version: int, rows: pa.Table) -> Any:
         """What an INSERT SELECT reads of a version of the table at a location; these rows, if all is well."""
         ...
 
@@ -103,7 +103,7 @@ class InMemory:
         clauses = tuple(_clause(when) for when in merge.clauses)
         return Matching(lambda row, source: merge.matches(_plain(row), _plain(source)), clauses)
 
-    def source(self, select: Select, location: str, version: int, rows: pa.Table) -> pa.Table:
+    def source(self, select: Copy, location: str, version: int, rows: pa.Table) -> pa.Table:
         """The rows, which say where they come from."""
         return read_from(rows, version)
 

@@ -87,13 +87,18 @@ class Moments:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that decides a history."""
+    """Everything that decides a history; ``programs`` has the program of each statement, where there are any."""
 
     setup: Setup
     statements: tuple[Statement, ...]
     schedule: Dice | Script | Moments = Script()
     failures: tuple[Failure, ...] = ()
     seed: int | None = None
+    programs: tuple[int, ...] = ()
+
+    def program(self, who: int) -> int:
+        """Of which program a statement is; the statements of one run one after the other."""
+        return self.programs[who] if self.programs else who
 
 
 class DiceSchedule:

@@ -36,7 +36,7 @@ from laboratory.places import EPOCH_MS, RETRY, InMemory, Place
 from laboratory.plans import Failure, Plan, schedule_of
 from laboratory.scheduler import Killed, NoProgress, Scheduler, current_task
 from laboratory.statements import Follow, Statement
-from laboratory.verbs import Done, Session, gone_from, play
+from laboratory.verbs import Done, Frame, Session, gone_from, play
 
 _HANGS_SECONDS = 300.0
 _IN_MEMORY = InMemory()
@@ -189,7 +189,7 @@ class _Run:
     def _stuck(self) -> str | None:
         """Let the writers run; why they did not come to an end, if so."""
         try:
-            self._scheduler.run([self._task(who) for who in range(len(self._plan.statements))])
+            self._scheduler.run(self._tasks())
         except NoProgress as error:
             return str(error)
         return None
@@ -203,13 +203,24 @@ class _Run:
         dice = random.Random(f"feeds {self._plan.seed}")
         return with_ours(feeds, self._store.url, dice) if has_feed else feeds
 
-    def _task(self, who: int) -> Callable[[], None]:
-        return lambda: self._act(who, self._plan.statements[who])
+    def _tasks(self) -> list[Callable[[], None]]:
+        """One for each program, or for each statement."""
+        programs: dict[int, list[int]] = {}
+        for who in range(len(self._plan.statements)):
+            programs.setdefault(self._plan.program(who), []).append(who)
+        return [partial(self._run_program, tuple(each)) for each in programs.values()]
 
-    def _act(self, who: int, statement: Statement) -> None:
+    def _run_program(self, statements: Sequence[int]) -> None:
+        frame = Frame()
+        for who in statements:
+            self._act(who, self._plan.statements[who], frame)
+            if self._acts[who].told == "killed":
+                return
+
+    def _act(self, who: int, statement: Statement, frame: Frame) -> None:
         began, first = self._scheduler.step, self._newest()
         self._events.append(Event(began, who, "begins"))
-        told, done, error = _told(statement, self._session(who))
+        told, done, error = _told(statement, self._session(who, frame))
         self._events.append(Event(self._scheduler.step, who, told))
         self._acts[who] = Act(
             who=who,
@@ -224,7 +235,7 @@ class _Run:
             error=error,
         )
 
-    def _session(self, who: int) -> Session:
+    def _session(self, who: int, frame: Frame) -> Session:
         # the run's number too: vectors are kept by name, and no two runs may mean two things by one
         ids = (UUID(int=((who + 1) << 96) | (self._number << 32) | n) for n in count(1))
         runtime = Runtime(
@@ -236,7 +247,7 @@ class _Run:
             user=lambda: f"writer {who}",
         )
         engine = self._place.engine(runtime.new_id)
-        return Session(self._store.url, self._store, engine, self._place, RETRY, runtime, name_of(who))
+        return Session(self._store.url, self._store, engine, self._place, RETRY, runtime, name_of(who), frame)
 
     def _newest(self) -> int:
         while self._store.head(commit_name(self._known + 1)) is not None:

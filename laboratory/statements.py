@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 from laboratory.conditions import (
     COLUMNS,
@@ -383,25 +384,12 @@ class Foreign:
         return self.inner.apply(rows)[0], None
 
 
-Statement = (
-    Append
-    | Batch
-    | Overwrite
-    | Dynamic
-    | Replace
-    | Delete
-    | Update
-    | Merge
-    | Optimize
-    | Select
-    | Copy
-    | Restore
-    | Configure
-    | Upgrade
-    | Vacuum
-    | Follow
-    | Foreign
-)
+class Statement(Protocol):
+    """Any of these."""
+
+    def apply(self, rows: Rows) -> tuple[Rows, int | None]:
+        """As `Append.apply`."""
+        ...
 
 
 def bag(rows: Iterable[Row]) -> Counter[Row]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -36,7 +36,8 @@ from anabranch.storage import Store
 from anabranch.testing.stores import DictStore
 from anabranch.transaction.retry import RetryPolicy, Runtime
 from laboratory.foreign_engine import OtherEngine
-from laboratory.log_reader import Reader
+from laboratory.held_rows import Bring, Brought, Hold
+from laboratory.log_reader import Reader, Version
 from laboratory.statements import (
     COLUMNS,
     Append,
@@ -80,9 +81,16 @@ class EngineExpressions(Protocol):
         """A MERGE's condition and clauses."""
         ...
 
-    def source(self, select: Select, location: str, version: int, rows: pa.Table) -> Any:
+    def source(self, select: Copy, location: str, version: int, rows: pa.Table) -> Any:
         """What an INSERT SELECT reads of a version."""
         ...
+
+
+@dataclass
+class Frame:
+    """What a program holds: a version of the table."""
+
+    held: Version | None = None
 
 
 @dataclass(frozen=True)
@@ -92,6 +100,7 @@ class Session:
     Attributes:
         store: the store beneath, which nobody watches.
         expressions: turns expressions into what the engine takes.
+        frame: what its program holds.
     """
 
     location: str
@@ -101,6 +110,7 @@ class Session:
     retry: RetryPolicy
     runtime: Runtime
     name: str
+    frame: Frame = field(default_factory=Frame)
 
 
 @dataclass(frozen=True)
@@ -175,6 +185,27 @@ def _select(statement: Select, session: Session) -> Done:
     command = WriteCommand(session.location, source, "overwrite" if statement.overwrites else "append")
     done = command.run(session.engine, RunContext(retry=session.retry, runtime=session.runtime))
     return Done(done.version if done else None, None, statement)
+
+
+def _hold(statement: Hold, session: Session) -> Done:
+    session.frame.held = Reader(session.store, gone_from(session.store)).versions()[-1]
+    return Done(None, 0, statement)
+
+
+def _bring(statement: Bring, session: Session) -> Done:
+    held = session.frame.held
+    assert held is not None, "a program reads before it writes what it has read"
+    inner = statement.brought(held.rows)
+    rows = inner.source if isinstance(inner, Merge) else inner.rows
+    source = session.expressions.source(statement, session.location, held.number, table_of(rows))
+    context = RunContext(retry=session.retry, runtime=session.runtime)
+    if isinstance(inner, Merge):
+        matching = session.expressions.matching(inner)
+        where = replace(condition_of(str(inner.also)), text=str(inner))
+        done = MergeCommand(session.location, source, matching, where).run(session.engine, context).committed
+    else:
+        done = WriteCommand(session.location, source, statement.mode).run(session.engine, context)
+    return Done(done.version if done else None, None, Brought(inner, held.number))
 
 
 def _delete(statement: Delete, session: Session) -> Done:
@@ -270,6 +301,8 @@ _VERBS: Mapping[type, Callable[[Any, Session], Done]] = {
     Merge: _merge,
     Dynamic: _dynamic,
     Select: _select,
+    Hold: _hold,
+    Bring: _bring,
     Optimize: _optimize,
     Copy: _copy,
     Foreign: _foreign,

@@ -9,6 +9,7 @@ Knows what was seen and what the oracle says. Pure. Every rule here is a promise
 - a batch of a stream is in the log once, however often it was run;
 - where the table has a feed, the changes of each version lead from the one before it to its rows;
 - a stream that reads the table is shown each row once;
+- a program has no conflict with itself, and finds the rows that it held changed by nobody else;
 - the log is whole: no file is live twice, no vector or row count is wrong;
 - every history ends, and every error is a documented one.
 """
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from anabranch.errors import (
     ChangeFilesMissing,
@@ -32,7 +34,9 @@ from anabranch.errors import (
 )
 from anabranch.transaction.running_vacuums import END, START
 from laboratory.feed_verdicts import feed_faults
-from laboratory.oracle import Landed, first_unexplained, serial_order
+from laboratory.held_rows import Bring, Brought
+from laboratory.oracle import Landed, Order, first_unexplained, serial_order
+from laboratory.plans import Plan
 from laboratory.runs import Act, History, name_of
 from laboratory.statements import Batch, Foreign, Optimize, Restore, Rows, Statement, Upgrade, Vacuum, bag
 
@@ -65,6 +69,7 @@ def violations(history: History) -> list[Violation]:
         *_conflicts_with_moves(history),
         *_unread_heads(history, commits),
         *_order(history, commits),
+        *_self_conflicts(history),
         *(Violation("feed", fault) for fault in feed_faults(history, landed(history))),
     ]
 
@@ -200,10 +205,50 @@ def _order(history: History, commits: Mapping[int, list[int]]) -> Iterator[Viola
     if bag(initial) != bag(history.plan.setup.rows):
         yield Violation("rows", f"the table began with {sorted(initial, key=str)}")
     there, seen = landed(history), {version.number: version.rows for version in history.versions}
-    if serial_order(initial, there, seen, level=level) is None:
-        version = first_unexplained(initial, there, seen, level=level)
+    fits = partial(held_rows_fit, history.plan, initial, seen)
+    if serial_order(initial, there, seen, level=level, fits=fits) is None:
+        version = first_unexplained(initial, there, seen, level=level, fits=fits)
         what = "the counts that were reported have" if version is None else f"version {version} has"
         yield Violation("order", f"{what} no serial order at {level}")
+
+
+def held_rows_fit(plan: Plan, initial: Rows, seen: Mapping[int, Rows], order: Order) -> bool:
+    """Whether each program that wrote rows which it held since a version found these rows there just before, changed by
+    its own commits alone; and whether those stand behind all that the version shows.
+    """
+    return all(
+        _finds_what_it_held(plan, initial, seen[each.statement.read], order[: place + 1])
+        for place, each in enumerate(order)
+        if isinstance(each.statement, Brought)
+    )
+
+
+def _finds_what_it_held(plan: Plan, initial: Rows, held: Rows, order: Order) -> bool:
+    ours, expected, rows = order[-1], bag(held), initial
+    assert isinstance(ours.statement, Brought)
+    began, left = False, sum(each.version <= ours.statement.read for each in order)
+    for each in order[:-1]:
+        after, _ = each.statement.apply(rows)
+        if each.version <= ours.statement.read:
+            left -= 1
+        elif plan.program(each.who) == plan.program(ours.who):
+            expected.update(bag(after))
+            expected.subtract(bag(rows))
+            began = began or left > 0
+        rows = after
+    return not began and expected == bag(rows)
+
+
+def _self_conflicts(history: History) -> Iterator[Violation]:
+    """A program is refused because of others only."""
+    there = landed(history)
+    for act in history.acts:
+        if act.told != "refused" or not isinstance(act.error, DeltaConcurrentModificationException):
+            continue
+        program, winner = history.plan.program(act.who), act.error.facts.get("winner_version")
+        own = any(each.version == winner and history.plan.program(each.who) == program for each in there)
+        if own or (isinstance(act.statement, Bring) and winner is None):
+            yield Violation("self", f"writer {act.who} was refused because of its own program: {act.error}")
 
 
 # -- precision ---------------------------------------------------------------------------------------------------------

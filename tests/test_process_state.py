@@ -17,6 +17,7 @@ from tests.support.sources import tree_of
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = sorted((ROOT / "anabranch").rglob("*.py"))
 OF_A_THREAD = {
+    "anabranch/transaction/own_commits.py",
     "anabranch/transaction/phases.py",
     "anabranch/protocol/session_says.py",
     "anabranch/errors/rows.py",
@@ -72,6 +73,7 @@ BOUNDS = {
     "rules of tables": 256,
     "looks at statements": 512,
     "relations of many files": 4,
+    "programs by their commits": 10_000,
 }
 
 

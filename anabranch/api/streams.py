@@ -41,6 +41,7 @@ from anabranch.streaming.on_connect import OnServer
 from anabranch.streaming.reading import StreamRead, read_of
 from anabranch.streaming.schema_log import known_columns
 from anabranch.streaming.sink import OUTPUT_MODES, Sink
+from anabranch.transaction.own_commits import another_program
 
 _CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
 
@@ -317,7 +318,8 @@ def _in_installed_sessions(func: Callable[..., Any], known: frozenset[str]) -> C
         session = batch.sparkSession
         formats[session] = known
         try:
-            return func(batch, number)
+            with another_program():  # a frame that was read before a batch shows nothing of the batches since
+                return func(batch, number)
         finally:
             formats.pop(session, None)
 

@@ -23,7 +23,7 @@ from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.idempotence import application_of, is_written, with_txn
 from anabranch.commands.opening import file_set, only
-from anabranch.commands.sources import base_of, version_read, whole_table
+from anabranch.commands.sources import check_newest, versions_read, whole_table
 from anabranch.commands.staging import Staging
 from anabranch.commands.watching import tell
 from anabranch.errors import ExecutionFailed, MissingDataFile
@@ -40,7 +40,7 @@ from anabranch.protocol.predicates import Always, Condition, columns_of
 from anabranch.protocol.rules.allowed import check_metadata
 from anabranch.protocol.stats.skipping import FileFacts
 from anabranch.protocol.stats.statistics import num_records, with_num_records
-from anabranch.transaction.commit import Committed, check_place, commit
+from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.phases import reach
 from anabranch.transaction.relocation import NothingLeft
 from anabranch.transaction.retry import Runtime
@@ -87,11 +87,11 @@ def run_change(change: Change, snapshot: Snapshot, engine: Engine, context: RunC
         return Outcome(0, None)
     if change.assignments is not None:
         check_metadata(snapshot.metadata, snapshot.table)
-    read = version_read(engine, snapshot, where=change.where, values=change.assignments)
-    base = base_of(log, snapshot, read)
+    read = versions_read(engine, snapshot, where=change.where, values=change.assignments)
+    check_newest(read, log, snapshot, change.operation, runtime)
     reach("read")
     staging = Staging(log.store, str(runtime.new_id()))
-    handler = ChangeHandler(change, base, engine, staging, computed_from=None if read is None else snapshot.version)
+    handler = ChangeHandler(change, snapshot, engine, staging, reads_table=read.oldest is not None)
     _, committed = staged_and_committed(handler, log, context, txn)
     if committed is None:
         return Outcome(0, None)
@@ -191,10 +191,7 @@ def staged_and_committed(
         handler.discard()
         raise
     if not ours.touched and len(ours.does.adds) == 0 and ours.says.metadata is None and txn is None:
-        try:
-            check_place(ours, log, handler, context.runtime)
-        finally:
-            handler.discard()
+        handler.discard()
         return ours, None
     try:
         committed = commit(ours, log, handler, context.policy(), context.runtime)
@@ -205,18 +202,15 @@ def staged_and_committed(
 
 
 class ChangeHandler(RowRebaseHandler):
-    """The handler of one running change. Where its condition was computed from the table's own rows, it has to stand
-    behind the version that its user has seen, ``computed_from``.
-    """
+    """The handler of one running change; ``reads_table``: its expressions were computed from the table's own rows."""
 
     def __init__(
-        self, change: Change, snapshot: Snapshot, engine: Engine, staging: Staging, computed_from: int | None = None
+        self, change: Change, snapshot: Snapshot, engine: Engine, staging: Staging, *, reads_table: bool = False
     ) -> None:
         super().__init__(change.where, snapshot, engine, staging)
         self._change = change
         self._recorder = ChangeRecorder(snapshot, snapshot.metadata, engine, staging)
-        self._reads_table = computed_from is not None
-        self._seen = -1 if computed_from is None else computed_from
+        self._reads_table = reads_table
 
     def stage(self, runtime: Runtime) -> Transaction:
         """Do all the work on the snapshot: the transaction as it stands before any winner is looked at."""
@@ -230,7 +224,7 @@ class ChangeHandler(RowRebaseHandler):
         part = self._staged_part(rest, marks, whole, at_once)
         reads = ReadSet(change.where, frozenset(candidates["path"].to_pylist()))
         reads = whole_table(snapshot, change.where) if self._reads_table else reads
-        ours = replace(part, reads=reads, stands=replace(part.stands, must_follow=self._seen))
+        ours = replace(part, reads=reads)
         times = {"scanTimeMs": scanned - began, "rewriteTimeMs": runtime.now_ms() - scanned}
         return ours.with_counts(**times, executionTimeMs=runtime.now_ms() - began)
 

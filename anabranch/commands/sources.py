@@ -1,31 +1,67 @@
 """Sources: where the rows of a command come from, and what follows where they come from the table itself.
 
 Knows versions, not rows. Guarantee: a command whose source, or a query in one of whose expressions, was read from a
-version of its own table starts no later than that version, and is judged as having read all of it: whatever changed
-since is a winner's change.
+version of its own table is judged as having read all of that version. If others have changed a row since, it is
+refused. What the program itself has committed since is no such change for its source: these rows are what it had read
+(docs/concepts/the-cut.md).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
+
+import pyarrow as pa
 
 from anabranch.commands.engine import Engine
 from anabranch.errors import InvalidOption, UnknownSourceVersion
-from anabranch.log.log import Log
+from anabranch.log.commits import Commit
+from anabranch.log.log import Log, LogPosition
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.merges import Matching
 from anabranch.protocol.plain_values import Assigned
 from anabranch.protocol.predicates import Always, Condition
+from anabranch.protocol.properties import SERIALIZABLE
 from anabranch.protocol.schema.assignments import leaves
-from anabranch.transaction.transaction import ReadSet
+from anabranch.transaction.conflict_errors import Conflict
+from anabranch.transaction.conflicts import judge
+from anabranch.transaction.own_commits import is_own
+from anabranch.transaction.rebase_handler import NoRows
+from anabranch.transaction.relocation import relocation_of
+from anabranch.transaction.retry import Runtime
+from anabranch.transaction.transaction import CommitInfo, ReadSet, Transaction
 
 _EVERY = Condition(text="TRUE", predicate=Always(True), row_local=False, expression="true")
 
 
-def version_read(
+@dataclass(frozen=True)
+class VersionsRead:
+    """The oldest versions of its own table that a command reads; None where it reads none but the one that it runs on.
+
+    Attributes:
+        rows: by its source.
+        queries: by queries in its expressions.
+        held: the source was computed before the command, so that running it again would bring the same rows.
+    """
+
+    rows: int | None = None
+    queries: int | None = None
+    held: bool = False
+
+    @property
+    def oldest(self) -> int | None:
+        """The oldest of all; None where it reads none."""
+        return min((each for each in (self.rows, self.queries) if each is not None), default=None)
+
+
+NOTHING = VersionsRead()
+"""Of a command that reads none."""
+
+
+def versions_read(
     engine: Engine,
     seen: Snapshot | None,
     *,
@@ -34,9 +70,9 @@ def version_read(
     values: Mapping[str, Any] | None = None,
     matching: Matching | None = None,
     declared: int | None = None,
-) -> int | None:
-    """The oldest version of its own table that a command reads by its source or its expressions; None where it reads
-    none but the one that it runs on.
+    held: bool = False,
+) -> VersionsRead:
+    """Which versions of its own table a command reads by its source and its expressions.
 
     Args:
         seen: the table that it changes, as it found it; None where there is none to be read.
@@ -45,12 +81,13 @@ def version_read(
         values: what it assigns to their columns.
         matching: of a MERGE, whose ``where`` says whether all of its expressions depend on their rows alone.
         declared: what the user says, for sources that hide it; the older one counts.
+        held: as in `VersionsRead`.
 
     Raises:
         UnknownSourceVersion: source or expressions read the table, and nobody says which version.
     """
     if seen is None:
-        return None
+        return NOTHING
     # What is not decided by a row alone, and a value that calls anything, may hold a query, or a function that does.
     calling = [each for _, each in leaves(values or {}) if not isinstance(each, Assigned) and "(" in str(each)]
     asked, of_table = None, (seen.schema, seen.table, seen.metadata.id)
@@ -59,8 +96,9 @@ def version_read(
             asked = engine.version_asked(where, calling, *of_table)
         else:
             asked = engine.version_merged(source, matching, *of_table)
-    found = (_of_source(engine, seen, source, declared), declared, asked)
-    return min((each for each in found if each is not None), default=None)
+    found = (_of_source(engine, seen, source, declared), declared)
+    rows = min((each for each in found if each is not None), default=None)
+    return VersionsRead(rows, asked, held=held and rows is not None)
 
 
 def _of_source(engine: Engine, seen: Snapshot, source: Any, declared: int | None) -> int | None:
@@ -84,16 +122,54 @@ def declared_version(option: str, given: bool | int | str | None, newest: int) -
     return int(text)
 
 
-def base_of(log: Log, seen: Snapshot, read: int | None) -> Snapshot:
-    """The version that a command starts from: the one that it found, but no later one than `version_read` gives.
-    Raises VersionNotFound: there is no such version any more.
+def check_newest(read: VersionsRead, log: Log, seen: Snapshot, operation: str, runtime: Runtime) -> None:
+    """Refuse a command that reads an older version of its table than the one on which it runs, if others have changed
+    the table since. Of what this program has committed itself, only queries in expressions take notice.
+
+    Args:
+        seen: the version on which the command runs.
+        operation: its name, for messages.
+
+    Raises:
+        DeltaConcurrentModificationException: somebody has.
+        VersionNotFound, VersionCleanedUp: the version or what followed it is not there any more.
     """
-    return seen if read is None or read >= seen.version else log.snapshot(read)
+    if read.oldest is None or read.oldest >= seen.version:
+        return
+    known = LogPosition(read.oldest, None, seen.metadata.id)
+    later = log.commits_after(known, seen.partition_keys) or ()
+
+    def matters(commit: Commit) -> bool:
+        asked = read.queries is not None and commit.version > read.queries
+        return (asked or not is_own(commit, since=read.rows)) and relocation_of(commit) is None
+
+    for is_theirs, run in groupby((each for each in later if each.version <= seen.version), matters):
+        if is_theirs:
+            _check_no_effect(list(run), log, operation, runtime)
 
 
-def whole_table(snapshot: Snapshot, where: Condition = _EVERY) -> ReadSet:
+def _check_no_effect(run: Sequence[Commit], log: Log, operation: str, runtime: Runtime) -> None:
+    """Raises DeltaConcurrentModificationException if these commits, taken together, have changed what whoever read the
+    version before them has read.
+    """
+    before = log.snapshot(run[0].version - 1)
+    reader = Transaction.on(before, str(runtime.new_id()), CommitInfo(operation), reads=whole_table(before, held=True))
+    outcome = judge(replace(reader, isolation=SERIALIZABLE), run, _AnyRow()).outcome
+    if isinstance(outcome, Conflict):
+        raise outcome.error(reader, _AnyRow(), runtime)
+
+
+class _AnyRow(NoRows):
+    """The handler of what has read every row."""
+
+    def could_match(self, files: pa.Table) -> pa.Table:
+        """All of them."""
+        return files
+
+
+def whole_table(snapshot: Snapshot, where: Condition = _EVERY, *, held: bool = False) -> ReadSet:
     """What a command read whose rows, or condition, were computed from the table's own in a way that nobody can look
-    into; ``where``: the condition for messages.
+    into; ``where``: the condition for messages; ``held``: as in `ReadSet`.
     """
     every = replace(where, predicate=Always(True), row_local=False)
-    return ReadSet(every, frozenset(snapshot.files["path"].to_pylist()))
+    return ReadSet(every, frozenset(snapshot.files["path"].to_pylist()), held=held)

@@ -22,8 +22,9 @@ class DeltaConcurrentModificationException(AnabranchError, Card, twin("DeltaConc
     ``winner_txn_id``; ``operation``, ``predicate``, ``base_version``, ``user`` and ``timestamp`` of ours; ``file``,
     ``rows`` (a few positions in it), ``row_count`` (how many there are) and ``samples`` (the values of the few) where
     rows are the reason; ``suggestion``, and ``narrower``, what to add to the
-    condition, where that is known. Source: Databricks documentation, "Isolation levels and write conflicts", section
-    "Write conflicts".
+    condition, where that is known. It is not ``retryable`` where the
+    rows to be written were read from the table before the command: the same DataFrame would bring the same rows.
+    Source: Databricks documentation, "Isolation levels and write conflicts", section "Write conflicts".
     """
 
     condition = "DELTA_CONCURRENT_MODIFICATION"
@@ -35,7 +36,9 @@ class DeltaConcurrentModificationException(AnabranchError, Card, twin("DeltaConc
     def __init__(self, **facts: Any) -> None:
         facts.setdefault("sub_condition", "")
         facts.setdefault("suggestion", "Run the command again.")
+        facts.setdefault("retryable", True)
         super().__init__(**facts)
+        self.retryable = facts["retryable"]
 
     def worded(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
         """With the sentences that say where, as far as that is known."""

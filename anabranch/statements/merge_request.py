@@ -68,6 +68,7 @@ class MergeRequest:
         source_alias: the alias of the source, where the caller gave it one; else Spark is asked for it.
         whole: the files of a table, where the source is all of its rows.
         reads_target: whether the source was computed from the target, or from which version of it.
+        reads_anew: whether the source is computed anew where the request is made again, as in a statement.
         evolves: whether the target may get columns and wider types from the source.
     """
 
@@ -78,6 +79,7 @@ class MergeRequest:
     alias: str | None = None
     clauses: tuple[AskedClause, ...] = ()
     reads_target: bool | int = False
+    reads_anew: bool = False
     source_alias: str | None = None
     whole: FileSet | None = None
     evolves: bool = False
@@ -97,7 +99,7 @@ class MergeRequest:
         read = declared_version("reads_target", self.reads_target, snapshot.version)
         parameters = parameters_of(where, matching)
         source = self.source if self.whole is None else TableRows(self.source, self.whole)
-        return Merge(self.table, source, matching, where, parameters, sides.evolved, read)
+        return Merge(self.table, source, matching, where, parameters, sides.evolved, read, self.reads_anew)
 
     def filled(self: Request) -> Request:
         """The same with ``${…}`` in its texts filled in, as Spark reads them."""

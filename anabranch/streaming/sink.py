@@ -28,6 +28,7 @@ from anabranch.spark.engine import SparkEngine
 from anabranch.spark.file_settings import speaking
 from anabranch.spark.settings import honoured
 from anabranch.storage import open_store
+from anabranch.transaction.own_commits import another_program
 
 OUTPUT_MODES: Mapping[str, str] = {"append": "append", "complete": "overwrite"}
 """Output mode of a stream -> what is done with the rows of a batch."""
@@ -110,7 +111,8 @@ class Sink:
             change = self.write.schema_change or ("merge" if merges else None)
             numbered = StreamBatch(query, number, self.mode, casts=engine.casts())
             rows = under(batch, self.reads)
-            replace(self.write, source=rows, schema_change=change, batch=numbered).run(engine)
+            with another_program():  # the batches before it are none of its own: it would write their rows again
+                replace(self.write, source=rows, schema_change=change, batch=numbered).run(engine)
 
     def write_batch_of(self, batch: DataFrame, number: int, checkpoint: str) -> None:
         """Write a batch of the query that keeps its progress at a place. Raises as `query_of` and `write_batch`."""

@@ -15,6 +15,7 @@ from anabranch.errors import AnabranchError, CommitOutcomeUnknown
 from anabranch.errors.html import ShownAsTable
 from anabranch.log.cleanup import clean_up
 from anabranch.log.log import Log
+from anabranch.transaction.own_commits import note_own
 from anabranch.transaction.phases import reach
 from anabranch.transaction.put import Put, check_stands, unknown, write_checksum
 from anabranch.transaction.rebase import Rebase
@@ -60,6 +61,7 @@ def commit(ours: Transaction, log: Log, handler: RebaseHandler, retry: RetryPoli
             raise interrupt from unknown(ours, put.may_stand_at, f"{type(interrupt).__name__} came in between.")
         _discard(rebase, put, log)
         raise
+    note_own(ours)
     reach("committed")
     _checkpoint(ours, log, committed.version, runtime)
     return committed
@@ -109,16 +111,6 @@ def _attempts(ours: Transaction, put: Put, retry: RetryPolicy, runtime: Runtime)
 
 def _committed(ours: Transaction, version: int, attempts: int) -> Committed:
     return Committed(version, ours.stands.rebased_over, attempts, ours.info.metrics)
-
-
-def check_place(ours: Transaction, log: Log, handler: RebaseHandler, runtime: Runtime) -> None:
-    """Raises a DeltaConcurrentModificationException unless ``ours``, which found nothing to do, would have found
-    nothing behind the versions either that stood there when its command began, though its base is older.
-    """
-    if ours.base is None or ours.stands.must_follow <= ours.base.version:
-        return
-    rebase = Rebase(ours, log, handler, runtime)
-    rebase.over([winner for winner in rebase.look() if winner.version <= ours.stands.must_follow])
 
 
 def _discard(rebase: Rebase, put: Put, log: Log) -> None:

@@ -88,6 +88,7 @@ class Conflict:
             shown=_shown(self.rows, self.row_count, samples),
             narrower=narrower,
             suggestion=_suggestion(self.sub_condition, ours, self.winner, narrower),
+            retryable=not _is_held(ours),
             **_winner_facts(self.winner),
             **self.more,
         )
@@ -176,7 +177,19 @@ _TO_ON = "Add AND {} to the ON condition: that is what the source holds now, and
 _TO_WHERE = "All rows that it selected have {}: if no others are meant, add that to the condition."
 
 
+_READ_ANEW = (
+    "Read the DataFrame anew, or make the view anew, then run the command again: it holds the rows of an older "
+    "version, and others have changed the table since."
+)
+
+
+def _is_held(ours: Transaction) -> bool:
+    return ours.reads is not None and ours.reads.held
+
+
 def _suggestion(sub_condition: str, ours: Transaction, winner: Commit | None, narrower: str | None) -> str:
+    if _is_held(ours):
+        return _READ_ANEW
     said = [_SUGGESTIONS.get(sub_condition, "Run the command again.")]
     if narrower is not None:
         said.append((_TO_ON if ours.info.operation == "MERGE" else _TO_WHERE).format(narrower))

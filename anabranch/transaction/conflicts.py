@@ -136,16 +136,13 @@ def _drops_feature(ours: Transaction) -> bool:
 
 
 def cut_of(ours: Transaction, window: Sequence[Commit]) -> int:
-    """How many winners ours must stand behind: all, or all up to the last one that is no blind append, or that was
-    there when ours began.
-    """
+    """How many winners ours must stand behind: all, or all up to the last one that is no blind append."""
     if ours.serializable:
         return len(window)
     domains = list(ours.base.state.domains.values()) if ours.base is not None else []
     cut = 0
     for place, winner in enumerate(window, 1):
-        must_follow = winner.version <= ours.stands.must_follow
-        if must_follow or may_see(ours, winner) or lowers_row_ids(winner, domains):
+        if may_see(ours, winner) or lowers_row_ids(winner, domains):
             cut = place
         domains += winner.head.domains
     return cut

@@ -45,11 +45,14 @@ class ReadSet:
         files: the paths that statistics and partition values could not rule out; file-level rules go by them.
         matched: rows on whose *presence* the outcome depends, though they need not be touched: what a MERGE matched,
             where it inserts what it does not match.
+        held: its rows were computed from the table's before, by whoever holds them, so that running the command again
+            would bring the same ones.
     """
 
     condition: Condition
     files: frozenset[str]
     matched: Marks = field(default_factory=dict)
+    held: bool = False
 
     @property
     def row_local(self) -> bool:
@@ -147,14 +150,11 @@ class Position:
     Attributes:
         rebased_to: the newest version that it stands behind; ``base`` at first, moved on by each carry-over.
         rebased_over: the winners that it was carried over.
-        must_follow: a version behind which it has to stand whatever the level, since it was there when the command
-            began, though ``base`` may be older.
         passed: the newest metadata that it was carried over; None where that is its base's.
     """
 
     rebased_to: int = -1
     rebased_over: tuple[int, ...] = ()
-    must_follow: int = -1
     passed: Metadata | None = None
 
     def behind(self, *versions: int) -> Position:

@@ -16,6 +16,7 @@ import anabranch
 from anabranch import DeltaTable, errors
 from anabranch.commands.opening import open_log
 from anabranch.spark.dataframe_source import SOME_VERSION, version_read
+from anabranch.transaction.own_commits import another_program
 from tests.support.readers import deltalake_rows
 from tests.support.tiers import few_of
 from tests.support.worlds import table_path
@@ -220,7 +221,8 @@ def test_an_overwrite_by_what_was_read_keeps_what_it_read(spark: SparkSession, p
 
 def test_an_overwrite_of_an_older_version_is_a_conflict(spark: SparkSession, path: str) -> None:
     rows = anabranch.read(spark, path)
-    DeltaTable.forPath(spark, path).delete("id = 0")
+    with another_program():
+        DeltaTable.forPath(spark, path).delete("id = 0")
     with pytest.raises(errors.ConcurrentDeleteReadException) as error:
         rows.write.format("delta").mode("overwrite").save(path)
     assert error.value.facts["sub_condition"] in ("WHOLE_TABLE_READ", "EMPTY_READ_PREDICATES")
@@ -231,7 +233,9 @@ def test_a_merge_of_a_table_with_itself(spark: SparkSession, path: str) -> None:
     source = table.toDF().filter("id < 2").withColumn("x", F.col("x") + 5).alias("s")
     table.alias("t").merge(source, "t.id = s.id").whenMatchedUpdateAll().execute()
     assert deltalake_rows(path)[:2] == [{"id": 0, "x": 5}, {"id": 1, "x": 15}]
-    with pytest.raises(errors.ConcurrentAppendException):  # the source is of the version before
+    with another_program():
+        table.update("id = 9", {"x": "92"})
+    with pytest.raises(errors.ConcurrentAppendException):  # the source is of a version before
         table.alias("t").merge(source, "t.id = s.id").whenMatchedUpdateAll().execute()
 
 
@@ -239,7 +243,8 @@ def test_a_merge_whose_source_hides_its_origin_can_say_it(spark: SparkSession, p
     table = DeltaTable.forPath(spark, path)
     total = table.toDF().agg(F.sum("x")).first()[0]
     source = spark.createDataFrame(pa.table({"id": [100], "x": [total]})).alias("s")
-    table.delete("id = 9")
+    with another_program():
+        table.delete("id = 9")
     with pytest.raises(errors.ConcurrentDeleteReadException):
         table.alias("t").merge(source, "t.id = s.id", reads_target=1).whenNotMatchedInsertAll().execute()
     table.alias("t").merge(source, "t.id = s.id").whenNotMatchedInsertAll().execute()

@@ -1,4 +1,4 @@
-"""A source that reads its own table: the command starts at the version that was read; any change since conflicts."""
+"""A source that reads its own table: whatever others have changed since the version that was read conflicts."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from anabranch.protocol.merges import Matching
 from anabranch.protocol.predicates import Condition
 from anabranch.testing import Row, at_phase
 from anabranch.testing.arrow_engine import read_from
+from anabranch.transaction.own_commits import another_program
 from tests.support.worlds import World, equal, insert_all, table_path, update_all
 
 ROWS: list[Row] = [{"id": 1, "x": 10}, {"id": 2, "x": 20}, {"id": 3, "x": 30}]
@@ -88,7 +89,8 @@ def test_a_table_is_overwritten_by_what_was_computed_from_it(world: World) -> No
 
 @pytest.mark.slow
 def test_a_table_is_merged_with_its_own_rows(world: World) -> None:
-    world.append({"id": 101, "x": 0})
+    with another_program():
+        world.append({"id": 101, "x": 0})
     source = doubled(world, 0)
     with pytest.raises(errors.ConcurrentAppendException):
         merge(world, source)  # the append came after what the source reads, and is matched
@@ -99,7 +101,8 @@ def test_where_nothing_matches_the_version_that_was_read_newer_ones_still_count(
     matching = Matching(lambda row, new: equal(row["id"], new["id"]), (update_all("id", "x"),))
     source = read_from(pa.Table.from_pylist([{"id": 4, "x": 99}]), 0)
     assert Merge(world.path, source, matching, world.condition(None)).run(world.engine).rows == 0
-    world.append({"id": 4, "x": 40})
+    with another_program():
+        world.append({"id": 4, "x": 40})
     with pytest.raises(errors.ConcurrentAppendException):  # as where some row matches
         Merge(world.path, source, matching, world.condition(None)).run(world.engine)
     with at_phase("staged", lambda: world.append({"id": 5, "x": 50})):  # came after the command began
@@ -189,16 +192,20 @@ def test_a_version_that_is_newer_than_what_was_read_is_a_winner_though_it_stood_
     world: World, mode: str
 ) -> None:
     source = doubled(world)
-    world.update("id = 2", x=99)
-    with pytest.raises(errors.ConcurrentAppendException):
+    with another_program():
+        world.update("id = 2", x=99)
+    with pytest.raises(errors.ConcurrentAppendException) as error:
         insert(world, source, mode)
     assert world.version == 1
+    assert not error.value.retryable
+    assert "Read the DataFrame anew" in str(error.value)
 
 
 @pytest.mark.slow
 def test_a_declared_version_counts_like_one_that_is_seen(world: World) -> None:
     hidden = doubled(world).replace_schema_metadata({})
-    world.update("id = 2", x=99)
+    with another_program():
+        world.update("id = 2", x=99)
     with pytest.raises(errors.ConcurrentAppendException):
         insert(world, hidden, reads_target=0)
     with pytest.raises(errors.ConcurrentAppendException):
@@ -209,7 +216,8 @@ def test_a_declared_version_counts_like_one_that_is_seen(world: World) -> None:
 
 def test_the_older_of_what_is_seen_and_what_is_declared_counts(world: World) -> None:
     source = doubled(world)
-    world.update("id = 2", x=99)
+    with another_program():
+        world.update("id = 2", x=99)
     with pytest.raises(errors.ConcurrentAppendException):
         insert(world, source, reads_target=1)
 

@@ -25,7 +25,7 @@ from anabranch.commands.dml.new_table import (
 )
 from anabranch.commands.idempotence import is_written, with_txn
 from anabranch.commands.opening import live_rows
-from anabranch.commands.sources import whole_table
+from anabranch.commands.sources import NOTHING, VersionsRead, check_newest, whole_table
 from anabranch.errors import InvalidOption, ProtocolChangedException, TableAlreadyExists
 from anabranch.errors.rows import note
 from anabranch.log.log import Log
@@ -79,8 +79,7 @@ class Insert:
         txn: how far an application has written with it.
         parameters: for the history, besides mode and partitioning where it ``says_mode``.
         at: the version for which it was understood; None: there was no table.
-        computed_from: the rows were computed from those of ``at``, so every change since may matter; this is the newest
-            version that the user has seen.
+        read: which versions of the table the rows were computed from; where any, every change may matter.
         writer: by whom identity values are reserved.
         own_numbers: says, once rows are staged, of which identity columns they came with values.
         evolve: makes of a table's metadata what the rows make of it: the same where they change nothing.
@@ -100,7 +99,7 @@ class Insert:
     parameters: Mapping[str, str] = field(default_factory=dict)
     says_mode: bool = True
     at: Snapshot | Newest | None = "newest"
-    computed_from: int | None = None
+    read: VersionsRead = NOTHING
     writer: str | None = None
     own_numbers: Callable[[], frozenset[str]] = frozenset
     evolve: Callable[[Metadata], Metadata] | None = None
@@ -136,13 +135,14 @@ class _CreationRaceLost(Exception):
 def _once(insert: Insert, context: RunContext) -> Committed | None:
     runtime = context.runtime
     snapshot = insert.log.newest() if insert.at == "newest" else insert.at
-    known = snapshot if insert.computed_from is None else insert.log.newest()  # else the base may be older
-    if is_written(insert.txn, known, runtime.now_ms()):
+    if is_written(insert.txn, snapshot, runtime.now_ms()):
         return None
     if snapshot is not None and insert.mode in ("error", "errorifexists"):
         raise TableAlreadyExists(table=insert.log.table)
     if snapshot is not None and insert.mode == "ignore":
         return None
+    if snapshot is not None:
+        check_newest(insert.read, insert.log, snapshot, insert.operation, runtime)
     began = runtime.now_ms()
     ours = _transaction(insert, snapshot, runtime)
     handler = InsertHandler(insert, snapshot)
@@ -275,11 +275,9 @@ class InsertHandler:
         if self._taking is not None:
             taken = self._taking.take(adds, metadata, runtime)
             ours = replace(joined(ours, taken), reads=taken.reads)
-        if self._snapshot is None or self._insert.computed_from is None:
+        if self._snapshot is None or self._insert.read.oldest is None:
             return ours
-        return replace(
-            ours, reads=whole_table(self._snapshot), stands=replace(ours.stands, must_follow=self._insert.computed_from)
-        )
+        return replace(ours, reads=whole_table(self._snapshot, held=self._insert.read.held))
 
     def _of_a_batch(self, adds: pa.Table) -> dict[str, int]:
         """What delta-spark counts of a batch that is appended, too; one that replaces rows is counted at the commit."""
@@ -293,7 +291,7 @@ class InsertHandler:
 
     def could_match(self, files: pa.Table) -> pa.Table:
         """The files that may hold rows to be taken away; any, where the new rows were computed from the table's."""
-        if self._insert.computed_from is not None:
+        if self._insert.read.oldest is not None:
             return files
         return self._taking.could_match(files) if self._taking else files.slice(0, 0)
 

@@ -26,7 +26,7 @@ from anabranch.commands.engine import Engine
 from anabranch.commands.idempotence import application_of, is_written
 from anabranch.commands.opening import Location, Masked, file_set, only, open_log
 from anabranch.commands.row_changes import RowRebaseHandler, emptied, rows_of, staged_and_committed, with_counts
-from anabranch.commands.sources import base_of, version_read, whole_table
+from anabranch.commands.sources import NOTHING, VersionsRead, check_newest, versions_read, whole_table
 from anabranch.commands.staging import Staging, remove
 from anabranch.commands.watching import tell, watched
 from anabranch.errors import ExecutionFailed
@@ -59,7 +59,7 @@ class Merge(Masked):
             text is the condition's, and it is row-local if everything in the command is decided row by row.
         parameters: what the history shows.
         schema: what the table's columns become, if the MERGE may add some; then it is judged as a change of the schema.
-        reads_target: as for `anabranch.commands.dml.write.Write`.
+        reads_target, reads_anew: as for `anabranch.commands.dml.write.Write`.
 
     Example:
         >>> Merge("/data/flights", updates, matching, where).run(engine).metrics["numTargetRowsUpdated"]
@@ -72,6 +72,7 @@ class Merge(Masked):
     parameters: Mapping[str, Any] = field(default_factory=dict)
     schema: Struct | None = None
     reads_target: int | None = None
+    reads_anew: bool = False
 
     @watched("MERGE")
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Merged:
@@ -84,21 +85,27 @@ class Merge(Masked):
             UnknownSourceVersion: the source reads the table, and nothing says which version.
         """
         engine, runtime, log = required(engine, self), context.runtime, open_log(self.table)
-        seen = context.snapshot(log)
-        source, declared = self.source, self.reads_target
-        read = version_read(engine, seen, source=source, where=self.where, matching=self.matching, declared=declared)
-        snapshot = base_of(log, seen, read)
+        snapshot = context.snapshot(log)
+        read = versions_read(
+            engine,
+            snapshot,
+            source=self.source,
+            where=self.where,
+            matching=self.matching,
+            declared=self.reads_target,
+            held=not self.reads_anew,
+        )
         changes_rows = any(clause.action != "insert" for clause in self.matching.clauses)
         check_changeable(snapshot, "MERGE", changes_rows=changes_rows)
         txn = application_of()
-        if is_written(txn, seen, runtime.now_ms()):
+        if is_written(txn, snapshot, runtime.now_ms()):
             return Merged(None, {})
+        check_newest(read, log, snapshot, "MERGE", runtime)
         if any(clause.action != "delete" for clause in self.matching.clauses):
             check_metadata(snapshot.metadata, snapshot.table)
         reach("read")
         staging = Staging(log.store, str(runtime.new_id()))
-        computed_from = None if read is None else seen.version
-        handler = MergeHandler(self, snapshot, engine, staging, _evolved(self, snapshot, runtime), computed_from)
+        handler = MergeHandler(self, snapshot, engine, staging, _evolved(self, snapshot, runtime), read)
         ours, committed = staged_and_committed(handler, log, context, txn)
         compact_after(committed, snapshot, log, engine, runtime)
         return Merged(committed, committed.metrics if committed else ours.info.metrics)
@@ -130,8 +137,7 @@ def _evolved(merge: Merge, snapshot: Snapshot, runtime: Runtime) -> Metadata:
 class MergeHandler(RowRebaseHandler):
     """The handler of one running MERGE, under the metadata that it leaves.
 
-    Where its source was computed from the table's rows, any row may matter to it, and it has to stand behind the
-    version that its user has seen, ``computed_from``.
+    Where its source was computed from the table's rows, any row may matter to it.
     """
 
     def __init__(
@@ -141,10 +147,10 @@ class MergeHandler(RowRebaseHandler):
         engine: Engine,
         staging: Staging,
         metadata: Metadata,
-        computed_from: int | None = None,
+        read: VersionsRead = NOTHING,
     ) -> None:
         super().__init__(merge.where, snapshot, engine, staging)
-        self._merge, self._computed_from = merge, computed_from
+        self._merge, self._reads_table, self._is_held = merge, read.oldest is not None, read.held
         self._metadata = metadata
         added = tuple(name for name in self._metadata.schema.names if name not in snapshot.schema.names)
         self._held: Any = None
@@ -176,14 +182,12 @@ class MergeHandler(RowRebaseHandler):
         own = own_numbers(snapshot.schema, given)
         ours = replace(under(ours, self._metadata), identity=IdentityUse(self._staging.txn_id, own))
         ours = ours.with_counts(numSourceRows=self._held.rows)
-        if self._computed_from is not None:
-            ours = replace(ours, stands=replace(ours.stands, must_follow=self._computed_from))
         times = {"scanTimeMs": scanned - began, "rewriteTimeMs": runtime.now_ms() - scanned}
         return ours.with_counts(**times, executionTimeMs=runtime.now_ms() - began)
 
     def could_match(self, files: pa.Table) -> pa.Table:
         """The files that may hold a row which the source can match, or which is changed because it matches nothing."""
-        every = self._matching.acts_without_match or self._computed_from is not None
+        every = self._matching.acts_without_match or self._reads_table
         return files if every else super().could_match(files)
 
     def matches(self, files: pa.Table) -> Marks:
@@ -287,8 +291,8 @@ class MergeHandler(RowRebaseHandler):
         return changes
 
     def _reads(self, files: pa.Table, matched: Marks) -> ReadSet:
-        if self._computed_from is not None:
-            return whole_table(self._snapshot)
+        if self._reads_table:
+            return whole_table(self._snapshot, held=self._is_held)
         return ReadSet(self._merge.where, frozenset(files["path"].to_pylist()), matched)
 
     def _new_files(self, chosen: FileSet, joined: Joined, *, keeps: bool) -> tuple[pa.Table, pa.Table]:

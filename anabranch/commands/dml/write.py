@@ -21,7 +21,7 @@ from anabranch.commands.dml.replaced_rows import EveryRow, SelectedRows, Written
 from anabranch.commands.engine import Engine
 from anabranch.commands.idempotence import application_of
 from anabranch.commands.opening import Location, Masked, file_set, live_rows, only, open_log
-from anabranch.commands.sources import base_of, version_read
+from anabranch.commands.sources import versions_read
 from anabranch.commands.staging import Staging
 from anabranch.commands.watching import tell, watched
 from anabranch.errors import InvalidOption, NonPartitionColumn, ReplaceWhereMismatch
@@ -81,6 +81,7 @@ class Write(Masked):
         as_select: the history calls a table that it makes CREATE TABLE AS SELECT, and not WRITE.
         optimized: whether few files are written; None: as the session or the table says.
         batch: which batch of a streaming query the rows are; it numbers the write as ``txn`` does.
+        reads_anew: running it again computes the source's rows anew.
         codec, most_rows: how files are compressed, and how many rows one has at most; None: as the table says, and any
             number.
 
@@ -108,6 +109,7 @@ class Write(Masked):
     codec: str | None = None
     most_rows: int | None = None
     batch: StreamBatch | None = None
+    reads_anew: bool = False
 
     @watched("WRITE")
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
@@ -127,9 +129,9 @@ class Write(Masked):
         seen = context.snapshot_if_any(log)
         if self.replace_where is not None and seen is not None:
             engine.check(file_set(seen, seen.files.slice(0, 0)), self.replace_where, None)
-        read = version_read(engine, seen, source=source, where=self.replace_where, declared=self.reads_target)
-        at = base_of(log, seen, read) if seen is not None else None
-        self._check_replaced(log.table, at)
+        declared, held = self.reads_target, not self.reads_anew
+        read = versions_read(engine, seen, source=source, where=self.replace_where, declared=declared, held=held)
+        self._check_replaced(log.table, seen)
         checked = self.replace_where if current().checks_replaced or not current().replaces_by_data else None
         jobs = _Jobs(log, runtime, checked, self)
 
@@ -150,8 +152,8 @@ class Write(Masked):
             txn=application_of(self._txn),
             parameters=self._parameters(),
             says_mode=self.batch is None,
-            at=at,
-            computed_from=seen.version if seen is not None and read is not None else None,
+            at=seen,
+            read=read,
             writer=jobs.writer,
             own_numbers=lambda: jobs.own_numbers,
             evolve=(lambda known: self._evolved(known, columns(), log.table, runtime)) if self.schema_change else None,

@@ -99,6 +99,7 @@ def _as_query(statement: CreateTable, query: Query, run: Running) -> DataFrame:
         replaces=statement.replaces,
         creates=statement.creates,
         as_select=True,
+        reads_anew=True,
     )
     log = open_log(statement.table.location)
     if not statement.replaces and not log.exists():

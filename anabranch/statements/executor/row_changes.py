@@ -172,6 +172,7 @@ def merge_request(statement: MergeRows, snapshot: Snapshot, run: Running) -> Mer
         tuple(_asked(clause, snapshot, run) for clause in statement.clauses),
         source_alias=statement.source_alias,
         whole=run.whole_table(statement.source),
+        reads_anew=True,
         evolves=statement.evolves,
     )
 
@@ -211,6 +212,7 @@ def insert(statement: InsertRows, run: Running) -> DataFrame:
             replace_where=_replaced(statement, placed, snapshot, run),
             dynamic=_is_dynamic(statement, run),
             schema_change="merge" if evolves else None,
+            reads_anew=True,
         )
         # Spark evaluates rows that are constants as soon as it is asked where they come from.
         with reported("INSERT", snapshot.table):
