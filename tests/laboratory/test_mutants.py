@@ -19,7 +19,7 @@ FIRST = {
     "lost reply reported as failure": 630,
     "a reservation is believed by its tag": 700,
     "C3 dropped": 940,
-    "a MERGE does not withdraw what it inserted": 6_840,
+    "a MERGE does not withdraw what it inserted": 3_000,
     "what was restored meanwhile is not moved": 1_470,
     "a MERGE looks for the rows it would change only": 1_830,
     "a record of moves of nothing is believed": 1_950,
