@@ -34,6 +34,7 @@ HELD = {
     "temporary views",
     "cached tables",
     "installed sessions",
+    "how many sessions were installed",
     "sessions with streams",
     "wrapped attributes",
     "who watches commands",

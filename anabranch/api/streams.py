@@ -17,7 +17,7 @@ from typing import Any
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame
 
-from anabranch.api.reader_and_writer import Formatted, Schemaless, formats, one_path, table_of
+from anabranch.api.reader_and_writer import Formatted, Schemaless, one_path, table_of
 from anabranch.catalog.named_tables import naming
 from anabranch.catalog.names import parts_of
 from anabranch.catalog.resolver import Resolver
@@ -174,10 +174,7 @@ class StreamWriter(_Stream):
         """Let a function write each batch; every door may be used in it. (On Spark Connect it runs on the server, where
         a session knows Delta only if the function installs this package itself.)
         """
-        func = _under(func, carried(self._frame))
-        if not is_connect(self._spark):
-            func = _in_installed_sessions(func, formats[self._spark])
-        self._plain, self._has_sink = self._plain.foreachBatch(func), True
+        self._plain, self._has_sink = self._plain.foreachBatch(_under(func, carried(self._frame))), True
         return self
 
     def foreach(self, f: Any) -> StreamWriter:
@@ -307,18 +304,3 @@ def _under(func: Callable[..., Any], reads: tuple[str, ...]) -> Callable[..., An
 
 def _flat(cols: tuple[Any, ...]) -> tuple[str, ...]:
     return tuple(cols[0]) if len(cols) == 1 and isinstance(cols[0], list | tuple) else cols
-
-
-def _in_installed_sessions(func: Callable[..., Any], known: frozenset[str]) -> Callable[..., Any]:
-    """The function, with each batch in a session that is installed: Spark makes a new one for each query."""
-
-    @wraps(func)
-    def run(batch: DataFrame, number: int) -> Any:
-        session = batch.sparkSession
-        formats[session] = known
-        try:
-            return func(batch, number)
-        finally:
-            formats.pop(session, None)
-
-    return run
