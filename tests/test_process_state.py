@@ -67,6 +67,7 @@ BOUNDS = {
     "spellings of tables' files": 1000,
     "sessions that know the format of names": None,
     "catalogs in memory": None,
+    "working folders of sessions": None,
     "what schemas ask for": 256,
     "unreadable changes of types": 256,
     "levels of schemas": 256,

@@ -222,10 +222,12 @@ def _merge_into(plain: Any) -> Any:
     @wraps(plain)
     def writer(self: DataFrame, table: str, condition: Column) -> Any:
         spark = self.sparkSession
-        if formats_of(spark) and table_of(spark, table) is not None:
-            return MergeWriter.of(spark, self, table, condition)
-        if formats_of(spark) and (shown := frame_views.named(spark, table)) is not None:
-            return MergeWriter.through(spark, self, shown, condition)
+        if formats_of(spark):
+            with speaking(spark):
+                if table_of(spark, table) is not None:
+                    return MergeWriter.of(spark, self, table, condition)
+                if (shown := frame_views.named(spark, table)) is not None:
+                    return MergeWriter.through(spark, self, shown, condition)
         return plain(self, table, condition)
 
     return writer

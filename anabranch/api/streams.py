@@ -34,6 +34,7 @@ from anabranch.spark.engine import SparkEngine
 from anabranch.spark.file_settings import speaks
 from anabranch.spark.session import is_connect, reads_beyond
 from anabranch.spark.settings import honoured
+from anabranch.storage import open_store
 from anabranch.streaming import on_connect
 from anabranch.streaming.data_source import has_limits
 from anabranch.streaming.frames import open_stream, splits
@@ -115,6 +116,8 @@ class StreamReader(_Stream, Schemaless):
         if asked["schemas"] is not None and not has_limits():
             reason = "it needs PySpark 4.2 or later, which lets a stream show first what lies before a change."
             raise InvalidOption(option="schemaTrackingLocation", value=asked["schemas"], reason=reason)
+        if asked["schemas"] is not None:  # the source, a process of its own, knows no session
+            asked["schemas"] = open_store(asked["schemas"]).url
         snapshot = open_log(location).snapshot()
         begins_at = asked["start"] if isinstance(asked["start"], int) else None
         known = known_columns(snapshot, asked["schemas"], begins_at)
