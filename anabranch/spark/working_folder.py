@@ -41,7 +41,7 @@ def working_folder(spark: SparkSession) -> str:
 def _asked(spark: SparkSession) -> str:
     name = f"anabranch-{uuid.uuid4().hex}"
     try:
-        _ = plain_reader(spark).format("binaryFile").load(name).schema
+        _ = plain_reader(spark).format("binaryFile").load([name, name]).schema  # of one, Spark warns with Java frames
         why = "Spark"
     except Exception as error:  # of a kind for each file system
         found = re.search(rf"([A-Za-z][A-Za-z0-9+.-]*:/[^\n]*)/{name}", str(error))
