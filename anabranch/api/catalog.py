@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.catalog import Catalog, Column, Table
 from pyspark.sql.types import StructType
 
-from anabranch.api.reader_and_writer import formats, is_default, table_of
+from anabranch.api.reader_and_writer import is_default, table_of
 from anabranch.catalog import entries
 from anabranch.catalog.entries import Seen
 from anabranch.catalog.entry import Entry
@@ -26,6 +26,7 @@ from anabranch.errors import AnabranchError, InvalidArgument, InvalidOption
 from anabranch.protocol.schema.types import Field
 from anabranch.spark.cached_rows import is_kept
 from anabranch.spark.file_settings import speaks
+from anabranch.spark.known_sessions import formats_of
 from anabranch.spark.sql_text import verbatim
 from anabranch.spark.types import declared, spark_type
 from anabranch.statements.executor.name_resolver import Names
@@ -108,7 +109,7 @@ class CatalogDoor:
             NameTaken: the name is taken. InvalidOption: an option, which no Delta table takes here.
             InvalidArgument: ``schema`` is no StructType.
         """
-        is_ours = is_default(self._spark) if source is None else source.lower() in formats[self._spark]
+        is_ours = is_default(self._spark) if source is None else source.lower() in formats_of(self._spark)
         if not is_ours:
             made: DataFrame = self._plain.createTable(tableName, path, source, schema, description, **options)
             return made
@@ -197,7 +198,7 @@ class CatalogDoor:
 
     def _run(self, statement: str) -> DataFrame:
         """What a statement gives, in which nothing is filled in."""
-        return sql(self._spark, verbatim(statement, self._spark), names=Names(self._spark, formats[self._spark]))
+        return sql(self._spark, verbatim(statement, self._spark), names=Names(self._spark, formats_of(self._spark)))
 
 
 class ClassicCatalogDoor(CatalogDoor, Catalog):

@@ -1,10 +1,10 @@
 """``anabranch.install`` and ``anabranch.uninstall``: an existing session learns Delta, and forgets it again.
 
 The one place that wraps anything of PySpark's, and public attributes of its classes only: ``SparkSession.sql``,
-``table``, ``read``, ``readStream``, ``catalog`` and ``newSession``, ``DataFrame.write``, ``writeTo``, ``mergeInto`` and
-``writeStream``, what changes the meaning of names in ``spark.catalog``, what takes rows or columns out of a DataFrame
-or hides its plan, and its actions, which say, where that is the reason, that a VACUUM has removed a file of their
-version.
+``table``, ``read``, ``readStream``, ``catalog`` and ``newSession``, the readers of ``SQLContext``, ``DataFrame.write``,
+``writeTo``, ``mergeInto`` and ``writeStream``, what changes the meaning of names in ``spark.catalog``, what takes rows
+or columns out of a DataFrame or hides its plan, and its actions, which say, where that is the reason, that a VACUUM has
+removed a file of their version. `anabranch.spark.known_sessions` knows which sessions are installed.
 
 Guarantee: a session that is not installed, and a name, format or statement that is none of ours, gets Spark's own; with
 the last session that is uninstalled, PySpark's classes are again what they were. Where Delta's own JARs are on the
@@ -13,6 +13,7 @@ session, ``delta`` stays theirs and ours is ``anabranch``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
@@ -23,7 +24,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from anabranch.api.catalog import catalog_door
 from anabranch.api.merge_writer import MergeWriter
-from anabranch.api.reader_and_writer import Reader, Writer, formats, table_of
+from anabranch.api.reader_and_writer import Reader, Writer, table_of
 from anabranch.api.skipping import aliasing, choosing, filtering, pinned
 from anabranch.api.streams import StreamReader, StreamWriter
 from anabranch.api.writer_v2 import WriterV2
@@ -33,8 +34,9 @@ from anabranch.errors.inputs import check_session, check_text
 from anabranch.errors.process_state import hold
 from anabranch.spark.dataframe_source import carried, under
 from anabranch.spark.file_settings import speaking
+from anabranch.spark.known_sessions import are_installed, formats_of, leave_mark, note_installed, note_uninstalled
 from anabranch.spark.missing_files import missing_for
-from anabranch.spark.session import check_own_delta, has_own_delta, plain_catalog
+from anabranch.spark.session import check_own_delta, plain_catalog
 from anabranch.spark.sql_text import Placed, in_views
 from anabranch.statements.executor import frame_views
 from anabranch.statements.executor.name_resolver import Names
@@ -46,13 +48,15 @@ _NAMINGS = ("dropTempView", "setCurrentDatabase", "setCurrentCatalog")
 _ACTIONS = ("collect", "count", "show", "toPandas", "toArrow", "tail", "isEmpty")
 _HIDING = ("checkpoint", "localCheckpoint")
 """Methods that give the same rows with nothing of the plan."""
+_RESETS = re.compile(r"\s*RESET\b", re.IGNORECASE)
 _lock = RLock()
 _wrapped: dict[tuple[type, str], tuple[Any, Any]] = hold("wrapped attributes", "they are listed here")({})
 """Of each attribute that is wrapped: what it was, and what it is."""
 
 
 def install(spark: SparkSession) -> SparkSession:
-    """Make a session ready for Delta tables; safe to call twice, and from several threads.
+    """Make a session ready for Delta tables, by whichever object it is reached; safe to call twice, and from several
+    threads. Its clones are ready, too.
 
     Raises:
         InvalidArgument: ``spark`` is no session.
@@ -65,22 +69,23 @@ def install(spark: SparkSession) -> SparkSession:
     """
     check_session("spark", spark)
     with _lock:
-        if spark not in formats:
+        if not formats_of(spark):
             check_own_delta(spark)
-            formats[spark] = frozenset({"anabranch"} if has_own_delta(spark) else {"anabranch", "delta"})
+        note_installed(spark)
         _wrap_all(type(spark), type(spark.range(0)), type(plain_catalog(spark)))
     return spark
 
 
 def uninstall(spark: SparkSession) -> SparkSession:
-    """Give a session back what `install` put something in front of; one that is not installed stays as it is.
+    """Give a session back what `install` put something in front of, whichever of its objects this is; one that is not
+    installed stays as it is.
 
     Example:
         >>> spark = anabranch.uninstall(spark)
     """
     with _lock:
-        formats.pop(spark, None)
-        if not formats:
+        note_uninstalled(spark)
+        if not are_installed():
             for (owner, name), (plain, ours) in list(_wrapped.items()):
                 if vars(owner).get(name) is ours:  # else somebody has wrapped ours, which then only passes on
                     setattr(owner, name, plain)
@@ -94,6 +99,8 @@ def _wrap_all(session: type, frame: type, catalog: type) -> None:
     _wrap(session, "read", lambda plain: _property(plain, lambda self: self, Reader))
     _wrap(session, "readStream", lambda plain: _property(plain, lambda self: self, StreamReader))
     _wrap(session, "catalog", lambda plain: _property(plain, lambda self: self, catalog_door))
+    if not session.__module__.startswith("pyspark.sql.connect"):
+        _wrap_old_context()
     _wrap(frame, "writeStream", lambda plain: _property(plain, lambda self: self.sparkSession, _streaming(plain)))
     _wrap(frame, "write", lambda plain: _property(plain, lambda self: self.sparkSession, Writer))
     _wrap(frame, "writeTo", _write_to)
@@ -110,6 +117,21 @@ def _wrap_all(session: type, frame: type, catalog: type) -> None:
         _wrap(frame, action, _telling_of_missing_files)
 
 
+def _wrap_old_context() -> None:
+    """``SQLContext``, whose readers PySpark makes beside those of its session."""
+    from pyspark.sql import SQLContext  # what Spark Connect alone does not have
+
+    for name, reader in (("read", Reader), ("readStream", StreamReader)):
+        _wrap(SQLContext, name, _of_context(reader))
+
+
+def _of_context(reader: Callable[[SparkSession, Any], Any]) -> Callable[[Any], property]:
+    def door(plain: Any) -> property:
+        return _property(plain, lambda self: self.sparkSession, lambda self, found: reader(self.sparkSession, found))
+
+    return door
+
+
 def _wrap(owner: type, name: str, door: Callable[[Any], Any]) -> None:
     if (owner, name) in _wrapped:
         return
@@ -122,15 +144,26 @@ def _wrap(owner: type, name: str, door: Callable[[Any], Any]) -> None:
 def _sql(plain: Any) -> Any:
     @wraps(plain)
     def run(self: SparkSession, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:
-        known = formats.get(self)
-        if known is None or not isinstance(sqlQuery, str) or _is_theirs(known, sqlQuery):
+        known = formats_of(self)
+        if not known or not isinstance(sqlQuery, str) or _is_theirs(known, sqlQuery):
             return plain(self, sqlQuery, args, **kwargs)
+        if _RESETS.match(sqlQuery) and not kwargs:
+            return _reset(plain, self, sqlQuery, args)
         if kwargs:
             return _sql_of_frames(plain, self, sqlQuery, args, kwargs)
         return sql(self, sqlQuery, args, names=Names(self, known))
 
     run.anabranch_plain = plain  # type: ignore[attr-defined]
     return run
+
+
+def _reset(plain: Any, spark: SparkSession, text: str, args: Any) -> DataFrame:
+    """A statement that may unset all settings, also what says that the session is installed."""
+    try:
+        found: DataFrame = plain(spark, text, args)
+    finally:
+        leave_mark(spark)
+    return found
 
 
 def _is_theirs(known: frozenset[str], text: str) -> bool:
@@ -140,7 +173,7 @@ def _is_theirs(known: frozenset[str], text: str) -> bool:
 
 def _sql_of_frames(plain: Any, spark: SparkSession, text: str, args: Any, given: dict[str, Any]) -> DataFrame:
     """A statement with DataFrames, columns and values in its text, ``{df}``, which PySpark puts there as ever."""
-    known = formats[spark]
+    known = formats_of(spark)
     names = Names(spark, known)
     if "${" not in text and not (may_touch_delta(text, names) or glance(text).is_computed):
         return plain(spark, text, args, **given)
@@ -156,7 +189,7 @@ def _sql_of_frames(plain: Any, spark: SparkSession, text: str, args: Any, given:
 def _table(plain: Any) -> Any:
     @wraps(plain)
     def rows(self: SparkSession, tableName: str) -> DataFrame:
-        return self.read.table(tableName) if self in formats else plain(self, tableName)
+        return self.read.table(tableName) if formats_of(self) else plain(self, tableName)
 
     return rows
 
@@ -177,10 +210,10 @@ def _forgetting(plain: Any) -> Any:
 def _write_to(plain: Any) -> Any:
     @wraps(plain)
     def writer(self: DataFrame, table: str) -> Any:
-        if self.sparkSession in formats:
+        if formats_of(self.sparkSession):
             check_text("The name of a table", str(table))
         found = plain(self, table)
-        return WriterV2(self, table, found) if self.sparkSession in formats else found
+        return WriterV2(self, table, found) if formats_of(self.sparkSession) else found
 
     return writer
 
@@ -189,10 +222,12 @@ def _merge_into(plain: Any) -> Any:
     @wraps(plain)
     def writer(self: DataFrame, table: str, condition: Column) -> Any:
         spark = self.sparkSession
-        if spark in formats and table_of(spark, table) is not None:
-            return MergeWriter.of(spark, self, table, condition)
-        if spark in formats and (shown := frame_views.named(spark, table)) is not None:
-            return MergeWriter.through(spark, self, shown, condition)
+        if formats_of(spark):
+            with speaking(spark):
+                if table_of(spark, table) is not None:
+                    return MergeWriter.of(spark, self, table, condition)
+                if (shown := frame_views.named(spark, table)) is not None:
+                    return MergeWriter.through(spark, self, shown, condition)
         return plain(self, table, condition)
 
     return writer
@@ -202,7 +237,7 @@ def _new_session(plain: Any) -> Any:
     @wraps(plain)
     def session(self: SparkSession) -> SparkSession:
         found: SparkSession = plain(self)
-        return install(found) if self in formats else found
+        return install(found) if formats_of(self) else found
 
     return session
 
@@ -210,7 +245,7 @@ def _new_session(plain: Any) -> Any:
 def _property(plain: Any, session_of: Callable[[Any], SparkSession], door: Callable[[Any, Any], Any]) -> property:
     def opened(self: Any) -> Any:
         found = plain.__get__(self, type(self))  # a property, or one that is kept once it was asked for
-        return door(self, found) if session_of(self) in formats else found
+        return door(self, found) if formats_of(session_of(self)) else found
 
     opened.__doc__ = plain.__doc__
     opened.anabranch_plain = plain  # type: ignore[attr-defined]
@@ -227,7 +262,7 @@ def _carrying(plain: Any) -> Any:
     @wraps(plain)
     def rows(self: DataFrame, *args: Any, **named: Any) -> DataFrame:
         found: DataFrame = plain(self, *args, **named)
-        return under(found, carried(self)) if self.sparkSession in formats else found
+        return under(found, carried(self)) if formats_of(self.sparkSession) else found
 
     return rows
 
@@ -243,7 +278,7 @@ def _telling_of_missing_files(plain: Any) -> Any:
             raise
         except Exception as error:
             with speaking(self.sparkSession):
-                why = missing_for(self, error, pinned(self)) if self.sparkSession in formats else None
+                why = missing_for(self, error, pinned(self)) if formats_of(self.sparkSession) else None
             if why is None:
                 raise
             raise why from None

@@ -29,7 +29,6 @@ from anabranch.commands.queries.time_travel import AsOf
 from anabranch.commands.sources import declared_version
 from anabranch.errors import InvalidOption, NameTaken
 from anabranch.errors.inputs import check_text
-from anabranch.errors.process_state import PerObject, hold
 from anabranch.expressions import condition
 from anabranch.expressions.dialect import TokenizedText
 from anabranch.log.log import Log
@@ -39,6 +38,7 @@ from anabranch.protocol.options import CHANGES, READ, WRITE
 from anabranch.protocol.predicates import Condition
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.file_settings import speaking, speaks
+from anabranch.spark.known_sessions import formats_of
 from anabranch.spark.positional import by_position
 from anabranch.spark.settings import honoured, honours
 from anabranch.statements.conditions import as_spark_reads, context_for
@@ -47,8 +47,6 @@ from anabranch.statements.executor.name_resolver import Names
 from anabranch.statements.executor.running import Running
 from anabranch.statements.sql import lasting_view
 
-formats: PerObject[SparkSession, frozenset[str]] = hold("installed sessions", "they are installed")(PerObject())
-"""Which formats are ours, of each session that is installed."""
 _OVERWRITES = "spark.sql.sources.partitionOverwriteMode"
 
 
@@ -88,7 +86,7 @@ class Formatted(Optioned):
 
     def format(self, source: str) -> Any:
         """Choose a format."""
-        self._chosen = source.lower() in formats[self._spark]
+        self._chosen = source.lower() in formats_of(self._spark)
         return self if self._chosen else self._plain.format(source)
 
     @property
@@ -147,7 +145,7 @@ class Reader(Schemaless):
 
     def _of_view(self, name: str) -> DataFrame:
         """The rows of a view over tables of ours as they are now; else of whatever Spark has of this name."""
-        shown = lasting_view(self._spark, name, Names(self._spark, formats[self._spark]))
+        shown = lasting_view(self._spark, name, Names(self._spark, formats_of(self._spark)))
         if shown is not None:
             return shown
         temporary_views.renew(Running(self._spark), TokenizedText(f"TABLE {name}"))
@@ -185,12 +183,12 @@ class Reader(Schemaless):
 
 def table_of(spark: SparkSession, name: str) -> Resolved | None:
     """The Delta table of a name, also of ``delta.`path` ``; None where it is Spark's own."""
-    return Resolver(spark, formats[spark]).find(name)
+    return Resolver(spark, formats_of(spark)).find(name)
 
 
 def is_default(spark: SparkSession) -> bool:
     """Whether tables are ours where no format is said, as ``spark.sql.sources.default`` has it."""
-    return (spark.conf.get("spark.sql.sources.default", None) or "").lower() in formats[spark]
+    return (spark.conf.get("spark.sql.sources.default", None) or "").lower() in formats_of(spark)
 
 
 def one_path(path: Any) -> Location:
@@ -215,7 +213,7 @@ class Writer(Formatted):
 
     def format(self, source: str) -> Writer:
         """Choose a format; to a name, one of ours or not, rows are written as its table takes them."""
-        self._format, self._chosen = source, source.lower() in formats[self._spark]
+        self._format, self._chosen = source, source.lower() in formats_of(self._spark)
         if not self._chosen:
             self._plain = self._plain.format(source)
         return self

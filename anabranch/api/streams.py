@@ -17,7 +17,7 @@ from typing import Any
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame
 
-from anabranch.api.reader_and_writer import Formatted, Schemaless, formats, one_path, table_of
+from anabranch.api.reader_and_writer import Formatted, Schemaless, one_path, table_of
 from anabranch.catalog.named_tables import naming
 from anabranch.catalog.names import parts_of
 from anabranch.catalog.resolver import Resolver
@@ -34,6 +34,7 @@ from anabranch.spark.engine import SparkEngine
 from anabranch.spark.file_settings import speaks
 from anabranch.spark.session import is_connect, reads_beyond
 from anabranch.spark.settings import honoured
+from anabranch.storage import open_store
 from anabranch.streaming import on_connect
 from anabranch.streaming.data_source import has_limits
 from anabranch.streaming.frames import open_stream, splits
@@ -116,6 +117,8 @@ class StreamReader(_Stream, Schemaless):
         if asked["schemas"] is not None and not has_limits():
             reason = "it needs PySpark 4.2 or later, which lets a stream show first what lies before a change."
             raise InvalidOption(option="schemaTrackingLocation", value=asked["schemas"], reason=reason)
+        if asked["schemas"] is not None:  # the source, a process of its own, knows no session
+            asked["schemas"] = open_store(asked["schemas"]).url
         snapshot = open_log(location).snapshot()
         begins_at = asked["start"] if isinstance(asked["start"], int) else None
         known = known_columns(snapshot, asked["schemas"], begins_at)
@@ -176,8 +179,7 @@ class StreamWriter(_Stream):
         a session knows Delta only if the function installs this package itself.)
         """
         func = _under(func, carried(self._frame))
-        if not is_connect(self._spark):
-            func = _in_installed_sessions(func, formats[self._spark])
+        func = func if is_connect(self._spark) else _as_a_program(func)
         self._plain, self._has_sink = self._plain.foreachBatch(func), True
         return self
 
@@ -310,17 +312,14 @@ def _flat(cols: tuple[Any, ...]) -> tuple[str, ...]:
     return tuple(cols[0]) if len(cols) == 1 and isinstance(cols[0], list | tuple) else cols
 
 
-def _in_installed_sessions(func: Callable[..., Any], known: frozenset[str]) -> Callable[..., Any]:
-    """The function, with each batch in a session that is installed: Spark makes a new one for each query."""
+def _as_a_program(func: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, with each batch a program of its own: a frame that was read before it shows nothing of the batches
+    since.
+    """
 
     @wraps(func)
     def run(batch: DataFrame, number: int) -> Any:
-        session = batch.sparkSession
-        formats[session] = known
-        try:
-            with another_program():  # a frame that was read before a batch shows nothing of the batches since
-                return func(batch, number)
-        finally:
-            formats.pop(session, None)
+        with another_program():
+            return func(batch, number)
 
     return run

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame
 
-from anabranch.api.reader_and_writer import Optioned, formats, table_of
+from anabranch.api.reader_and_writer import Optioned, table_of
 from anabranch.catalog.named_tables import Named, naming
 from anabranch.catalog.names import Name, parts_of, spelled
 from anabranch.catalog.resolver import Resolver
@@ -24,6 +24,7 @@ from anabranch.protocol.layout.clustering import paths_of
 from anabranch.protocol.options import WRITE
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.file_settings import speaks
+from anabranch.spark.known_sessions import formats_of
 from anabranch.spark.settings import honours
 from anabranch.statements.conditions import understood
 
@@ -43,7 +44,7 @@ class WriterV2(Optioned):
     def using(self, provider: str) -> WriterV2:
         """Choose a format for a table to be made."""
         self._provider = provider.lower()
-        if self._provider not in formats[self._spark]:
+        if self._provider not in formats_of(self._spark):
             self._plain = self._plain.using(provider)
         return self
 
@@ -107,8 +108,8 @@ class WriterV2(Optioned):
     def _makes_ours(self) -> bool:
         if self._provider is None:
             default = self._spark.conf.get("spark.sql.sources.default", None) or ""
-            return default.lower() in formats[self._spark] or table_of(self._spark, self._table) is not None
-        return self._provider in formats[self._spark]
+            return default.lower() in formats_of(self._spark) or table_of(self._spark, self._table) is not None
+        return self._provider in formats_of(self._spark)
 
     def _make(self, *, creates: bool, replaces: bool) -> None:
         parts = parts_of(self._table)

@@ -18,6 +18,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Row, SparkSession
 
 from anabranch.errors.process_state import per_object
+from anabranch.spark.known_sessions import session_of
 from anabranch.spark.session import has_own_delta, is_connect
 from anabranch.spark.sql_text import exact_sql
 
@@ -47,9 +48,10 @@ def run_beside(spark: SparkSession, statement: str) -> list[Row]:
 
 def _session_beside(spark: SparkSession) -> Any:
     with _beside.lock:
-        if spark not in _beside:
-            _beside[spark] = _in_thread(lambda: _made(spark))
-        return _beside[spark]
+        known = session_of(spark)
+        if known not in _beside:
+            _beside[known] = _in_thread(lambda: _made(spark))
+        return _beside[known]
 
 
 def _made(spark: SparkSession) -> SparkSession | None:

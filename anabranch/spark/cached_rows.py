@@ -15,7 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from anabranch.errors import InvalidOption
-from anabranch.errors.process_state import PerObject, hold
+from anabranch.errors.process_state import hold
+from anabranch.spark.known_sessions import PerSession
 
 _LEVELS = {name: level for name, level in vars(StorageLevel).items() if isinstance(level, StorageLevel)}
 DEFAULT = StorageLevel.MEMORY_AND_DISK_DESER
@@ -37,9 +38,9 @@ class Kept:
     level: StorageLevel
 
 
-_kept: PerObject[SparkSession, dict[str, Kept]] = hold(
+_kept: PerSession[dict[str, Kept]] = hold(
     "cached tables", "a session's own, as many as it has asked for and has not given up"
-)(PerObject())
+)(PerSession())
 
 
 def level_of(name: str | None) -> StorageLevel:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from pyspark.sql import SparkSession
 
 from anabranch.spark.settings import find_settings
+from anabranch.spark.working_folder import working_folder
 from anabranch.storage.told import telling
 
 _HADOOP = "spark.hadoop."
@@ -22,7 +23,8 @@ _Door = TypeVar("_Door")
 
 
 def speaking(spark: SparkSession, given: Mapping[str, str] | None = None) -> AbstractContextManager[None]:
-    """Within the block, buckets are opened as this session says, where the environment does not.
+    """Within the block, buckets are opened as this session says, where the environment does not, and a path without a
+    scheme means what it means to the session.
 
     Args:
         spark: the session.
@@ -32,7 +34,7 @@ def speaking(spark: SparkSession, given: Mapping[str, str] | None = None) -> Abs
         >>> with speaking(spark):
         ...     open_log("s3a://lake/events")
     """
-    return telling(spark, partial(settings_of, spark), given)
+    return telling(spark, partial(settings_of, spark), given, partial(working_folder, spark))
 
 
 def settings_of(spark: SparkSession, prefixes: tuple[str, ...]) -> dict[str, str]:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from anabranch.errors.process_state import PerObject, hold
+from anabranch.errors.process_state import hold
+from anabranch.spark.known_sessions import PerSession
 
 
 @dataclass
@@ -21,7 +22,7 @@ class _Held:
     blocks: int = 0
 
 
-_held: PerObject[SparkSession, dict[str, _Held]] = hold("held settings", "they go when a block ends")(PerObject())
+_held: PerSession[dict[str, _Held]] = hold("held settings", "they go when a block ends")(PerSession())
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.catalog import Catalog
 
 from anabranch.errors import MissingDeltaJars
@@ -90,7 +90,7 @@ def _names_delta(spark: SparkSession, setting: str) -> bool:
 def _finds_delta(spark: SparkSession) -> bool:
     """Whether Spark finds a format ``delta``. It is asked for no path, so that nothing is looked for anywhere."""
     try:
-        _ = _plain(spark, "read").format("delta").load().schema
+        _ = plain_reader(spark).format("delta").load().schema
     except Exception as error:  # classic sessions hand on the JVM's own, which has no type in PySpark
         return "DATA_SOURCE_NOT_FOUND" not in str(error)
     return True
@@ -142,6 +142,12 @@ def checks_retention(spark: SparkSession) -> bool:
 def plain_catalog(spark: SparkSession) -> Catalog:
     """Spark's own catalog, also where ``spark.catalog`` leads to ours."""
     found: Catalog = _plain(spark, "catalog")
+    return found
+
+
+def plain_reader(spark: SparkSession) -> DataFrameReader:
+    """Spark's own reader, also where ``spark.read`` leads to ours."""
+    found: DataFrameReader = _plain(spark, "read")
     return found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -28,7 +29,7 @@ from anabranch.storage.hdfs_rpc import open_hdfs
 from anabranch.storage.local import LocalStore
 from anabranch.storage.objects import ObjectStore
 from anabranch.storage.obstore_options import SERVICES
-from anabranch.storage.told import told_options
+from anabranch.storage.told import told_options, working_folder
 from anabranch.storage.web import WebStore, open_web
 from anabranch.storage.webhdfs import open_webhdfs
 
@@ -42,6 +43,7 @@ _CANONICAL = {"s3": "s3", "s3a": "s3", "gs": "gs"}
 _CANONICAL |= {"az": "az", "azure": "az", "adl": "az", "abfs": "abfss", "abfss": "abfss"}
 _CONFUSED = {"azure": "\\"}  # seen as a slash by Azure, without a word
 _HADOOP = ("hdfs", "viewfs")
+_OF_SERVERS = ("webhdfs", *_HADOOP, *_CANONICAL)
 _KNOWN = (
     "a path, file:///, memory://, s3://, s3a://, gs://, az://, abfs://, abfss://, hdfs://, viewfs://, webhdfs://, "
     "http:// or https://."
@@ -92,7 +94,8 @@ def open_store(location: str | os.PathLike[str], storage_options: Mapping[str, s
     ``http[s]://`` is used, and goes with each request; for the others a log record says that they are not used.
 
     Args:
-        location: a path (relative to the working folder), ``file:///path``, ``memory://name/path`` (lives as long as
+        location: a path (of the local disk and its working folder, or within `anabranch.storage.told.telling` of the
+            session's), ``file:///path``, ``memory://name/path`` (lives as long as
             the process, which shares it), ``s3[a]://bucket/path``, ``gs://bucket/path``,
             ``abfs[s]://container@account.dfs.core.windows.net/path``, ``az://container/path``,
             ``hdfs://host:port/path``, ``hdfs://nameservice/path`` (with the extra ``hdfs``), ``webhdfs://host:port/path``
@@ -162,7 +165,7 @@ def _open(location: str | os.PathLike[str], options: Mapping[str, str]) -> Store
         return mounted_store
     match = _SCHEME.match(given) if isinstance(location, str) else None
     if match is None:
-        return _local(given, given)
+        return _below(working_folder(), given, options)
     scheme = match[1].lower()
     if scheme == "file":
         return _local(given, _path_of_file_url(given, given[match.end() :]))
@@ -170,9 +173,31 @@ def _open(location: str | os.PathLike[str], options: Mapping[str, str]) -> Store
     rest = text[match.end() :]
     if scheme in ("http", "https"):
         return _web(text.rstrip("/"), given, options)
-    if scheme not in ("memory", "webhdfs", *_HADOOP, *_CANONICAL):
+    if scheme not in ("memory", *_OF_SERVERS):
         _refuse(text, f"it must be {_KNOWN}")
-    authority, path = _authority_and_path(text, rest)
+    if scheme in _OF_SERVERS and (not rest.startswith("//") or rest.startswith("///")):
+        folder = working_folder()
+        if folder is not None and folder.partition(":")[0].lower() == scheme:  # Hadoop takes the default's server
+            return _below(folder, f"/{rest.lstrip('/')}", options)
+    return _opened(scheme, *_authority_and_path(text, rest), options)
+
+
+def _below(folder: str | None, path: str, options: Mapping[str, str]) -> Store:
+    """The store of a path without a scheme, in a working folder; as Hadoop does, ``..`` is resolved by the text."""
+    match = None if folder is None else _SCHEME.match(folder)
+    if folder is None or match is None or not path or "\0" in path:
+        return _local(path, path)
+    scheme, rest = match[1].lower(), folder[match.end() :]
+    if scheme == "file":
+        return _local(path, os.path.join(_path_of_file_url(folder, rest), path))
+    if scheme not in _OF_SERVERS:
+        _refuse(path, f"for Spark it is on {scheme}:, and a table must be at {_KNOWN}")
+    authority, _, start = rest.removeprefix("//").partition("/")
+    whole = posixpath.normpath(posixpath.join(f"/{start}", path)).strip("/")
+    return _opened(scheme, authority, whole, options)
+
+
+def _opened(scheme: str, authority: str, path: str, options: Mapping[str, str]) -> Store:
     if scheme in _HADOOP:
         return open_hdfs(scheme, authority, path, {**told_options(scheme, authority, options), **options})
     if scheme == "webhdfs":

@@ -37,12 +37,15 @@ class Told:
         by: the session.
         session: gives its settings that begin with one of these, without ``spark.hadoop.`` before them.
         given: further ones, for one table or call.
+        folder: gives the URL of the folder in which a path without a scheme begins; None: as this process has it.
     """
 
     by: Any = field(repr=False)
     session: Callable[[tuple[str, ...]], Mapping[str, str]] = field(repr=False)
     given: Mapping[str, str] = field(default_factory=dict, repr=False)
+    folder: Callable[[], str] | None = field(default=None, repr=False)
     known: dict[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    known_folders: list[str] = field(default_factory=list, repr=False)
 
     def settings(self, scheme: str) -> Mapping[str, str]:
         """Those of a kind of file system; the session is asked once."""
@@ -50,22 +53,31 @@ class Told:
             self.known[scheme] = self.session(family_of(scheme))
         return {**self.known[scheme], **self.given}
 
+    def working_folder(self) -> str | None:
+        """The session's working folder, with its file system; it is asked once."""
+        if not self.known_folders and self.folder is not None:
+            self.known_folders.append(self.folder())
+        return self.known_folders[0] if self.known_folders else None
+
 
 _current: ContextVar[Told | None] = ContextVar("anabranch_told", default=None)
 
 
 @contextmanager
 def telling(
-    by: Any, session: Callable[[tuple[str, ...]], Mapping[str, str]], given: Mapping[str, str] | None = None
+    by: Any,
+    session: Callable[[tuple[str, ...]], Mapping[str, str]],
+    given: Mapping[str, str] | None = None,
+    folder: Callable[[], str] | None = None,
 ) -> Iterator[None]:
-    """Within the block, buckets are opened as a session says, and as is given for them; of one session inside of
-    another the inner one counts.
+    """Within the block, buckets are opened as a session says, and as is given for them, and paths without a scheme lie
+    where they lie for it; of one session inside of another the inner one counts.
     """
     outer = _current.get()
     if outer is not None and outer.by is by and not given:
         yield
         return
-    token = _current.set(Told(by, session, dict(given or {})))
+    token = _current.set(Told(by, session, dict(given or {}), folder))
     try:
         yield
     finally:
@@ -78,6 +90,12 @@ def handed_on(work: Callable[..., _Found]) -> Callable[..., _Found]:
     """
     context = copy_context()
     return lambda *args: context.copy().run(work, *args)
+
+
+def working_folder() -> str | None:
+    """The URL of the folder in which a path without a scheme begins here; None: as this process has it."""
+    told = _current.get()
+    return None if told is None else told.working_folder()
 
 
 def told_of(scheme: str) -> dict[str, dict[str, str]]:

@@ -106,6 +106,13 @@ def hdfs(folder: Path) -> Iterator[Place]:
         yield Place(url)
 
 
+@contextmanager
+def default_hdfs(folder: Path) -> Iterator[Place]:
+    """The same as the session's default: tables are named by paths without a scheme."""
+    with mini_hdfs.serving(folder / "hdfs") as url:
+        yield Place("", {"spark.hadoop.fs.defaultFS": url})
+
+
 def _told(prefix: str, settings: Mapping[str, str]) -> dict[str, str]:
     jars = {"spark.jars": ",".join(map(str, connectors.jars()))}
     return jars | {f"spark.hadoop.{prefix}.{name}": value for name, value in settings.items()}
@@ -123,5 +130,6 @@ STORES: dict[str, Store] = {
     "Azure": (lambda: _no_connectors() or azurite.why_absent() or tls_front.why_absent(), azure),
     "Google Cloud": (lambda: _no_connectors() or fake_gcs.why_absent(), google),
     "HDFS": (mini_hdfs.why_absent, hdfs),
+    "HDFS as the default": (mini_hdfs.why_absent, default_hdfs),
 }
 """Why there is none of a kind here, or nothing where there may be one; and how to have one."""

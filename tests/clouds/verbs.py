@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,6 +30,7 @@ def main(url: str, master: str, configuration: str) -> None:
         print(verb.__name__, "done", flush=True)
     if "://" in url and not url.startswith("hdfs:"):
         missing(spark, url)
+    assert "://" in url or verbs.is_hdfs != Path(url).exists()  # only what is meant for a disk is on the disk
     print("all done")
 
 
@@ -49,6 +51,11 @@ class Verbs:
         self.spark, self.url = spark, url
         self.path = f"{url}/a table of 50%"
         self.table = f"delta.`{self.path}`"
+
+    @property
+    def is_hdfs(self) -> bool:
+        found = DeltaTable.forPath(self.spark, self.path).detail().first()["location"]
+        return str(found).startswith("hdfs:")
 
     def sql(self, text: str) -> list[tuple[Any, ...]]:
         return sorted(tuple(row) for row in self.spark.sql(text).collect())
@@ -117,6 +124,10 @@ class Verbs:
         self.sql(f"CREATE TABLE delta.`{self.url}/deep` CLONE {self.table}")
         for name in ("shallow", "deep"):
             assert self.sql(f"SELECT id, g, s FROM delta.`{self.url}/{name}`") == self.seen()
+        self.sql("CREATE TABLE kept (id BIGINT) USING delta")
+        self.sql("INSERT INTO kept VALUES (9)")
+        assert self.sql("SELECT * FROM kept") == [(9,)]
+        self.sql("DROP TABLE kept")
         self.spark.range(4).write.parquet(f"{self.url}/files")
         self.sql(f"CONVERT TO DELTA parquet.`{self.url}/files`")
         self.sql(f"CREATE TABLE named USING delta LOCATION '{self.url}/files'")
@@ -134,7 +145,7 @@ class Verbs:
 
     def streams(self) -> None:
         """A table is read as a stream by Arrow on the executors, which has no client of HDFS there."""
-        if self.url.startswith("hdfs:"):
+        if self.is_hdfs:
             rates = self.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 3).load()
             written = rates.writeStream.format("delta").option("checkpointLocation", f"{self.url}/checkpoint")
             query = written.trigger(processingTime="0 seconds").start(f"{self.url}/streamed")

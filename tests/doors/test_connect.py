@@ -18,6 +18,7 @@ def test_every_door_works_on_a_session_of_spark_connect(tmp_path: Path) -> None:
         "session": "pyspark.sql.connect.session",
         "merged with itself": [2, 1],
         "moved": 1,
+        "cloned": True,
         "sums and counts": [[9505, 100], [9505, 100], [20, 5]],
         "history": ["OPTIMIZE", "MERGE", "UPDATE", "DELETE", "WRITE"],
         "clean": True,

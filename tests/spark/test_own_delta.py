@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import anabranch
-from anabranch.api.reader_and_writer import formats
+from anabranch.spark.known_sessions import formats_of
 from tests.support.delta_spark import REQUIRED, why_absent
 from tests.support.session_with_delta import CATALOG, EXTENSION
 from tools import interop
@@ -54,7 +54,7 @@ def test_a_catalog_whose_jars_are_not_there_is_refused_in_a_sentence(spark: Spar
     with pytest.raises(anabranch.errors.MissingDeltaJars) as refused:
         anabranch.install(beside)
     assert refused.value.message.endswith(NO_JARS)
-    assert beside not in formats
+    assert not formats_of(beside)
 
 
 def test_an_extension_that_stayed_without_the_jars_is_passed_over(
@@ -70,7 +70,7 @@ def test_an_extension_that_stayed_without_the_jars_is_passed_over(
     monkeypatch.setattr(type(beside.conf), "get", with_extension)
     try:
         anabranch.install(anabranch.install(beside))
-        assert sorted(formats[beside]) == ["anabranch", "delta"]
+        assert sorted(formats_of(beside)) == ["anabranch", "delta"]
         beside.range(3).write.format("delta").save(str(tmp_path))
         assert beside.read.format("delta").load(str(tmp_path)).count() == 3
     finally:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import threading
 from contextvars import copy_context
+from pathlib import Path
 
 import pytest
 
-from anabranch.errors import InvalidOption, NotBuilt
+from anabranch.errors import InvalidOption, NotBuilt, UnknownStore
 from anabranch.storage import open_store
 from anabranch.storage.obstore_options import plain
 from anabranch.storage.told import given, stay_told, telling, told_of, told_options
@@ -209,3 +210,64 @@ def test_what_is_told_is_never_shown() -> None:
         assert "Told" in shown
         assert SECRET not in shown
         assert SECRET not in repr(open_store("s3a://lake/t"))
+
+
+S3_HOME, HERE = "s3a://lake/user/ann", "file:/work/jvm"
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize(
+    ("folder", "path", "url"),
+    [
+        (S3_HOME, "/data/t", "s3://lake/data/t"),
+        (S3_HOME, "//data//t/", "s3://lake/data/t"),
+        (S3_HOME, "t", "s3://lake/user/ann/t"),
+        (S3_HOME, "./../t", "s3://lake/user/t"),
+        (S3_HOME, "../../../t", "s3://lake/t"),
+        (S3_HOME, "/", "s3://lake"),
+        (S3_HOME, "/data/50% of what? a#b", "s3://lake/data/50% of what? a#b"),
+        (S3_HOME, Path("/data/t"), "s3://lake/data/t"),
+        (S3_HOME, "s3a:///data/t", "s3://lake/data/t"),
+        (S3_HOME, "s3a:/data/t", "s3://lake/data/t"),
+        (S3_HOME, "file:/data/t", "file:///data/t"),
+        (S3_HOME, "file:///data/t", "file:///data/t"),
+        (S3_HOME, "memory://told/data/t", "memory://told/data/t"),
+        (S3_HOME, "s3://pond/data/t", "s3://pond/data/t"),
+        ("abfss://c@a.dfs.core.windows.net", "/t", "abfss://c@a.dfs.core.windows.net/t"),
+        (HERE, "t", "file:///work/jvm/t"),
+        (HERE, "../t", "file:///work/t"),
+        (HERE, "/data/t", "file:///data/t"),
+        ("file:///work/a folder", "t", "file:///work/a folder/t"),
+    ],
+)
+def test_a_path_without_a_scheme_begins_in_the_working_folder_of_the_session(
+    folder: str, path: str | Path, url: str
+) -> None:
+    with telling(ONE, lambda _: {}, folder=lambda: folder):
+        store = open_store(path)
+        assert store.url == url
+        assert open_store(store.url).url == url
+    assert open_store("/data/t").url == "file:///data/t"
+    assert open_store("t").url == f"file://{os.getcwd()}/t"
+
+
+def test_the_working_folder_is_asked_for_once_in_a_block_and_only_by_paths_without_a_scheme() -> None:
+    calls: list[int] = []
+    with telling(ONE, lambda _: {}, folder=lambda: calls.append(1) or HERE):  # type: ignore[func-returns-value]
+        open_store("file:///data/t")
+        assert calls == []
+        for _ in range(3):
+            open_store("/data/t")
+    assert calls == [1]
+
+
+@pytest.mark.parametrize("folder", ["ofs://om/volume", "dbfs:/", "http://host/folder"])
+def test_a_path_on_a_file_system_that_is_not_known_is_never_taken_for_one_of_the_disk(folder: str) -> None:
+    with telling(ONE, lambda _: {}, folder=lambda: folder), pytest.raises(UnknownStore, match="for Spark it is on"):
+        open_store("/data/t")
+
+
+@pytest.mark.parametrize("folder", [HERE, "abfss://c@a.dfs.core.windows.net/", S3_HOME.replace("s3a", "gs")])
+def test_a_url_without_a_server_is_refused_where_the_session_has_another_file_system(folder: str) -> None:
+    with telling(ONE, lambda _: {}, folder=lambda: folder), pytest.raises(UnknownStore, match="must stand after"):
+        open_store("s3a:///data/t")

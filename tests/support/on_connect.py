@@ -47,6 +47,7 @@ def main(folder: Path, failing_doors: int, starts: int, compiled: bool) -> dict[
     return {
         "session": type(spark).__module__,
         **by_path(spark, path),
+        **cloned(spark, path),
         **by_name(spark),
         **told(spark, path),
         **refused(spark, path),
@@ -81,6 +82,15 @@ def by_path(spark: SparkSession, path: str) -> dict[str, Any]:
 def in_one(frames: list[Any]) -> list[list[Any]]:
     """The rows of several frames, by one query."""
     return [list(row) for row in reduce(DataFrame.unionAll, frames).collect()]
+
+
+def cloned(spark: SparkSession, path: str) -> dict[str, Any]:
+    """A clone of the session, where PySpark can make one: it is installed, and the session stays so when it is not."""
+    clone = spark.cloneSession() if hasattr(spark, "cloneSession") else spark
+    seen = clone.read.format("delta").load(path).count() > 0
+    if clone is not spark:
+        anabranch.uninstall(clone)
+    return {"cloned": seen and spark.read.format("delta").load(path).count() > 0}
 
 
 def by_name(spark: SparkSession) -> dict[str, Any]:

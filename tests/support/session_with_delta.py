@@ -12,7 +12,7 @@ import sys
 from pyspark.sql import SparkSession
 
 import anabranch
-from anabranch.api.reader_and_writer import formats
+from anabranch.spark.known_sessions import formats_of
 from tests.support.spark_options import QUICK_JAVA
 
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
@@ -40,7 +40,7 @@ def told(spark: SparkSession, path: str) -> dict[str, object]:
         anabranch.install(anabranch.install(spark))
     except anabranch.errors.AnabranchError as error:
         return {"error": type(error).__name__, "message": error.message}
-    ours = sorted(formats[spark])
+    ours = sorted(formats_of(spark))
     spark.range(3).write.format(ours[-1]).save(path)
     return {"formats": ours, "rows": spark.read.format(ours[-1]).load(path).count()}
 

@@ -22,8 +22,9 @@ from anabranch.catalog import entries
 from anabranch.catalog.names import OURS, spelled
 from anabranch.commands.opening import Location, open_log
 from anabranch.errors import UnknownTable
-from anabranch.errors.process_state import PerObject, hold
+from anabranch.errors.process_state import hold
 from anabranch.expressions.dialect import Token, TokenizedText, tokenized, word
+from anabranch.spark.known_sessions import PerSession
 from anabranch.spark.sql_text import exact_sql, verbatim
 from anabranch.spark.types import column, quoted
 from anabranch.statements.executor.error_position import of_spark
@@ -62,9 +63,7 @@ class _View:
     names: tuple[Name | None, ...] = ()
 
 
-_views: PerObject[SparkSession, dict[Name, _View]] = hold("temporary views", "a session's own, as many as it has made")(
-    PerObject()
-)
+_views: PerSession[dict[Name, _View]] = hold("temporary views", "a session's own, as many as it has made")(PerSession())
 
 
 def create(statement: CreateTempView, run: Running) -> DataFrame:
