@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from os import PathLike, fspath
 from typing import Any
 
@@ -218,6 +219,10 @@ class InvalidOption(ValueRefused, of_pyspark("IllegalArgumentException")):  # ty
     sql_state = "42616"
     template = "The option {option} cannot be {value}: {reason}"
 
+    def worded(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The facts, where None as value is an option that was not given."""
+        return {**facts, "value": "left out"} if facts.get("value", self) is None else facts
+
 
 class IdentityNotBigint(InvalidOption, of_pyspark("UnsupportedOperationException")):  # type: ignore[misc]
     """An identity column is declared with another type than BIGINT."""
@@ -232,6 +237,10 @@ class InvalidArgument(InvalidOption, TypeError, ValueError):
 
     condition = "INVALID_ARGUMENT"
     template = "The argument {option} cannot be {value}: {reason}"
+
+    def worded(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The facts as they are: None was given."""
+        return facts
 
 
 def check_session(argument: str, spark: Any) -> None:
