@@ -113,7 +113,14 @@ class SchemaMismatch(InputError):
 
     condition = "DELTA_SCHEMA_MISMATCH"
     sql_state = "42KDG"
-    template = "Column {column} does not fit the table at {table}: {reason} (it has {expected}, the rows have {found})."
+    template = (
+        "Column {column} does not fit the table at {table}: {reason} The table has {expected}, the rows have {found}."
+    )
+
+    def worded(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The facts, the reason as a sentence."""
+        reason = str(facts.get("reason", ""))
+        return {**facts, "reason": reason if reason.endswith((".", "!", "?")) else f"{reason}."}
 
 
 class GeneratedTypeMismatch(SchemaMismatch):
