@@ -47,7 +47,7 @@ def test_a_sentence_is_found_whatever_stands_around_it(sentence: str, before: st
 
 
 @pytest.mark.parametrize(
-    "text", ["", "a row", MARK, f"{MARK}NULL stands in the NOT NULL column 5.", f"{MARK}CHECK constraint \"c\"", MARK * 3]
+    "text", ["", "a row", MARK, f"{MARK}NULL stands in the NOT NULL column 5.", f'{MARK}CHECK constraint "c"', MARK * 3]
 )
 def test_a_text_that_only_looks_like_one_is_none(text: str) -> None:
     assert violation_in(text, TABLE) is None

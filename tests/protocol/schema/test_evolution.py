@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from anabranch.errors import SchemaMismatch
-from anabranch.protocol.schema.evolution import all_nullable, evolved, misfit, misfit, sql_name
+from anabranch.protocol.schema.evolution import all_nullable, evolved, misfit, sql_name
 from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
 
 
