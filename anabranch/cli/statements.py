@@ -132,5 +132,5 @@ def _check_distinct(names: list[str]) -> None:
     """Raises InvalidOption: an object of JSON would lose columns, since several have one name."""
     twice = sorted({each for each in names if names.count(each) > 1})
     if twice:
-        reason = f"the result has several columns {', '.join(twice)}: name them apart by AS."
+        reason = f"the result has several columns {', '.join(twice)}: rename them with AS."
         raise InvalidOption(option="--json", value="true", reason=reason)

@@ -185,7 +185,9 @@ def renamed(columns: Struct, path: Sequence[str], name: str) -> Struct:
 
     def change(struct: Struct, field: Field) -> Struct:
         if any(each.name.lower() == name.lower() for each in struct if each is not field) or not name:
-            raise InvalidOption(option="columns", value=name, reason="there is a column of this name, or it is none.")
+            raise InvalidOption(
+                option="columns", value=name, reason="another column has this name, or it is not a name."
+            )
         return Struct(tuple(replace(each, name=name) if each is field else each for each in struct))
 
     return cast(Struct, rewritten(columns, path, change))

@@ -99,7 +99,7 @@ def _is_path(table: Table) -> bool:
 
 def _refuse_travel(table: Table) -> None:
     if table.version is not None or table.timestamp is not None:
-        raise InvalidOption(option="AS OF", value=table.version or table.timestamp, reason="it belongs to a query.")
+        raise InvalidOption(option="AS OF", value=table.version or table.timestamp, reason="only a query takes it.")
 
 
 def describe(statement: DescribeTable, run: Running) -> DataFrame:
