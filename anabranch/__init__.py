@@ -72,3 +72,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'anabranch' has no attribute {name!r}")
     with errors.needs_pyspark(f"anabranch.{name}"):
         return getattr(import_module(_LAZY[name]), name)
+
+
+def __dir__() -> list[str]:
+    """Also what is loaded when it is first used, so that shells and notebooks complete it."""
+    return sorted({*globals(), *__all__})

@@ -18,6 +18,19 @@ _BEGIN, _END = "<!-- figures beside delta-spark, written by make bench -->", "<!
 _MARKED = re.compile(f"{_BEGIN}\n.*?{_END}", re.DOTALL)
 _NONE = "The figures beside delta-spark are yet to be measured: `make bench` writes them here."
 
+_WORDS = {
+    "4 writers x 10 UPDATEs": "four jobs at once, each with ten UPDATEs of rows of its own",
+    "UPDATE 1,000 rows": "UPDATE of 1,000 rows",
+    "MERGE 1%": "MERGE of 1% of the rows",
+    "10 rows of a DataFrame": "append of a DataFrame of ten rows",
+    "OPTIMIZE": "OPTIMIZE",
+    "ZORDER": "OPTIMIZE with ZORDER BY",
+    "point look-up": "look-up of one row among 10,000 files",
+    "full aggregate": "sums over all rows of 10,000 files",
+    "all queries, 1% marked": "the 22 queries of TPC-H, 1% of the rows deleted",
+}
+"""What each task is to somebody who has read no page on benchmarks, in the order of the table."""
+
 Result = Mapping[str, Any]
 
 
@@ -39,7 +52,7 @@ def block(results: Sequence[Result]) -> str:
     if not ordered:
         return _NONE
     head = [
-        "| task | table | Anabranch | delta-spark | ratio, and its range over the rounds |",
+        "| what runs | on | Anabranch | delta-spark | part of delta-spark's time, least to most |",
         "|---|---|---|---|---|",
     ]
     rows = [f"| {' | '.join(_row(result, ratio))} |" for result, ratio in ordered]
@@ -54,17 +67,22 @@ def is_compared(result: Result) -> bool:
 def _ratios(result: Result) -> Iterator[Ratio]:
     wanted = {target.what for target in TARGETS if target.benchmark == result["name"]}
     found = (Ratio(**each) for each in result["ratios"])
-    return (each for each in found if each.is_valid and each.what in wanted and each.what.endswith(f", {SPARK}"))
+    return (each for each in found if each.is_valid and each.what in wanted and _task(each) in _WORDS)
 
 
 def _place(ratio: Ratio) -> int:
-    return [target.what for target in TARGETS].index(ratio.what)
+    return list(_WORDS).index(_task(ratio))
+
+
+def _task(ratio: Ratio) -> str:
+    """The task of a figure beside delta-spark; nothing of another one."""
+    return ratio.what.removesuffix(f", {SPARK}") if ratio.what.endswith(f", {SPARK}") else ""
 
 
 def _row(result: Result, ratio: Ratio) -> list[str]:
-    task = ratio.what.removesuffix(f", {SPARK}")
+    task = _task(ratio)
     seconds = [_seconds(result, f"{task}, {engine}") for engine in ("anabranch", "delta-spark")]
-    return [task, result["setting"].partition(";")[0], *seconds, ratio.seen]
+    return [_WORDS[task], re.split("[;:]", result["setting"])[0], *seconds, ratio.seen]
 
 
 def _seconds(result: Result, what: str) -> str:

@@ -85,3 +85,10 @@ def test_the_words_of_a_drawing_lie_inside_of_it(drawing: Path) -> None:
     places = [(float(each.get("x", -1)), float(each.get("y", -1))) for each in tree.iter(f"{SPACE}text")]
     assert places
     assert not [(x, y) for x, y in places if not (0 <= x <= width and 0 <= y <= height)]
+
+
+def test_the_notebook_is_installed_as_the_readme_says() -> None:
+    notebook = (ROOT / "examples" / "first_hour.ipynb").read_text(encoding="utf-8")
+    lines = re.findall(r"`(pip install [^`]+)`", notebook)
+    assert lines
+    assert all(f"\n{line} " in README.read_text(encoding="utf-8") for line in lines)

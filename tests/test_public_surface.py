@@ -92,3 +92,10 @@ def test_the_import_of_the_package_loads_no_pandas() -> None:
     code = "import sys, anabranch; assert callable(anabranch.append); print('pandas' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+@pytest.mark.slow
+def test_every_public_name_is_listed_before_it_is_used() -> None:
+    code = "import anabranch; print(sorted(set(anabranch.__all__) - set(dir(anabranch))), len(dir(anabranch)))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("[] ")

@@ -306,6 +306,7 @@ def restore(
     timestamp: Any = None,
     *,
     ignore_missing: bool = False,
+    dry_run: bool = False,
     storage_options: Mapping[str, str] | None = None,
 ) -> Restored:
     """Make the table again what it was at a version, or at a timestamp: rows, columns, partitioning, properties.
@@ -313,6 +314,7 @@ def restore(
     Args:
         timestamp: as in time travel; where it says no zone it is in UTC.
         ignore_missing: do without the files of that version that are not there any more, instead of raising.
+        dry_run: commit nothing; only say what would be done.
 
     Returns:
         where it stands, and Delta's metrics.
@@ -326,7 +328,7 @@ def restore(
         >>> anabranch.restore("/data/flights", version=7).metrics["numRestoredFiles"]
         3
     """
-    return Restore(path, version, timestamp, ignore_missing, storage_options=storage_options).run()
+    return Restore(path, version, timestamp, ignore_missing, storage_options=storage_options, dry_run=dry_run).run()
 
 
 def fsck(path: Location, *, dry_run: bool = True, storage_options: Mapping[str, str] | None = None) -> Repair:

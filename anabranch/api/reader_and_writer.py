@@ -375,7 +375,7 @@ class Writer(Formatted):
         """Write the rows as the options say, to the table at the version for which they were understood."""
         if self._buckets is not None:
             raise InvalidOption(
-                option=self._buckets, value="set", reason="a Delta table has no buckets; say clusterBy."
+                option=self._buckets, value="set", reason="a Delta table has no buckets; use clusterBy."
             )
         engine, where = SparkEngine(self._spark), self._options.take("replaceWhere")
         write = Write(

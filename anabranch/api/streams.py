@@ -255,7 +255,7 @@ class StreamWriter(_Stream):
         """The location of a new table with the columns of the stream."""
         options, parts = self._options.copy(), parts_of(name)
         if parts is None:
-            raise InvalidOption(option="tableName", value=name, reason="it is no name of a table.")
+            raise InvalidOption(option="tableName", value=name, reason="it is not the name of a table.")
         target = Resolver(self._spark).target(parts, options.take("path"))
         if isinstance(target, str):
             return target

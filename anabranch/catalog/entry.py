@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from anabranch.catalog.names import Name
@@ -31,6 +31,7 @@ class Entry:
             managed tables that delta-spark has made.
         columns: by what the columns of a view can be told from others (`anabranch.catalog.view_entries.fingerprint`).
         moves_to, came_from: the other name that it has for a moment, while it is renamed into another schema.
+        owner: who made it, where the catalog says that.
     """
 
     name: Name
@@ -41,6 +42,7 @@ class Entry:
     columns: str = ""
     moves_to: Name | None = None
     came_from: Name | None = None
+    owner: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)

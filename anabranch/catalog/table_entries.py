@@ -33,7 +33,8 @@ def entry(name: Name, text: TableText) -> Entry:
     mark = _property(text, MANAGED)
     is_sparks = text.first("Type") == "MANAGED"
     others = (parts_of(_property(text, key)) for key in (MOVES_TO, CAME_FROM))
-    return Entry(name, location, is_sparks or mark == _mark(location), Kind.TABLE, is_sparks, "", *others)
+    is_managed, owner = is_sparks or mark == _mark(location), text.first("Owner") or ""
+    return Entry(name, location, is_managed, Kind.TABLE, is_sparks, "", *others, owner=owner)
 
 
 def record(spark: SparkSession, made: Entry) -> None:

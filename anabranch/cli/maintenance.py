@@ -20,10 +20,12 @@ from anabranch.commands.maintenance.optimize import Optimize
 from anabranch.commands.maintenance.reorg import Purge
 from anabranch.errors import InvalidOption
 from anabranch.errors.secrets import without_secrets
+from anabranch.errors.visible import amount
 from anabranch.protocol.layout.clustering import paths_of
 
 if TYPE_CHECKING:
     from anabranch.catalog.entry import Entry
+    from anabranch.commands.maintenance.fsck import Repair
     from anabranch.commands.maintenance.vacuum import Vacuumed
 
 _SHOWN_FILES = 50
@@ -67,19 +69,30 @@ def restore(
     version: Annotated[int | None, typer.Option(help="Restore this version.")] = None,
     timestamp: Annotated[str | None, typer.Option(help="Restore the version of this time (UTC).")] = None,
     ignore_missing: Annotated[bool, typer.Option("--ignore-missing", help="Leave out files that are missing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Commit nothing; only show what would be restored.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Restore an older version of the table."""
+    """Restore an older version of the table, given by --version or --timestamp."""
+    if version is None and timestamp is None:
+        reason = "anabranch history TABLE lists the versions, and --dry-run shows what restoring one would change."
+        raise InvalidOption(option="--version or --timestamp", value=None, reason=reason)
     path, entry = found_table(table)
-    done = functions.restore(path, version, timestamp, ignore_missing=ignore_missing)
-    if entry is not None:
+    done = functions.restore(path, version, timestamp, ignore_missing=ignore_missing, dry_run=dry_run)
+    if entry is not None and not dry_run:
         _refresh(entry)
     stands = None if done.committed is None else done.committed.version
     found = {"restoredTo": done.version, "version": stands, **done.row, "missing": list(done.missing)}
     if as_json:
-        print_json(found)
+        print_json({**found, "dryRun": dry_run})
         return
-    print_values("property", found)
+    if not done.changes:
+        print_text(f"the table is what it was at version {done.version} already: there was nothing to do")
+        return
+    print_values("property", {name: value for name, value in found.items() if value not in (None, [])})
+    if dry_run:
+        print_text("dry run: nothing was committed")
 
 
 def _refresh(entry: Entry) -> None:
@@ -101,10 +114,18 @@ def fsck(
     if as_json:
         print_json({"files": done.files, "lookedAt": done.version, "version": stands, "missing": done.rows})
     else:
-        print_table(tuple(MISSING.names), done.rows, wide=wide)
-        end = "" if stands is None else f"; version {stands} does without them"
-        print_text(f"{len(done.missing)} of {done.files} files are missing at version {done.version}{end}")
+        if done.rows:
+            print_table(tuple(MISSING.names), done.rows, wide=wide)
+        print_text(_lost(done, stands))
     raise typer.Exit(1 if done.missing and done.committed is None else 0)
+
+
+def _lost(done: Repair, stands: int | None) -> str:
+    """What a look for missing files found, in one line."""
+    if not done.missing:
+        return f"no file of version {done.version} is missing ({amount(done.files, 'file')} looked for)"
+    end = "" if stands is None else f"; version {stands} does without them"
+    return f"{len(done.missing)} of {amount(done.files, 'file')} missing at version {done.version}{end}"
 
 
 def generate(
@@ -117,7 +138,8 @@ def generate(
     if as_json:
         print_json(asdict(done))
         return
-    print_text(f"{len(done.written)} manifests of version {done.version}, {len(done.removed)} old ones removed")
+    removed = f"; {amount(len(done.removed), 'old one')} removed" if done.removed else ""
+    print_text(f"{amount(len(done.written), 'manifest')} of version {done.version} written{removed}")
 
 
 def optimize(
@@ -198,10 +220,19 @@ class _ProgressBars:
 
 def _print_vacuum(done: Vacuumed) -> None:
     rows = [{"file": file.name, "bytes": file.size} for file in done.files[:_SHOWN_FILES]]
-    print_table(("file", "bytes"), rows)
+    if rows:
+        print_table(("file", "bytes"), rows)
     if len(done.files) > _SHOWN_FILES:
         print_text(f"… and {len(done.files) - _SHOWN_FILES} more")
-    would = "would be removed" if done.dry_run else "removed"
-    print_text(f"{len(done.files)} files, {done.bytes} bytes {would}; {len(done.spared)} running jobs spared")
+    print_text(_sum_of(done))
     for name, reason in done.failed.items():
         print_text(f"✗ {name}: {reason}", style="red")
+
+
+def _sum_of(done: Vacuumed) -> str:
+    """A VACUUM in one line."""
+    spared = f"; {amount(len(done.spared), 'running job')} spared" if done.spared else ""
+    if not done.files and not done.failed:
+        return f"no file is old enough to be removed{spared}"
+    would = "would be removed" if done.dry_run else "removed"
+    return f"{amount(len(done.files), 'file')}, {done.bytes} bytes {would}{spared}"

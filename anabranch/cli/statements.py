@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +15,7 @@ from anabranch.cli.output import print_cells, print_json, print_text
 from anabranch.cli.sessions import started
 from anabranch.cli.values import shown
 from anabranch.errors import InvalidOption
+from anabranch.expressions.dialect import TokenizedText
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -26,6 +28,9 @@ BEGINNINGS = (
     *("VACUUM", "WITH"),
 )
 """How statements begin, for the completion of shells."""
+
+
+_FORMATS = ("delta", "anabranch")
 
 
 def begun(incomplete: str) -> list[str]:
@@ -53,23 +58,48 @@ def sql(
     as_json: Json = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values, with a header.")] = False,
 ) -> None:
-    """Run SQL on Delta tables, given as delta.`path` or by name. Without a statement or file, reads standard input."""
+    """Run SQL on Delta tables, given as delta.`path` or by name; a relative path begins in the current folder.
+
+    Without a statement or file, reads standard input.
+    """
     if as_json and as_csv:
-        raise InvalidOption(option="--csv", value="true", reason="it goes without --json.")
+        raise InvalidOption(option="--csv", value="true", reason="choose either --csv or --json.")
     text = _text_of(statement, file)
     spark = started("anabranch-sql")
     from anabranch.statements.reading import split  # needs Spark, which most commands do not
     from anabranch.statements.sql import sql as run
 
     for each in split(text):
-        found = run(spark, each)
+        found = run(spark, with_whole_paths(each))
         if found.columns:
             _print_rows(found, limit, wide=wide, as_json=as_json, as_csv=as_csv)
 
 
+def with_whole_paths(statement: str) -> str:
+    """The statement with the relative paths of its Delta tables as absolute ones, as the other commands read them.
+
+    A single word is a path only if the current folder has it; else it is a name in Spark's catalog.
+
+    Example:
+        >>> with_whole_paths("SELECT * FROM delta.`./t`") == f"SELECT * FROM delta.`{os.getcwd()}/t`"
+        True
+    """
+    tokens, found, last = TokenizedText(statement).tokens, "", 0
+    for format_, dot, path in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if format_.text.lower() in _FORMATS and dot.text == "." and _is_relative(statement[path.start], path.text):
+            found += statement[last : path.start] + f"`{os.path.abspath(path.text).replace('`', '``')}`"
+            last = path.end + 1
+    return found + statement[last:]
+
+
+def _is_relative(first: str, path: str) -> bool:
+    is_whole = path.startswith("/") or ":/" in path
+    return first == "`" and not is_whole and ("/" in path or Path(path).exists())
+
+
 def _text_of(statement: str | None, file: Path | None) -> str:
     if statement is not None and file is not None:
-        raise InvalidOption(option="--file", value=str(file), reason="it goes without a statement beside it.")
+        raise InvalidOption(option="--file", value=str(file), reason="give either a statement or a file.")
     if statement is not None and statement != "-":
         return statement
     if file is None:
@@ -102,5 +132,5 @@ def _check_distinct(names: list[str]) -> None:
     """Raises InvalidOption: an object of JSON would lose columns, since several have one name."""
     twice = sorted({each for each in names if names.count(each) > 1})
     if twice:
-        reason = f"the result has several columns {', '.join(twice)}: name them apart by AS."
+        reason = f"the result has several columns {', '.join(twice)}: rename them with AS."
         raise InvalidOption(option="--json", value="true", reason=reason)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from os import PathLike, fspath
 from typing import Any
 
@@ -112,7 +113,14 @@ class SchemaMismatch(InputError):
 
     condition = "DELTA_SCHEMA_MISMATCH"
     sql_state = "42KDG"
-    template = "Column {column} does not fit the table at {table}: {reason} (it has {expected}, the rows have {found})."
+    template = (
+        "Column {column} does not fit the table at {table}: {reason} The table has {expected}, the rows have {found}."
+    )
+
+    def worded(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The facts, the reason as a sentence."""
+        reason = str(facts.get("reason", ""))
+        return {**facts, "reason": reason if reason.endswith((".", "!", "?")) else f"{reason}."}
 
 
 class GeneratedTypeMismatch(SchemaMismatch):
@@ -218,6 +226,10 @@ class InvalidOption(ValueRefused, of_pyspark("IllegalArgumentException")):  # ty
     sql_state = "42616"
     template = "The option {option} cannot be {value}: {reason}"
 
+    def worded(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The facts, where None as value is an option that was not given."""
+        return {**facts, "value": "left out"} if facts.get("value", self) is None else facts
+
 
 class IdentityNotBigint(InvalidOption, of_pyspark("UnsupportedOperationException")):  # type: ignore[misc]
     """An identity column is declared with another type than BIGINT."""
@@ -232,6 +244,10 @@ class InvalidArgument(InvalidOption, TypeError, ValueError):
 
     condition = "INVALID_ARGUMENT"
     template = "The argument {option} cannot be {value}: {reason}"
+
+    def worded(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The facts as they are: None was given."""
+        return facts
 
 
 def check_session(argument: str, spark: Any) -> None:

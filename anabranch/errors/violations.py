@@ -50,8 +50,8 @@ class LengthExceeded(RowViolation):
     condition = "DELTA_EXCEED_CHAR_VARCHAR_LIMIT"
     sql_state = "22001"
     template = (
-        "Column {column} of the table at {table} takes texts of up to {limit} characters, but a row to write has a "
-        "longer one ({row}). Nothing was committed."
+        "Column {column} of the table at {table} is {limit}, but a row to write has a longer text there ({row}). "
+        "Nothing was committed."
     )
 
 

@@ -24,3 +24,13 @@ def visible(text: str) -> str:
         '\\x1b[31mred'
     """
     return _OBEYED.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+
+
+def amount(number: int, noun: str) -> str:
+    """A number of things, for people.
+
+    Example:
+        >>> amount(1, "file"), amount(2, "file")
+        ('1 file', '2 files')
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -7,12 +7,14 @@ have no quotes either: a print that may hold the name of a column that is no wor
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from anabranch.errors import InvalidArgument, NotBuilt
 from anabranch.expressions.context import Context
+from anabranch.expressions.printed_sql import sql_of
 from anabranch.expressions.tokens import BARE_FUNCTIONS, CLOCKS, OPERATORS, SPECIAL_MOMENTS
 from anabranch.protocol.predicates import And, Compare, Condition, Not, Or, Predicate, Unknown
 from anabranch.protocol.schema.leaves import leaves_of
@@ -39,6 +41,30 @@ _NOT_OF_THE_ROW = re.compile(r"_metadata|__anabranch", re.IGNORECASE)
 _OPERATORS = OPERATORS | {"isnull", "isnotnull", "cast"}
 _TOKEN = re.compile(r"\s*([A-Za-z_][\w.]*|-?[0-9]+(?=L?\b)|<=>|<=|>=|!=|==|[=<>!(),])L?")
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_CLEAR = re.compile(r"[A-Za-z_][\w ]*")
+"""Names that no expression looks like."""
+_DOTTED = re.compile(r"(?:[A-Za-z_]\w*|`[^`]+`)(?:\.(?:[A-Za-z_]\w*|`[^`]+`))*")
+_RESERVED = frozenset(
+    [
+        "AND",
+        "OR",
+        "NOT",
+        "NULL",
+        "TRUE",
+        "FALSE",
+        "CASE",
+        "WHEN",
+        "THEN",
+        "ELSE",
+        "END",
+        "IN",
+        "IS",
+        "LIKE",
+        "BETWEEN",
+        "EXISTS",
+        "INTERVAL",
+    ]
+)
 _BEFORE_PARENTHESIS = re.compile(r"(?<![^\s(),'\"])([^\s(),'\"]++)\s*+\(")
 _NAMES_A_CALL = re.compile(r"[\w>]*?[A-Za-z_>\]]")
 """Of what stands before a parenthesis, read from its end."""
@@ -62,6 +88,7 @@ def column_condition(
         NotBuilt: it holds a subquery, and may not hold ``queries``.
     """
     text, is_plain = _printed(column)
+    shown = _as_sql(column, text, _named_in(context.schema, named), context.tzinfo) or _readable(text)
     if queries and _has_query(text):
         return Condition(text=_readable(text), predicate=Unknown(), row_local=False, expression=column, asks=True)
     _refuse_query(text)
@@ -69,7 +96,7 @@ def column_condition(
     row_local = is_open and not _calls(text)
     is_clear = row_local and not _names_oddly(text, (*_names_in(context.schema), *others))
     predicate = _printed_predicate(text, context, named) if is_clear else Unknown()
-    return Condition(text=_readable(text), predicate=predicate, row_local=row_local, expression=column, columns=None)
+    return Condition(text=shown, predicate=predicate, row_local=row_local, expression=column, columns=None)
 
 
 def bare_names(alias: str, schema: Struct) -> Named:
@@ -101,8 +128,33 @@ def check_assigned(column: Any) -> None:
 
 
 def printed(expression: Any) -> str:
-    """What a Column prints, for people; a text as it is."""
-    return expression if isinstance(expression, str) else _readable(_printed(expression)[0])
+    """A Column as SQL where its print says that, else what it prints, for people; a text as it is."""
+    if isinstance(expression, str):
+        return expression
+    text = _printed(expression)[0]
+    return _as_sql(expression, text, lambda word: word if _DOTTED.fullmatch(word) else None) or _readable(text)
+
+
+def _as_sql(column: Any, text: str, named: Named, zone: dt.tzinfo | None = None) -> str | None:
+    is_connect = ".connect." in type(column).__module__  # which prints texts without quotes
+    return sql_of(text, named, zone, quotes=not is_connect)
+
+
+def _named_in(schema: Struct, named: Named) -> Named:
+    """Columns of the table, and members of them, by printed names."""
+
+    def known(word: str) -> str | None:
+        top = next(filter(None, (schema.find(each) for each in (word, named(word) or ""))), None)
+        if top is not None:
+            return None if not _CLEAR.fullmatch(top.name) else _quoted(top.name)
+        bare = (named(word) or "") if _DOTTED.fullmatch(word) else ""
+        return bare if bare and schema.find(bare.split(".")[0].strip("`")) is not None else None
+
+    return known
+
+
+def _quoted(name: str) -> str:
+    return name if _NAME.fullmatch(name) and name.upper() not in _RESERVED else f"`{name}`"
 
 
 def _readable(text: str) -> str:

@@ -205,7 +205,7 @@ def _from_source(field: Field, sides: Sides, context: Context) -> SourceColumn:
             column=field.name,
             table=context.table,
             reason="all columns are to be taken from the source, which has none of this name",
-            expected=f"{field.name} {field.type if isinstance(field.type, str) else 'nested'}",
+            expected=field.name,
             found=", ".join(sides.source_columns),
         )
     return SourceColumn(name)

@@ -64,7 +64,7 @@ def check(metadata: Metadata, *, vectors_listed: bool) -> None:
             raise _refusal(flag, f"it needs {MODE}, name or id.")
         vectors = configuration.get(VECTORS, "").strip().lower() == "true"
         if vectors or (vectors_listed and flag == ICEBERG_V1):
-            raise _refusal(flag, "it goes without deletion vectors; rows must be purged and the feature dropped first.")
+            raise _refusal(flag, "it excludes deletion vectors; rows must be purged and the feature dropped first.")
         for path, type_ in _types(metadata.schema):
             if not _is_allowed(type_, flag):
                 raise _refusal(flag, f"the column {path} has the type {kind_of(type_)}.")

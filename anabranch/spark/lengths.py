@@ -52,7 +52,8 @@ def _text(value: Column, limit: Length, name: str, table: str) -> Column:
     length = F.char_length(value)
     cut = F.substring(value, 1, limit.length)
     blank_rest = F.char_length(F.rtrim(F.substring(value, limit.length + 1, 1 << 30))) == 0
-    failed = raised(LengthExceeded, stated(column=name, limit=str(limit)), {name: value}, table).cast("string")
+    facts = stated(LengthExceeded, column=name, limit=str(limit))
+    failed = raised(LengthExceeded, facts, {name: value}, table).cast("string")
     # CASE WHEN NULL goes to ELSE, which is then NULL
     kept = F.rpad(value, limit.length, " ") if limit.padded else value
     return F.when((length > limit.length) & blank_rest, cut).when(length > limit.length, failed).otherwise(kept)

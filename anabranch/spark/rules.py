@@ -132,7 +132,7 @@ def _null_checks(schema: Struct, rules: Sequence[NotNull], table: str) -> Iterat
         which = F.when(F.lit(False), F.lit(""))
         for rule in rules:
             top, *inner = rule.path
-            which = which.when(_is_broken(column(str(top)), inner), stated(column=rule.column))
+            which = which.when(_is_broken(column(str(top)), inner), stated(NotNullViolated, column=rule.column))
         values = {each.name: _text(each) for each in schema.fields[:_SHOWN_COLUMNS]}
         yield which.isNotNull(), raised(NotNullViolated, which, values, table)
 
@@ -171,7 +171,8 @@ def _differs(rows: DataFrame, schema: Struct, rule: Generated, table: str) -> Co
 
 def _violation(schema: Struct, check: Check, table: str) -> Column:
     values = {each.name: _text(each) for each in schema if each.name in check.columns}
-    return raised(CheckConstraintViolated, stated(constraint=check.name, expression=check.expression), values, table)
+    facts = stated(CheckConstraintViolated, constraint=check.name, expression=check.expression)
+    return raised(CheckConstraintViolated, facts, values, table)
 
 
 def _text(field: Field) -> Column:

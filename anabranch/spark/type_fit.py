@@ -123,9 +123,10 @@ def _by_folded_name(rows: DataFrame, schema: Struct, table: str, advice: str) ->
     for each in rows.schema:
         expected = schema.find(each.name)
         if expected is None:
-            raise _surplus(each, schema, table, advice)
+            raise _surplus(each.name, rows, schema, table, advice)
         if each.name.lower() in given:
-            raise _mismatch(expected, table, each.dataType, "the rows have two columns of that name.")
+            reason = "the rows have two columns of this name (case does not count)."
+            raise SchemaMismatch(column=each.name, table=table, reason=reason, expected="one", found="two")
         given[each.name.lower()] = each
     return given
 
@@ -150,9 +151,9 @@ def _mismatch(field: Field, table: str, found: T.DataType | None, reason: str) -
     return SchemaMismatch(column=field.name, table=table, reason=reason, expected=expected, found=given)
 
 
-def _surplus(given: T.StructField, schema: Struct, table: str, advice: str) -> SchemaMismatch:
-    known, found = ", ".join(schema.names) or "none", given.dataType.simpleString()
-    return Misfit(given.name, known, found, "it is not one of its columns.").error(table, advice)
+def _surplus(name: str, rows: DataFrame, schema: Struct, table: str, advice: str) -> SchemaMismatch:
+    known, found = ", ".join(schema.names) or "none", ", ".join(rows.columns)
+    return Misfit(name, known, found, "it is not one of its columns.").error(table, advice)
 
 
 def _assignable(source: DataType, target: DataType) -> bool:

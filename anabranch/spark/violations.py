@@ -1,7 +1,8 @@
 """Violations: the error of a row that breaks a table's rule, carried through Spark's exceptions.
 
-Guarantee: `violation_in` returns what `raised` put into a query, with the same details, whatever the values are and
-however Spark wraps the message.
+What a query raises, Spark writes into the logs of its driver and executors, which no session can keep it from. So it is
+a sentence for people, and each detail in it is JSON, which says where it ends. Guarantee: `violation_in` returns what
+`raised` put into a query, with the same details, whatever the values are and however Spark wraps the message.
 """
 
 from __future__ import annotations
@@ -16,12 +17,17 @@ from pyspark.sql import functions as F
 from anabranch.errors import AnabranchError, CheckConstraintViolated, LengthExceeded, NotNullViolated
 from anabranch.errors.rows import may_show_rows
 
-_MARK = "anabranch-violation "
-_CLASSES: Mapping[str, type[AnabranchError]] = {
-    each.__name__: each for each in (CheckConstraintViolated, LengthExceeded, NotNullViolated)
+_MARK = "A row to write breaks a rule of its Delta table: "
+_BESIDE, _END = " The row has ", " Nothing is committed."
+_SENTENCES: Mapping[type[AnabranchError], tuple[tuple[str, str], ...]] = {
+    CheckConstraintViolated: (("CHECK constraint ", "constraint"), (" is not TRUE: ", "expression")),
+    LengthExceeded: (("a text is longer than the type ", "limit"), (" of the column ", "column")),
+    NotNullViolated: (("NULL stands in the NOT NULL column ", "column"),),
 }
+"""Each error in words: what stands before a detail, and the name of the detail."""
 _SHOWN_CHARACTERS = 200
 """How much of a value is shown."""
+_json = json.JSONDecoder()
 
 
 def raised(error: type[AnabranchError], facts: Column, values: Mapping[str, Column], table: str) -> Column:
@@ -29,30 +35,44 @@ def raised(error: type[AnabranchError], facts: Column, values: Mapping[str, Colu
     ``values`` column -> text of the row, which is left out where the table's rows are not to be shown.
     """
     values = values if may_show_rows(table) else {}
-    cut = [F.substring(each, 1, _SHOWN_CHARACTERS).alias(f"v{i}") for i, each in enumerate(values.values())]
-    text = F.to_json(F.struct(*cut), {"ignoreNullFields": "false"}) if cut else F.lit("{}")
-    head = F.lit(f'{_MARK}{{"error": "{error.__name__}", "names": {_json(list(values))}, "facts": ')
-    return F.raise_error(F.concat(head, facts, F.lit(', "values": '), text, F.lit("}")))
+    cut = [F.substring(each, 1, _SHOWN_CHARACTERS).alias(name) for name, each in values.items()]
+    row = [F.lit(_BESIDE), F.to_json(F.struct(*cut), {"ignoreNullFields": "false"}), F.lit(".")] if cut else []
+    return F.raise_error(F.concat(F.lit(_MARK), facts, F.lit("."), *row, F.lit(_END)))
 
 
-def stated(**facts: str) -> Column:
-    """Details of an error, as `raised` takes them; a CASE may choose among several."""
-    return F.lit(_json(facts))
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+def stated(error: type[AnabranchError], **facts: str) -> Column:
+    """The sentence of an error with its details, as `raised` takes it; a CASE may choose among several."""
+    return F.lit("".join(before + json.dumps(facts[name], ensure_ascii=False) for before, name in _SENTENCES[error]))
 
 
 def violation_in(text: str, table: str) -> AnabranchError | None:
     """The error that `raised` put into Spark's message; None where there is none."""
     start = text.find(_MARK)
-    if start < 0:
-        return None
+    while start >= 0:
+        start += len(_MARK)
+        for error in _SENTENCES:
+            if (facts := _details(text, start, error)) is not None:
+                return error(table=table, **facts)
+        start = text.find(_MARK, start)
+    return None
+
+
+def _details(text: str, at: int, error: type[AnabranchError]) -> dict[str, Any] | None:
+    """The details of this error, if its sentence begins here; None of somebody else's message that looks like ours."""
+    facts: dict[str, Any] = {"values": {}}
     try:
-        found, _ = json.JSONDecoder().raw_decode(text, start + len(_MARK))
-        values = [found["values"].get(f"v{i}") for i in range(len(found["names"]))]
-        facts: dict[str, Any] = {**found["facts"], "values": dict(zip(found["names"], values, strict=True))}
-        return _CLASSES[found["error"]](table=table, **facts)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return None  # somebody else's message that looks like ours
+        for before, name in _SENTENCES[error]:
+            facts[name], at = _value_behind(before, text, at)
+        if text.startswith(f".{_BESIDE}", at):
+            facts["values"], at = _value_behind(f".{_BESIDE}", text, at)
+    except ValueError:
+        return None
+    texts = all(isinstance(value, str) for name, value in facts.items() if name != "values")
+    return facts if texts and isinstance(facts["values"], dict) else None
+
+
+def _value_behind(before: str, text: str, at: int) -> tuple[Any, int]:
+    """What stands behind these words, and where it ends. Raises ValueError: they are others, or nothing does."""
+    if not text.startswith(before, at):
+        raise ValueError(before)
+    return _json.raw_decode(text, at + len(before))

@@ -234,7 +234,7 @@ def _handed_on(r: Reader) -> Query:
     first = "(" if r.is_type(TokenType.L_PAREN) else r.ahead()
     if first not in _SPARKS | _LATER:
         r.i = 0
-        r.fail("no statement begins so.")
+        r.fail("no statement begins with this word.")
     if takes(r, "CREATE [OR REPLACE] [TEMPORARY] FUNCTION"):
         first = "CREATE FUNCTION"
     if first in _NO_DELTA:

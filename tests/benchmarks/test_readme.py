@@ -38,7 +38,7 @@ def test_the_figures_in_the_readme_are_those_that_are_kept() -> None:
 
 def test_a_row_says_the_task_the_table_both_medians_and_the_ratio_and_the_block_says_the_machine() -> None:
     block = readme.block([result()])
-    assert "| MERGE 1% | 20 rows, 2 columns | 1.25 s | 12.5 s | 0.10 (0.05 to 0.20) |" in block
+    assert "| MERGE of 1% of the rows | 20 rows, 2 columns | 1.25 s | 12.5 s | 0.10 (0.05 to 0.20) |" in block
     assert "cores 2, delta-spark 4.4.0" in block
 
 
@@ -47,7 +47,7 @@ def test_the_figures_are_written_with_the_page_of_benchmarks(tmp_path: Path) -> 
     front.write_text(TEXT, encoding="utf-8")
     (tmp_path / "merge.json").write_text(json.dumps({**result(), "title": "MERGE", "notes": []}), encoding="utf-8")
     page.write(tmp_path / "page.md", tmp_path, front)
-    assert "| MERGE 1% | 20 rows, 2 columns | 1.25 s | 12.5 s |" in front.read_text(encoding="utf-8")
+    assert "| MERGE of 1% of the rows | 20 rows, 2 columns | 1.25 s | 12.5 s |" in front.read_text(encoding="utf-8")
 
 
 def test_what_stands_around_the_block_stays() -> None:
@@ -77,3 +77,10 @@ def test_nothing_is_shown_of(other: Mapping[str, Any]) -> None:
 def test_a_readme_without_a_single_place_for_the_figures_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="no single place"):
         readme.filled(text, [])
+
+
+def test_no_row_has_an_empty_cell_and_every_task_is_in_words() -> None:
+    rows = [line for line in readme.block(load_all()).splitlines() if line.startswith("| ")]
+    assert rows[1].startswith("| four jobs at once")
+    assert not [row for row in rows if "|  |" in row]
+    assert "shapes" not in "".join(rows)

@@ -43,7 +43,8 @@ def test_the_river_shows_kinds_and_races(show: Any) -> None:
 def test_the_legend_names_what_is_there_and_nothing_else(show: Any) -> None:
     labels = show(story()).page.locator("#legend li").all_text_contents()
     assert {"Adds rows", "Raced with others", "Of a stream", "Checkpoint", "Refused"} <= set(labels)
-    assert show(timeline_of(entry(0))).page.locator("#legend li").all_text_contents() == ["Adds rows"]
+    bar = "Bar: number of rows (logarithmic)"
+    assert show(timeline_of(entry(0))).page.locator("#legend li").all_text_contents() == ["Adds rows", bar]
 
 
 def test_a_table_without_kept_commits_has_a_page(show: Any) -> None:
@@ -87,11 +88,39 @@ def test_details_follow_the_selection_while_they_are_open(show: Any) -> None:
 
 
 def test_what_is_unknown_is_called_so(show: Any) -> None:
-    opened = show(timeline_of(entry(0, operation=None, user=None, engine=None)))
+    opened = show(timeline_of(entry(1, operation=None, user=None, engine=None, base=None)))
     opened.page.focus("#river")
     opened.press("End", "Enter")
     assert (details(opened)["Base"], details(opened)["Carried over"]) == ("unknown", "unknown")
-    assert opened.text("#details-title") == "Version 0 · unknown operation"
+    assert opened.text("#details-title") == "Version 1 · unknown operation"
+
+
+def test_the_first_version_has_no_base(show: Any) -> None:
+    opened = show(timeline_of(entry(0), entry(1, base=None)))
+    assert opened.page.locator("#rows td:nth-child(5)").all_text_contents() == ["unknown", "none"]
+    opened.page.focus("#river")
+    opened.press("Home", "Enter")
+    assert (details(opened)["Base"], details(opened)["Carried over"]) == ("none", "no other")
+
+
+def test_a_version_s_number_stands_on_its_row(show: Any) -> None:
+    row = show(timeline_of(entry(0), entry(1))).page.locator("#rows tr").first
+    number, operation = (row.locator(each).evaluate(_TEXT_BOTTOM) for each in ("button", "td:nth-child(3)"))
+    assert number == pytest.approx(operation, abs=1)
+
+
+def test_commits_are_counted_and_no_rate_is_made_of_a_second_s_work(show: Any) -> None:
+    opened = show(timeline_of(*(replace(entry(at), timestamp=1_760_000_000_000 + at) for at in range(20))))
+    shown = opened.page.locator("#charts figcaption").filter(has_text="within the hour").text_content()
+    assert shown == "Commits within the hour before1 to 20"
+
+
+def test_an_advice_s_command_can_be_copied(show: Any) -> None:
+    opened = show(story())
+    button = opened.page.get_by_role("button", name="Copy OPTIMIZE")
+    button.click()
+    assert opened.page.evaluate("String(getSelection())") == opened.text("#advice code")
+    assert "OPTIMIZE" in opened.text("#live")
 
 
 def test_numbers_beyond_those_of_javascript_are_shown_to_the_last_digit(show: Any) -> None:
@@ -368,6 +397,11 @@ def test_ten_thousand_versions_stay_smooth(show: Any) -> None:
 
 
 # From above, the first pixel of the line of the second chart in the middle of the last of six versions.
+_TEXT_BOTTOM = """element => {
+  const range = document.createRange();
+  range.selectNodeContents(element);
+  return range.getBoundingClientRect().bottom;
+}"""
 _LIVE_FILES_AT_THE_LAST = """() => {
   const canvas = document.querySelectorAll("#charts canvas")[1];
   const pixels = canvas.getContext("2d").getImageData(Math.round((canvas.width * 5.5) / 6), 0, 1, canvas.height).data;

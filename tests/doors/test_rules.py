@@ -208,7 +208,12 @@ def test_the_row_that_holds_null_is_shown(sql: SparkSession, path: str) -> None:
     assert "id = 3, b = FF00, n = NULL" in str(caught.value)
 
 
-@pytest.mark.parametrize("value", ["a\nb", '"}\\', "{x} %s {0}", "é😀", "x" * 5000, 'anabranch-violation {"error": 1}'])
+SENTENCE = "A row to write breaks a rule of its Delta table: "
+MARKS = [f"{SENTENCE}{{}}", f'{SENTENCE}NULL stands in the NOT NULL column "y". The row has {{"y": null}}.']
+"""Values that look like what Spark is told of a row."""
+
+
+@pytest.mark.parametrize("value", ["a\nb", '"}\\', "{x} %s {0}", "é😀", "x" * 5000, *MARKS])
 def test_any_value_can_be_shown(sql: SparkSession, path: str, value: str) -> None:
     declared(sql, path, constraints__c="x <> x").addColumn("x", "STRING").execute()
     with pytest.raises(errors.CheckConstraintViolated) as caught:

@@ -126,7 +126,7 @@ def test_an_explanation_says_which_files_are_kept_and_why(tmp_path: Path) -> Non
     assert page.tags <= ALLOWED
     assert "2 of 3 files" in page.text
     assert "id > 5" in page.text
-    assert "1 files" in page.text
+    assert "1 file" in page.text
     assert "not understood" in page.text
     assert set(found.files) == set(anabranch.files(path, "id > 5")["path"].to_pylist())
     assert all(each in page.text for each in found.files)
@@ -158,7 +158,7 @@ def test_findings_and_files_are_tables_of_their_own() -> None:
     page = Tags(shown(report))
     assert page.tags <= ALLOWED
     assert {"rule", "each live file exists", "it is gone"} <= set(page.text.splitlines())
-    assert "1 findings" in page.text
+    assert "1 finding" in page.text
     gone = shown(Vacuumed("file:///t", False, [Entry("a.parquet", 10, 0, "etag")], {"b.parquet": HOSTILE}))
     assert "a.parquet" in gone
     assert Tags(gone).tags <= ALLOWED

@@ -326,7 +326,7 @@ def test_a_column_is_understood_by_its_print_with_the_tables_alias() -> None:
     assert where.predicate == And((NO, ONLY_T))
     assert where.row_local
     assert matching.on == Printed("and(=(t.id, src.id), >(t.only_t, 5))")
-    assert where.text == "and(=(t.id, src.id), >(t.only_t, 5))"
+    assert where.text == "((t.id = src.id) AND (t.only_t > 5))"
 
 
 @pytest.mark.parametrize(
@@ -378,10 +378,10 @@ def test_the_history_shows_the_clauses_as_delta_writes_them() -> None:
     assert all(json.loads(value) is not None for value in shown.values())
 
 
-def test_the_history_shows_what_columns_print() -> None:
+def test_the_history_shows_columns_as_sql() -> None:
     shown = parameters_of(*merged(Printed("=(t.id, src.id)"), Clause("matched", "delete", Printed("=(t.id, 1)"))))
-    assert json.loads(shown["predicate"]) == ["=(t.id, src.id)"]
-    assert json.loads(shown["matchedPredicates"]) == [{"predicate": "=(t.id, 1)", "actionType": "delete"}]
+    assert json.loads(shown["predicate"]) == ["(t.id = src.id)"]
+    assert json.loads(shown["matchedPredicates"]) == [{"predicate": "(t.id = 1)", "actionType": "delete"}]
 
 
 # -- what ON requires to be equal, for messages ------------------------------------------------------------------------

@@ -99,7 +99,7 @@ def test_a_star_names_the_column_that_the_source_lacks() -> None:
     with pytest.raises(errors.SchemaMismatch) as refused:
         set_of(None, columns=("id", "a b", "a.b", "st", "more"))
     assert refused.value.column == "Name"
-    assert refused.value.expected == "Name string"
+    assert refused.value.expected == "Name"
     assert refused.value.found == "id, a b, a.b, st, more"
 
 

@@ -39,7 +39,7 @@ class SyncIdentity(Masked):
         """Run it; None where no row has a value behind the mark.
 
         Raises:
-            UnknownColumn: there is no such column. InvalidOption: it is no identity column.
+            UnknownColumn: there is no such column. InvalidOption: it is not an identity column.
             InvalidSchema: no value is left behind the farthest one.
             MetadataChangedException, ConcurrentAppendException: the table was written meanwhile.
         """
@@ -52,7 +52,7 @@ class SyncIdentity(Masked):
         name = base.schema.field(self.column).name
         found = next((each for each in identities(base.schema) if each.column == name), None)
         if found is None:
-            raise InvalidOption(option="SYNC IDENTITY", value=name, reason="it is no identity column.")
+            raise InvalidOption(option="SYNC IDENTITY", value=name, reason="it is not an identity column.")
         return found
 
     def _on(self, base: Snapshot, farthest: int | None) -> Alteration:

@@ -290,13 +290,13 @@ def fitted(table: str, rows: pa.Table, schema: Struct, defaults: Mapping[str, pa
     """
     for name in rows.column_names:
         if schema.find(name) is None:
-            raise SchemaMismatch(
-                table=table, column=name, reason="there is no such column", expected=", ".join(schema.names), found=name
-            )
+            known, found = ", ".join(schema.names) or "none", ", ".join(rows.column_names)
+            reason = "it is not one of its columns."
+            raise SchemaMismatch(table=table, column=name, reason=reason, expected=known, found=found)
     by_name: dict[str, int] = {}
     for i, name in enumerate(rows.column_names):
         if by_name.setdefault(name.lower(), i) != i:
-            reason = "the rows have two columns of this name (case does not count)"
+            reason = "the rows have two columns of this name (case does not count)."
             raise SchemaMismatch(table=table, column=name, reason=reason, expected="one", found="two")
     given = defaults or {}
     arrays = [

@@ -107,7 +107,7 @@ def _ranges(snapshot: Snapshot, columns: Sequence[str], count: int) -> dict[str,
     for name in columns:
         if name not in known:
             raise MetadataChangedException(
-                table=snapshot.table, explanation=f"{name} is no identity column any more", operation=RESERVES
+                table=snapshot.table, explanation=f"{name} is not an identity column any more", operation=RESERVES
             )
         each = known[name]
         ranges[name] = range(each.next, each.after(count) + (1 if each.step > 0 else -1), each.step)

@@ -193,7 +193,7 @@ class Write(Masked):
         if self.mode not in MODES:
             raise InvalidOption(option="mode", value=self.mode, reason="it takes " + ", ".join(MODES) + ".")
         if self.replace_where is not None and self.mode != "overwrite":
-            reason = f"it goes with mode overwrite, not with mode {self.mode}."
+            reason = f"it needs mode overwrite, and this is mode {self.mode}."
             raise InvalidOption(option="replaceWhere", value=self.replace_where.text, reason=reason)
         if self.replace_where is not None and self.dynamic:
             reason = "partitionOverwriteMode=dynamic says in another way what is replaced."

@@ -24,6 +24,7 @@ from anabranch.commands.opening import Location, open_log
 from anabranch.commands.watching import counted, working
 from anabranch.errors import AnabranchError, CorruptLog, InvalidProperty
 from anabranch.errors.html import ShownAsTable
+from anabranch.errors.visible import amount
 from anabranch.log.agreement import disagreements
 from anabranch.log.checksum import Checksum
 from anabranch.log.file_names import checksum_name, checksum_version, commit_version, first_name
@@ -67,11 +68,10 @@ class Report(ShownAsTable):
 
     @property
     def _caption(self) -> str:
-        verdict = "clean" if self.is_clean else f"{len(self.findings)} findings"
+        verdict = "clean" if self.is_clean else amount(len(self.findings), "finding")
         kind = "deep check" if self.deep else "check"
-        return (
-            f"{kind} of {self.table} at version {self.version}: {self.files} files, {self.vectors} vectors: {verdict}"
-        )
+        looked_at = f"{amount(self.files, 'file')}, {amount(self.vectors, 'vector')}"
+        return f"{kind} of {self.table} at version {self.version}: {looked_at}: {verdict}"
 
 
 def check_table(

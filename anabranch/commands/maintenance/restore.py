@@ -67,15 +67,17 @@ class Restored(ShownAsTable):
 
     Attributes:
         version: the one that it went back to.
-        committed: where it stands, None where the table was that already.
+        committed: where it stands, None where the table was that already, or with ``dry_run``.
         metrics: Delta's, as the history has them.
         missing: the files that it did without.
+        changes: whether the table was not that already.
     """
 
     version: int
     committed: Committed | None
     metrics: Mapping[str, int]
     missing: tuple[str, ...] = ()
+    changes: bool = True
 
     @property
     def row(self) -> dict[str, int]:
@@ -93,6 +95,7 @@ class Restore(Masked):
     Attributes:
         ignore_missing: do without the files that are not there, instead of raising.
         zone: of timestamps which say none.
+        dry_run: refuse what would be refused, say what would be done, and commit nothing.
 
     Example:
         >>> Restore("/data/flights", version=7).run().metrics["numRestoredFiles"]
@@ -104,6 +107,7 @@ class Restore(Masked):
     ignore_missing: bool = False
     zone: str = "UTC"
     storage_options: Mapping[str, str] | None = None
+    dry_run: bool = False
 
     @watched("RESTORE")
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Restored:
@@ -126,14 +130,14 @@ class Restore(Masked):
         handler = RestoreHandler(plan, runtime)
         ours = plan.transaction(self._parameters(target.version), runtime)
         reach("staged")
-        if plan.is_nothing:
-            return Restored(target.version, None, ours.info.metrics, missing)
+        if plan.is_nothing or self.dry_run:
+            return Restored(target.version, None, ours.info.metrics, missing, changes=not plan.is_nothing)
         committed = commit(ours, log, handler, context.policy(), runtime)
         return Restored(target.version, committed, committed.metrics, missing)
 
     def _target(self, log: Log, base: Snapshot) -> Snapshot:
         if self.version is None and self.timestamp is None:
-            reason = "it takes a version, or a timestamp, to which the table is to go back."
+            reason = "say which version to restore, or give a timestamp."
             raise InvalidOption(option="version", value=None, reason=reason)
         _, version = AsOf(self.table, self.version, self.timestamp, self.zone, self.storage_options).pinned()
         target = log.snapshot(version)

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from anabranch.commands.opening import only
 from anabranch.errors.html import facts
+from anabranch.errors.visible import amount
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.predicates import Predicate
 from anabranch.protocol.stats.skipping_verdicts import Conjunct, verdict
@@ -54,7 +55,9 @@ class Skipping:
 
     def _repr_html_(self) -> str:
         """For notebooks: how much is kept, which files, and what each part ruled out, or why it did not."""
-        parts = [{"part": e.text, "rules out": f"{e.dropped} files", "why no more": e.reason or ""} for e in self.by]
+        parts = [
+            {"part": e.text, "rules out": amount(e.dropped, "file"), "why no more": e.reason or ""} for e in self.by
+        ]
         more = self.kept - len(self.files)
         kept = [*self.files, *([f"and {more:,} more"] if more else [])]
         return facts(

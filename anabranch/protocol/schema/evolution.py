@@ -21,7 +21,7 @@ DIFFER = "the types differ."
 
 @dataclass(frozen=True)
 class Misfit:
-    """Why rows do not fit: a column's full path, its type in the table and in the rows."""
+    """Why rows do not fit: a column's full path, and its type in the table and in the rows, or the names beside it."""
 
     column: str
     expected: str
@@ -69,12 +69,14 @@ def _members_misfit(given: Struct, target: Struct, path: str, whole: bool, fits:
         known = target.find(each.name)
         inner = f"{path}.{each.name}"
         if known is None:
-            return Misfit(inner, ", ".join(target.names), sql_name(each.type), "it is not one of the struct's members.")
+            reason = "it is not one of the struct's members."
+            return Misfit(inner, ", ".join(target.names), ", ".join(given.names), reason)
         if found := misfit(each.type, known.type, inner, whole=whole, fits=fits):
             return found
     lacking = [each for each in target if given.find(each.name) is None] if whole else []
     for each in lacking:
-        return Misfit(f"{path}.{each.name}", sql_name(each.type), "no such member", "the value lacks this member.")
+        reason = "the value lacks this member."
+        return Misfit(f"{path}.{each.name}", ", ".join(target.names), ", ".join(given.names) or "none", reason)
     return None
 
 
@@ -183,7 +185,9 @@ def renamed(columns: Struct, path: Sequence[str], name: str) -> Struct:
 
     def change(struct: Struct, field: Field) -> Struct:
         if any(each.name.lower() == name.lower() for each in struct if each is not field) or not name:
-            raise InvalidOption(option="columns", value=name, reason="there is a column of this name, or it is none.")
+            raise InvalidOption(
+                option="columns", value=name, reason="another column has this name, or it is not a name."
+            )
         return Struct(tuple(replace(each, name=name) if each is field else each for each in struct))
 
     return cast(Struct, rewritten(columns, path, change))

@@ -114,7 +114,7 @@ def sync_identity(statement: v.SyncTableIdentity) -> SyncIdentity:
     """
     if len(statement.path) > 1:
         value = ".".join(statement.path)
-        raise InvalidOption(option="SYNC IDENTITY", value=value, reason="it is no identity column.")
+        raise InvalidOption(option="SYNC IDENTITY", value=value, reason="it is not an identity column.")
     return SyncIdentity(statement.table.location, statement.path[0])
 
 

@@ -154,9 +154,9 @@ def _evaluated(spark: SparkSession, expression: str, values: Any) -> Path:
     try:
         _ = exact_sql(spark, f"SELECT IDENTIFIER({expression}){place}", values).schema
     except ParseException:
-        raise InvalidOption(option="IDENTIFIER", value=expression, reason="it says no name.") from None
+        raise InvalidOption(option="IDENTIFIER", value=expression, reason="its value is not a name.") from None
     if name is None:
-        raise InvalidOption(option="IDENTIFIER", value=expression, reason="it says no name.")
+        raise InvalidOption(option="IDENTIFIER", value=expression, reason="its value is not a name.")
     return name
 
 

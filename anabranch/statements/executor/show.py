@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from anabranch.catalog import entries
 from anabranch.catalog.entry import Entry
-from anabranch.catalog.names import dotted, spelled
+from anabranch.catalog.names import Name, dotted, spelled
 from anabranch.commands.opening import open_log
 from anabranch.commands.queries.describe import DETAIL, SHOWN_HISTORY, as_table, detail, detail_of_files, history
 from anabranch.errors import InvalidOption, UnknownColumn, UnknownTable, ViewIsNoTable
@@ -99,7 +99,7 @@ def _is_path(table: Table) -> bool:
 
 def _refuse_travel(table: Table) -> None:
     if table.version is not None or table.timestamp is not None:
-        raise InvalidOption(option="AS OF", value=table.version or table.timestamp, reason="it belongs to a query.")
+        raise InvalidOption(option="AS OF", value=table.version or table.timestamp, reason="only a query takes it.")
 
 
 def describe(statement: DescribeTable, run: Running) -> DataFrame:
@@ -115,7 +115,9 @@ def describe(statement: DescribeTable, run: Running) -> DataFrame:
         lines += [("# Clustering Information", "", ""), ("# col_name", "data_type", "comment")]
         lines += [_line(field_at(snapshot.schema, path), ".".join(path)) for path in snapshot.clustering_columns]
     if statement.extended:
-        lines += _details(snapshot, _entry(statement.table, run))
+        entry = _entry(statement.table, run)
+        name = ("spark_catalog", "delta", str(statement.table.location)) if entry is None else entry.name
+        lines += _details(snapshot, name, entry)
     columns = {name: [line[i] for line in lines] for i, name in enumerate(("col_name", "data_type", "comment"))}
     return run.shown(columns, _DESCRIBED)
 
@@ -124,18 +126,24 @@ def _line(field: Field, name: str | None = None) -> Line:
     return name or field.name, spark_type(field.type).simpleString(), field.metadata.get("comment")
 
 
-def _details(snapshot: Snapshot, entry: Entry | None) -> list[Line]:
-    metadata = snapshot.metadata
+def _details(snapshot: Snapshot, name: Name, entry: Entry | None) -> list[Line]:
+    """The rows of Spark's own DESCRIBE EXTENDED of a table of delta-spark, for which a path is a managed table too."""
+    metadata, is_managed = snapshot.metadata, entry is not None and entry.managed
     said = {
-        "Name": f"delta.{quoted(snapshot.table)}" if entry is None else dotted(entry.name),
-        "Type": "MANAGED" if entry is not None and entry.managed else "EXTERNAL",
+        "Catalog": name[0],
+        "Namespace": dotted(name[1:-1]),
+        "Database": dotted(name[1:-1]),
+        "Table": name[-1],
+        "Type": "MANAGED" if is_managed or entry is None else "EXTERNAL",
+        **({"Comment": metadata.description} if metadata.description else {}),
         "Location": snapshot.table,
         "Provider": "delta",
-        **({"Comment": metadata.description} if metadata.description else {}),
+        **({"Owner": entry.owner} if entry is not None and entry.owner else {}),
+        **({"Is_managed_location": "true"} if is_managed else {}),
         "Table Properties": f"[{','.join(f'{key}={value}' for key, value in _properties(snapshot).items())}]",
     }
     lines: list[Line] = [("", "", ""), ("# Detailed Table Information", "", "")]
-    lines += ((name, value, "") for name, value in said.items())
+    lines += ((key, value, "") for key, value in said.items())
     if found := _keys(metadata.configuration):
         lines += [("", "", ""), ("# Constraints", "", ""), *((name, text, "") for name, text in found)]
     return lines

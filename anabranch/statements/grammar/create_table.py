@@ -116,7 +116,7 @@ def _clauses(r: Reader, target: Table) -> _Clauses:
     paths = [key for key in said.options if key.lower() == "path"]
     for key in paths:
         if said.location is not None:
-            raise InvalidOption(option="LOCATION", value=said.location, reason="the option path says another place.")
+            raise InvalidOption(option="LOCATION", value=said.location, reason="the option path names another place.")
         said.location = said.options.pop(key)
     if said.location is not None and said.location.rstrip("/") != str(target.location).rstrip("/"):
         reason = f"the table is at {target.location} by its name."
@@ -343,7 +343,9 @@ def _view_of_table(r: Reader, replaces: bool, is_global: bool) -> CreateTempView
         return None
     r.finish()
     if path is None:
-        raise InvalidOption(option="path", value=None, reason="a view USING delta says where its table lies.")
+        raise InvalidOption(
+            option="path", value=None, reason="give the path of the table that the view USING delta shows."
+        )
     travel = [f" {_TRAVELS[key]} AS OF '{options.pop(key)}'" for key in _TRAVELS if key in options]
     if options or len(travel) > 1:
         key = next(iter(options), "timestampasof")

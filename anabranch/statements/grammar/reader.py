@@ -466,7 +466,7 @@ class Reader(Cursor):
         inside = Cursor(said, tokenized(said))
         name = inside.path() if inside.is_name() else ()
         if not name or not inside.done:
-            self.fail("this is no name of a table.", at)
+            self.fail("this is not the name of a table.", at)
         return name
 
     def _located(self, name: tuple[str, ...], at: int) -> Location:

@@ -537,3 +537,21 @@ def test_only_a_file_that_may_be_there_is_removed_or_told_of(
         anabranch.append(None, world.path, [{"id": 2}])
     assert [each.levelname for each in caplog.records if "which nothing names" in each.message] == ["WARNING"] * left
     assert column(world, "id") == [1]
+
+
+@pytest.mark.parametrize(
+    ("rows", "column", "has", "have"),
+    [
+        ({"id": 1, "s": "a", "more": 2}, "more", "id, s", "id, s, more"),
+        ({"id": "x"}, "id", "bigint", "string"),
+        ({"id": 1, "ID": 1}, "ID", "one", "two"),
+    ],
+)
+def test_rows_that_do_not_fit_are_told_names_by_names_and_types_by_types(
+    world: World, rows: dict[str, Any], column: str, has: str, have: str
+) -> None:
+    world.append({"id": 1, "s": "a"})
+    with pytest.raises(errors.SchemaMismatch) as refused:
+        world.append(rows)
+    assert (refused.value.column, refused.value.expected, refused.value.found) == (column, has, have)
+    assert refused.value.message.endswith(f". The table has {has}, the rows have {have}.")

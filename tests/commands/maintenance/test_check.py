@@ -68,7 +68,7 @@ def test_nothing_is_found_on_a_table_that_is_well(world: World) -> None:
     found = report(world)
     assert found.is_clean
     assert (found.files, found.vectors, found.rows, found.version, found.deep) == (2, 1, 6, 2, True)
-    assert str(found) == f"deep check of {world.log.table} at version 2: 2 files, 1 vectors: clean"
+    assert str(found) == f"deep check of {world.log.table} at version 2: 2 files, 1 vector: clean"
 
 
 @pytest.mark.slow

@@ -125,5 +125,5 @@ def test_an_unknown_mode_is_refused_with_the_nearest_one(tmp_path: Path) -> None
 
 def test_the_command_line_does_the_same(tmp_path: Path) -> None:
     world = World(table_path(tmp_path)).create(ROWS)
-    assert CliRunner().invoke(app, ["generate", world.path]).output.startswith("1 manifests of version 0")
+    assert CliRunner().invoke(app, ["generate", world.path]).output.startswith("1 manifest of version 0")
     assert files_in(world) == live(world)

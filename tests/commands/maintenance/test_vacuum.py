@@ -503,7 +503,7 @@ def test_the_command_line(world: World) -> None:
     assert json.loads(tried.stdout)["files"] == [{"path": "old.parquet", "size": 5}]
     shown = runner.invoke(app, ["vacuum", world.path, "--dry-run"])
     assert "old.parquet" in shown.stdout
-    assert "1 files, 5 bytes would be removed" in shown.stdout
+    assert "1 file, 5 bytes would be removed" in shown.stdout
     assert isinstance(
         runner.invoke(app, ["vacuum", world.path, "--retain-hours", "0"]).exception, errors.RetentionTooShort
     )

@@ -428,6 +428,7 @@ def test_a_surplus_column_is_told_the_options_that_its_mode_takes(sql: SparkSess
     for message in (refused("append"), *(refused("overwrite", **options) for options in keeping)):
         assert adds in message
         assert replaces not in message
+        assert message.endswith("The table has id, x, y, p, the rows have id, x, y, p, more.")
     more.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path)
     assert sql.read.format("delta").load(path).columns[-1] == "more"
 

@@ -445,9 +445,21 @@ def test_what_a_table_is_called_and_whose_its_files_are_is_shown(run: Catalog, t
     run(f"CREATE TABLE {{s}}.x (id INT) USING delta LOCATION '{tmp_path}/x'")
     for name, kind in (("m", "MANAGED"), ("x", "EXTERNAL")):
         shown = {row[0]: row[1] for row in run(f"DESCRIBE EXTENDED {{s}}.{name}").collect()}
-        assert (shown["Name"], shown["Type"]) == (f"spark_catalog.{run.schema}.{name}", kind)
+        assert [shown[each] for each in ("Catalog", "Namespace", "Table")] == ["spark_catalog", run.schema, name]
+        assert (shown["Type"], shown.get("Is_managed_location")) == (kind, "true" if name == "m" else None)
         assert run(f"DESCRIBE DETAIL {{s}}.{name}").first()["name"] == f"spark_catalog.{run.schema}.{name}"
     assert run(f"DESCRIBE DETAIL delta.`{tmp_path}/x`").first()["name"] is None
+
+
+def test_describe_extended_has_the_rows_of_delta_spark(run: Catalog, tmp_path: Path) -> None:
+    head = ["# Detailed Table Information", "Catalog", "Namespace", "Database", "Table", "Type", "Comment", "Location"]
+    run(f"CREATE TABLE delta.`{tmp_path}/x` (id INT) USING delta COMMENT 'about'")
+    run(f"CREATE TABLE {{s}}.x USING delta LOCATION '{tmp_path}/x'")
+    for name, table in ((f"delta.`{tmp_path}/x`", f"{tmp_path}/x"), ("{s}.x", "x")):
+        rows = [tuple(row) for row in run(f"DESCRIBE EXTENDED {name}").collect()]
+        assert rows[:2] == [("id", "int", None), ("", "", "")]
+        assert [row[0] for row in rows[2:] if row[0] != "Owner"] == [*head, "Provider", "Table Properties"]
+        assert ("Table", table, "") in rows
 
 
 def test_a_name_that_a_late_refresh_brought_back_takes_no_files_with_it(run: Catalog) -> None:

@@ -92,13 +92,13 @@ def test_members_that_the_values_lack_fit_unless_they_must_be_whole() -> None:
     assert misfit(struct(age="integer"), PERSON, "p") is None
     found = misfit(struct(age="integer"), PERSON, "p", whole=True)
     assert found is not None
-    assert (found.column, found.expected) == ("p.name", "string")
+    assert (found.column, found.expected, found.found) == ("p.name", "name, age", "age")
 
 
 def test_a_member_too_many_is_a_misfit() -> None:
     found = misfit(Array(struct(city="string")), Array(PERSON), "p")
     assert found is not None
-    assert (found.column, found.expected, found.found) == ("p.element.city", "name, age", "string")
+    assert (found.column, found.expected, found.found) == ("p.element.city", "name, age", "city")
 
 
 def test_rows_promise_no_not_null() -> None:

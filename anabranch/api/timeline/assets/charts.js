@@ -15,21 +15,21 @@ function deletedShare(entry) {
 
 const percent = (share) => `${(100 * share).toFixed(share && share < 0.1 ? 1 : 0)} %`;
 
+// How many commits the hour has that ends with each version: counted, so that one second's work is no rate of an hour.
+const withinHour = entries.map(() => 1);
+for (let place = 0, first = 0; place < entries.length; place++) {
+  while (first < place && entries[place].t - entries[first].t >= 3_600_000) first++;
+  withinHour[place] = place - first + 1;
+}
+
 const charts = [
   { title: "Table size", value: (entry) => after(entry, "bytes"), show: inUnits },
   { title: "Live files", value: (entry) => after(entry, "files"), show: number.format },
   { title: "Deleted rows in files", value: deletedShare, show: percent, least: 0.01 },
   { title: `Small files (below ${inUnits(data.smallBelow)})`, value: (entry) => after(entry, "small"), show: number.format },
-  { title: "Commits per hour", pooled: rate, show: (value) => compact.format(value), bars: true },
+  { title: "Commits within the hour before", pooled: (from, to) => withinHour[to - 1], show: number.format, bars: true },
   { title: "Commits that raced with others", pooled: raceShare, show: percent, bars: true, least: 0.01, color: "race" },
 ];
-
-// Commits per hour among the versions from one place up to another.
-function rate(from, to) {
-  if (to - from < 2) return null;
-  const hours = (entries[to - 1].t - entries[from].t) / 3_600_000;
-  return hours > 0 ? (to - from - 1) / hours : null;
-}
 
 // The share of commits between whose base and version others committed, of those that state their base; refused ones
 // count as well.
@@ -71,7 +71,7 @@ function pointsOf(chart, width) {
     const from = first + Math.floor((column * (last - first)) / columns);
     const to = Math.max(from + 1, first + Math.floor(((column + 1) * (last - first)) / columns));
     if (from >= last) break;
-    const value = chart.pooled ? chart.pooled(chart.bars && to - from < 2 ? Math.max(0, from - 1) : from, to) : chart.value(entries[to - 1]);
+    const value = chart.pooled ? chart.pooled(from, to) : chart.value(entries[to - 1]);
     points.push([(column + 0.5) * (width / columns), value, width / columns]);
   }
   return points;

@@ -103,7 +103,6 @@ function bringIntoView(place) {
 }
 
 const number = new Intl.NumberFormat("en");
-const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 const count = (value) => (value === null || value === undefined ? "unknown" : number.format(value));
 
 function inUnits(bytes) {

@@ -59,6 +59,9 @@ function pairs(parent, title, values) {
   }
 }
 
+// The version that a transaction read; the one that made the table read none.
+const baseText = (entry) => (entry.base !== undefined ? String(entry.base) : String(entry.v) === "0" ? "none" : "unknown");
+
 const yesNo = (value) => (value === undefined ? null : value ? "yes" : "no");
 
 function showDetails(place) {
@@ -76,8 +79,8 @@ function showDetails(place) {
     ["Commit file", `${inUnits(entry.bytes)}${entry.checkpoint ? ", with a checkpoint" : ""}`],
   ]);
   pairs(columns, "Its place in the order", [
-    ["Base", entry.base === undefined ? "unknown" : `version ${entry.base}`],
-    ["Carried over", entry.over ? listed(entry.over) : entry.cut !== undefined ? "no other" : "unknown"],
+    ["Base", entry.base === undefined ? baseText(entry) : `version ${entry.base}`],
+    ["Carried over", entry.over ? listed(entry.over) : entry.cut !== undefined || baseText(entry) === "none" ? "no other" : "unknown"],
     ["Ordered after", entry.cut === undefined ? null : entry.cut < 0 ? "none" : `version ${entry.cut}`],
     ["Isolation", said(entry.isolation)],
     ["Blind append", yesNo(entry.blind)],
@@ -128,13 +131,29 @@ function showAdvice() {
     const item = element("li", null, byId("advice"), each.weight);
     element("h3", each.weight === "act" ? `${each.topic} · worth doing` : each.topic, item);
     element("div", each.sentence, item);
-    if (each.command) element("code", each.command, item);
+    if (each.command) showCommand(element("div", null, item), each.command);
   }
+}
+
+function showCommand(parent, command) {
+  const code = element("code", command, parent);
+  const button = element("button", "Copy", parent);
+  button.type = "button";
+  button.setAttribute("aria-label", `Copy ${command}`);
+  button.addEventListener("click", () => copy(code));
+}
+
+// Copies a text, or leaves it selected where a browser lets no page copy, as in a notebook's frame.
+function copy(code) {
+  getSelection().selectAllChildren(code);
+  const done = document.execCommand("copy");
+  byId("live").textContent = done ? `Copied: ${code.textContent}` : "Selected; press Ctrl and C to copy";
 }
 
 function showLegend() {
   const there = new Set(entries.map((entry) => entry.kind));
   const items = Object.keys(kinds).filter((kind) => there.has(kind)).map((kind) => [kinds[kind].label, kind]);
+  if (entries.some((entry) => entry.rows)) items.push(["Bar: number of rows (logarithmic)", "bar"]);
   if (entries.some(isRace)) items.push(["Raced with others", "arc"]);
   if (entries.some((entry) => entry.streams)) items.push(["Of a stream", "stream"]);
   if (entries.some((entry) => entry.checkpoint)) items.push(["Checkpoint", "checkpoint"]);
@@ -158,6 +177,9 @@ function drawSign(canvas, what) {
     context.moveTo(2, 15);
     context.bezierCurveTo(5, 0, 17, 0, 20, 15);
     context.stroke();
+  } else if (what === "bar") {
+    context.fillStyle = colors.append;
+    context.fillRect(7, 2, 8, 14);
   } else if (what === "refused") cross(context, 11, 9, 4);
   else if (what === "stream") ring(context, 11, 9, 6, colors.series, [2, 2]);
   else if (what === "checkpoint") {
@@ -208,7 +230,7 @@ function tableRow(rows, place, open) {
   element("td", time(entry.t), row);
   element("td", operationOf(entry), row, "text");
   element("td", writerOf(entry), row, "text");
-  element("td", entry.base === undefined ? "unknown" : String(entry.base), row);
+  element("td", baseText(entry), row);
   element("td", rowsOf(entry) || "–", row, "text rows");
   const [added, removed] = entry.sizes ?? [0, 0];
   const files = [added && `+${count(added)}`, removed && `−${count(removed)}`].filter(Boolean);

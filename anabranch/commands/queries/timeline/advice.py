@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from anabranch.commands.queries.timeline.values import Advice, Totals
 
-_MANY_PACKED = 20
+_LEAST_PACKED = 20
 _MARKED_ACT, _MARKED_CONSIDER = 0.2, 0.05
 _BEHIND_INTERVALS = 3
 _LEAST_BEHIND = 30
@@ -47,36 +47,37 @@ class Figures:
     refused: int = 0
 
 
-def advise(figures: Figures) -> tuple[Advice, ...]:
-    """The advice, what matters most first; one that says that nothing is to do where that is so.
+def advise(figures: Figures, table: str) -> tuple[Advice, ...]:
+    """The advice for a table at a URL, what matters most first; one that says that nothing is to do where that is so.
 
     Example:
-        >>> advise(Figures(Totals(100, 1 << 20, 100, 0, 100), packable=100, packed=1))[0].sentence
-        'OPTIMIZE would pack 100 files into about 1.'
+        >>> advise(Figures(Totals(100, 1 << 20, 100, 0, 100), packable=100, packed=1), "file:///t")[0].command
+        'OPTIMIZE delta.`file:///t`'
     """
+    name = f"delta.`{table.replace('`', '``')}`"
     rules = (_optimize, _purge, _checkpoint, _vacuum, _conflicts)
-    found = sorted((each for rule in rules for each in rule(figures)), key=lambda each: each.weight != "act")
+    found = sorted((each for rule in rules for each in rule(figures, name)), key=lambda each: each.weight != "act")
     return tuple(found) or (Advice("table", "Nothing in these figures asks for maintenance.", None, "fine"),)
 
 
-def _optimize(figures: Figures) -> Iterator[Advice]:
-    if figures.packable > figures.packed and figures.packable > 1:
-        weight = "act" if figures.packable >= _MANY_PACKED else "consider"
+def _optimize(figures: Figures, name: str) -> Iterator[Advice]:
+    if figures.packable > figures.packed and figures.packable >= _LEAST_PACKED:
         sentence = f"OPTIMIZE would pack {figures.packable:,} files into about {figures.packed:,}."
-        yield Advice("small files", sentence, "OPTIMIZE", weight)  # type: ignore[arg-type]
+        yield Advice("small files", sentence, f"OPTIMIZE {name}", "act")
 
 
-def _purge(figures: Figures) -> Iterator[Advice]:
+def _purge(figures: Figures, name: str) -> Iterator[Advice]:
     totals = figures.totals
     if totals is None or totals.rows is None or not totals.deleted_rows:
         return
     share = totals.deleted_rows / (totals.rows + totals.deleted_rows)
     if share >= _MARKED_CONSIDER:
         sentence = f"{share:.0%} of the rows in the files are marked as deleted; REORG would remove them."
-        yield Advice("deleted rows", sentence, "REORG … APPLY (PURGE)", "act" if share >= _MARKED_ACT else "consider")
+        weight = "act" if share >= _MARKED_ACT else "consider"
+        yield Advice("deleted rows", sentence, f"REORG TABLE {name} APPLY (PURGE)", weight)  # type: ignore[arg-type]
 
 
-def _checkpoint(figures: Figures) -> Iterator[Advice]:
+def _checkpoint(figures: Figures, name: str) -> Iterator[Advice]:
     if figures.behind > max(_BEHIND_INTERVALS * figures.checkpoint_interval, _LEAST_BEHIND):
         sentence = (
             f"{figures.behind:,} commits follow the last checkpoint, and every reader replays them; "
@@ -86,16 +87,16 @@ def _checkpoint(figures: Figures) -> Iterator[Advice]:
         yield Advice("checkpoint", sentence, None, "act")
 
 
-def _vacuum(figures: Figures) -> Iterator[Advice]:
+def _vacuum(figures: Figures, name: str) -> Iterator[Advice]:
     files, size, totals = figures.removed_files, figures.removed_bytes, figures.totals
     if not files or size is None or totals is None or files < _LEAST_REMOVED_FILES:
         return
     weight = "act" if size >= _REMOVED_SHARE * totals.bytes else "consider"
     sentence = f"VACUUM could delete {files:,} files ({in_units(size)}) that commits removed before the retention time."
-    yield Advice("removed files", sentence, "VACUUM", weight)  # type: ignore[arg-type]
+    yield Advice("removed files", sentence, f"VACUUM {name}", weight)  # type: ignore[arg-type]
 
 
-def _conflicts(figures: Figures) -> Iterator[Advice]:
+def _conflicts(figures: Figures, name: str) -> Iterator[Advice]:
     if figures.refused:
         were = "transaction was" if figures.refused == 1 else "transactions were"
         sentence = f"{figures.refused:,} {were} refused in this process. Narrower conditions conflict less."

@@ -74,13 +74,14 @@ def timeline(
     now = NEWEST.runtime.now_ms() if now_ms is None else now_ms
     refusals = tuple(Refusal(*each) for each in refused_of(log.table, newest.metadata.id))
     figures = _figures(newest, entries, freed, checkpoints, target, now)
+    shown = without_secrets(log.table)
     return TableTimeline(
-        table=without_secrets(log.table),
+        table=shown,
         newest=newest.version,
         entries=tuple(entries),
         older=len(kept[:-last]),
         small_below=target // 2,
-        advice=advise(replace(figures, refused=len(refusals))),
+        advice=advise(replace(figures, refused=len(refusals)), shown),
         refusals=refusals,
     )
 

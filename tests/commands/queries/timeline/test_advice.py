@@ -14,23 +14,31 @@ from tests.support.raw_logs import PROTOCOL, add, info, metadata, put_commit, re
 from tests.support.worlds import World, table_path
 
 GB = 1 << 30
+TABLE = "file:///a`b"
+NAME = "delta.`file:///a``b`"
 FINE = Figures(Totals(10, 10 * GB, 1000, 0, 0))
 HOUR_MS = 3_600_000
 
 
 def topics(figures: Figures) -> list[tuple[str, str]]:
-    return [(each.topic, each.weight) for each in advise(figures)]
+    return [(each.topic, each.weight) for each in advise(figures, TABLE)]
 
 
 def test_a_table_that_needs_nothing_is_told_so() -> None:
     assert topics(FINE) == [("table", "fine")]
 
 
-@pytest.mark.parametrize(("packable", "weight"), [(2, "consider"), (19, "consider"), (20, "act")])
-def test_small_files_ask_for_optimize(packable: int, weight: str) -> None:
-    (found,) = advise(replace(FINE, packable=packable, packed=1))
-    assert (found.command, found.weight) == ("OPTIMIZE", weight)
-    assert f"{packable} files into about 1" in found.sentence
+@pytest.mark.parametrize(("packable", "weight"), [(2, None), (19, None), (20, "act")])
+def test_small_files_ask_for_optimize_from_where_the_page_says(packable: int, weight: str | None) -> None:
+    (found,) = advise(replace(FINE, packable=packable, packed=1), TABLE)
+    assert found.topic == ("small files" if weight else "table")
+    assert not weight or f"{packable} files into about 1" in found.sentence
+
+
+def test_a_command_can_be_run_as_it_stands() -> None:
+    figures = Figures(Totals(10, 10 * GB, 1000, 300, 0), packable=20, packed=1, removed_files=10, removed_bytes=GB)
+    commands = [each.command for each in advise(figures, TABLE)]
+    assert commands == [f"OPTIMIZE {NAME}", f"REORG TABLE {NAME} APPLY (PURGE)", f"VACUUM {NAME}"]
 
 
 def test_files_that_would_stay_as_many_ask_for_nothing() -> None:
@@ -67,8 +75,8 @@ def test_races_are_told_and_refusals_before_them() -> None:
 
 
 def test_what_matters_most_stands_first() -> None:
-    found = topics(replace(FINE, packable=2, packed=1, refused=3))
-    assert found == [("conflicts", "act"), ("small files", "consider")]
+    found = topics(replace(FINE, removed_files=10, removed_bytes=GB, refused=3))
+    assert found == [("conflicts", "act"), ("removed files", "consider")]
 
 
 def test_sizes_are_told_in_units() -> None:
