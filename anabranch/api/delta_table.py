@@ -6,7 +6,8 @@ A door: it turns what the user wrote into commands and runs them on Spark. What 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -39,7 +40,7 @@ from anabranch.commands.opening import Location, file_set, open_log
 from anabranch.commands.queries.describe import DETAIL, SHOWN_HISTORY, as_table, detail, history
 from anabranch.commands.queries.read import Read
 from anabranch.commands.queries.timeline.read import LAST
-from anabranch.errors import InvalidArgument, InvalidOption, NameTaken
+from anabranch.errors import InvalidArgument, InvalidOption, NameTaken, NotATable, UnknownTable
 from anabranch.errors.inputs import check_session
 from anabranch.errors.secrets import without_secrets
 from anabranch.log.snapshot import Snapshot
@@ -92,7 +93,7 @@ class DeltaTable:
         """
         check_session("sparkSession", sparkSession)
         settings = file_settings(hadoopConf)
-        with speaking(sparkSession, settings):
+        with speaking(sparkSession, settings), _opening():
             open_log(path).snapshot()
         return cls(sparkSession, path, file_settings=settings)
 
@@ -104,7 +105,7 @@ class DeltaTable:
             UnknownTable: there is no Delta table of this name. NotATable: its files are gone.
         """
         check_session("sparkSession", sparkSession)
-        with speaking(sparkSession):
+        with speaking(sparkSession), _opening():
             found = Resolver(sparkSession).named(tableOrViewName)
             open_log(found.location).snapshot()
         return cls(sparkSession, found.location, name=found.name)
@@ -481,6 +482,15 @@ class DeltaTable:
         if given is None:
             return EVERY_ROW
         return understood(given, snapshot, self._engine, queries=True, alias=self._alias)
+
+
+@contextmanager
+def _opening() -> Iterator[None]:
+    """Where no table can be opened, the error has the condition by which delta-spark says so."""
+    try:
+        yield
+    except (NotATable, UnknownTable) as error:
+        raise type(error)(**{**error.facts, "delta_condition": "DELTA_MISSING_DELTA_TABLE"}) from None
 
 
 def _session(spark: SparkSession | None) -> SparkSession:

@@ -52,7 +52,7 @@ class RenameColumn(Masked):
         return run_alteration(self.table, self._on, context)
 
     def _on(self, base: Snapshot) -> Alteration:
-        path = _spelled(base, self.path)
+        path = _spelled(base, self.path, "Column rename")
         _refuse_used(base, path, _rules(base, path))
         new = (*path[:-1], self.name)
         metadata = _with_columns(base.metadata, renamed(base.schema, path, self.name), _Following(path, new))
@@ -106,7 +106,7 @@ def droppable(base: Snapshot, paths: Sequence[Path]) -> list[Path]:
         InvalidProperty: the table has no column mapping. UnknownColumn: there is no such column.
         ColumnInUse: the table is partitioned or clustered by one, or a rule of the table speaks of it.
     """
-    spelled = [_spelled(base, path) for path in paths]
+    spelled = [_spelled(base, path, "DROP COLUMN") for path in paths]
     gone = frozenset(path[0] for path in spelled if len(path) == 1)
     for path in spelled:
         _refuse_used(base, path, [*_layout(base, path), *_rules(base, path, gone)])
@@ -121,10 +121,10 @@ def unlisted(configuration: Mapping[str, str], paths: Sequence[Path]) -> dict[st
     return found
 
 
-def _spelled(base: Snapshot, path: Path) -> Path:
+def _spelled(base: Snapshot, path: Path, what: str) -> Path:
     """The path as the table spells it."""
     if not is_mapped(base.metadata.configuration):
-        reason = "columns are renamed and dropped under a column mapping only; set it to name first."
+        reason = f"{what} is not supported for your Delta table without a column mapping; set it to name first."
         raise InvalidProperty(property=MODE, value="none", reason=reason)
     if not path:
         raise InvalidOption(option="columns", value="none", reason="name the column.")
@@ -178,18 +178,23 @@ def _rules(base: Snapshot, path: Path, gone: frozenset[str] = frozenset()) -> li
     """
     left = Struct(tuple(each for each in base.schema if each.name not in gone))
     rules = rules_of(replace(base.metadata, schema_string=schema_json(left)))
-    said = [(f"the constraint {each.name}", each.expression) for each in rules.checks]
-    said += [(f"the generated column {each.column}", each.expression) for each in rules.generated]
-    used = [f"{user} ({expression})" for user, expression in said if may_use(expression, members_of(base.schema, path))]
+    said = {
+        "check constraint(s)": [(each.name, each.expression) for each in rules.checks],
+        "generated column(s)": [(each.column, each.expression) for each in rules.generated],
+    }
+    used, members = [], members_of(base.schema, path)
+    for kind, users in said.items():
+        found = [f"{user} ({expression})" for user, expression in users if may_use(expression, members)]
+        used += [f"the following {kind}: {', '.join(found)}"] if found else []
     return used + (users_of(path[0], base.metadata.configuration) if len(path) == 1 else [])
 
 
 def _layout(base: Snapshot, path: Path) -> Iterator[str]:
     """What the table is partitioned or clustered by, which a column cannot leave."""
     if len(path) == 1 and path[0] in base.partition_columns:
-        yield "the partitioning"
+        yield f"the partitioning: Dropping partition columns ({path[0]}) is not allowed"
     if any(each[: len(path)] == path for each in base.clustering_columns):
-        yield "the clustering"
+        yield f"the clustering: Dropping clustering columns ({_text(path)}) is not allowed"
 
 
 # -- what follows ------------------------------------------------------------------------------------------------------
