@@ -6,8 +6,7 @@ A door: it turns what the user wrote into commands and runs them on Spark. What 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ from pyspark.sql.types import StructType
 from anabranch.api.arguments import assignments, file_settings, of_type, partition_columns, text, whole_number
 from anabranch.api.arguments import condition as check_condition
 from anabranch.api.merge_builder import DeltaMergeBuilder
+from anabranch.api.opening import opening
 from anabranch.api.optimize_builder import DeltaOptimizeBuilder
 from anabranch.api.skipping import rows_of
 from anabranch.api.table_builder import DeltaTableBuilder, IdentityGenerator
@@ -40,7 +40,7 @@ from anabranch.commands.opening import Location, file_set, open_log
 from anabranch.commands.queries.describe import DETAIL, SHOWN_HISTORY, as_table, detail, history
 from anabranch.commands.queries.read import Read
 from anabranch.commands.queries.timeline.read import LAST
-from anabranch.errors import InvalidArgument, InvalidOption, NameTaken, NotATable, UnknownTable
+from anabranch.errors import InvalidArgument, InvalidOption, NameTaken
 from anabranch.errors.inputs import check_session
 from anabranch.errors.secrets import without_secrets
 from anabranch.log.snapshot import Snapshot
@@ -93,7 +93,7 @@ class DeltaTable:
         """
         check_session("sparkSession", sparkSession)
         settings = file_settings(hadoopConf)
-        with speaking(sparkSession, settings), _opening():
+        with speaking(sparkSession, settings), opening():
             open_log(path).snapshot()
         return cls(sparkSession, path, file_settings=settings)
 
@@ -105,7 +105,7 @@ class DeltaTable:
             UnknownTable: there is no Delta table of this name. NotATable: its files are gone.
         """
         check_session("sparkSession", sparkSession)
-        with speaking(sparkSession), _opening():
+        with speaking(sparkSession), opening():
             found = Resolver(sparkSession).named(tableOrViewName)
             open_log(found.location).snapshot()
         return cls(sparkSession, found.location, name=found.name)
@@ -482,15 +482,6 @@ class DeltaTable:
         if given is None:
             return EVERY_ROW
         return understood(given, snapshot, self._engine, queries=True, alias=self._alias)
-
-
-@contextmanager
-def _opening() -> Iterator[None]:
-    """Where no table can be opened, the error has the condition by which delta-spark says so."""
-    try:
-        yield
-    except (NotATable, UnknownTable) as error:
-        raise type(error)(**{**error.facts, "delta_condition": "DELTA_MISSING_DELTA_TABLE"}) from None
 
 
 def _session(spark: SparkSession | None) -> SparkSession:

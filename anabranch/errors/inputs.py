@@ -103,7 +103,7 @@ class UnknownColumn(InputError):
         """With the clause of a MERGE that names the column, where there is one."""
         column, clause = facts.get("column"), facts.get("clause")
         said = f"Cannot resolve {column} in {clause} clause" if clause else f"The column {column} cannot be resolved"
-        return {**facts, "said": said}
+        return {"said": said, **facts}
 
 
 class TableWithoutColumns(InputError):
@@ -299,10 +299,7 @@ class ColumnInUse(InputError):
 
     condition = "DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE"
     sql_state = "42K09"
-    template = (
-        "Cannot alter column {column} because this column is referenced by {users}. Drop that first. The table is at "
-        "{table}."
-    )
+    template = "{said} The table is at {table}."
 
 
 class AppendOnlyTable(InputError, of_pyspark("UnsupportedOperationException")):  # type: ignore[misc]
@@ -354,8 +351,8 @@ class AmbiguousMerge(InputError, of_pyspark("UnsupportedOperationException")):  
     sql_state = "21506"
     template = (
         "Cannot perform Merge as multiple source rows matched and attempted to modify the same target row in the Delta "
-        "table in possibly conflicting ways: {count} rows of the table at {table} would be changed by several source "
-        "rows each. Make the source unique in what ON compares, for instance by dropDuplicates()."
+        "table in possibly conflicting ways: {count} of the rows of the table at {table} would be changed by several "
+        "source rows each. Make the source unique in what ON compares, for instance by dropDuplicates()."
     )
 
 
@@ -373,10 +370,10 @@ class RetentionTooShort(InputError, of_pyspark("IllegalArgumentException")):  # 
     condition = "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT"
     sql_state = "22003"
     template = (
-        "The specified VACUUM retention period is too low: the table at {table} would retain {hours} hours, but "
-        "{retained} (delta.deletedFileRetentionDuration): readers of older versions would lose their files, as would "
-        "writers of other engines. Nothing was removed. If nobody uses those versions, disable the check: "
-        "check_retention=False in Python, --no-check on the command line, or SET "
+        "The specified VACUUM retention period is too low: with {hours} hours, the table at {table} would not retain "
+        "what it has to, {retained} (delta.deletedFileRetentionDuration): readers of older versions would lose their "
+        "files, as would writers of other engines. Nothing was removed. If nobody uses those versions, disable the "
+        "check: check_retention=False in Python, --no-check on the command line, or SET "
         "spark.databricks.delta.retentionDurationCheck.enabled = false in SQL."
     )
 

@@ -66,7 +66,7 @@ class TimestampBeforeEarliestCommit(TableError, InputBase):
 
     def worded(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
         """With what was asked for."""
-        return {**facts, "said": _moment(facts)}
+        return {"said": _moment(facts), **facts}
 
 
 class TimestampAfterLatestCommit(TableError, InputBase):
@@ -82,7 +82,7 @@ class TimestampAfterLatestCommit(TableError, InputBase):
 
     def worded(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
         """With what was asked for."""
-        return {**facts, "said": _moment(facts)}
+        return {"said": _moment(facts), **facts}
 
 
 def _moment(facts: Mapping[str, Any]) -> str:

@@ -220,7 +220,7 @@ def explained(expression: str, table: str) -> Iterator[None]:
         except AnalysisException as error:
             if not is_of_a_frame(error):
                 if error.getCondition().startswith("UNRESOLVED_COLUMN"):
-                    reason = f"{_unresolved(expression, error)}: {reason_of(error)}"
+                    reason = f"{reason_of(error)} {_unresolved(expression, error)}."
                     raise InvalidCondition(expression=expression, table=table, reason=reason) from None
                 raise
             reason = (

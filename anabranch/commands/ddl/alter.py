@@ -307,10 +307,9 @@ class DropConstraint(Masked):
         known = base.metadata.configuration
         found = next((each for each in known if each.lower() in keys), None)
         if found is None and not (self.if_exists or current().drops_missing):
+            missing = f"Cannot drop nonexistent constraint {self.name} from table {base.table}"
             raise InvalidOption(
-                option="constraint",
-                value=self.name,
-                reason=f"Cannot drop nonexistent constraint {self.name} from table {base.table}.",
+                option="constraint", value=self.name, reason=f"{missing}: there is no constraint so called."
             )
         left = {each: value for each, value in known.items() if each != found}
         shown = {} if found is None else {"expr": known[found]}
