@@ -219,7 +219,7 @@ def explained(expression: str, table: str) -> Iterator[None]:
             yield
         except AnalysisException as error:
             if not is_of_a_frame(error):
-                if error.getCondition().startswith("UNRESOLVED_COLUMN"):
+                if (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
                     reason = f"{reason_of(error)} {_unresolved(expression, error)}."
                     raise InvalidCondition(expression=expression, table=table, reason=reason) from None
                 raise
@@ -232,7 +232,7 @@ def explained(expression: str, table: str) -> Iterator[None]:
 
 def _unresolved(expression: str, error: AnalysisException) -> str:
     """Which name of a clause means no column, and in which part of the MERGE, in delta-spark's words."""
-    name = error.getMessageParameters().get("objectName", "").replace("`", "")
+    name = (error.getMessageParameters() or {}).get("objectName", "").replace("`", "")
     if expression.startswith("MERGE ON"):
         return f"Cannot resolve {name} in search condition"
     before, _, after = expression.partition(" THEN ")
