@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 from anabranch.api.arguments import assignments, file_settings, of_type, partition_columns, text, whole_number
 from anabranch.api.arguments import condition as check_condition
 from anabranch.api.merge_builder import DeltaMergeBuilder
+from anabranch.api.opening import opening
 from anabranch.api.optimize_builder import DeltaOptimizeBuilder
 from anabranch.api.skipping import rows_of
 from anabranch.api.table_builder import DeltaTableBuilder, IdentityGenerator
@@ -92,7 +93,7 @@ class DeltaTable:
         """
         check_session("sparkSession", sparkSession)
         settings = file_settings(hadoopConf)
-        with speaking(sparkSession, settings):
+        with speaking(sparkSession, settings), opening():
             open_log(path).snapshot()
         return cls(sparkSession, path, file_settings=settings)
 
@@ -104,7 +105,7 @@ class DeltaTable:
             UnknownTable: there is no Delta table of this name. NotATable: its files are gone.
         """
         check_session("sparkSession", sparkSession)
-        with speaking(sparkSession):
+        with speaking(sparkSession), opening():
             found = Resolver(sparkSession).named(tableOrViewName)
             open_log(found.location).snapshot()
         return cls(sparkSession, found.location, name=found.name)

@@ -115,7 +115,9 @@ class Schemaless(Formatted):
 
 
 def _own_schema(given: Any) -> InvalidOption:
-    return InvalidOption(option="schema", value=given, reason="a Delta table has a schema of its own.")
+    return InvalidOption(
+        option="schema", value=given, reason="Delta does not support specifying the schema at read time."
+    )
 
 
 @speaks

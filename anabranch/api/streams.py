@@ -281,7 +281,11 @@ class StreamWriter(_Stream):
     def _sink(self, location: Location) -> Sink:
         """What writes the batches. Raises InvalidOption: an option is missing, or asks for what no Delta table does."""
         if self._mode not in OUTPUT_MODES:
-            reason = "a Delta table takes append, or complete, which replaces every row by each batch."
+            mode = str(self._mode).capitalize()
+            reason = (
+                f"a Delta table does not support {mode} output mode; it takes append, or complete, which replaces "
+                "every row by each batch."
+            )
             unsupported = {"delta_condition": "DELTA_UNSUPPORTED_OUTPUT_MODE"}
             raise InvalidOption(option="outputMode", value=self._mode, reason=reason, **unsupported)
         options = self._options.copy()

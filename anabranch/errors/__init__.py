@@ -18,6 +18,7 @@
     │   ├── NotATable
     │   ├── VersionNotFound
     │   │   ├── VersionCleanedUp
+    │   │   ├── ChangeStartAfterLatest
     │   │   └── StreamVersionsLost
     │   ├── StreamStopped               why a stream stops
     │   │   ├── StreamMetadataChanged
@@ -156,6 +157,7 @@ from anabranch.errors.feeds import ChangeDataNotRecorded as ChangeDataNotRecorde
 from anabranch.errors.feeds import ChangeFilesMissing as ChangeFilesMissing
 from anabranch.errors.feeds import ChangeSchemaChanged as ChangeSchemaChanged
 from anabranch.errors.feeds import ChangeSchemaDiffers as ChangeSchemaDiffers
+from anabranch.errors.feeds import ChangeStartAfterLatest as ChangeStartAfterLatest
 from anabranch.errors.feeds import InvalidChangeRange as InvalidChangeRange
 from anabranch.errors.feeds import NoChangeStart as NoChangeStart
 from anabranch.errors.inputs import AmbiguousMerge as AmbiguousMerge

@@ -33,6 +33,10 @@ class DeltaConcurrentModificationException(AnabranchError, Card, twin("DeltaConc
     template = "A concurrent transaction committed first. {explanation}"
     sentence = ""
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.prefix = f"{cls.__name__}: Transaction conflict detected. "
+
     def __init__(self, **facts: Any) -> None:
         facts.setdefault("sub_condition", "")
         facts.setdefault("suggestion", "Run the command again.")

@@ -11,7 +11,8 @@ class EmptyDirectory(InputError):
     condition = "DELTA_EMPTY_DIRECTORY"
     sql_state = "42K03"
     template = (
-        "There is no data file under {table} to convert; files and folders whose names begin with _ or . do not count."
+        "No file found in the directory: {table} has none to convert; files and folders whose names begin with _ or . "
+        "do not count."
     )
 
 
@@ -21,8 +22,8 @@ class UnreadableFooter(InputError):
     condition = "DELTA_FAILED_READ_FILE_FOOTER"
     sql_state = "KD001"
     template = (
-        "The footer of {file} under {table} cannot be read: {reason} Nothing was written. Remove the file, or give it "
-        "a name that begins with _ or a dot."
+        "Could not read footer for file: {file} under {table}, {reason} Nothing was written. Remove the file, or give "
+        "it a name that begins with _ or a dot."
     )
 
 
@@ -32,8 +33,8 @@ class SchemaMergeFailed(InputError):
     condition = "DELTA_FAILED_MERGE_SCHEMA_FILE"
     sql_state = "42KDA"
     template = (
-        "The columns of {file} under {table} do not fit those of the files before it: column {column} {reason}. "
-        "Nothing was written."
+        "Failed to merge schema of file {file} under {table} into that of the files before it: column {column} "
+        "{reason}. Nothing was written."
     )
 
 

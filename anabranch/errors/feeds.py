@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from anabranch.errors.inputs import InputError
-from anabranch.errors.tables import MissingDataFile
+from anabranch.errors.tables import MissingDataFile, VersionNotFound
 
 
 class NoChangeStart(InputError):
@@ -11,7 +11,17 @@ class NoChangeStart(InputError):
 
     condition = "DELTA_NO_START_FOR_CDC_READ"
     sql_state = "42601"
-    template = "The changes of the table at {table} are asked for without a start: give a version or a timestamp."
+    template = "No startingVersion or startingTimestamp provided for CDC read: say where the changes of {table} begin."
+
+
+class ChangeStartAfterLatest(VersionNotFound):
+    """A change data feed is to begin after the newest version."""
+
+    condition = "DELTA_CDC_START_VERSION_AFTER_LATEST"
+    template = (
+        "Start version {version} for change data feed exceeds the latest table version {latest}. The table is at "
+        "{table}."
+    )
 
 
 class InvalidChangeRange(InputError):
@@ -20,8 +30,7 @@ class InvalidChangeRange(InputError):
     condition = "DELTA_INVALID_CDC_RANGE"
     sql_state = "22003"
     template = (
-        "The changes of the table at {table} cannot be read from version {start} to version {end}: the end lies before "
-        "the start."
+        "CDC range from start {start} to end {end} was invalid. End cannot be before start. The table is at {table}."
     )
 
 
@@ -31,9 +40,9 @@ class ChangeDataNotRecorded(InputError):
     condition = "DELTA_MISSING_CHANGE_DATA"
     sql_state = "KD002"
     template = (
-        "The changes of the table at {table} cannot be read from version {start} to version {end}: at version "
-        "{version} they were not recorded. Choose versions after delta.enableChangeDataFeed = true was set; DESCRIBE "
-        "HISTORY shows when."
+        "Error getting change data for range [{start} , {end}] as change data was not recorded for version [{version}] "
+        "of the table at {table}. Choose versions after delta.enableChangeDataFeed = true was set; DESCRIBE HISTORY "
+        "shows when."
     )
 
 

@@ -63,7 +63,8 @@ class ConstraintNotBoolean(InvalidCondition):
     condition = "DELTA_NON_BOOLEAN_CHECK_CONSTRAINT"
     sql_state = "42621"
     template = (
-        "The CHECK constraint {constraint} ({expression}) of the table at {table} is not a condition but {found}."
+        "CHECK constraint '{constraint}' ({expression}) should be a boolean expression, but is {found}. The table is "
+        "at {table}."
     )
 
 
@@ -72,7 +73,9 @@ class InvalidConstraintName(InputError):
 
     condition = "DELTA_INVALID_CONSTRAINT_NAME"
     sql_state = "42939"
-    template = "A constraint of the table at {table} cannot have the name {constraint}, which is reserved."
+    template = (
+        "Cannot use {constraint} as the name of a CHECK constraint. This name is reserved. The table is at {table}."
+    )
 
 
 class DefaultDoesNotFit(InvalidCondition):
@@ -88,13 +91,19 @@ class UnknownColumn(InputError):
 
     condition = "UNKNOWN_COLUMN"
     sql_state = "42703"
-    template = "The table at {table} has no column {column}; it has {columns}."
-    _of_no_table = "There is no column {column}; there are {columns}."
+    template = "{said}: the table at {table} has no column {column}; it has {columns}."
+    _of_no_table = "{said}: there is no column {column}; there are {columns}."
 
     def __init__(self, **facts: Any) -> None:
         if not facts.get("table"):
             self.template = self._of_no_table
         super().__init__(**{**facts, "columns": facts.get("columns") or "none"})
+
+    def worded(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
+        """With the clause of a MERGE that names the column, where there is one."""
+        column, clause = facts.get("column"), facts.get("clause")
+        said = f"Cannot resolve {column} in {clause} clause" if clause else f"The column {column} cannot be resolved"
+        return {"said": said, **facts}
 
 
 class TableWithoutColumns(InputError):
@@ -114,7 +123,8 @@ class SchemaMismatch(InputError):
     condition = "DELTA_SCHEMA_MISMATCH"
     sql_state = "42KDG"
     template = (
-        "Column {column} does not fit the table at {table}: {reason} The table has {expected}, the rows have {found}."
+        "A schema mismatch detected when writing to the Delta table at {table}. Column {column} does not fit the table: "
+        "{reason} The table has {expected}, the rows have {found}."
     )
 
     def worded(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -159,7 +169,7 @@ class InvalidCharactersInColumnNames(InputError):
     condition = "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES"
     sql_state = "42K05"
     template = (
-        "The names of columns {columns} contain one of the characters ' ,;{{}}()\\n\\t=', blank and line feed included."
+        "Found invalid character(s) among ' ,;{{}}()\\n\\t=' in the column names {columns}; blank and line feed count."
         " Choose other names, or set the table property delta.columnMapping.mode = name."
     )
 
@@ -291,7 +301,10 @@ class AmbiguousTimeTravel(InputError):
 
     condition = "DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS"
     sql_state = "42613"
-    template = "The version of the table at {table} is given by {first} and by {second}; give it once."
+    template = (
+        "The version of the table at {table} is given by {first} and by {second}. Please either provide "
+        "'timestampAsOf' or 'versionAsOf' for time travel."
+    )
 
 
 class ColumnInUse(InputError):
@@ -299,7 +312,7 @@ class ColumnInUse(InputError):
 
     condition = "DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE"
     sql_state = "42K09"
-    template = "The column {column} of the table at {table} cannot be changed while it is used by {users}."
+    template = "{said} The table is at {table}."
 
 
 class AppendOnlyTable(InputError, of_pyspark("UnsupportedOperationException")):  # type: ignore[misc]
@@ -307,7 +320,10 @@ class AppendOnlyTable(InputError, of_pyspark("UnsupportedOperationException")): 
 
     condition = "DELTA_CANNOT_MODIFY_APPEND_ONLY"
     sql_state = "42809"
-    template = "The table at {table} is append-only (delta.appendOnly = true): {operation} would change or remove rows."
+    template = (
+        "This table is configured to only allow appends (delta.appendOnly = true): {operation} would change or remove "
+        "rows of the table at {table}."
+    )
 
 
 class TableAlreadyExists(InputError):
@@ -315,7 +331,7 @@ class TableAlreadyExists(InputError):
 
     condition = "DELTA_TABLE_ALREADY_EXISTS"
     sql_state = "42P07"
-    template = "A Delta table exists at {table}. Append to it, overwrite or replace it, or choose another path."
+    template = "A Delta table already exists at {table}. Append to it, overwrite or replace it, or choose another path."
 
 
 class LocationNotEmpty(InputError):
@@ -324,8 +340,8 @@ class LocationNotEmpty(InputError):
     condition = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
     sql_state = "42601"
     template = (
-        "No table can be created at {table}: there are files that belong to no Delta table, {found} for one. Choose "
-        "another location, or make a table of Parquet files by CONVERT TO DELTA."
+        "Cannot create a table at {table}: the location is not empty and also not a Delta table, {found} lies there "
+        "for one. Choose another location, or make a table of Parquet files by CONVERT TO DELTA."
     )
 
 
@@ -347,8 +363,9 @@ class AmbiguousMerge(InputError, of_pyspark("UnsupportedOperationException")):  
     condition = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
     sql_state = "21506"
     template = (
-        "MERGE into the table at {table} is ambiguous: {count} of its rows would be changed by several source rows "
-        "each. Make the source unique in what ON compares, for instance by dropDuplicates()."
+        "Cannot perform Merge as multiple source rows matched and attempted to modify the same target row in the Delta "
+        "table in possibly conflicting ways: {count} of the rows of the table at {table} would be changed by several "
+        "source rows each. Make the source unique in what ON compares, for instance by dropDuplicates()."
     )
 
 
@@ -357,7 +374,7 @@ class FeatureNotDropped(InputError):
 
     condition = "DELTA_FEATURE_NOT_DROPPED"
     sql_state = "22KD0"
-    template = "{feature} was not dropped from the protocol of the table at {table}: {reason}"
+    template = "Cannot drop {feature} from this table because {reason} The table is at {table}."
 
 
 class RetentionTooShort(InputError, of_pyspark("IllegalArgumentException")):  # type: ignore[misc]
@@ -366,10 +383,10 @@ class RetentionTooShort(InputError, of_pyspark("IllegalArgumentException")):  # 
     condition = "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT"
     sql_state = "22003"
     template = (
-        "VACUUM of the table at {table} would retain {hours} hours, but the table {retained} "
-        "(delta.deletedFileRetentionDuration): readers of older versions would lose their files, as would writers of "
-        "other engines. Nothing was removed. If nobody uses those versions, disable the check: "
-        "check_retention=False in Python, --no-check on the command line, or SET "
+        "The specified VACUUM retention period is too low: with {hours} hours, the table at {table} would not retain "
+        "what it has to, {retained} (delta.deletedFileRetentionDuration): readers of older versions would lose their "
+        "files, as would writers of other engines. Nothing was removed. If nobody uses those versions, disable the "
+        "check: check_retention=False in Python, --no-check on the command line, or SET "
         "spark.databricks.delta.retentionDurationCheck.enabled = false in SQL."
     )
 
@@ -406,7 +423,7 @@ class UnsupportedCommand(InputError):
 
     condition = "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE"
     sql_state = "0A000"
-    template = "{statement} is not supported for Delta tables. {instead}"
+    template = "{statement} is not supported for v2 tables, such as Delta tables. {instead}"
 
 
 class SqlSyntaxError(InputError, ParseBase):
@@ -422,7 +439,10 @@ class UnknownTable(InputError):
 
     condition = "TABLE_OR_VIEW_NOT_FOUND"
     sql_state = "42P01"
-    template = "The table {name} cannot be found. Check its name and schema, or name the path: delta.`/path/to/table`."
+    template = (
+        "{name} is not a Delta table: the table or view cannot be found. Check its name and schema, or name the path: "
+        "delta.`/path/to/table`."
+    )
 
 
 class TransactionStatement(InputError):

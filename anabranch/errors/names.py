@@ -91,7 +91,7 @@ class NotADeltaTable(UnknownTable):
 
     condition = "DELTA_TABLE_ONLY_OPERATION"
     sql_state = "0AKDD"
-    template = "{name} is not a Delta table but {kind}, and only a Delta table supports this."
+    template = "{name} is not a Delta table but {kind}, and this is only supported for Delta tables."
 
 
 class UnknownPathOrName(UnknownTable):

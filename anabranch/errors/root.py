@@ -76,13 +76,14 @@ class AnabranchError(_Base):
     sql_state = "58000"
     retryable = False
     template = "Anabranch failed."
+    prefix = ""
 
     def __init__(self, **facts: Any) -> None:
         shown = all(may_show_rows(facts.get(each)) for each in _TABLES)
         facts = facts if shown else self.without_rows(facts)
         facts = {name: without_secrets(fact) if isinstance(fact, str) else fact for name, fact in facts.items()}
         self.facts: Mapping[str, Any] = facts
-        said = f"[{self.getCondition()}] {self.template.format_map(Facts(self.worded(facts)))}"
+        said = f"[{self.getCondition()}] {self.prefix}{self.template.format_map(Facts(self.worded(facts)))}"
         self.message = visible(without_secrets(f"{said}\n{facts['excerpt']}" if facts.get("excerpt") else said))
         super().__init__(self.message)
         if hides_any():

@@ -18,9 +18,9 @@ class StreamMetadataChanged(StreamStopped):
 
     condition = "DELTA_SCHEMA_CHANGED_WITH_VERSION"
     template = (
-        "The metadata of the table at {table} changed at version {version} while a stream read it ({changed}). "
-        "Read the table anew by readStream, and start the query again: it goes on with the new metadata, and no row is "
-        "lost or shown twice."
+        "Detected schema change in version {version}: the metadata of the table at {table} changed while a stream read "
+        "it ({changed}). Read the table anew by readStream, and start the query again: it goes on with the new "
+        "metadata, and no row is lost or shown twice."
     )
 
 
@@ -29,9 +29,9 @@ class StreamSchemaIncompatible(StreamStopped):
 
     condition = "DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS"
     template = (
-        "The stream that reads the table at {table} has yet to read rows from before version {version}, where the "
-        "columns changed so that these rows cannot be read as the columns are now ({reason}). Begin anew with another "
-        "checkpoint, and startingVersion = {version} or later."
+        "Detected schema change in version {version}: the stream that reads the table at {table} has yet to read rows "
+        "from before it, and the columns changed so that these rows cannot be read as the columns are now ({reason}). "
+        "Begin anew with another checkpoint, and startingVersion = {version} or later."
     )
 
 
@@ -40,10 +40,10 @@ class StreamDeletes(StreamStopped):
 
     condition = "DELTA_SOURCE_IGNORE_DELETE"
     template = (
-        "The stream that reads the table at {table} meets deleted rows at version {version} ({operation}), for example "
-        "of the file {file}. A stream shows appended rows only. Start the query again on its checkpoint with the "
-        "option ignoreDeletes or skipChangeCommits set to 'true', which leaves deletes out. Where the table records "
-        "its changes, readChangeFeed with another checkpoint shows them."
+        "Detected deleted data (for example {file}) from streaming source at version {version} ({operation}) of the "
+        "table at {table}. This is currently not supported: a stream shows appended rows only. Start the query again "
+        "on its checkpoint with the option ignoreDeletes or skipChangeCommits set to 'true', which leaves deletes out. "
+        "Where the table records its changes, readChangeFeed with another checkpoint shows them."
     )
 
 
@@ -52,10 +52,11 @@ class StreamChanges(StreamStopped):
 
     condition = "DELTA_SOURCE_TABLE_IGNORE_CHANGES"
     template = (
-        "The stream that reads the table at {table} meets changed rows at version {version} ({operation}), for example "
-        "of the file {file}. A stream shows appended rows only. Start the query again on its checkpoint with the "
-        "option skipChangeCommits set to 'true', which leaves such commits out, or ignoreChanges, which shows the rows "
-        "that they wrote. Where the table records its changes, readChangeFeed with another checkpoint shows them."
+        "Detected a data update (for example {file}) in the source table at version {version} ({operation}) of the "
+        "table at {table}. This is currently not supported: a stream shows appended rows only. Start the query again "
+        "on its checkpoint with the option skipChangeCommits set to 'true', which leaves such commits out, or "
+        "ignoreChanges, which shows the rows that they wrote. Where the table records its changes, readChangeFeed with "
+        "another checkpoint shows them."
     )
 
 
@@ -65,9 +66,9 @@ class StreamTableReplaced(StreamStopped):
     condition = "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
     sql_state = "55019"
     template = (
-        "The stream at version {version} read another table than the one that is now at {table}: its id was {expected} "
-        "and is {found}. The table was dropped and made again, or the checkpoint is of another table. Begin anew with "
-        "another checkpoint."
+        "The streaming query was reading from an unexpected Delta table: at version {version} it read another one than "
+        "the one that is now at {table}, whose id was {expected} and is {found}. The table was dropped and made again, "
+        "or the checkpoint is of another table. Begin anew with another checkpoint."
     )
 
 
@@ -87,7 +88,7 @@ class StreamVersionsLost(VersionNotFound):
 
     condition = "DELTA_MISSING_FILES_UNEXPECTED_VERSION"
     template = (
-        "The stream that reads the table at {table} has yet to read version {version}, whose commit was cleaned up; "
+        "Delta stream cannot resume from version {version} of the table at {table}, whose commit was cleaned up; "
         "versions {earliest} to {latest} are there. Rows are lost to this stream. Begin anew with another checkpoint, "
         "or set the option failOnDataLoss to 'false' to go on at version {earliest}."
     )

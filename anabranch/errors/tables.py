@@ -24,7 +24,9 @@ class NotATable(TableError, InputBase):
 
     condition = "DELTA_TABLE_NOT_FOUND"
     sql_state = "42P01"
-    template = "There is no Delta table at {table}: {reason} Check the path, or create the table first."
+    template = (
+        "{table} is not a Delta table, so the table doesn't exist. {reason} Check the path, or create the table first."
+    )
 
 
 class VersionNotFound(TableError, InputBase):
@@ -32,7 +34,13 @@ class VersionNotFound(TableError, InputBase):
 
     condition = "DELTA_VERSION_NOT_FOUND"
     sql_state = "22003"
-    template = "The table at {table} has no version {version}; the versions from {earliest} to {latest} can be read."
+    template = (
+        "Cannot {what} to version {version}. Available versions: [{earliest}, {latest}]. The table is at {table}."
+    )
+
+    def worded(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
+        """With what was asked for, where no command says it."""
+        return {"what": "time travel Delta table", **facts}
 
 
 class VersionCleanedUp(VersionNotFound):
@@ -52,9 +60,13 @@ class TimestampBeforeEarliestCommit(TableError, InputBase):
     condition = "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION"
     sql_state = "42816"
     template = (
-        "The table at {table} cannot be read as of {timestamp}: that is before its oldest readable version, "
-        "{earliest_version}, of {earliest}. Use a timestamp up to {latest}, that of version {latest_version}."
+        "{said} before the earliest version available to this table, version {earliest_version} of {earliest}. Use a "
+        "timestamp from there on, up to {latest}, that of version {latest_version}. The table is at {table}."
     )
+
+    def worded(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
+        """With what was asked for."""
+        return {"said": _moment(facts), **facts}
 
 
 class TimestampAfterLatestCommit(TableError, InputBase):
@@ -63,9 +75,20 @@ class TimestampAfterLatestCommit(TableError, InputBase):
     condition = "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"
     sql_state = "42816"
     template = (
-        "The table at {table} cannot be read as of {timestamp}: that is after its newest version, {latest_version}, "
-        "of {latest}. Use that timestamp or an older one, from {earliest} (version {earliest_version}) on."
+        "{said} after the latest version available to this table, version {latest_version} of {latest}. No timestamp "
+        "that is after the table's latest version can be read: use that one or an older one, from {earliest} (version "
+        "{earliest_version}) on. The table is at {table}."
     )
+
+    def worded(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
+        """With what was asked for."""
+        return {"said": _moment(facts), **facts}
+
+
+def _moment(facts: Mapping[str, Any]) -> str:
+    """How a sentence about a moment begins; a command may say what it was to do."""
+    what, timestamp = facts.get("what"), facts.get("timestamp", "unknown")
+    return f"Cannot {what} to timestamp ({timestamp}) as it is" if what else f"The provided timestamp ({timestamp}) is"
 
 
 class CorruptLog(TableError):

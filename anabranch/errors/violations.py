@@ -32,7 +32,8 @@ class NotNullViolated(RowViolation):
     condition = "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"
     sql_state = "23502"
     template = (
-        "Column {column} of the table at {table} is NOT NULL, but a row has NULL there ({row}). Nothing was committed."
+        "NOT NULL constraint violated for column: {column} of the table at {table}, where a row has NULL ({row}). "
+        "Nothing was committed."
     )
 
 
@@ -41,7 +42,10 @@ class CheckConstraintViolated(RowViolation):
 
     condition = "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
     sql_state = "23001"
-    template = "CHECK constraint {constraint} ({expression}) of {table} is violated by {row}. Nothing was committed."
+    template = (
+        "CHECK constraint {constraint} ({expression}) violated by row with values: {row}. Nothing was committed to the "
+        "table at {table}."
+    )
 
 
 class LengthExceeded(RowViolation):
@@ -50,8 +54,8 @@ class LengthExceeded(RowViolation):
     condition = "DELTA_EXCEED_CHAR_VARCHAR_LIMIT"
     sql_state = "22001"
     template = (
-        "Column {column} of the table at {table} is {limit}, but a row to write has a longer text there ({row}). "
-        "Nothing was committed."
+        "A text for column {column}, which is {limit}, exceeds char/varchar type length limitation ({row}). Nothing "
+        "was committed to the table at {table}."
     )
 
 
@@ -61,8 +65,9 @@ class ReplaceWhereMismatch(InputError):
     condition = "DELTA_REPLACE_WHERE_MISMATCH"
     sql_state = "44000"
     template = (
-        "{count} of the {rows} rows to write to the table at {table} do not satisfy the condition of replaceWhere, "
-        "{predicate}. Nothing was committed. Filter them, or widen the condition."
+        "Written data does not conform to partial table overwrite condition or constraint '{predicate}': {count} of "
+        "the {rows} rows for the table at {table} do not satisfy it. Nothing was committed. Filter them, or widen the "
+        "condition of replaceWhere."
     )
 
 
@@ -71,7 +76,7 @@ class IdentityColumnGiven(InputError):
 
     condition = "DELTA_IDENTITY_COLUMNS_EXPLICIT_VALUE_NOT_SUPPORTED"
     sql_state = "42808"
-    template = "Only the table at {table} gives values of {column}, so it cannot be {what}; leave the column out."
+    template = "{what} {column} is not supported: only the table at {table} gives its values. Leave the column out."
 
 
 class ConstraintNotMet(InputError):
@@ -79,4 +84,7 @@ class ConstraintNotMet(InputError):
 
     condition = "DELTA_NEW_CHECK_CONSTRAINT_VIOLATION"
     sql_state = "23512"
-    template = "{count} of {rows} rows of {table} violate the constraint {constraint}, {predicate}; nothing was added."
+    template = (
+        "{count} of {rows} rows in {table} violate the new CHECK constraint {constraint} ({predicate}). Nothing was "
+        "added."
+    )

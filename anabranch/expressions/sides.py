@@ -171,8 +171,9 @@ def _only_at(path: Sequence[str], columns: Struct) -> Struct:
 
 def _star(sides: Sides, context: Context, *, keeps: bool) -> dict[str, Any]:
     if sides.evolved is None:
+        clause = "UPDATE" if keeps else "INSERT"
         wanted = [each for each in sides.table if not _has_own_value(each, sides, inserts=not keeps)]
-        return {field.name: _from_source(field, sides, context) for field in wanted}
+        return {field.name: _from_source(field, sides, context, clause) for field in wanted}
     there = [field for field in sides.evolved if sides.source_column(field.name) is not None]
     return {field.name: _evolving(field, sides, keeps=keeps) for field in there}
 
@@ -198,13 +199,14 @@ def _in_part(value: SourceColumn, given: DataType, target: DataType) -> Any:
     return value if is_whole else Members(parts, value)
 
 
-def _from_source(field: Field, sides: Sides, context: Context) -> SourceColumn:
+def _from_source(field: Field, sides: Sides, context: Context, clause: str) -> SourceColumn:
     name = sides.source_column(field.name)
     if name is None:
         raise SchemaMismatch(
             column=field.name,
             table=context.table,
-            reason="all columns are to be taken from the source, which has none of this name",
+            reason=f"Cannot resolve {field.name} in {clause} clause: all columns are to be taken from the source, "
+            "which has none of this name",
             expected=field.name,
             found=", ".join(sides.source_columns),
         )

@@ -110,6 +110,8 @@ class Log:
         """
         try:
             newest = self._refreshed()
+        except NotATable as error:
+            raise self._without_files(error) from None
         except (CorruptLog, UnsupportedFeature):
             if version is None:
                 raise
@@ -124,9 +126,18 @@ class Log:
     def newest(self) -> Snapshot | None:
         """The newest snapshot, refreshed now, or None where there is no table."""
         try:
-            return self.snapshot()
+            return self._refreshed()
         except NotATable:
             return None
+
+    def _without_files(self, error: NotATable) -> NotATable:
+        """The same error, which says where no file lies at the path; one list of the folder alone tells."""
+        try:
+            is_empty = not self.store.list_from("")
+        except Exception:  # then the first error says enough
+            return error
+        reason = f"Path does not exist: {self.table}, or it holds no file."
+        return NotATable(**{**error.facts, "reason": reason}) if is_empty else error
 
     def exists(self) -> bool:
         """Whether there is a table."""

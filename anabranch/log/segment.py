@@ -148,7 +148,7 @@ def _choose(store: Store, listing: list[Entry], version: int | None, but: Collec
     newest = max([*map(_version_of, commits), *(found.version for found in checkpoints)], default=None)
     if newest is None:
         _refuse_missing_part(store, listing, 0, None)
-        raise NotATable(table=store.url, reason="the folder has no _delta_log with commits.")
+        raise NotATable(table=store.url, reason="The folder has no _delta_log with commits.")
     wanted = newest if version is None else version
     checkpoint = next((found for found in reversed(checkpoints) if found.version <= wanted), None)
     first = checkpoint.version + 1 if checkpoint else 0

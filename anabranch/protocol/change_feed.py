@@ -169,7 +169,10 @@ def check_recordable(metadata: Metadata, before: Metadata | None = None) -> None
     """
     taken = _taken(metadata)
     if taken and not (before is not None and _taken(before)):
-        reason = f"the change data feed needs the column {taken[0]}; rename it, or set {ENABLED} = false."
+        reason = (
+            f"The write contains reserved columns [{', '.join(taken)}], which the change data feed needs; rename "
+            f"them, or set {ENABLED} = false."
+        )
         raise InvalidSchema(reason=reason, delta_condition="RESERVED_CDC_COLUMNS_ON_WRITE")
 
 

@@ -442,7 +442,7 @@ def _unknown(key: str) -> str:
         return f"it is spelled {lowered[key.lower()]}."
     near = get_close_matches(key.lower(), lowered, n=1, cutoff=0.8)
     hint = f" Did you mean {lowered[near[0]]}?" if near else ""
-    return f"this version of Anabranch does not honour it.{hint}"
+    return f"Unknown configuration was specified: {key}. This version of Anabranch does not honour it.{hint}"
 
 
 def _check_constraint(key: str, value: str) -> None:

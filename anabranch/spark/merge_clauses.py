@@ -22,7 +22,7 @@ from anabranch.errors import InvalidCondition, UnknownColumn
 from anabranch.protocol.merges import Action, Clause, Matching, Reserved, SourceColumn, When
 from anabranch.protocol.schema.assignments import Path, leaves, spelled, wholes
 from anabranch.protocol.schema.types import Field, Struct
-from anabranch.spark.failures import is_of_a_frame, reported, shown
+from anabranch.spark.failures import is_of_a_frame, reason_of, reported, shown
 from anabranch.spark.members import Given, is_set, rebuilt
 from anabranch.spark.row_addresses import as_column
 from anabranch.spark.row_numbers import value_at
@@ -219,12 +219,25 @@ def explained(expression: str, table: str) -> Iterator[None]:
             yield
         except AnalysisException as error:
             if not is_of_a_frame(error):
+                if (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
+                    reason = f"{reason_of(error)} {_unresolved(expression, error)}."
+                    raise InvalidCondition(expression=expression, table=table, reason=reason) from None
                 raise
             reason = (
                 "a column is bound to a DataFrame, as in updates['id'], but a MERGE works on a copy of its source. "
                 "Use text, or F.col('alias.column') with the alias of the source or the table."
             )
             raise InvalidCondition(expression=expression, table=table, reason=reason) from None
+
+
+def _unresolved(expression: str, error: AnalysisException) -> str:
+    """Which name of a clause means no column, and in which part of the MERGE, in delta-spark's words."""
+    name = (error.getMessageParameters() or {}).get("objectName", "").replace("`", "")
+    if expression.startswith("MERGE ON"):
+        return f"Cannot resolve {name} in search condition"
+    before, _, after = expression.partition(" THEN ")
+    action, _, values = after.partition(" ")
+    return f"Cannot resolve {name} in {action} {'condition' if name in before and name not in values else 'clause'}"
 
 
 def first_acting(clauses: Numbered, spark: SparkSession) -> Column:

@@ -76,10 +76,11 @@ def _wrong_count(found: T.StructType, schema: Struct, table: str) -> SchemaMisma
     first = min(len(found), len(schema.fields))
     missing = first == len(found)
     field = schema.fields[first] if missing else None
+    amount = "not enough" if missing else "too many"
     return SchemaMismatch(
         column=field.name if field is not None else found[first].name,
         table=table,
-        reason=f"rows by position need {len(schema.fields)} columns, and these have {len(found)}.",
+        reason=f"{amount} data columns: rows by position need {len(schema.fields)}, and these have {len(found)}.",
         expected=spark_type(field.type).simpleString() if field is not None else "no such column",
         found="no such column" if missing else found[first].dataType.simpleString(),
     )

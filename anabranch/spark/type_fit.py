@@ -25,6 +25,7 @@ _FLOATS = ("float", "double")
 _TIMES = ("date", "timestamp", "timestamp_ntz")
 _ADD = "The option mergeSchema = true adds it to the table."
 _ADD_OR_REPLACE = f"{_ADD} The option overwriteSchema = true replaces the table's columns by those of the rows."
+_ABSENT = "Column {}, which has a NOT NULL constraint, is missing from the data being written into the table."
 _CAST = "Cast it, or replace the column by the option overwriteSchema = true in mode overwrite."
 
 
@@ -134,7 +135,7 @@ def _by_folded_name(rows: DataFrame, schema: Struct, table: str, advice: str) ->
 def _fitted(field: Field, given: T.StructField | None, table: str, advice: str, *, casts: bool) -> Column:
     target = spark_type(field.type)
     if given is None and not field.nullable:
-        raise _mismatch(field, table, None, "it is NOT NULL and the rows do not have it.")
+        raise _mismatch(field, table, None, _ABSENT.format(field.name))
     if given is None or is_void(given.dataType):
         return F.lit(None).cast(target).alias(field.name)
     source = delta_type(given.dataType, given.name)

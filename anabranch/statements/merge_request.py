@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from anabranch.commands.dml.merge import Merge
 from anabranch.commands.opening import Location
 from anabranch.commands.sources import declared_version
-from anabranch.errors import InvalidOption
+from anabranch.errors import InvalidOption, UnknownColumn
 from anabranch.expressions import Context, Sides, assigned, evolved_by, parameters_of, understood_merge
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.features.widening import following
@@ -45,7 +45,10 @@ class AskedClause:
         """The clause, with the table's own names for its columns."""
         if self.action == "delete":
             return Clause(self.when, self.action, self.condition)
-        values = assigned(self.values, self.option, sides, context, keeps=self.action == "update")
+        try:
+            values = assigned(self.values, self.option, sides, context, keeps=self.action == "update")
+        except UnknownColumn as error:
+            raise UnknownColumn(**{**error.facts, "clause": self.action.upper()}) from None
         return Clause(self.when, self.action, self.condition, values)
 
     def filled(self, engine: SparkEngine) -> AskedClause:
@@ -123,9 +126,12 @@ def _sides(asked: MergeRequest, snapshot: Snapshot, named: Struct) -> Sides:
 
 def _check_order(clauses: tuple[AskedClause, ...]) -> None:
     if not clauses:
-        raise InvalidOption(option="when", value="empty", reason="a MERGE needs at least one WHEN clause.")
+        raise InvalidOption(
+            option="when", value="empty", reason="There must be at least one WHEN clause in a MERGE statement."
+        )
     last = {asked.when: asked for asked in clauses}
     for asked in clauses:
         if asked.condition is None and asked is not last[asked.when]:
-            reason = f"of the clauses WHEN {asked.when.upper()} only the last may lack a condition."
+            kind = asked.when.upper()
+            reason = f"of several {kind} clauses, only the last {kind} clause can omit the condition."
             raise InvalidOption(option="condition", value=None, reason=reason)

@@ -167,7 +167,7 @@ DIFFERENCES: tuple[Difference, ...] = (
     ),
     Difference(
         "every method",
-        "an error has a condition of Delta's, such as `DELTA_MISSING_DELTA_TABLE`",
+        "an error has a condition of Delta's, such as `DELTA_METADATA_MISMATCH`",
         "the condition may be another one; the classes by which it is caught are the same",
         "the conditions here are those of the page of errors, the same for SQL, Python and the command line",
     ),

@@ -61,7 +61,9 @@ class AddConstraint(Masked):
         known = base.metadata.configuration
         taken = {key, KEY_PREFIX + self.name.lower()} & {each.lower() for each in known}
         if taken or not self.name.strip():
-            raise InvalidOption(option="constraint", value=self.name, reason="the name is taken, or is none.")
+            exists = f"Constraint '{self.name}' already exists. Please delete the old constraint first."
+            reason = exists if taken else "this is no name."
+            raise InvalidOption(option="constraint", value=self.name, reason=reason)
         check_name(self._check, base.table)
         read_check(self._check, base.schema, base.table)
         metadata = replace(base.metadata, configuration={**known, key: self.where.text})

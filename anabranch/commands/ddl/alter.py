@@ -273,7 +273,10 @@ class AddColumns(Masked):
 def _check_new(field: Field) -> None:
     check_storable(field.type, field.name)
     if not field.nullable:
-        reason = "rows that are there would have NULL in it; add it without NOT NULL."
+        reason = (
+            "`NOT NULL in ALTER TABLE ADD COLUMNS` is not supported for Delta tables: rows that are there would have "
+            "NULL in it; add it without NOT NULL."
+        )
         raise InvalidOption(option="columns", value=field.name, reason=reason)
     if set(field.metadata) - {"comment"}:
         raise NotBuilt(what=f"adding the column {field.name} with more than a comment", instead="Leave it out.")
@@ -304,7 +307,10 @@ class DropConstraint(Masked):
         known = base.metadata.configuration
         found = next((each for each in known if each.lower() in keys), None)
         if found is None and not (self.if_exists or current().drops_missing):
-            raise InvalidOption(option="constraint", value=self.name, reason="there is no constraint of this name.")
+            missing = f"Cannot drop nonexistent constraint {self.name} from table {base.table}"
+            raise InvalidOption(
+                option="constraint", value=self.name, reason=f"{missing}: there is no constraint so called."
+            )
         left = {each: value for each, value in known.items() if each != found}
         shown = {} if found is None else {"expr": known[found]}
         parameters = {"name": self.name, **shown, "existed": "true" if shown else "false"}

@@ -41,8 +41,11 @@ class AddKey(Masked):
 
     def _on(self, base: Snapshot) -> Alteration:
         known, name = base.metadata.configuration, self.key.name.lower()
-        if not name.strip() or {KEY_PREFIX + name, CONSTRAINT_PREFIX + name} & {each.lower() for each in known}:
-            raise InvalidOption(option="constraint", value=self.key.name, reason="the name is taken, or is none.")
+        taken = {KEY_PREFIX + name, CONSTRAINT_PREFIX + name} & {each.lower() for each in known}
+        if taken or not name.strip():
+            exists = f"Constraint '{self.key.name}' already exists. Please delete the old constraint first."
+            reason = exists if taken else "this is no name."
+            raise InvalidOption(option="constraint", value=self.key.name, reason=reason)
         configuration = {**known, self.key.property: self.key.text}
         check_keys(base.schema, configuration)
         parameters = {"name": self.key.name, "expr": self.key.text}

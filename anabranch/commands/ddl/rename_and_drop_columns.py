@@ -52,7 +52,7 @@ class RenameColumn(Masked):
         return run_alteration(self.table, self._on, context)
 
     def _on(self, base: Snapshot) -> Alteration:
-        path = _spelled(base, self.path)
+        path = _spelled(base, self.path, "Column rename")
         _refuse_used(base, path, _rules(base, path))
         new = (*path[:-1], self.name)
         metadata = _with_columns(base.metadata, renamed(base.schema, path, self.name), _Following(path, new))
@@ -106,7 +106,7 @@ def droppable(base: Snapshot, paths: Sequence[Path]) -> list[Path]:
         InvalidProperty: the table has no column mapping. UnknownColumn: there is no such column.
         ColumnInUse: the table is partitioned or clustered by one, or a rule of the table speaks of it.
     """
-    spelled = [_spelled(base, path) for path in paths]
+    spelled = [_spelled(base, path, "DROP COLUMN") for path in paths]
     gone = frozenset(path[0] for path in spelled if len(path) == 1)
     for path in spelled:
         _refuse_used(base, path, [*_layout(base, path), *_rules(base, path, gone)])
@@ -121,10 +121,11 @@ def unlisted(configuration: Mapping[str, str], paths: Sequence[Path]) -> dict[st
     return found
 
 
-def _spelled(base: Snapshot, path: Path) -> Path:
+def _spelled(base: Snapshot, path: Path, what: str) -> Path:
     """The path as the table spells it."""
     if not is_mapped(base.metadata.configuration):
-        reason = "columns are renamed and dropped under a column mapping only; set it to name first."
+        rule = "columns are renamed and dropped under a column mapping only; set it to name first."
+        reason = f"{what} is not supported for your Delta table: {rule}"
         raise InvalidProperty(property=MODE, value="none", reason=reason)
     if not path:
         raise InvalidOption(option="columns", value="none", reason="name the column.")
@@ -169,7 +170,33 @@ def _text(path: Path) -> str:
 
 def _refuse_used(base: Snapshot, path: Path, users: Sequence[str]) -> None:
     if users:
-        raise ColumnInUse(table=base.table, column=_text(path), users=", ".join(users))
+        column = _text(path)
+        raise ColumnInUse(table=base.table, column=column, users=", ".join(users), said=_said(column, users))
+
+
+_CHECK, _GENERATED, _PARTITIONING, _CLUSTERING = (
+    "the constraint ",
+    "the generated column ",
+    "the partitioning",
+    "the clustering",
+)
+
+
+def _said(column: str, users: Sequence[str]) -> str:
+    """Why a column cannot be changed, in delta-spark's words."""
+    layout = {_PARTITIONING: "partition", _CLUSTERING: "clustering"}
+    said = [
+        f"Dropping {layout[each]} columns ({column}) is not allowed: it is used by {each}."
+        for each in users
+        if each in layout
+    ]
+    for kind, begins in (("check constraint(s)", _CHECK), ("generated column(s)", _GENERATED), ("", "")):
+        found = [each.removeprefix(begins) for each in users if each.startswith(begins) and each not in layout]
+        users = [each for each in users if not each.startswith(begins)]
+        by = f"the following {kind}: " if kind else ""
+        because = f"Cannot alter column {column} because this column is referenced by"
+        said += [f"{because} {by}{', '.join(found)}."] if found else []
+    return " ".join(said)
 
 
 def _rules(base: Snapshot, path: Path, gone: frozenset[str] = frozenset()) -> list[str]:
@@ -178,8 +205,8 @@ def _rules(base: Snapshot, path: Path, gone: frozenset[str] = frozenset()) -> li
     """
     left = Struct(tuple(each for each in base.schema if each.name not in gone))
     rules = rules_of(replace(base.metadata, schema_string=schema_json(left)))
-    said = [(f"the constraint {each.name}", each.expression) for each in rules.checks]
-    said += [(f"the generated column {each.column}", each.expression) for each in rules.generated]
+    said = [(f"{_CHECK}{each.name}", each.expression) for each in rules.checks]
+    said += [(f"{_GENERATED}{each.column}", each.expression) for each in rules.generated]
     used = [f"{user} ({expression})" for user, expression in said if may_use(expression, members_of(base.schema, path))]
     return used + (users_of(path[0], base.metadata.configuration) if len(path) == 1 else [])
 
@@ -187,9 +214,9 @@ def _rules(base: Snapshot, path: Path, gone: frozenset[str] = frozenset()) -> li
 def _layout(base: Snapshot, path: Path) -> Iterator[str]:
     """What the table is partitioned or clustered by, which a column cannot leave."""
     if len(path) == 1 and path[0] in base.partition_columns:
-        yield "the partitioning"
+        yield _PARTITIONING
     if any(each[: len(path)] == path for each in base.clustering_columns):
-        yield "the clustering"
+        yield _CLUSTERING
 
 
 # -- what follows ------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ def check_not_assigned(schema: Struct, columns: Sequence[str], table: str) -> No
     """Raises IdentityColumnGiven if an UPDATE sets an identity column."""
     for each in identities(schema):
         if each.column.lower() in {name.lower() for name in columns}:
-            raise IdentityColumnGiven(table=table, column=each.column, what="updated")
+            raise IdentityColumnGiven(table=table, column=each.column, what="UPDATE on IDENTITY column")
 
 
 def to_generate(schema: Struct, given: Sequence[str], table: str) -> tuple[Identity, ...]:
@@ -41,7 +41,9 @@ def to_generate(schema: Struct, given: Sequence[str], table: str) -> tuple[Ident
         if each.column.lower() not in names:
             missing.append(each)
         elif not each.explicit:
-            raise IdentityColumnGiven(table=table, column=each.column, what="inserted")
+            raise IdentityColumnGiven(
+                table=table, column=each.column, what="Providing values for GENERATED ALWAYS AS IDENTITY column"
+            )
     return tuple(missing)
 
 

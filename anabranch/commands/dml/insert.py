@@ -233,7 +233,8 @@ def _check_layout(new: NewTable, table: str, metadata: Metadata) -> None:
     """Refuse another partitioning than the table has, or is given now."""
     asked, columns = new.partition_columns, metadata.partition_columns
     if asked is not None and spelled_as(metadata.schema, asked) != columns:
-        reason = f"the table at {table} is partitioned by {', '.join(columns) or 'nothing'}."
+        by = ", ".join(columns) or "nothing"
+        reason = f"Partition columns do not match the partition columns of the table at {table}, which are: {by}."
         raise InvalidOption(option="partitionBy", value=list(asked), reason=reason)
 
 

@@ -156,7 +156,8 @@ def check_columns(schema: Struct, partition_columns: tuple[str, ...], *, bare: b
         if name in partition_columns[:i]:
             raise InvalidOption(option="partitionBy", value=name, reason="the column is named twice.")
         if found is None or found.name != name:
-            raise InvalidOption(option="partitionBy", value=name, reason=f"the columns are {', '.join(schema.names)}.")
+            reason = f"Partition column `{name}` not found in schema [{', '.join(schema.names)}]."
+            raise InvalidOption(option="partitionBy", value=name, reason=reason)
         if not isinstance(found.type, str):
             raise InvalidOption(option="partitionBy", value=name, reason="a nested column cannot partition a table.")
         if found.type in ("variant", VOID):
@@ -165,5 +166,5 @@ def check_columns(schema: Struct, partition_columns: tuple[str, ...], *, bare: b
             raise InvalidOption(option="partitionBy", value=name, reason="an identity column cannot partition a table.")
     if partition_columns and len(partition_columns) == len(schema.names):
         raise InvalidOption(
-            option="partitionBy", value=list(partition_columns), reason="one column must be left for the data."
+            option="partitionBy", value=list(partition_columns), reason="Cannot use all columns for partition columns."
         )

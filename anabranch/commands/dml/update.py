@@ -59,7 +59,11 @@ class Update(Masked):
                 names = ", ".join(snapshot.schema.names)
                 raise UnknownColumn(table=snapshot.table, column=name, columns=names)
             if column.name in spelled:
-                raise InvalidOption(option="set", value=name, reason="the column is set twice.")
+                raise InvalidOption(
+                    option="set",
+                    value=name,
+                    reason=f"There is a conflict from these SET columns: [{name}], which is set twice.",
+                )
             spelled[column.name] = value
         check_not_assigned(snapshot.schema, list(spelled), snapshot.table)
         return spelled

@@ -81,7 +81,8 @@ def _check_mode(mode: str) -> None:
     if not isinstance(mode, str) or mode.strip().lower() not in MODES:
         near = get_close_matches(str(mode).lower(), MODES, n=1, cutoff=0.5)
         meant = f" Did you mean {near[0]}?" if near else ""
-        raise InvalidOption(option="mode", value=mode, reason=f"it takes {', '.join(MODES)}.{meant}")
+        said = f"Specified mode '{mode}' is not supported. Supported modes are:"
+        raise InvalidOption(option="mode", value=mode, reason=f"{said} {', '.join(MODES)}.{meant}")
 
 
 def _check_listable(snapshot: Snapshot) -> None:

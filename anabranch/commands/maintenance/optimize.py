@@ -104,7 +104,10 @@ class Optimize(Masked):
         """The columns to lay rows out by."""
         clustered = base.clustering_columns
         if clustered and self.zorder_by:
-            reason = f"the table is clustered by {', '.join(shown(clustered))}; OPTIMIZE without it goes by these."
+            by = ", ".join(shown(clustered))
+            reason = (
+                f"OPTIMIZE of a table with clustering cannot specify ZORDER BY; without it the order is that of {by}."
+            )
             raise InvalidOption(option="ZORDER BY", value=shown(self.zorder_by), reason=reason)
         if self.full and not clustered:
             raise InvalidOption(option="FULL", value="true", reason="the table has no clustering columns.")

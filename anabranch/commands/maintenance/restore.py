@@ -25,7 +25,14 @@ from anabranch.commands.maintenance.restore_plan import Plan, planned
 from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.commands.queries.time_travel import AsOf
 from anabranch.commands.watching import watched
-from anabranch.errors import ConcurrentWriteException, InvalidOption, RestoreFilesMissing
+from anabranch.errors import (
+    ConcurrentWriteException,
+    InvalidOption,
+    RestoreFilesMissing,
+    TimestampAfterLatestCommit,
+    TimestampBeforeEarliestCommit,
+    VersionNotFound,
+)
 from anabranch.errors.html import ShownAsTable
 from anabranch.log.commit_files import read_commit
 from anabranch.log.commits import Commit, parse_head
@@ -139,8 +146,11 @@ class Restore(Masked):
         if self.version is None and self.timestamp is None:
             reason = "say which version to restore, or give a timestamp."
             raise InvalidOption(option="version", value=None, reason=reason)
-        _, version = AsOf(self.table, self.version, self.timestamp, self.zone, self.storage_options).pinned()
-        target = log.snapshot(version)
+        try:
+            _, version = AsOf(self.table, self.version, self.timestamp, self.zone, self.storage_options).pinned()
+            target = log.snapshot(version)
+        except (VersionNotFound, TimestampBeforeEarliestCommit, TimestampAfterLatestCommit) as error:
+            raise type(error)(**{**error.facts, "what": "restore table"}) from None
         if target.metadata.id != base.metadata.id:
             reason = "it is of another table, which was replaced since by the one that stands here now."
             raise InvalidOption(option="version", value=version, reason=reason)

@@ -19,11 +19,11 @@ from anabranch.commands.file_sizes import hold_sizes
 from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.errors import (
     ChangeFilesMissing,
+    ChangeStartAfterLatest,
     InvalidChangeRange,
     InvalidOption,
     MissingDataFile,
     NoChangeStart,
-    VersionNotFound,
 )
 from anabranch.log.changes import changes, feed_of
 from anabranch.log.log import Log
@@ -61,7 +61,8 @@ class ReadChanges(Masked):
         """What to read; ``context.at`` counts as the newest version.
 
         Raises:
-            NoChangeStart, InvalidChangeRange, InvalidOption, InvalidTimestamp: the range is none.
+            NoChangeStart, InvalidChangeRange, ChangeStartAfterLatest: the range is none.
+            InvalidOption, InvalidTimestamp: the range cannot be read.
             NotATable, VersionNotFound, TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no version is meant.
             ChangeDataNotRecorded, ChangeSchemaChanged, ChangeSchemaDiffers, ChangeFilesMissing, CorruptLog,
             CorruptVector: as `anabranch.log.changes.changes`.
@@ -73,7 +74,7 @@ class ReadChanges(Masked):
         if start is None or (start > newest.version and self.beyond):
             return feed_of(newest, newest.metadata)
         if start > newest.version:
-            raise VersionNotFound(table=newest.table, version=start, earliest=0, latest=newest.version)
+            raise ChangeStartAfterLatest(table=newest.table, version=start, earliest=0, latest=newest.version)
         if end is None or end >= start:
             found = changes(log, newest, start, newest.version if end is None else end)
             _hold_sizes(log, found)

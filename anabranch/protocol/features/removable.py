@@ -159,7 +159,7 @@ def _objections(
     if name not in BY_NAME:
         yield "DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE", "this version of Anabranch does not know it."
     if name not in present:
-        yield "DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT", "the protocol does not list it."
+        yield "DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT", "it is not currently present in the table's protocol."
     if name not in REMOVABLE:
         yield "DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE", "no engine can drop it once it is there."
     dependents = sorted(each for each in present & BY_NAME.keys() if name in BY_NAME[each].needs)
@@ -167,7 +167,7 @@ def _objections(
         yield "DELTA_FEATURE_DROP_DEPENDENT_FEATURE", f"{', '.join(dependents)} needs it; drop that first."
     constraints = sorted(key[len(CONSTRAINT_PREFIX) :] for key in metadata.configuration if is_constraint(key))
     if name == CHECK_CONSTRAINTS and constraints:
-        reason = f"drop these constraints first: {', '.join(constraints)}."
+        reason = f"the following constraints must be dropped first: {', '.join(constraints)}."
         yield "DELTA_CANNOT_DROP_CHECK_CONSTRAINT_FEATURE", reason
     unfit = [each.name for each in fields_of(metadata.schema) if not _NOT_IN_NAMES.isdisjoint(each.name)]
     if name == COLUMN_MAPPING and unfit:

@@ -267,7 +267,8 @@ def widened(
 
 def _refusal(column: str, before: DataType, after: DataType, why: str) -> InvalidOption:
     given, wanted = sql_name(before), sql_name(after)
-    reason = f"the column {column} is {given} and does not become {wanted}: {why}."
+    changed = f"{column} from {given.upper()} to {wanted.upper()}"
+    reason = f"ALTER TABLE CHANGE COLUMN is not supported for changing column {changed}: {why}."
     return InvalidOption(option="type", value=wanted, reason=reason, column=column, from_type=given, to_type=wanted)
 
 

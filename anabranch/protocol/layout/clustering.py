@@ -24,6 +24,10 @@ Path: TypeAlias = tuple[str, ...]
 DOMAIN = "delta.clustering"
 FEATURES = frozenset({"clustering", "domainMetadata"})
 _MOST = 4
+_BOTH = (
+    "Clustering and partitioning cannot both be specified, and ALTER TABLE CLUSTER BY cannot be applied to a "
+    "partitioned table."
+)
 _ORDERED = {"byte", "short", "integer", "long", "float", "double", "string", "date", "timestamp", "timestamp_ntz"}
 
 
@@ -107,6 +111,10 @@ def respelled(columns: Sequence[Path], schema: Struct, option: str = "clusterBy"
     return tuple(tuple(each.name for each in _fields_on(schema, column, option)) for column in columns)
 
 
+def _called(option: str) -> str:
+    return "Z-Ordering column" if option == "ZORDER BY" else "column"
+
+
 def _fields_on(schema: Struct, column: Path, option: str = "clusterBy") -> list[Field]:
     fields: list[Field] = []
     level: DataType = schema
@@ -114,7 +122,10 @@ def _fields_on(schema: Struct, column: Path, option: str = "clusterBy") -> list[
         found = level.find(part) if isinstance(level, Struct) else None
         if found is None:
             raise InvalidOption(
-                option=option, value=".".join(column), reason=f"the columns are {', '.join(schema.names)}."
+                option=option,
+                value=".".join(column),
+                reason=f"{_called(option)} {'.'.join(column)} does not exist in data schema; the columns are "
+                f"{', '.join(schema.names)}.",
             )
         fields.append(found)
         level = found.type
@@ -159,7 +170,7 @@ def check_clustering(columns: Sequence[Path], metadata: Metadata) -> None:
         return
     paths = _with_statistics(metadata)
     reasons = [
-        (bool(metadata.partition_columns), "a table is partitioned or clustered, not both."),
+        (bool(metadata.partition_columns), _BOTH),
         (len(columns) > _MOST, f"it takes at most {_MOST} columns."),
         (len({tuple(map(str.lower, column)) for column in columns}) < len(columns), "a column is named twice."),
         *(

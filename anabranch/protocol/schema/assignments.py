@@ -103,4 +103,6 @@ def _closed(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _twice(option: str, key: str) -> InvalidOption:
-    return InvalidOption(option=option, value=key, reason="the column is set twice.")
+    return InvalidOption(
+        option=option, value=key, reason=f"There is a conflict from these SET columns: [{key}], which is set twice."
+    )

@@ -63,7 +63,7 @@ def inserted(
 
     def inserted_in(struct: Struct) -> Struct:
         if struct.find(field.name) is not None:
-            raise InvalidOption(option="columns", value=field.name, reason="there is a column of this name.")
+            raise InvalidOption(option="columns", value=field.name, reason=f"a column {field.name} already exists.")
         before = None if after is None else _named(struct, after, (*parent, after))
         place = 0 if first else len(struct) if before is None else struct.fields.index(before) + 1
         return Struct((*struct.fields[:place], field, *struct.fields[place:]))

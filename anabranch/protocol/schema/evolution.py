@@ -30,7 +30,9 @@ class Misfit:
 
     def error(self, table: str, advice: str = "") -> SchemaMismatch:
         """The error for the user, with what can be done about it."""
-        reason = f"{self.reason} {advice}".rstrip()
+        name = self.column.rpartition(".")[2]
+        failed = f"Failed to merge fields '{name}' and '{name}': " if self.reason == DIFFER else ""
+        reason = f"{failed}{self.reason} {advice}".rstrip()
         return SchemaMismatch(column=self.column, table=table, reason=reason, expected=self.expected, found=self.found)
 
 
@@ -186,7 +188,7 @@ def renamed(columns: Struct, path: Sequence[str], name: str) -> Struct:
     def change(struct: Struct, field: Field) -> Struct:
         if any(each.name.lower() == name.lower() for each in struct if each is not field) or not name:
             raise InvalidOption(
-                option="columns", value=name, reason="another column has this name, or it is not a name."
+                option="columns", value=name, reason=f"a column {name} already exists, or it is not a name."
             )
         return Struct(tuple(replace(each, name=name) if each is field else each for each in struct))
 

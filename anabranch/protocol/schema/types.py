@@ -343,7 +343,7 @@ def distinct(fields: Iterable[Field], prefix: str) -> Struct:
     struct, seen = Struct(tuple(fields)), set[str]()
     for each in struct:
         if each.name.lower() in seen:
-            raise InvalidSchema(reason=f"two columns are called {prefix}{each.name}, whatever the case.")
+            raise InvalidSchema(reason=f"Found duplicate column(s): {prefix}{each.name} (case does not count).")
         seen.add(each.name.lower())
     return struct
 

@@ -123,7 +123,13 @@ def _check_same(statement: v.CreateTable, there: Snapshot, location: str) -> Non
         if configuration.get(key) != value:
             other[key] = value, configuration.get(key)
     for option, (value, has) in other.items():
-        raise InvalidOption(option=option, value=value, reason=f"the table that is at {location} already has {has}.")
+        kind = _KINDS.get(option, "properties do")
+        reason = f"The specified {kind} not match the existing {kind.split()[0]} at {location}, {has}."
+        raise InvalidOption(option=option, value=value, reason=reason)
+
+
+_KINDS = {"columns": "schema does", "PARTITIONED BY": "partitioning does", "CLUSTER BY": "clustering columns do"}
+"""What of a table each option says, with its verb."""
 
 
 def _columns(pairs: list[tuple[str, str]]) -> str:

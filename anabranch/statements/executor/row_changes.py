@@ -115,7 +115,11 @@ def _keyed(values: Any) -> list[tuple[str, Expression | None]]:
     seen: set[str] = set()
     for key, _ in found:
         if key.lower() in seen:
-            raise InvalidOption(option="set", value=key, reason="the column is set twice.")
+            raise InvalidOption(
+                option="set",
+                value=key,
+                reason=f"There is a conflict from these SET columns: [{key}], which is set twice.",
+            )
         seen.add(key.lower())
     return found
 

@@ -192,7 +192,7 @@ def show_partitions(statement: ShowPartitions, run: Running) -> DataFrame:
     """
     table, names = statement.table, run.snapshot(statement.table).partition_columns
     if not names:
-        reason = "the table is not partitioned."
+        reason = "SHOW PARTITIONS is not allowed on a table that is not partitioned."
         raise InvalidOption(option="SHOW PARTITIONS", value=".".join(map(quoted, table.name)), reason=reason)
     known = {name.lower(): column(name) for name in names}
     rows = run.frame(Reference(table, *table.span)).select(*known.values()).distinct()

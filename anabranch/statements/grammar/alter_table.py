@@ -88,7 +88,7 @@ def set_location(r: Reader, table: Table) -> Statement:
     """
     value = r.string("a path")
     reason = (
-        "what is named here is the table at its place, and not an entry that could point elsewhere; "
+        "Cannot change the location of a path based table: what is named is the table at its place, and no entry; "
         "its files are moved with its folder."
     )
     raise InvalidOption(option="LOCATION", value=value, reason=reason)

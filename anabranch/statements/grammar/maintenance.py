@@ -62,8 +62,9 @@ def _delta(r: Reader) -> Table:
 
 def describe_history(r: Reader) -> Statement | None:
     """``DESCRIBE HISTORY t [LIMIT n]``."""
-    table = _table(r)
-    return None if table is None else _done(r, DescribeHistory(table, r.whole() if r.take("LIMIT") else None))
+    if r.done:  # of a table that is called so
+        return None
+    return _done(r, DescribeHistory(_delta(r), r.whole() if r.take("LIMIT") else None))
 
 
 def describe_detail(r: Reader) -> Statement | None:

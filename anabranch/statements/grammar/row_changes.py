@@ -51,7 +51,8 @@ def truncate(r: Reader) -> TruncateTable | None:
         return None
     _no_travel(r, table)
     if r.at("PARTITION"):
-        raise NotBuilt(what="TRUNCATE TABLE of a partition", instead="Say it as DELETE FROM … WHERE.")
+        instead = "TRUNCATE TABLE on Delta tables does not support partition predicates; use DELETE FROM … WHERE."
+        raise NotBuilt(what="TRUNCATE TABLE of a partition", instead=instead)
     r.finish()
     return TruncateTable(table)
 
@@ -142,7 +143,7 @@ def merge(r: Reader, ctes: tuple[int, int] | None = None) -> MergeRows | None:
         clauses.append(_clause(r, table))
     r.finish()
     if not clauses:
-        r.fail("a MERGE needs at least one WHEN clause.")
+        r.fail("There must be at least one WHEN clause in a MERGE statement.")
     return MergeRows(table, source, alias, on, tuple(clauses), evolves)
 
 

@@ -1,0 +1,26 @@
+"""What the Python API says where a table cannot be opened.
+
+Knows delta-spark's condition for it, and no store. Guarantees: the class, the facts and the text stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from anabranch.errors import NotATable, UnknownTable
+
+_CONDITION = "DELTA_MISSING_DELTA_TABLE"
+
+
+@contextmanager
+def opening() -> Iterator[None]:
+    """Within the block a table is opened; where there is none, the error has delta-spark's condition.
+
+    Raises:
+        NotATable, UnknownTable: there is none.
+    """
+    try:
+        yield
+    except (NotATable, UnknownTable) as error:
+        raise type(error)(**{**error.facts, "delta_condition": _CONDITION}) from None
