@@ -123,8 +123,8 @@ class SchemaMismatch(InputError):
     condition = "DELTA_SCHEMA_MISMATCH"
     sql_state = "42KDG"
     template = (
-        "A schema mismatch detected when writing to the Delta table at {table}. Column {column} does not fit the table: "
-        "{reason} The table has {expected}, the rows have {found}."
+        "A schema mismatch detected when writing to the Delta table at {table}. Column {column} does not fit the "
+        "table: {reason} The table has {expected}, the rows have {found}."
     )
 
     def worded(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
