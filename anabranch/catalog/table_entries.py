@@ -32,9 +32,9 @@ def entry(name: Name, text: TableText) -> Entry:
         raise UnreadableEntry(name=spelled(name))
     mark = _property(text, MANAGED)
     is_sparks = text.first("Type") == "MANAGED"
-    others = (parts_of(_property(text, key)) for key in (MOVES_TO, CAME_FROM))
+    moves_to, came_from = (parts_of(_property(text, key)) for key in (MOVES_TO, CAME_FROM))
     is_managed, owner = is_sparks or mark == _mark(location), text.first("Owner") or ""
-    return Entry(name, location, is_managed, Kind.TABLE, is_sparks, "", *others, owner=owner)
+    return Entry(name, location, is_managed, Kind.TABLE, is_sparks, "", moves_to, came_from, owner)
 
 
 def record(spark: SparkSession, made: Entry) -> None:

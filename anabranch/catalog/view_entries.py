@@ -65,9 +65,9 @@ def entry(spark: SparkSession, name: Name) -> Entry | StoredView | None:
         return StoredView(name, facts["text"], within, output, columns, facts["rules"])
     if LOCATION not in found:
         return None
-    others = (parts_of(found.get(each, "")) for each in (MOVES_TO, CAME_FROM))
+    moves_to, came_from = (parts_of(found.get(each, "")) for each in (MOVES_TO, CAME_FROM))
     is_managed, shown = found.get(MANAGED) == "true", found.get(COLUMNS, "")
-    return Entry(name, found[LOCATION], is_managed, Kind.VIEW, False, shown, *others)
+    return Entry(name, found[LOCATION], is_managed, Kind.VIEW, False, shown, moves_to, came_from)
 
 
 def of_spark(spark: SparkSession, name: Name) -> StoredView | None:

@@ -44,26 +44,8 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 _CLEAR = re.compile(r"[A-Za-z_][\w ]*")
 """Names that no expression looks like."""
 _DOTTED = re.compile(r"(?:[A-Za-z_]\w*|`[^`]+`)(?:\.(?:[A-Za-z_]\w*|`[^`]+`))*")
-_RESERVED = frozenset(
-    [
-        "AND",
-        "OR",
-        "NOT",
-        "NULL",
-        "TRUE",
-        "FALSE",
-        "CASE",
-        "WHEN",
-        "THEN",
-        "ELSE",
-        "END",
-        "IN",
-        "IS",
-        "LIKE",
-        "BETWEEN",
-        "EXISTS",
-        "INTERVAL",
-    ]
+_RESERVED = re.compile(
+    "and|or|not|null|true|false|case|when|then|else|end|in|is|like|between|exists|interval", re.IGNORECASE
 )
 _BEFORE_PARENTHESIS = re.compile(r"(?<![^\s(),'\"])([^\s(),'\"]++)\s*+\(")
 _NAMES_A_CALL = re.compile(r"[\w>]*?[A-Za-z_>\]]")
@@ -154,7 +136,7 @@ def _named_in(schema: Struct, named: Named) -> Named:
 
 
 def _quoted(name: str) -> str:
-    return name if _NAME.fullmatch(name) and name.upper() not in _RESERVED else f"`{name}`"
+    return name if _NAME.fullmatch(name) and not _RESERVED.fullmatch(name) else f"`{name}`"
 
 
 def _readable(text: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from typer.testing import CliRunner
 
@@ -84,6 +86,8 @@ def test_values_are_in_lines_that_fit(monkeypatch: pytest.MonkeyPatch, capsys: p
 def test_commands_show_every_column_if_they_are_told(command: str, tmp_path: pytest.TempPathFactory) -> None:
     path = f"{tmp_path}/t"
     anabranch.append(None, path, [{"id": 1}])
+    if command == "fsck":
+        Path(path, anabranch.files(path)["path"][0].as_py()).unlink()
     narrow = CliRunner().invoke(app, [command, path], env={"COLUMNS": "40"})
     wide = CliRunner().invoke(app, [command, path, "--wide"], env={"COLUMNS": "40"})
     assert "--wide shows all columns" in narrow.output

@@ -77,7 +77,7 @@ def test_rows_that_come_meanwhile_are_a_conflict_and_a_sync_stops_no_writer(tmp_
 
 def test_a_column_that_no_table_numbers_is_refused(tmp_path: Path) -> None:
     world = made(tmp_path)
-    with pytest.raises(errors.InvalidOption, match="no identity column"):
+    with pytest.raises(errors.InvalidOption, match="not an identity column"):
         sync(world, "id")
     with pytest.raises(errors.UnknownColumn):
         sync(world, "nope")
