@@ -34,6 +34,13 @@ class Difference:
 
 DIFFERENCES: tuple[Difference, ...] = (
     Difference(
+        "a write of rows that were read from its own table",
+        "the newest rows are written, whatever was committed since they were read",
+        "the rows of the version that was read are written; if others than the program itself have changed the table "
+        "since, the write is refused",
+        "[what a sequential program may expect](the-cut.md#a-program-that-holds-rows)",
+    ),
+    Difference(
         "`DeltaTable.toDF`",
         "each query of a DataFrame reads the version that is then the newest, so two of them may disagree",
         "it reads the version that was newest when `toDF` was called",

@@ -162,7 +162,7 @@ def test_a_type_that_delta_lacks_is_refused_by_its_columns_name(type_: T.DataTyp
 
 
 def test_two_columns_of_one_name_are_refused() -> None:
-    with pytest.raises(InvalidSchema, match="two columns"):
+    with pytest.raises(InvalidSchema, match="duplicate column"):
         schema_of(T.StructType([T.StructField("a", T.LongType()), T.StructField("A", T.LongType())]))
 
 

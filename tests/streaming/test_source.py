@@ -84,7 +84,7 @@ def test_a_stream_begins_where_it_is_told(world: World) -> None:
     assert later.ids() == [8]
     moment = open_log(world.path).snapshot(2).timestamp
     assert Stream(world.path, start_timestamp=moment).ids() == [7, 8]
-    with pytest.raises(errors.VersionNotFound, match="no version 9"):
+    with pytest.raises(errors.VersionNotFound, match="to version 9"):
         Stream(world.path, start=9).batch()
     with pytest.raises(errors.TimestampAfterLatestCommit):
         Stream(world.path, start_timestamp=moment + 10**9).batch()

@@ -73,7 +73,7 @@ class Engine:
 @pytest.fixture
 def path(tmp_path: Path) -> str:
     anabranch.append(None, tmp_path / "t", [{"id": 1, "X": 2}])
-    return str(tmp_path / "t")
+    return (tmp_path / "t").as_uri()
 
 
 @pytest.fixture
@@ -223,9 +223,9 @@ PAIRS: dict[str, Callable[[DeltaMergeBuilder, str | None], DeltaMergeBuilder]] =
 
 @pytest.mark.parametrize(("kind", "step"), PAIRS.items(), ids=PAIRS.keys())
 def test_only_the_last_clause_of_a_kind_may_lack_a_condition(builder: DeltaMergeBuilder, kind: str, step: Any) -> None:
-    with pytest.raises(errors.InvalidOption, match=f"WHEN {kind} only the last"):
+    with pytest.raises(errors.InvalidOption, match=f"only the last {kind} clause"):
         step(step(builder, None), "true").execute()
-    with pytest.raises(errors.InvalidOption, match=f"WHEN {kind} only the last"):
+    with pytest.raises(errors.InvalidOption, match=f"only the last {kind} clause"):
         step(step(builder, None), None).execute()
     assert len(clauses_of(step(step(builder, "true"), None))) == 2
 

@@ -75,7 +75,7 @@ def test_names_are_spelled_as_the_schema_spells_them() -> None:
     assert respelled([("ID",), ("S", "B")], SCHEMA) == (("id",), ("s", "b"))
     with pytest.raises(InvalidOption, match="columns are id"):
         respelled([("nope",)], SCHEMA)
-    with pytest.raises(InvalidOption, match="The option ZORDER BY cannot be nope: the columns are id"):
+    with pytest.raises(InvalidOption, match="cannot be nope: Z-Ordering column nope does not exist"):
         respelled([("nope",)], SCHEMA, "ZORDER BY")
 
 
