@@ -108,6 +108,11 @@ def test_on_delta_spark_a_session_has_its_settings_and_takes_the_jars_from_a_fol
         assert "spark.jars.packages" not in built
 
 
+@pytest.mark.parametrize(("engine", "jars"), [("anabranch", "their.jar"), ("delta-spark", "their.jar,a.jar")])
+def test_the_jars_that_a_library_brings_stay(engine: str, jars: str) -> None:
+    assert settings({"spark.jars": "their.jar"}, engine, "a.jar")["spark.jars"] == jars
+
+
 # --- outcomes ---------------------------------------------------------------------------------------------------
 
 
@@ -173,6 +178,24 @@ def test_the_reasons_are_of_five_kinds_at_most_and_of_libraries_that_are_run() -
     assert len(kinds) <= 5
     assert {each.kind for each in known} <= set(kinds)
     assert {each.library for each in known} <= {each.name for each in library.libraries()}
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "well"),
+    [
+        ({"t.py::test_a": PASSED}, {"t.py::test_a": FAILED}, True),
+        ({"t.py::test_a": PASSED, "t.py::test_b": PASSED}, {"t.py::test_a": FAILED}, False),
+        ({"t.py::test_a": PASSED}, {"t.py::test_a": PASSED}, False),
+        ({"t.py::test_a": FAILED}, {"t.py::test_a": FAILED}, False),
+        ({}, {}, False),
+    ],
+    ids=["each has a reason", "one has none", "a reason for nothing", "nothing passes", "nothing ran"],
+)
+@pytest.mark.whole
+def test_a_comparison_is_well_where_tests_ran_and_differences_and_reasons_meet(
+    theirs: dict[str, Outcome], ours: dict[str, Outcome], well: bool
+) -> None:
+    assert compare("some", theirs, ours, [REASON]).is_well is well
 
 
 def test_the_table_counts_differences_with_and_without_a_reason() -> None:

@@ -17,14 +17,15 @@ from . import comparison, environments, library, runs, sources, work
 
 def main(arguments: Sequence[str]) -> int:
     asked = _asked(arguments)
-    known, done = comparison.reasons(), []
+    known, done, left = comparison.reasons(), [], []
     for each in library.chosen(asked.only, library.libraries()):
         try:
             done.append(_compared(each, asked, known))
         except subprocess.CalledProcessError as error:
-            print(f"{each.name}: left out, since this failed: {' '.join(map(str, error.cmd))}", flush=True)
-    print(f"\n{comparison.table(done)}")
-    return int(not done or any(each.unexplained or each.idle or not each.theirs for each in done))
+            left.append(f"{each.name}: left out, since this failed: {' '.join(map(str, error.cmd))}")
+            print(left[-1], flush=True)
+    print("", comparison.table(done), *left, sep="\n")
+    return int(bool(left) or not all(each.is_well for each in done))
 
 
 def _asked(arguments: Sequence[str]) -> argparse.Namespace:
@@ -32,8 +33,11 @@ def _asked(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", default=[], metavar="LIBRARY", help="run these libraries only")
     parser.add_argument("--engine", choices=runs.ENGINES, help="run on one engine; the other's last outcomes are read")
     parser.add_argument("--git", default=sources.GIT, metavar="PLACE", help="the folder or host of the repositories")
-    parser.add_argument("given", nargs=argparse.REMAINDER, metavar="-- ARGS", help="arguments for pytest")
-    return parser.parse_args(arguments)
+    parser.epilog = "Arguments behind -- go to pytest."
+    at = list(arguments).index("--") if "--" in arguments else len(arguments)
+    asked = parser.parse_args(arguments[:at])
+    asked.given = arguments[at + 1 :]
+    return asked
 
 
 def _compared(
@@ -46,7 +50,7 @@ def _compared(
             source = sources.laid_out(each, archive, work(each.name) / engine)
             python = environments.environment(each, source, interop.python())
             print(f"{each.name} on {engine} ...", flush=True)
-            runs.run(each, engine, python, source, interop.jars(), asked.given[1:])
+            runs.run(each, engine, python, source, interop.jars(), asked.given)
         told[engine] = runs.last(each, engine)
     found = comparison.compare(each.name, told["delta-spark"], told["anabranch"], known)
     _say(found, told["anabranch"])

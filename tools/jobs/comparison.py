@@ -49,6 +49,11 @@ class Comparison:
     def unexplained(self) -> tuple[str, ...]:
         return tuple(test for test, reason in self.differing.items() if reason is None)
 
+    @property
+    def is_well(self) -> bool:
+        """Whether tests ran, and each difference has a reason and each reason a difference."""
+        return bool(self.theirs) and not self.unexplained and not self.idle
+
 
 def kinds(data: Path = DATA) -> dict[str, str]:
     """Each kind of difference, with the place in the documentation that names it."""

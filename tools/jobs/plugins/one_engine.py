@@ -39,7 +39,7 @@ def settings(asked: Mapping[str, Any], engine: str, jars: str) -> dict[str, Any]
     if engine == "anabranch":
         kept = {name: value for name, value in kept.items() if DELTA.get(name) != value}
     else:
-        kept = {**DELTA, **kept, "spark.jars": jars}
+        kept = {**DELTA, **kept, "spark.jars": ",".join(filter(None, (kept.get("spark.jars"), jars)))}
     return {**SMALL, **kept}
 
 
