@@ -1,6 +1,6 @@
 # Every chore by one word; CI calls the same words. Choose another Python with PYTHON=python3.12 make test.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quick test test-all interop clouds connect cluster compat lab mutants bench bench-quick docs docs-serve dist lint format check-types check clean distclean
+.PHONY: help setup demo quick test test-all interop jobs clouds connect cluster compat lab mutants bench bench-quick docs docs-serve dist lint format check-types check clean distclean
 
 # A Spark or a path of the shell's own would shadow the packages in .venv; and without bytecode that is kept, each of
 # pytest's workers compiles all tests again.
@@ -58,6 +58,11 @@ test-all: setup ## Every case and every example of every test, the long races to
 interop: ## Run the tests against other engines only, real delta-spark among them; ARGS go to pytest
 	@$(READY) --java --azurite --interop spark demo dev
 	@$(WITH_JAVA) ANABRANCH_INTEROP=required ANABRANCH_ENGINES_SECONDS=$(ENGINES_SECONDS) $(PYTEST) -m interop $(ARGS)
+
+# The libraries come from the package index and from git; minutes for each, on each engine.
+jobs: ## Run the tests of libraries written on delta-spark, on it and on Anabranch; ARGS such as --only mack
+	@$(READY) --java --interop spark demo dev
+	@$(WITH_JAVA) PYTHONPATH=tools $(BIN)/python -m jobs $(ARGS)
 
 clouds: ## Run the tests against local servers of S3, Azure, Google Cloud and HDFS only; RACE_SECONDS, ARGS
 	@$(READY) --java --azurite --connectors --servers --bare-python spark demo dev hdfs
