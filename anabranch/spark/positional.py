@@ -81,6 +81,6 @@ def _wrong_count(found: T.StructType, schema: Struct, table: str) -> SchemaMisma
         column=field.name if field is not None else found[first].name,
         table=table,
         reason=f"{amount} data columns: rows by position need {len(schema.fields)}, and these have {len(found)}.",
-        expected=spark_type(field.type).simpleString() if field is not None else "no such column",
-        found="no such column" if missing else found[first].dataType.simpleString(),
+        expected=", ".join(schema.names),
+        found=", ".join(found.names),
     )

@@ -72,7 +72,7 @@ class Merge(Masked):
     parameters: Mapping[str, Any] = field(default_factory=dict)
     schema: Struct | None = None
     reads_target: int | None = None
-    reads_anew: bool = False
+    reads_anew: bool = field(default=False, compare=False)
 
     @watched("MERGE")
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Merged:

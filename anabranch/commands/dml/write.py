@@ -109,7 +109,7 @@ class Write(Masked):
     codec: str | None = None
     most_rows: int | None = None
     batch: StreamBatch | None = None
-    reads_anew: bool = False
+    reads_anew: bool = field(default=False, compare=False)
 
     @watched("WRITE")
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:

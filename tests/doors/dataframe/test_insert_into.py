@@ -76,11 +76,11 @@ def test_overwriting_replaces_what_is_there(sql: SparkSession, path: str) -> Non
 
 
 def test_columns_must_be_as_many_as_the_tables(sql: SparkSession, path: str) -> None:
-    with pytest.raises(SchemaMismatch, match="need 3 columns, and these have 2") as few:
+    with pytest.raises(SchemaMismatch, match="need 3, and these have 2") as few:
         frame(sql, (2, "two"), ddl="id int, name string").write.insertInto(named(path))
     assert few.value.column == "s"
     four = frame(sql, (2, "two", None, 7), ddl="id int, name string, s struct<a: int, b: string>, more long")
-    with pytest.raises(SchemaMismatch, match="need 3 columns, and these have 4"):
+    with pytest.raises(SchemaMismatch, match="need 3, and these have 4"):
         four.write.insertInto(named(path))
     four.write.option("mergeSchema", "true").insertInto(named(path))
     assert sorted(sql.read.format("delta").load(path).columns) == ["id", "more", "name", "s"]

@@ -264,7 +264,7 @@ def test_a_clustered_table_goes_by_its_own_columns(session: SparkSession, path: 
     anabranch.append(session, path, [{"id": i, "x": i % 3} for i in range(6, 12)])
     table = DeltaTable.forPath(session, path)
     for act in (zorder("id"), where("x = 1")):
-        with pytest.raises((errors.InvalidOption, errors.InvalidCondition), match="clustered"):
+        with pytest.raises((errors.InvalidOption, errors.InvalidCondition), match="cluster"):
             act(table)
     assert the_one(table.optimize().executeCompaction())["metrics"]["numFilesRemoved"] == 2
     assert json.loads(anabranch.history(path)[0]["operationParameters"]["clusterBy"]) == ["x"]

@@ -442,7 +442,7 @@ def test_what_only_a_delta_table_supports_says_what_a_name_is_instead(spark: Spa
                 spark.sql(statement)
         with pytest.raises(errors.NotADeltaTable, match=kind):
             anabranch.DeltaTable.forName(spark, name)
-    with pytest.raises(errors.UnknownTable, match="`nope` cannot be found"):
+    with pytest.raises(errors.UnknownTable, match="the table or view cannot be found"):
         spark.sql("OPTIMIZE nope")
 
 
