@@ -42,7 +42,6 @@ from anabranch.streaming.on_connect import OnServer
 from anabranch.streaming.reading import StreamRead, read_of
 from anabranch.streaming.schema_log import known_columns
 from anabranch.streaming.sink import OUTPUT_MODES, Sink
-from anabranch.transaction.own_commits import another_program
 
 _CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
 
@@ -179,7 +178,6 @@ class StreamWriter(_Stream):
         a session knows Delta only if the function installs this package itself.)
         """
         func = _under(func, carried(self._frame))
-        func = func if is_connect(self._spark) else _as_a_program(func)
         self._plain, self._has_sink = self._plain.foreachBatch(func), True
         return self
 
@@ -306,24 +304,9 @@ def _on_server(sink: Sink, checkpoint: str | None) -> OnServer:
 
 def _under(func: Callable[..., Any], reads: tuple[str, ...]) -> Callable[..., Any]:
     """The function, with each batch under the names of what its query reads besides the stream."""
-    if not reads:
-        return func
     cloudpickle.register_pickle_by_value(on_connect)
     return on_connect.Under(func, reads)
 
 
 def _flat(cols: tuple[Any, ...]) -> tuple[str, ...]:
     return tuple(cols[0]) if len(cols) == 1 and isinstance(cols[0], list | tuple) else cols
-
-
-def _as_a_program(func: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, with each batch a program of its own: a frame that was read before it shows nothing of the batches
-    since.
-    """
-
-    @wraps(func)
-    def run(batch: DataFrame, number: int) -> Any:
-        with another_program():
-            return func(batch, number)
-
-    return run

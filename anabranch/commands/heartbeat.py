@@ -59,9 +59,6 @@ class Heartbeat:
         with self._guard:
             return
 
-    def __del__(self) -> None:
-        self._stopped.set()
-
 
 def _beat_on(heartbeat: weakref.ref[Heartbeat], stopped: threading.Event, every_seconds: float, wait: Wait) -> None:
     while not wait(stopped, every_seconds):

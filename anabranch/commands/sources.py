@@ -9,15 +9,14 @@ refused. What the program itself has committed since is no such change for its s
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
 
 from anabranch.commands.engine import Engine
-from anabranch.errors import InvalidOption, UnknownSourceVersion
+from anabranch.errors import InvalidOption, UnknownSourceVersion, VersionCleanedUp, VersionNotFound
 from anabranch.log.commits import Commit
 from anabranch.log.log import Log, LogPosition
 from anabranch.log.snapshot import Snapshot
@@ -132,29 +131,32 @@ def check_newest(read: VersionsRead, log: Log, seen: Snapshot, operation: str, r
 
     Raises:
         DeltaConcurrentModificationException: somebody has.
-        VersionNotFound, VersionCleanedUp: the version or what followed it is not there any more.
+        VersionNotFound: the version, or what followed it, is not there any more.
     """
     if read.oldest is None or read.oldest >= seen.version:
         return
     known = LogPosition(read.oldest, None, seen.metadata.id)
-    later = log.commits_after(known, seen.partition_keys) or ()
+    try:
+        later = log.commits_after(known, seen.partition_keys) or ()
+    except VersionCleanedUp as gone:  # the same rows can never be written, however often that is tried
+        raise VersionNotFound(**{**gone.facts, "what": "write rows that were read from the table: go back"}) from None
 
     def matters(commit: Commit) -> bool:
         asked = read.queries is not None and commit.version > read.queries
-        return (asked or not is_own(commit, since=read.rows)) and relocation_of(commit) is None
+        return (asked or not is_own(commit, log.table, since=read.rows)) and relocation_of(commit) is None
 
-    for is_theirs, run in groupby((each for each in later if each.version <= seen.version), matters):
-        if is_theirs:
-            _check_no_effect(list(run), log, operation, runtime)
+    for each in later:
+        if each.version <= seen.version and matters(each):
+            _check_no_effect(each, log, operation, runtime)
 
 
-def _check_no_effect(run: Sequence[Commit], log: Log, operation: str, runtime: Runtime) -> None:
-    """Raises DeltaConcurrentModificationException if these commits, taken together, have changed what whoever read the
-    version before them has read.
+def _check_no_effect(theirs: Commit, log: Log, operation: str, runtime: Runtime) -> None:
+    """Raises DeltaConcurrentModificationException if a commit has changed what whoever read the version before it has
+    read. Each is looked at by itself, since the command may have read any version between them, too.
     """
-    before = log.snapshot(run[0].version - 1)
+    before = log.snapshot(theirs.version - 1)
     reader = Transaction.on(before, str(runtime.new_id()), CommitInfo(operation), reads=whole_table(before, held=True))
-    outcome = judge(replace(reader, isolation=SERIALIZABLE), run, _AnyRow()).outcome
+    outcome = judge(replace(reader, isolation=SERIALIZABLE), [theirs], _AnyRow()).outcome
     if isinstance(outcome, Conflict):
         raise outcome.error(reader, _AnyRow(), runtime)
 

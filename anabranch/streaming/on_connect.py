@@ -7,11 +7,13 @@ without this package refuses it in words. Guarantee: the query's id is that of i
 from __future__ import annotations
 
 import pickle
+from contextlib import nullcontext, suppress
 from typing import Any
 
 
 class Under:
-    """A user's function of batches, on either kind of session.
+    """A user's function of batches, on either kind of session; each batch is a program of its own
+    (`anabranch.transaction.own_commits`), where the package is there.
 
     Args:
         func: the function.
@@ -23,9 +25,13 @@ class Under:
 
     def __call__(self, batch: Any, number: int) -> Any:
         """Call it."""
+        program: Any = nullcontext
+        with suppress(ImportError):
+            from anabranch.transaction.own_commits import another_program as program
         for name in self._reads:
             batch = batch.alias(name)
-        return self._func(batch, number)
+        with program():
+            return self._func(batch, number)
 
 
 class OnServer:

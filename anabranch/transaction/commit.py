@@ -61,7 +61,6 @@ def commit(ours: Transaction, log: Log, handler: RebaseHandler, retry: RetryPoli
             raise interrupt from unknown(ours, put.may_stand_at, f"{type(interrupt).__name__} came in between.")
         _discard(rebase, put, log)
         raise
-    note_own(ours)
     reach("committed")
     _checkpoint(ours, log, committed.version, runtime)
     return committed
@@ -80,6 +79,7 @@ def _placed(rebase: Rebase, put: Put, log: Log, retry: RetryPolicy, runtime: Run
         landed = next((winner for winner in window if winner.txn_id == rebase.ours.txn_id), None)
         if landed is not None:  # our reply was lost, not our commit
             put.may_stand_at = landed.version
+            note_own(rebase.ours, landed.version, landed.identity[0])
             return _committed(rebase.ours, landed.version, attempt - 1)
         rebase.over(window)
         put.write_vectors(rebase.to_put)
@@ -88,6 +88,7 @@ def _placed(rebase: Rebase, put: Put, log: Log, retry: RetryPolicy, runtime: Run
         data = put.commit_file(rebase.to_put, rebase.winners, version)
         reach("put")
         if put.at(rebase.to_put, version, data, rebase.look):
+            note_own(rebase.ours, version, len(data))
             check_stands(rebase.ours, log, version, looked, runtime)
             write_checksum(rebase.ours, log, rebase.winners, version, data)
             return _committed(rebase.to_put, version, attempt)

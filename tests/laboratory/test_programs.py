@@ -42,8 +42,8 @@ def test_a_program_that_is_alone_is_never_refused() -> None:
 
 
 BROKEN: dict[str, Callable[..., Any]] = {
-    "every commit is the program's own": lambda commit, since: True,
-    "no commit is the program's own": lambda commit, since: False,
+    "every commit is the program's own": lambda commit, table, since: True,
+    "no commit is the program's own": lambda commit, table, since: False,
 }
 
 

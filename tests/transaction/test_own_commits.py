@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,16 +12,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import anabranch
 from anabranch import errors
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.dml.merge import Merge
 from anabranch.commands.dml.write import Write
 from anabranch.commands.queries.read import Read
 from anabranch.errors.process_state import STATE
+from anabranch.log.log import forget
 from anabranch.protocol.merges import Matching
 from anabranch.testing import Row, at_phase
 from anabranch.testing.arrow_engine import read_from
-from anabranch.transaction.own_commits import another_program
+from anabranch.transaction.own_commits import another_program, is_own
 from tests.support.worlds import World, equal, insert_all, table_path, update_all
 
 ROWS: list[Row] = [{"id": 1, "x": 10}, {"id": 2, "x": 20}, {"id": 3, "x": 30}]
@@ -124,17 +128,93 @@ def test_what_others_committed_since_is_a_conflict_whatever_the_program_committe
     assert "Read the DataFrame anew" in str(error.value)
 
 
-def test_others_may_move_rows_and_bring_what_they_take_away_again(world: World) -> None:
+def test_others_may_move_rows(world: World) -> None:
     source = frame(world)
     world.append({"id": 50, "x": 50})
     with another_program():
-        world.append({"id": 60, "x": 60})
-        world.delete("id = 60")
-    world.append({"id": 51, "x": 51})
-    with another_program():
         world.optimize()
+    world.append({"id": 51, "x": 51})
     insert(world, source)
     assert ids(world) == [1, 2, 3, 50, 51, 101, 102, 103]
+
+
+def test_what_others_bring_and_take_away_again_may_have_been_read_in_between(world: World) -> None:
+    first = world.version
+    with another_program():
+        world.append({"id": 60, "x": 60})
+        source = frame(world)
+        world.delete("id = 60")
+    with pytest.raises(errors.DeltaConcurrentModificationException):
+        Write(world.path, source, "append", reads_target=first).run(world.engine)
+    assert 160 not in ids(world)
+
+
+def test_what_runs_behind_an_append_of_many_callers_is_no_part_of_it(world: World) -> None:
+    source = frame(world)
+    with anabranch.appender(None, world.path) as appender:
+        with ThreadPoolExecutor(1) as another:
+            another.submit(lambda: appender.append([{"id": 9, "x": 90}])).result()
+        told = appender.submit([{"id": 10, "x": 100}])
+        told.add_done_callback(lambda done: insert(world, source, "overwrite"))
+        told.result()
+    assert ids(world) == [1, 2, 3, 9, 10]
+
+
+def test_a_commit_that_only_bears_the_programs_id_is_not_its_own(world: World) -> None:
+    source = frame(world)
+    world.append({"id": 9, "x": 90})
+    own = Path(world.path, "_delta_log", f"{world.version:020}.json")
+    theirs = own.with_name(f"{world.version + 1:020}.json")
+    info, *_ = own.read_text("utf-8").splitlines()
+    removes = [
+        {"remove": {"path": path, "dataChange": True, "deletionTimestamp": 1}}
+        for path in anabranch.files(world.path, version=0)["path"].to_pylist()
+    ]
+    theirs.write_text("\n".join([info, *map(json.dumps, removes), ""]), encoding="utf-8")
+    with pytest.raises(errors.DeltaConcurrentModificationException):
+        insert(world, source)
+
+
+def test_a_forked_process_is_a_program_of_its_own(world: World) -> None:
+    source = frame(world)
+    world.append({"id": 9, "x": 90})
+    own = world.log.read(world.version)
+    assert own is not None
+    assert is_own(own, world.log.table, since=0)
+    assert not is_own(own, world.log.table, since=1)
+    assert not is_own(own, "file:///elsewhere", since=0)
+    pid = os.fork()
+    if pid == 0:
+        os._exit(1 if is_own(own, world.log.table, since=0) else 0)
+    assert os.waitpid(pid, 0)[1] == 0
+    insert(world, source)
+
+
+def test_a_version_that_the_log_has_forgotten_can_never_be_written(world: World) -> None:
+    source = frame(world)
+    world.append({"id": 9, "x": 90})
+    world.log.write_checkpoint(world.log.snapshot(), now_ms=0)
+    for version in (0, 1):
+        Path(world.path, "_delta_log", f"{version:020}.json").unlink()
+    forget(world.log.table)
+    with pytest.raises(errors.VersionNotFound) as error:
+        insert(world, source)
+    assert not error.value.retryable
+
+
+def test_a_table_that_stands_there_again_when_the_write_has_begun_is_asked_for_what_it_had(world: World) -> None:
+    source, path = frame(world), Path(world.path)
+    with another_program():
+        world.delete("id = 1")
+    aside = path.rename(path.with_name("aside"))
+    forget(world.log.table)
+
+    def back() -> None:
+        aside.rename(path)
+
+    with pytest.raises(errors.DeltaConcurrentModificationException), at_phase("read", back):
+        insert(world, source)
+    assert ids(world) == [2, 3]
 
 
 def test_what_another_thread_commits_is_not_the_programs_own(world: World) -> None:

@@ -25,6 +25,7 @@ from anabranch.errors import (
     InvalidArgument,
     StoreError,
 )
+from anabranch.transaction.own_commits import another_program
 
 MOST_BYTES = 128 << 20
 """A commit takes no further rows once it has so many bytes of them in memory."""
@@ -109,7 +110,8 @@ class Appender:
         """Append the rows of these calls in one commit, and tell the callers."""
         try:
             rows = pa.concat_tables([call.rows for call in calls])
-            version = replace(self._append, rows=rows).run().version
+            with another_program():  # these are rows of others, who have no part in what runs behind
+                version = replace(self._append, rows=rows).run().version
         except BaseException as error:
             if len(calls) > 1 and isinstance(error, AnabranchError) and not isinstance(error, _OF_ALL):
                 half = len(calls) // 2  # nothing was committed, and the rows of one of them may be the reason

@@ -79,7 +79,8 @@ class Insert:
         txn: how far an application has written with it.
         parameters: for the history, besides mode and partitioning where it ``says_mode``.
         at: the version for which it was understood; None: there was no table.
-        read: which versions of the table the rows were computed from; where any, every change may matter.
+        reads: gives which versions of the table, as it stands there, the rows were computed from; where any, every
+            change may matter.
         writer: by whom identity values are reserved.
         own_numbers: says, once rows are staged, of which identity columns they came with values.
         evolve: makes of a table's metadata what the rows make of it: the same where they change nothing.
@@ -99,7 +100,7 @@ class Insert:
     parameters: Mapping[str, str] = field(default_factory=dict)
     says_mode: bool = True
     at: Snapshot | Newest | None = "newest"
-    read: VersionsRead = NOTHING
+    reads: Callable[[Snapshot | None], VersionsRead] = lambda seen: NOTHING
     writer: str | None = None
     own_numbers: Callable[[], frozenset[str]] = frozenset
     evolve: Callable[[Metadata], Metadata] | None = None
@@ -141,11 +142,12 @@ def _once(insert: Insert, context: RunContext) -> Committed | None:
         raise TableAlreadyExists(table=insert.log.table)
     if snapshot is not None and insert.mode == "ignore":
         return None
+    read = insert.reads(snapshot)
     if snapshot is not None:
-        check_newest(insert.read, insert.log, snapshot, insert.operation, runtime)
+        check_newest(read, insert.log, snapshot, insert.operation, runtime)
     began = runtime.now_ms()
     ours = _transaction(insert, snapshot, runtime)
-    handler = InsertHandler(insert, snapshot)
+    handler = InsertHandler(insert, snapshot, read)
     reach("read")
     try:
         ours = with_txn(handler.stage(ours, runtime), insert.txn, began)
@@ -259,8 +261,8 @@ class InsertHandler:
     rows come from the table.
     """
 
-    def __init__(self, insert: Insert, snapshot: Snapshot | None) -> None:
-        self._insert, self._snapshot = insert, snapshot
+    def __init__(self, insert: Insert, snapshot: Snapshot | None, read: VersionsRead) -> None:
+        self._insert, self._snapshot, self._read = insert, snapshot, read
         self._taking = insert.takes(snapshot) if insert.takes is not None and snapshot is not None else None
 
     def stage(self, ours: Transaction, runtime: Runtime) -> Transaction:
@@ -276,9 +278,9 @@ class InsertHandler:
         if self._taking is not None:
             taken = self._taking.take(adds, metadata, runtime)
             ours = replace(joined(ours, taken), reads=taken.reads)
-        if self._snapshot is None or self._insert.read.oldest is None:
+        if self._snapshot is None or self._read.oldest is None:
             return ours
-        return replace(ours, reads=whole_table(self._snapshot, held=self._insert.read.held))
+        return replace(ours, reads=whole_table(self._snapshot, held=self._read.held))
 
     def _of_a_batch(self, adds: pa.Table) -> dict[str, int]:
         """What delta-spark counts of a batch that is appended, too; one that replaces rows is counted at the commit."""
@@ -292,7 +294,7 @@ class InsertHandler:
 
     def could_match(self, files: pa.Table) -> pa.Table:
         """The files that may hold rows to be taken away; any, where the new rows were computed from the table's."""
-        if self._insert.read.oldest is not None:
+        if self._read.oldest is not None:
             return files
         return self._taking.could_match(files) if self._taking else files.slice(0, 0)
 

@@ -21,7 +21,7 @@ from anabranch.commands.dml.replaced_rows import EveryRow, SelectedRows, Written
 from anabranch.commands.engine import Engine
 from anabranch.commands.idempotence import application_of
 from anabranch.commands.opening import Location, Masked, file_set, live_rows, only, open_log
-from anabranch.commands.sources import versions_read
+from anabranch.commands.sources import VersionsRead, versions_read
 from anabranch.commands.staging import Staging
 from anabranch.commands.watching import tell, watched
 from anabranch.errors import InvalidOption, NonPartitionColumn, ReplaceWhereMismatch
@@ -129,8 +129,6 @@ class Write(Masked):
         seen = context.snapshot_if_any(log)
         if self.replace_where is not None and seen is not None:
             engine.check(file_set(seen, seen.files.slice(0, 0)), self.replace_where, None)
-        declared, held = self.reads_target, not self.reads_anew
-        read = versions_read(engine, seen, source=source, where=self.replace_where, declared=declared, held=held)
         self._check_replaced(log.table, seen)
         checked = self.replace_where if current().checks_replaced or not current().replaces_by_data else None
         jobs = _Jobs(log, runtime, checked, self)
@@ -153,7 +151,7 @@ class Write(Masked):
             parameters=self._parameters(),
             says_mode=self.batch is None,
             at=seen,
-            read=read,
+            reads=lambda there: self._versions_read(engine, there),
             writer=jobs.writer,
             own_numbers=lambda: jobs.own_numbers,
             evolve=(lambda known: self._evolved(known, columns(), log.table, runtime)) if self.schema_change else None,
@@ -166,6 +164,12 @@ class Write(Masked):
         committed = run_insert(insert, context)
         compact_after(committed, seen, log, engine, runtime)
         return committed
+
+    def _versions_read(self, engine: Engine, there: Snapshot | None) -> VersionsRead:
+        where, declared = self.replace_where, self.reads_target
+        return versions_read(
+            engine, there, source=self.source, where=where, declared=declared, held=not self.reads_anew
+        )
 
     @property
     def _txn(self) -> AppTransaction | None:
