@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from anabranch.commands.engine import Engine
+from anabranch.commands.engine import SOME_VERSION, Engine
 from anabranch.errors import InvalidOption, UnknownSourceVersion, VersionCleanedUp, VersionNotFound
 from anabranch.log.commits import Commit
 from anabranch.log.log import Log, LogPosition
@@ -133,7 +133,10 @@ def check_newest(read: VersionsRead, log: Log, seen: Snapshot, operation: str, r
         DeltaConcurrentModificationException: somebody has.
         VersionNotFound: the version, or what followed it, is not there any more.
     """
-    if read.oldest is None or read.oldest >= seen.version:
+    if read.oldest is None or read.oldest == SOME_VERSION:
+        return
+    if read.oldest >= seen.version:
+        _check_there(read.oldest, log, seen)
         return
     known = LogPosition(read.oldest, None, seen.metadata.id)
     try:
@@ -148,6 +151,12 @@ def check_newest(read: VersionsRead, log: Log, seen: Snapshot, operation: str, r
     for each in later:
         if each.version <= seen.version and matters(each):
             _check_no_effect(each, log, operation, runtime)
+
+
+def _check_there(version: int, log: Log, seen: Snapshot) -> None:
+    """Raises VersionNotFound if a version was read that the table has not: an older copy of it was put back since."""
+    if version > seen.version:
+        log.snapshot(version)
 
 
 def _check_no_effect(theirs: Commit, log: Log, operation: str, runtime: Runtime) -> None:

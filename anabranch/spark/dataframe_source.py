@@ -21,14 +21,13 @@ from urllib.parse import quote, unquote, urlsplit
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+from anabranch.commands.engine import SOME_VERSION
 from anabranch.errors import UnknownSourceVersion
 from anabranch.errors.process_state import cache
 from anabranch.protocol.layout.paths import store_name
 from anabranch.spark.plans import Relations, Scan, chooses_only, is_told, relations, scans, whole_below
 
 _printing = threading.Lock()
-SOME_VERSION = 1 << 62
-"""Above every version: the rows may or may not be the table's; if they are, they are of the newest version then."""
 _ANY_MARK = re.compile(r"SubqueryAlias __anabranch_[0-9a-f]{16}_(?:v|asof)")
 _ALIAS = re.compile(
     r"__anabranch_(?:[0-9a-f]{16}_(?:v|asof)\d*(?=_at[0-9a-f]{16}\b|\b)|files_(?:[0-9a-f]*_(?:more|alone)|untold)\b)"

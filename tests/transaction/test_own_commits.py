@@ -202,6 +202,13 @@ def test_a_version_that_the_log_has_forgotten_can_never_be_written(world: World)
     assert not error.value.retryable
 
 
+def test_rows_of_a_version_that_was_put_back_are_of_no_version(world: World) -> None:
+    source = frame(world)
+    with pytest.raises(errors.VersionNotFound):
+        insert(world, read_from(source.replace_schema_metadata({}), 7))
+    assert ids(world) == [1, 2, 3]
+
+
 def test_a_table_that_stands_there_again_when_the_write_has_begun_is_asked_for_what_it_had(world: World) -> None:
     source, path = frame(world), Path(world.path)
     with another_program():
