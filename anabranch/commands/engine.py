@@ -19,9 +19,6 @@ from anabranch.protocol.predicates import Condition
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.types import Struct
 
-SOME_VERSION = 1 << 62
-"""Above every version: rows that may or may not be the table's; if they are, they are of the newest version then."""
-
 
 class Engine(Protocol):
     """Rows, for commands that change or add them."""

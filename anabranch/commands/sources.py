@@ -15,10 +15,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from anabranch.commands.engine import SOME_VERSION, Engine
+from anabranch.commands.engine import Engine
 from anabranch.errors import InvalidOption, UnknownSourceVersion, VersionCleanedUp, VersionNotFound
 from anabranch.log.commits import Commit
-from anabranch.log.log import Log, LogPosition
+from anabranch.log.log import SOME_VERSION, Log, LogPosition
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.merges import Matching
 from anabranch.protocol.plain_values import Assigned

@@ -33,6 +33,8 @@ from anabranch.storage.contract import Entry, Store
 
 _newest = cache("newest snapshots", 1000)
 _sums = cache("checksums", 1000)
+SOME_VERSION = 1 << 62
+"""Above every version: rows that may or may not be the table's; if they are, they are of the newest version then."""
 MOST_FILES = 4_000_000
 """The snapshots that are kept know no more files together; each takes about 300 bytes."""
 _LOOKS = 2

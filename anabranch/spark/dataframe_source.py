@@ -21,9 +21,9 @@ from urllib.parse import quote, unquote, urlsplit
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from anabranch.commands.engine import SOME_VERSION
 from anabranch.errors import UnknownSourceVersion
 from anabranch.errors.process_state import cache
+from anabranch.log.log import SOME_VERSION
 from anabranch.protocol.layout.paths import store_name
 from anabranch.spark.plans import Relations, Scan, chooses_only, is_told, relations, scans, whole_below
 

@@ -15,7 +15,8 @@ from pyspark.sql import functions as F
 import anabranch
 from anabranch import DeltaTable, errors
 from anabranch.commands.opening import open_log
-from anabranch.spark.dataframe_source import SOME_VERSION, version_read
+from anabranch.log.log import SOME_VERSION
+from anabranch.spark.dataframe_source import version_read
 from anabranch.transaction.own_commits import another_program
 from tests.support.readers import deltalake_rows
 from tests.support.tiers import few_of
