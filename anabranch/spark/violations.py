@@ -65,7 +65,7 @@ def _details(text: str, at: int, error: type[AnabranchError]) -> dict[str, Any] 
             facts[name], at = _value_behind(before, text, at)
         if text.startswith(f".{_BESIDE}", at):
             facts["values"], at = _value_behind(f".{_BESIDE}", text, at)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     texts = all(isinstance(value, str) for name, value in facts.items() if name != "values")
     return facts if texts and isinstance(facts["values"], dict) else None

@@ -212,7 +212,7 @@ def test_what_is_told_is_never_shown() -> None:
         assert SECRET not in repr(open_store("s3a://lake/t"))
 
 
-S3_HOME, HERE = "s3a://lake/user/ann", "file:/work/jvm"
+S3_HOME, HERE = "s3a://lake/user/ann", "file:/srv/jvm"
 
 
 @pytest.mark.whole
@@ -234,10 +234,10 @@ S3_HOME, HERE = "s3a://lake/user/ann", "file:/work/jvm"
         (S3_HOME, "memory://told/data/t", "memory://told/data/t"),
         (S3_HOME, "s3://pond/data/t", "s3://pond/data/t"),
         ("abfss://c@a.dfs.core.windows.net", "/t", "abfss://c@a.dfs.core.windows.net/t"),
-        (HERE, "t", "file:///work/jvm/t"),
-        (HERE, "../t", "file:///work/t"),
+        (HERE, "t", "file:///srv/jvm/t"),
+        (HERE, "../t", "file:///srv/t"),
         (HERE, "/data/t", "file:///data/t"),
-        ("file:///work/a folder", "t", "file:///work/a folder/t"),
+        ("file:///srv/a folder", "t", "file:///srv/a folder/t"),
     ],
 )
 def test_a_path_without_a_scheme_begins_in_the_working_folder_of_the_session(

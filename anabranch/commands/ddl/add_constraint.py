@@ -9,19 +9,19 @@ from dataclasses import dataclass, replace
 
 from anabranch.commands.context import NEWEST, RunContext, required
 from anabranch.commands.ddl.alter import Alteration, run_alteration
+from anabranch.commands.ddl.keys import check_new_name
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.dml.replaced_rows import EveryRow
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, Masked, file_set
 from anabranch.commands.row_changes import rows_of, with_counts
-from anabranch.errors import ConstraintNotMet, InvalidCondition, InvalidOption
+from anabranch.errors import ConstraintNotMet, InvalidCondition
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.features.table_features import upgraded
 from anabranch.protocol.layout.file_sets import count_of
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.rules.allowed import check_name, read_check
 from anabranch.protocol.rules.table_rules import CONSTRAINT_PREFIX, Check, Rules
-from anabranch.protocol.schema.keys import KEY_PREFIX
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.rebase_handler import RebaseHandler
 from anabranch.transaction.transaction import ReadSet
@@ -59,11 +59,7 @@ class AddConstraint(Masked):
     def _on(self, base: Snapshot) -> Alteration:
         key = f"{CONSTRAINT_PREFIX}{self.name.lower()}"
         known = base.metadata.configuration
-        taken = {key, KEY_PREFIX + self.name.lower()} & {each.lower() for each in known}
-        if taken or not self.name.strip():
-            exists = f"Constraint '{self.name}' already exists. Please delete the old constraint first."
-            reason = exists if taken else "this is no name."
-            raise InvalidOption(option="constraint", value=self.name, reason=reason)
+        check_new_name(self.name, known)
         check_name(self._check, base.table)
         read_check(self._check, base.schema, base.table)
         metadata = replace(base.metadata, configuration={**known, key: self.where.text})

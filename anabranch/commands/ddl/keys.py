@@ -6,6 +6,7 @@ Knows that keys are information, never enforced. Guarantee: as for every change 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from anabranch.commands.context import NEWEST, RunContext
@@ -17,6 +18,14 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.rules.table_rules import CONSTRAINT_PREFIX
 from anabranch.protocol.schema.keys import KEY_PREFIX, Key, check_keys, keys_of
 from anabranch.transaction.commit import Committed
+
+
+def check_new_name(name: str, configuration: Mapping[str, str]) -> None:
+    """Raises InvalidOption unless a constraint, or a key, may be given this name."""
+    taken = {KEY_PREFIX + name.lower(), CONSTRAINT_PREFIX + name.lower()} & {each.lower() for each in configuration}
+    if taken or not name.strip():
+        exists = f"Constraint '{name}' already exists. Please delete the old constraint first."
+        raise InvalidOption(option="constraint", value=name, reason=exists if taken else "this is no name.")
 
 
 @dataclass(frozen=True)
@@ -40,12 +49,8 @@ class AddKey(Masked):
         return run_alteration(self.table, self._on, context)
 
     def _on(self, base: Snapshot) -> Alteration:
-        known, name = base.metadata.configuration, self.key.name.lower()
-        taken = {KEY_PREFIX + name, CONSTRAINT_PREFIX + name} & {each.lower() for each in known}
-        if taken or not name.strip():
-            exists = f"Constraint '{self.key.name}' already exists. Please delete the old constraint first."
-            reason = exists if taken else "this is no name."
-            raise InvalidOption(option="constraint", value=self.key.name, reason=reason)
+        known = base.metadata.configuration
+        check_new_name(self.key.name, known)
         configuration = {**known, self.key.property: self.key.text}
         check_keys(base.schema, configuration)
         parameters = {"name": self.key.name, "expr": self.key.text}
