@@ -112,10 +112,15 @@ def test_what_would_be_no_program_is_no_mutant() -> None:
 
 def test_a_handler_of_an_error_with_a_dotted_name_is_left_alone() -> None:
     pytest.importorskip("cosmic_ray")
-    from tools.mutants.mutations import mutants_of
+    from tools.mutants.mutations import mutants_of, mutated
 
-    source = "try:\n    f()\nexcept pa.ArrowInvalid:\n    pass\nexcept (OSError, KeyError):\n    pass\n"
-    assert [(each.line, each.column) for each in mutants_of("anabranch/log/x.py", source)] == [(5, 8), (5, 17)]
+    source = (
+        "try:\n    f()\nexcept pa.ArrowInvalid:\n    pass\nexcept (pa.ArrowException, OSError):\n    pass\n"
+        "except (OSError, KeyError):\n    pass\n"
+    )
+    found = mutants_of("anabranch/log/x.py", source)
+    assert [(each.line, each.column) for each in found] == [(5, 27), (7, 8), (7, 17)]
+    assert all(mutated(source, each) is not None for each in found)
 
 
 def test_a_seed_draws_the_same_sample_and_another_seed_another_one() -> None:

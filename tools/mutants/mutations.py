@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import difflib
 import functools
+import re
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
@@ -38,6 +39,8 @@ _BINARIES = [
 ]
 _UNARIES = ("Delete_Not", "Delete_USub", "USub_UAdd", "Delete_Invert")
 _HANDLERS = "ExceptionReplacer"
+_PLAIN_NAME = re.compile(r"[^\W\d]\w*(?![\w.])")
+"""What cosmic-ray can replace in a handler: of a dotted name it cannot."""
 _IDLE = {"name", "string", "newline", "endmarker", "fstring_start", "fstring_string", "fstring_end"}
 """Nodes that no operator changes, which are most."""
 
@@ -49,7 +52,7 @@ def mutants_of(path: str, source: str) -> list[Mutant]:
     found = []
     for name, operator in operators().items():
         for occurrence, (line, column) in enumerate(_places(operator, nodes)):
-            is_name = lines[line - 1][column : column + 1].isidentifier()
+            is_name = _PLAIN_NAME.match(lines[line - 1], column) is not None
             if not is_in((line, column), spans) and (is_name or name != _HANDLERS):
                 found.append(Mutant(path, line, column, name, occurrence))
     return sorted(found)
