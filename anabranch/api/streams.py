@@ -29,7 +29,7 @@ from anabranch.log.commits import ENGINE
 from anabranch.protocol.layout.clustering import paths_of
 from anabranch.protocol.schema.evolution import all_nullable
 from anabranch.protocol.timestamps import milliseconds
-from anabranch.spark.dataframe_source import carried, under, version_read
+from anabranch.spark.dataframe_source import carried, source_versions, under
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.file_settings import speaks
 from anabranch.spark.session import is_connect, reads_beyond
@@ -269,7 +269,7 @@ class StreamWriter(_Stream):
         known, checkpoint = open_log(location).newest(), self._options.copy().take("checkpointLocation")
         sink = replace(self._sink(location), reads=carried(self._frame))
         if known is not None:
-            version_read(under(self._spark.range(0), sink.reads), known.table, known.metadata.id)
+            source_versions(under(self._spark.range(0), sink.reads), known.table, known.metadata.id)
         function = _on_server(sink, checkpoint) if is_connect(self._spark) else sink
         plain = self._another().outputMode(self._mode).foreachBatch(function)
         plain = plain if checkpoint is None else plain.option("checkpointLocation", checkpoint)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
+from anabranch.log.positions import SourceVersions
 from anabranch.protocol.change_feed import Images
 from anabranch.protocol.layout.curves import Curve
 from anabranch.protocol.layout.file_sets import Changed, FileSet, Marks
@@ -189,32 +190,34 @@ class Engine(Protocol):
         """The columns of a source."""
         ...
 
-    def version_read(self, source: Any, root: str, table_id: str) -> int | None:
-        """The oldest version of the table of this id, at ``root``, that the source's rows come from; None where they
-        come from elsewhere, as far as the engine can tell.
+    def source_versions(self, source: Any, root: str, table_id: str) -> SourceVersions | None:
+        """The versions of the table of this id, at ``root``, that the source's rows come from; None where they come
+        from elsewhere, as far as the engine can tell.
 
         Raises:
             UnknownSourceVersion: they come from the table, and nothing says of which version.
         """
         ...
 
-    def version_asked(
+    def query_versions(
         self, condition: Condition, values: Sequence[Any], schema: Struct, root: str, table_id: str
-    ) -> int | None:
+    ) -> SourceVersions | None:
         """The same of the rows that queries in a condition and in values read; all are over columns of this schema.
 
         Raises:
             InvalidCondition: it does not fit the columns, or a table that it names is not there.
-            UnknownSourceVersion: as of `version_read`.
+            UnknownSourceVersion: as of `source_versions`.
         """
         ...
 
-    def version_merged(self, source: Any, matching: Matching, schema: Struct, root: str, table_id: str) -> int | None:
+    def merge_versions(
+        self, source: Any, matching: Matching, schema: Struct, root: str, table_id: str
+    ) -> SourceVersions | None:
         """The same of the expressions of a MERGE, over columns of this schema and of the source.
 
         Raises:
             InvalidCondition, UnknownColumn: one does not fit the columns.
-            UnknownSourceVersion: as of `version_read`.
+            UnknownSourceVersion: as of `source_versions`.
         """
         ...
 

@@ -17,6 +17,7 @@ from anabranch.errors.secrets import without_secrets
 from anabranch.log.file_locations import allowed_by
 from anabranch.log.file_names import FOLDER
 from anabranch.log.log import Log
+from anabranch.log.positions import LogPosition
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vectors_of
 from anabranch.protocol.actions import Metadata
@@ -84,6 +85,7 @@ def file_set(snapshot: Snapshot, files: pa.Table | None = None, metadata: Metada
         layouts_of(snapshot.store, metadata, files["path"].to_pylist()) if is_by_id(metadata) else {},
         tracked(snapshot.protocol, metadata),
         allowed_by(snapshot.store),
+        LogPosition.snapshot(snapshot).mark,
     )
 
 

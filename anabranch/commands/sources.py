@@ -16,9 +16,10 @@ from typing import Any
 import pyarrow as pa
 
 from anabranch.commands.engine import Engine
-from anabranch.errors import InvalidOption, UnknownSourceVersion, VersionCleanedUp, VersionNotFound
+from anabranch.errors import InvalidOption, UnknownSourceVersion, VersionCleanedUp, VersionNotFound, VersionReplaced
 from anabranch.log.commits import Commit
-from anabranch.log.log import SOME_VERSION, Log, LogPosition
+from anabranch.log.log import Log
+from anabranch.log.positions import SOME_VERSION, LogPosition, SourceVersions, all_versions
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.merges import Matching
 from anabranch.protocol.plain_values import Assigned
@@ -44,11 +45,14 @@ class VersionsRead:
         rows: by its source.
         queries: by queries in its expressions.
         held: the source was computed before the command, so that running it again would bring the same rows.
+        commits: all versions that it reads, not the oldest alone, with the marks of their commits where these are known
+            (`anabranch.log.positions.commit_mark`).
     """
 
     rows: int | None = None
     queries: int | None = None
     held: bool = False
+    commits: frozenset[tuple[int, str]] = frozenset()
 
     @property
     def oldest(self) -> int | None:
@@ -89,24 +93,32 @@ def versions_read(
         return NOTHING
     # What is not decided by a row alone, and a value that calls anything, may hold a query, or a function that does.
     calling = [each for _, each in leaves(values or {}) if not isinstance(each, Assigned) and "(" in str(each)]
-    asked, of_table = None, (seen.schema, seen.table, seen.metadata.id)
+    queries, of_table = None, (seen.schema, seen.table, seen.metadata.id)
     if where is not None and (calling or not where.row_local):
         if matching is None:
-            asked = engine.version_asked(where, calling, *of_table)
+            queries = engine.query_versions(where, calling, *of_table)
         else:
-            asked = engine.version_merged(source, matching, *of_table)
-    found = (_of_source(engine, seen, source, declared), declared)
-    rows = min((each for each in found if each is not None), default=None)
-    return VersionsRead(rows, asked, held=held and rows is not None)
+            queries = engine.merge_versions(source, matching, *of_table)
+    said = None if declared is None else SourceVersions(declared)
+    rows = all_versions((_of_source(engine, seen, source, declared), said))
+    return VersionsRead(_oldest(rows), _oldest(queries), held and rows is not None, _commits(rows) | _commits(queries))
 
 
-def _of_source(engine: Engine, seen: Snapshot, source: Any, declared: int | None) -> int | None:
+def _of_source(engine: Engine, seen: Snapshot, source: Any, declared: int | None) -> SourceVersions | None:
     try:
-        return None if source is None else engine.version_read(source, seen.table, seen.metadata.id)
+        return None if source is None else engine.source_versions(source, seen.table, seen.metadata.id)
     except UnknownSourceVersion:
         if declared is None:
             raise
         return None
+
+
+def _oldest(read: SourceVersions | None) -> int | None:
+    return None if read is None else read.oldest
+
+
+def _commits(read: SourceVersions | None) -> frozenset[tuple[int, str]]:
+    return frozenset() if read is None else read.commits
 
 
 def declared_version(option: str, given: bool | int | str | None, newest: int) -> int | None:
@@ -131,10 +143,12 @@ def check_newest(read: VersionsRead, log: Log, seen: Snapshot, operation: str, r
 
     Raises:
         DeltaConcurrentModificationException: somebody has.
+        VersionReplaced: another commit stands at one of the versions now.
         VersionNotFound: the version, or what followed it, is not there any more.
     """
     if read.oldest is None or read.oldest == SOME_VERSION:
         return
+    _check_same(read.commits, log, seen)
     if read.oldest >= seen.version:
         _check_there(read.oldest, log, seen)
         return
@@ -151,6 +165,16 @@ def check_newest(read: VersionsRead, log: Log, seen: Snapshot, operation: str, r
     for each in later:
         if each.version <= seen.version and matters(each):
             _check_no_effect(each, log, operation, runtime)
+
+
+def _check_same(commits: frozenset[tuple[int, str]], log: Log, seen: Snapshot) -> None:
+    """Raises VersionReplaced if one of these commits is not the table's own any more: its log was put back since, or
+    made again, and what was read is no part of it.
+    """
+    if commits == {(seen.version, LogPosition.snapshot(seen).mark)}:
+        return
+    if (version := log.replaced(commits)) is not None:
+        raise VersionReplaced(table=log.table, version=version)
 
 
 def _check_there(version: int, log: Log, seen: Snapshot) -> None:

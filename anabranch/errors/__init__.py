@@ -18,6 +18,7 @@
     │   ├── NotATable
     │   ├── VersionNotFound
     │   │   ├── VersionCleanedUp
+    │   │   ├── VersionReplaced
     │   │   ├── ChangeStartAfterLatest
     │   │   └── StreamVersionsLost
     │   ├── StreamStopped               why a stream stops
@@ -256,6 +257,7 @@ from anabranch.errors.tables import TimestampBeforeEarliestCommit as TimestampBe
 from anabranch.errors.tables import UnsupportedFeature as UnsupportedFeature
 from anabranch.errors.tables import VersionCleanedUp as VersionCleanedUp
 from anabranch.errors.tables import VersionNotFound as VersionNotFound
+from anabranch.errors.tables import VersionReplaced as VersionReplaced
 from anabranch.errors.violations import CheckConstraintViolated as CheckConstraintViolated
 from anabranch.errors.violations import ConstraintNotMet as ConstraintNotMet
 from anabranch.errors.violations import IdentityColumnGiven as IdentityColumnGiven

@@ -43,6 +43,17 @@ class VersionNotFound(TableError, InputBase):
         return {"what": "time travel Delta table", **facts}
 
 
+class VersionReplaced(VersionNotFound):
+    """Rows come from a version of the table in whose place another commit stands now."""
+
+    condition = "DELTA_VERSION_REPLACED"
+    template = (
+        "Rows were read from version {version} of the table at {table}, and another commit stands at that version now: "
+        "the log was put back or made again since, or the rows come from a copy of the table. Nothing was written. "
+        "Read the DataFrame anew, or read it with the option versionAsOf if its rows are meant as they are."
+    )
+
+
 class VersionCleanedUp(VersionNotFound):
     """A version in use was removed: its log files grew older than the retention."""
 

@@ -25,7 +25,7 @@ _ARGUMENT = re.compile(
     r"columnnodeexpression\(UnresolvedAttribute\(List\(([^()]*)\),(?:(?!columnnodeexpression\()[^'])*?,None,None\)\)\)"
 )
 """How Spark prints the argument of a function of Python: with what the JVM knows of the place in the code."""
-_FRAME = re.compile(r"(?<![\w.`])__anabranch_[0-9a-f]{16}_(?:v|asof)\d*(?:_at[0-9a-f]{16})?\.")
+_FRAME = re.compile(r"(?<![\w.`])__anabranch_[0-9a-f]{16}_(?:v|asof)\d*(?:_of[0-9a-f]{16})?(?:_at[0-9a-f]{16})?\.")
 """The alias of every frame of a table's rows, as a column prints it that was taken from one: ``df["id"]``."""
 _QUERY = re.compile(
     r"(?<![`.])\bselect\b(?!\s*(?:[,)]|$))|subquery"

@@ -33,6 +33,7 @@ from anabranch.log.commits import Commit, parse_commit
 from anabranch.log.file_locations import allowed_by
 from anabranch.log.file_names import commit_name, commit_version, first_name
 from anabranch.log.log import Log
+from anabranch.log.positions import LogPosition
 from anabranch.log.segment import filled
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.timeline import Timeline, timeline
@@ -85,7 +86,8 @@ def changes(log: Log, newest: Snapshot, start: int, end: int) -> Feed:
 def feed_of(newest: Snapshot, metadata: Metadata, versions: tuple[VersionChanges, ...] = ()) -> Feed:
     """A feed of these changes (none by default) with the columns of this metadata."""
     check_feed_columns(newest.table, metadata.schema)
-    return Feed(newest.table, metadata, versions, newest.version, allowed=allowed_by(newest.store))
+    allowed, commit = allowed_by(newest.store), LogPosition.snapshot(newest).mark
+    return Feed(newest.table, metadata, versions, newest.version, allowed=allowed, commit=commit)
 
 
 def check_feed_columns(table: str, columns: Struct) -> None:

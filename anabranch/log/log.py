@@ -24,6 +24,7 @@ from anabranch.log.commits import Commit, own_txn_id, parse_commit
 from anabranch.log.fallback import cleaned_up
 from anabranch.log.file_names import commit_name, commit_version, first_name
 from anabranch.log.log_end import End, end_of, lost
+from anabranch.log.positions import LogPosition, commit_mark
 from anabranch.log.segment import earliest_version, filled, find_segment, stated_after
 from anabranch.log.snapshot import Snapshot, load_snapshot
 from anabranch.log.vectors import forget_vectors
@@ -33,8 +34,6 @@ from anabranch.storage.contract import Entry, Store
 
 _newest = cache("newest snapshots", 1000)
 _sums = cache("checksums", 1000)
-SOME_VERSION = 1 << 62
-"""Above every version: rows that may or may not be the table's; if they are, they are of the newest version then."""
 MOST_FILES = 4_000_000
 """The snapshots that are kept know no more files together; each takes about 300 bytes."""
 _LOOKS = 2
@@ -42,33 +41,6 @@ _FEW_COMMITS = 20
 """A snapshot whose files nobody has read follows the log over so many commits before a checkpoint, and no more."""
 _SUMMED_BYTES = 4 << 20
 """A checksum file is computed from a commit file up to this size."""
-
-
-@dataclass(frozen=True)
-class LogPosition:
-    """A version that somebody has read: its number, size and etag of its commit (None where that was not there), and
-    the id of its table (None where there was no table).
-    """
-
-    version: int
-    identity: tuple[int, str | None] | None
-    table_id: str | None
-
-    @classmethod
-    def nothing(cls) -> LogPosition:
-        """The position before there is a table."""
-        return cls(-1, None, None)
-
-    @classmethod
-    def snapshot(cls, snapshot: Snapshot) -> LogPosition:
-        """The position of a snapshot."""
-        is_commit = commit_version(snapshot.segment.newest.name) is not None
-        return cls(snapshot.version, snapshot.identity if is_commit else None, snapshot.metadata.id)
-
-    @classmethod
-    def commit(cls, commit: Commit, table_id: str | None) -> LogPosition:
-        """The position of a commit to a table."""
-        return cls(commit.version, commit.identity, table_id)
 
 
 @dataclass(frozen=True)
@@ -174,6 +146,19 @@ class Log:
             return False  # not even the known one is there any more
         newest = self.newest() if known.table_id is not None else None
         return known.table_id is None or (newest is not None and newest.metadata.id == known.table_id)
+
+    def replaced(self, commits: Collection[tuple[int, str]]) -> int | None:
+        """The oldest of the versions at which another commit stands now; None where there is none.
+
+        Args:
+            commits: versions with the marks that their commits had (`commit_mark`). A version whose commit is not there
+                any more counts as the same one: others tell whether it was cleaned up.
+        """
+        if not commits:
+            return None
+        listing = self.store.list_from(first_name(min(version for version, _ in commits)))
+        now = {commit_version(each.name): commit_mark(each.size, each.etag) for each in _commit_entries(listing)}
+        return min((version for version, mark in commits if now.get(version, mark) != mark), default=None)
 
     def put(self, version: int, data: bytes) -> bool:
         """Put a commit; True if it is now ours, False if the version was taken.

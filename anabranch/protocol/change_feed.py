@@ -102,8 +102,8 @@ class VersionChanges:
 class Feed:
     """The changes to read: of a table, with the columns of ``metadata``, version by version.
 
-    ``read_at`` was the newest version when they were determined; ``layouts`` and ``allowed`` are those of
-    `anabranch.protocol.layout.file_sets.FileSet`.
+    ``read_at`` was the newest version when they were determined; ``layouts``, ``allowed`` and the newest version's
+    ``commit`` are as in `anabranch.protocol.layout.file_sets.FileSet`.
     """
 
     root: str
@@ -112,6 +112,7 @@ class Feed:
     read_at: int
     layouts: Mapping[str, Struct] = field(default_factory=dict)
     allowed: tuple[str, ...] = ()
+    commit: str | None = None
 
     @property
     def schema(self) -> Struct:

@@ -58,7 +58,7 @@ def changes(spark: SparkSession, feed: Feed) -> DataFrame:
     names = [*feed.schema.names, *COLUMNS]
     parts = [part.select(*map(column, names)) for part in _parts(spark, feed)]
     rows = reduce(DataFrame.unionAll, parts) if parts else _nothing(spark, feed)
-    return marked(rows, feed.metadata.id, feed.read_at, shown=may_show_rows(feed.root))
+    return marked(rows, feed.metadata.id, feed.read_at, commit=feed.commit, shown=may_show_rows(feed.root))
 
 
 def _parts(spark: SparkSession, feed: Feed) -> Iterator[DataFrame]:

@@ -23,14 +23,14 @@ from pyspark.sql import DataFrame
 
 from anabranch.errors import UnknownSourceVersion
 from anabranch.errors.process_state import cache
-from anabranch.log.log import SOME_VERSION
+from anabranch.log.positions import SOME_VERSION, SourceVersions
 from anabranch.protocol.layout.paths import store_name
 from anabranch.spark.plans import Relations, Scan, chooses_only, is_told, relations, scans, whole_below
 
 _printing = threading.Lock()
 _ANY_MARK = re.compile(r"SubqueryAlias __anabranch_[0-9a-f]{16}_(?:v|asof)")
 _ALIAS = re.compile(
-    r"__anabranch_(?:[0-9a-f]{16}_(?:v|asof)\d*(?=_at[0-9a-f]{16}\b|\b)|files_(?:[0-9a-f]*_(?:more|alone)|untold)\b)"
+    r"__anabranch_(?:[0-9a-f]{16}_(?:v|asof)\d*(?:_of[0-9a-f]{16})?(?=_at[0-9a-f]{16}\b|\b)|files_(?:[0-9a-f]*_(?:more|alone)|untold)\b)"
 )
 """Ours, without the place of a table: rows behind which a plan is hidden need not be all of it."""
 _FILES = re.compile(r"__anabranch_files_([0-9a-f]*)_(more|alone)\b")
@@ -49,6 +49,7 @@ def marked(
     table_id: str | None,
     version: int | None,
     *,
+    commit: str | None = None,
     shown: bool = True,
     as_of: bool = False,
     whole: str | None = None,
@@ -57,6 +58,7 @@ def marked(
 
     Args:
         rows, table_id, version: what is read, and where from.
+        commit: the mark of the version's commit (`anabranch.log.positions.commit_mark`), if known.
         shown: whether messages may show the rows.
         as_of: the user asked for this version, so the rows are the same whatever is committed: constants.
         whole: URL of the table whose rows and columns these are, all of them (`table_shown`).
@@ -69,11 +71,12 @@ def marked(
         return rows.alias(f"{_mark(table_id)}_asof{version}")
     if version is None:
         return rows.alias(f"{_mark(table_id)}_v")
+    name = f"{_mark(table_id)}_v{version}" + ("" if commit is None else f"_of{commit}")
     if whole is None:
-        return rows.alias(f"{_mark(table_id)}_v{version}")
+        return rows.alias(name)
     place = _digest(whole)
     _places[place] = whole
-    return rows.alias(f"{_mark(table_id)}_v{version}_at{place}")
+    return rows.alias(f"{name}_at{place}")
 
 
 def table_shown(rows: DataFrame, known: Callable[[str], tuple[str, Mapping[str, str]]]) -> str | None:
@@ -99,11 +102,11 @@ def reads_marked(plan: str) -> bool:
     return _ANY_MARK.search(plan) is not None
 
 
-def version_read(rows: DataFrame, root: str, table_id: str) -> int | None:
-    """The oldest version of the table that the rows come from and that was the newest when they were read.
+def source_versions(rows: DataFrame, root: str, table_id: str) -> SourceVersions | None:
+    """The versions of the table that the rows come from and that were the newest when they were read.
 
-    None where they come from elsewhere, as far as is known, or from versions that were asked for; `SOME_VERSION` where
-    they may come from the table.
+    None where they come from elsewhere, as far as is known, or from versions that were asked for; the oldest is
+    `SOME_VERSION` where they may come from the table.
 
     Args:
         rows: any DataFrame.
@@ -114,7 +117,8 @@ def version_read(rows: DataFrame, root: str, table_id: str) -> int | None:
         UnknownSourceVersion: they come from its files, of an unknown version; or Spark printed no plan.
     """
     plan = printed_plan(rows)
-    versions, asked = re.findall(_mark(table_id) + r"_v(\d*)", plan), f"{_mark(table_id)}_asof" in plan
+    named = set(re.findall(_mark(table_id) + r"_v(\d*)(?:_of([0-9a-f]{16}))?", plan))
+    versions, asked = {version for version, _ in named}, f"{_mark(table_id)}_asof" in plan
     # Another thread may have caught what Spark printed.
     unknown = "" in versions or _UNTOLD in plan or not is_told(plan)
     if unknown or (not (versions or asked) and any(_is_within(root, path) for path in rows.inputFiles())):
@@ -124,7 +128,10 @@ def version_read(rows: DataFrame, root: str, table_id: str) -> int | None:
     if read.foreign:
         found += scans(printed_plan(rows, "formatted"), hidden=not asked or bool(versions))
     may_read = _may_read(found, root, read, known=bool(versions))
-    return min(map(int, versions), default=SOME_VERSION if may_read else None)
+    if not versions:
+        return SourceVersions(SOME_VERSION) if may_read else None
+    commits = frozenset((int(version), commit) for version, commit in named if commit)
+    return SourceVersions(min(map(int, versions)), commits)
 
 
 def versions_named(rows: DataFrame, table_id: str) -> list[int]:

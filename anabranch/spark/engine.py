@@ -22,6 +22,7 @@ from pyspark.util import inheritable_thread_target
 
 from anabranch.errors import TableWithoutColumns
 from anabranch.errors.rows import keep_out, may_show_rows, statement
+from anabranch.log.positions import SourceVersions
 from anabranch.protocol.actions import empty_files
 from anabranch.protocol.change_feed import Feed, Images
 from anabranch.protocol.layout.curves import Curve
@@ -210,23 +211,25 @@ class SparkEngine:
         """See `anabranch.spark.types.describe`."""
         return types.describe(self._frame(source))
 
-    def version_read(self, source: Any, root: str, table_id: str) -> int | None:
-        """See `anabranch.spark.dataframe_source.version_read`; an Arrow table reads nothing."""
+    def source_versions(self, source: Any, root: str, table_id: str) -> SourceVersions | None:
+        """See `anabranch.spark.dataframe_source.source_versions`; an Arrow table reads nothing."""
         if isinstance(source, pa.Table):
             return None
         with computed("the rows to write", root):  # Spark computes what is constant while it plans
-            return dataframe_source.version_read(self._frame(source), root, table_id)
+            return dataframe_source.source_versions(self._frame(source), root, table_id)
 
-    def version_asked(
+    def query_versions(
         self, condition: Condition, values: Sequence[Any], schema: Struct, root: str, table_id: str
-    ) -> int | None:
-        """See `anabranch.spark.expression_queries.version_asked`."""
-        return expression_queries.version_asked(self.spark, condition, values, schema, root, table_id)
+    ) -> SourceVersions | None:
+        """See `anabranch.spark.expression_queries.query_versions`."""
+        return expression_queries.query_versions(self.spark, condition, values, schema, root, table_id)
 
-    def version_merged(self, source: Any, matching: Matching, schema: Struct, root: str, table_id: str) -> int | None:
-        """See `anabranch.spark.expression_queries.version_merged`; the source is a DataFrame or an Arrow table."""
+    def merge_versions(
+        self, source: Any, matching: Matching, schema: Struct, root: str, table_id: str
+    ) -> SourceVersions | None:
+        """See `anabranch.spark.expression_queries.merge_versions`; the source is a DataFrame or an Arrow table."""
         columns = self._columns(source)
-        return expression_queries.version_merged(self.spark, matching, columns, schema, root, table_id)
+        return expression_queries.merge_versions(self.spark, matching, columns, schema, root, table_id)
 
     def settings(self) -> dict[str, str]:
         """The settings that the value of an expression depends on: time zone, ANSI mode, case of names."""
@@ -293,7 +296,9 @@ class SparkEngine:
                 _ = rows.schema  # else Spark Connect looks for the files only when rows are asked for
         shown = may_show_rows(files.root)
         place = files.root if whole else None
-        return dataframe_source.marked(rows, files.table_id, files.version, shown=shown, as_of=as_of, whole=place)
+        return dataframe_source.marked(
+            rows, files.table_id, files.version, commit=files.commit, shown=shown, as_of=as_of, whole=place
+        )
 
     def changes(self, feed: Feed) -> DataFrame:
         """See `anabranch.spark.change_feed.changes`."""

@@ -12,20 +12,21 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
+from anabranch.log.positions import SourceVersions, all_versions
 from anabranch.protocol.merges import Matching, When
 from anabranch.protocol.predicates import Condition
 from anabranch.protocol.schema.types import Struct
-from anabranch.spark.dataframe_source import version_read
+from anabranch.spark.dataframe_source import source_versions
 from anabranch.spark.failures import reported
 from anabranch.spark.merge_clauses import Decider, Names, explained
 from anabranch.spark.row_addresses import as_column, named_for
 from anabranch.spark.types import spark_schema, unknown_row
 
 
-def version_asked(
+def query_versions(
     spark: SparkSession, condition: Condition, values: Sequence[Any], schema: Struct, root: str, table_id: str
-) -> int | None:
-    """As `anabranch.spark.dataframe_source.version_read`, of the queries in a condition and in values.
+) -> SourceVersions | None:
+    """As `anabranch.spark.dataframe_source.source_versions`, of the queries in a condition and in values.
 
     Raises:
         InvalidCondition: one does not fit the columns.
@@ -37,12 +38,12 @@ def version_asked(
         asking = named.filter(as_column(condition.expression, spark))
         if values:
             asking = named_for(asking, values).select(*[as_column(each, spark) for each in values])
-        return version_read(asking, root, table_id)
+        return source_versions(asking, root, table_id)
 
 
-def version_merged(
+def merge_versions(
     spark: SparkSession, matching: Matching, source: T.StructType, schema: Struct, root: str, table_id: str
-) -> int | None:
+) -> SourceVersions | None:
     """The same of all expressions of a MERGE.
 
     Args:
@@ -50,11 +51,11 @@ def version_merged(
 
     Raises:
         InvalidCondition, UnknownColumn: one does not fit the columns.
-        UnknownSourceVersion: as of `version_asked`.
+        UnknownSourceVersion: as of `query_versions`.
     """
     with explained(f"MERGE ON {matching.on}", root):
-        found = [version_read(each, root, table_id) for each in _asking(spark, matching, source, schema, root)]
-    return min((each for each in found if each is not None), default=None)
+        asking = _asking(spark, matching, source, schema, root)
+        return all_versions(source_versions(each, root, table_id) for each in asking)
 
 
 def _asking(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 _SECTION = re.compile(r"^== (.+) ==$", re.MULTILINE)
 _RELATION = re.compile(r"(?:Streaming)?Relation(?:V2)?\b(?!.*\bJDBCRelation\()")
 _OURS = re.compile(r"SubqueryAlias (?:.*\.)?`?__anabranch_[0-9a-f]{16}_(?:v|asof)")
-_WHOLE = re.compile(r"SubqueryAlias (__anabranch_[0-9a-f]{16})_v\d+_at([0-9a-f]{16})")
+_WHOLE = re.compile(r"SubqueryAlias (__anabranch_[0-9a-f]{16})_v\d+(?:_of[0-9a-f]{16})?_at([0-9a-f]{16})")
 _COLUMN = re.compile(r"#(\d+)")
 _CUT = re.compile(r"\d+ more (?:fields|characters)")
 _TOLD = re.compile(r"== (Analyzed Logical|Physical) Plan ==")

@@ -23,6 +23,7 @@ from anabranch.commands.dml.row_rules import Texts, obedient
 from anabranch.errors import AmbiguousMerge
 from anabranch.expressions import exact_literal, exact_predicate
 from anabranch.log.file_locations import located_file
+from anabranch.log.positions import SourceVersions
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.change_feed import CHANGE_TYPE, POSTIMAGE, PREIMAGE, Images, recorded, recorded_columns
 from anabranch.protocol.features.row_tracking import Tracked
@@ -239,20 +240,23 @@ class ArrowEngine:
         """A table's columns."""
         return from_arrow(source.schema)
 
-    def version_read(self, source: pa.Table, root: str, table_id: str) -> int | None:
+    def source_versions(self, source: pa.Table, root: str, table_id: str) -> SourceVersions | None:
         """Rows in memory read no table, unless they say so (`read_from`)."""
         said = (source.schema.metadata or {}).get(_READ)
-        return None if said is None else int(said)
+        if said is None:
+            return None
+        version, _, mark = said.decode().partition(" ")
+        return SourceVersions(int(version), frozenset({(int(version), mark)} if mark else ()))
 
-    def version_asked(
+    def query_versions(
         self, condition: Condition, values: Sequence[Any], schema: Struct, root: str, table_id: str
-    ) -> int | None:
+    ) -> SourceVersions | None:
         """Conditions and values here hold no query."""
         return None
 
-    def version_merged(
+    def merge_versions(
         self, source: pa.Table, matching: Matching, schema: Struct, root: str, table_id: str
-    ) -> int | None:
+    ) -> SourceVersions | None:
         """Nor do the functions of a MERGE."""
         return None
 
@@ -332,9 +336,11 @@ def _stored(part: pa.Table, metadata: Metadata, hidden: tuple[str, ...]) -> pa.T
     return file
 
 
-def read_from(rows: pa.Table, version: int) -> pa.Table:
-    """The rows as a source that was read from a version of the very table that it is written to."""
-    return rows.replace_schema_metadata({_READ: str(version)})
+def read_from(rows: pa.Table, version: int, commit: str = "") -> pa.Table:
+    """The rows as a source that was read from a version of the very table that it is written to, with the mark of its
+    commit where that is known.
+    """
+    return rows.replace_schema_metadata({_READ: f"{version} {commit}"})
 
 
 def _ids(tracked: Tracked, file: Row, position: int, row: Row) -> Row:

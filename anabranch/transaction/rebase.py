@@ -21,7 +21,8 @@ from anabranch.errors import (
     ProtocolChangedException,
 )
 from anabranch.log.commits import Commit
-from anabranch.log.log import Log, LogPosition
+from anabranch.log.log import Log
+from anabranch.log.positions import LogPosition
 from anabranch.log.row_lineage import origins_of
 from anabranch.protocol.actions import FileRow
 from anabranch.protocol.properties import Properties

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -86,6 +87,24 @@ def test_rows_are_those_that_were_read_and_only_others_stand_in_the_way(
     with pytest.raises(errors.ConcurrentAppendException, match="Read the DataFrame anew") as error:
         DOORS[door](held, path)
     assert not error.value.retryable
+
+
+def test_rows_of_a_log_that_was_put_back_are_refused_and_those_of_a_copy_are_taken_as_they_are(
+    spark: SparkSession, path: str, tmp_path: Path
+) -> None:
+    copy = str(shutil.copytree(path, tmp_path / "copy"))
+    with ThreadPoolExecutor(1) as another:
+        another.submit(anabranch.append, spark, path, [{"id": 3, "x": 30}]).result()
+    held = spark.read.format("delta").load(path).localCheckpoint()
+    for suffix in ("json", "crc"):
+        Path(path, "_delta_log", f"{1:020}.{suffix}").unlink(missing_ok=True)
+    anabranch.append(spark, path, [{"id": 4, "x": 40}])
+    of_the_copy = spark.read.format("delta").load(copy)
+    for rows in (held, of_the_copy):
+        with pytest.raises(errors.VersionReplaced, match="Read the DataFrame anew"):
+            rows.write.format("delta").mode("append").save(path)
+    spark.read.format("delta").option("versionAsOf", 0).load(copy).write.format("delta").mode("append").save(path)
+    assert [row["id"] for row in deltalake_rows(path)] == [1, 1, 2, 2, 4]
 
 
 def test_a_batch_of_a_stream_does_not_take_the_batches_before_it_for_its_own(

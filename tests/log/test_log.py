@@ -19,7 +19,8 @@ from anabranch.errors.process_state import STATE
 from anabranch.log import log as log_module
 from anabranch.log.commits import Commit
 from anabranch.log.file_names import checksum_name, commit_name
-from anabranch.log.log import Log, LogPosition, forget, remember
+from anabranch.log.log import Log, forget, remember
+from anabranch.log.positions import LogPosition
 from anabranch.log.segment import find_segment
 from anabranch.log.snapshot import Snapshot, load_snapshot
 from anabranch.storage import open_store

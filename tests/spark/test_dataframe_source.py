@@ -15,8 +15,8 @@ from pyspark.sql import functions as F
 import anabranch
 from anabranch import DeltaTable, errors
 from anabranch.commands.opening import open_log
-from anabranch.log.log import SOME_VERSION
-from anabranch.spark.dataframe_source import version_read
+from anabranch.log.positions import SOME_VERSION, LogPosition, SourceVersions
+from anabranch.spark.dataframe_source import source_versions
 from anabranch.transaction.own_commits import another_program
 from tests.support.readers import deltalake_rows
 from tests.support.tiers import few_of
@@ -40,7 +40,8 @@ def installed(spark: SparkSession) -> None:
 
 def read(rows: DataFrame, path: str) -> int | None:
     snapshot = open_log(path).snapshot()
-    return version_read(rows, snapshot.table, snapshot.metadata.id)
+    found = source_versions(rows, snapshot.table, snapshot.metadata.id)
+    return None if found is None else found.oldest
 
 
 SHAPES: dict[str, Callable[[SparkSession, str], DataFrame]] = {
@@ -72,6 +73,16 @@ def test_the_version_is_found_in(spark: SparkSession, path: str, shape: str) -> 
     rows = SHAPES[shape](spark, path)
     anabranch.append(None, path, [{"id": 10, "x": 100}])
     assert read(rows, path) == 1
+
+
+def test_each_version_is_found_with_the_mark_of_its_commit(spark: SparkSession, path: str) -> None:
+    first = anabranch.read(spark, path)
+    anabranch.append(None, path, [{"id": 10, "x": 100}])
+    rows = first.union(anabranch.read(spark, path)).localCheckpoint()
+    snapshot = open_log(path).snapshot()
+    found = source_versions(rows, snapshot.table, snapshot.metadata.id)
+    marks = {version: LogPosition.snapshot(open_log(path).snapshot(version)).mark for version in (1, 2)}
+    assert found == SourceVersions(1, frozenset(marks.items()))
 
 
 HIDES: dict[str, Callable[[DataFrame], DataFrame]] = {

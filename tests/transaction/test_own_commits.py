@@ -20,6 +20,7 @@ from anabranch.commands.dml.write import Write
 from anabranch.commands.queries.read import Read
 from anabranch.errors.process_state import STATE
 from anabranch.log.log import forget
+from anabranch.log.positions import LogPosition, all_versions
 from anabranch.protocol.merges import Matching
 from anabranch.testing import Row, at_phase
 from anabranch.testing.arrow_engine import read_from
@@ -40,7 +41,9 @@ def frame(world: World, add: int = 100) -> pa.Table:
     """SELECT id + 100, x FROM t, as a DataFrame that holds it at the newest version."""
     version = world.version
     rows = [{"id": row["id"] + add, "x": row["x"]} for row in world.engine.rows(Read(world.path, version).run())]
-    return read_from(pa.Table.from_pylist(rows), version)
+    mark = LogPosition.snapshot(world.log.snapshot(version)).mark
+    assert mark is not None
+    return read_from(pa.Table.from_pylist(rows), version, mark)
 
 
 def insert(world: World, source: pa.Table, mode: str = "append") -> Any:
@@ -207,6 +210,42 @@ def test_rows_of_a_version_that_was_put_back_are_of_no_version(world: World) -> 
     with pytest.raises(errors.VersionNotFound):
         insert(world, read_from(source.replace_schema_metadata({}), 7))
     assert ids(world) == [1, 2, 3]
+
+
+def take_away_newest(world: World) -> None:
+    """The newest commit is taken away by hand, as where a log is put back from a backup."""
+    newest = Path(world.path, "_delta_log", f"{world.version:020}.json")
+    newest.unlink()
+    newest.with_suffix(".crc").unlink(missing_ok=True)
+    forget(world.log.table)
+
+
+@pytest.mark.parametrize("grown", [1, 2])
+def test_a_version_is_known_by_its_commit_and_not_by_its_number(world: World, grown: int) -> None:
+    """The log was put back, and has grown again to the version of the frame, or beyond it by own commits."""
+    world.append({"id": 8, "x": 80})
+    source = frame(world)
+    take_away_newest(world)
+    for number in range(grown):
+        world.append({"id": 20 + number, "x": 0})
+    with pytest.raises(errors.VersionReplaced) as error:
+        insert(world, source)
+    assert (error.value.facts["version"], error.value.retryable) == (1, False)
+    assert ids(world) == [1, 2, 3, 20, 21][: 3 + grown]
+
+
+def test_each_version_that_a_frame_reads_is_known_by_its_commit(world: World) -> None:
+    """A version of the log as it stands, and one of what was put back: the older one alone would be right."""
+    old = frame(world)
+    world.append({"id": 8, "x": 80})
+    engine, table = world.engine, (world.log.table, world.log.snapshot().metadata.id)
+    read = all_versions(engine.source_versions(each, *table) for each in (old, frame(world)))
+    assert read is not None
+    assert (read.oldest, world.log.replaced(read.commits)) == (0, None)
+    take_away_newest(world)
+    assert world.log.replaced(read.commits) is None  # a version that is not there is not replaced
+    world.append({"id": 9, "x": 90})
+    assert world.log.replaced(read.commits) == 1
 
 
 def test_a_table_that_stands_there_again_when_the_write_has_begun_is_asked_for_what_it_had(world: World) -> None:

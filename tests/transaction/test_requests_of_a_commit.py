@@ -12,7 +12,8 @@ from anabranch import errors
 from anabranch.commands.context import RunContext
 from anabranch.commands.dml.append import Append
 from anabranch.log.file_names import commit_name, commit_version
-from anabranch.log.log import Log, LogPosition, forget, remember
+from anabranch.log.log import Log, forget, remember
+from anabranch.log.positions import LogPosition
 from anabranch.storage.open import mounted
 from anabranch.testing import DictStore, Watched
 from anabranch.testing.faults import instant

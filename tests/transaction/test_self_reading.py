@@ -24,6 +24,7 @@ from anabranch.commands.maintenance.optimize import Optimize
 from anabranch.commands.maintenance.reorg import Purge
 from anabranch.commands.queries.read import Read
 from anabranch.commands.sources import declared_version
+from anabranch.log.positions import SourceVersions
 from anabranch.protocol.merges import Matching
 from anabranch.protocol.predicates import Condition
 from anabranch.testing import Row, at_phase
@@ -125,7 +126,7 @@ def test_a_condition_that_asks_an_older_version_has_to_stand_behind_newer_ones_t
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asking = replace(world.condition("id = 4"), row_local=False, asks=True)
-    monkeypatch.setattr(world.engine, "version_asked", lambda *args: 0)
+    monkeypatch.setattr(world.engine, "query_versions", lambda *args: SourceVersions(0))
     assert Delete(world.path, asking).run(world.engine).rows == 0
     world.append({"id": 4, "x": 40})
     with pytest.raises(errors.ConcurrentAppendException):
@@ -140,14 +141,14 @@ def test_a_condition_that_asks_an_older_version_has_to_stand_behind_newer_ones_w
     """A row of another file than those that it selects rows of may be one that its subquery has read."""
     asking = replace(world.condition("id = 2"), row_local=False)
     world.append({"id": 7, "x": 70})
-    for asked in ("version_asked", "version_merged"):
-        monkeypatch.setattr(world.engine, asked, lambda *args: 1)
+    for asked in ("query_versions", "merge_versions"):
+        monkeypatch.setattr(world.engine, asked, lambda *args: SourceVersions(1))
     world.update("id = 7", x=71)
     with pytest.raises(GONE):
         ASKING[command](world, asking)
     assert world.version == 2
-    for asked in ("version_asked", "version_merged"):
-        monkeypatch.setattr(world.engine, asked, lambda *args: 2)
+    for asked in ("query_versions", "merge_versions"):
+        monkeypatch.setattr(world.engine, asked, lambda *args: SourceVersions(2))
     ASKING[command](world, asking)
     assert world.version == 3
 

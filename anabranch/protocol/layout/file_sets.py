@@ -60,7 +60,8 @@ class FileSet:
         files: an Arrow table with the columns of `anabranch.protocol.actions.FILES`.
         vectors: the deleted positions of each file that has a deletion vector.
         rules: the table's, for rewriting such rows.
-        version: the one whose rows they are, of the table ``table_id``, if known.
+        version: the one whose rows they are, of the table ``table_id``, if known; ``commit`` is the mark of its commit
+            (`anabranch.log.positions.commit_mark`).
         layouts: for each file that names columns otherwise than by physical names, the schema with its names for them.
         tracked: the columns in which rewritten rows keep their ids, if any.
         allowed: other stores on which files may be.
@@ -77,6 +78,7 @@ class FileSet:
     layouts: Mapping[str, Struct] = field(default_factory=dict)
     tracked: Tracked | None = None
     allowed: tuple[str, ...] = ()
+    commit: str | None = None
 
     def restricted(self, paths: Mapping[str, object] | set[str]) -> FileSet:
         """Only the files of these paths."""
