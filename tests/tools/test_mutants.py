@@ -153,11 +153,12 @@ def test_shares_make_the_count(sizes: dict[str, int], count: int, parts: dict[st
     assert shares(sizes, count) == parts
 
 
-def test_a_line_is_judged_by_the_tests_that_run_it_then_by_its_own_test_file() -> None:
-    own, other = Test("tests/log/test_x.py::a", 1.0), Test("tests/log/test_z.py::a", 1.0)
+def test_a_line_is_judged_by_its_own_test_file_then_by_the_tests_that_run_it_the_near_ones_first() -> None:
+    own, other = Test("tests/log/test_x.py::a", 9.0), Test("tests/log/test_z.py::a", 1.0)
+    near = Test("tests/log/test_z.py::b", 5.0)
     cheap, dear = Test("tests/doors/test_d.py::b", 2.0), Test("tests/doors/test_d.py::a", 3.0)
-    found = candidates({cheap.name, dear.name}, set(), "anabranch/log/x.py", [own, other, dear, cheap])
-    assert found == [cheap, dear, own]
+    run = {cheap.name, dear.name, near.name}
+    assert candidates(run, set(), "anabranch/log/x.py", [other, dear, cheap, near, own]) == [own, near, cheap, dear]
 
 
 def test_files_come_with_the_modules_own_first_then_by_what_their_tests_take() -> None:

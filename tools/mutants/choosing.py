@@ -1,9 +1,9 @@
-"""Which tests judge a mutant: those that run its line, cheapest first, as many as a budget of seconds allows.
+"""Which tests judge a mutant: those that run its line, as many as a budget of seconds allows.
 
-Knows tests by name and cost, and where the tests of a module are. Behind those of its line a module's own test file is
-tried, since what a fixture runs, or a cache keeps, counts for the first test only. A line that runs on import only, as
-that of a constant, is judged by the module's own test file, then by the tests that run any of its lines, then by those
-of the folder.
+Knows tests by name and cost, and where the tests of a module are. A module's own test file comes first, whole, since
+what a fixture runs, or a cache keeps, counts for the first test only; then come those of the folder, then all others.
+A line that runs on import only, as that of a constant, is judged by the module's own test file, then by the tests that
+run any of its lines, then by those of the folder.
 """
 
 from __future__ import annotations
@@ -54,11 +54,12 @@ def candidates(at_line: Collection[str], in_module: Collection[str], path: str, 
 
 
 def _rank(test: Test, at_line: Collection[str], in_module: Collection[str], own: str) -> int | None:
+    is_near = PurePosixPath(test.file).parent == PurePosixPath(own).parent
+    if test.file == own:
+        return 0
     if at_line:
-        return 0 if test.name in at_line else 1 if test.file == own else None
-    if test.file == own or test.name in in_module:
-        return int(test.file != own)
-    return 2 if PurePosixPath(test.file).parent == PurePosixPath(own).parent else None
+        return 2 - is_near if test.name in at_line else None
+    return 1 if test.name in in_module else 2 if is_near else None
 
 
 def files_of(ordered: Iterable[Test], path: str) -> list[str]:
