@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from anabranch.errors import InvalidConstraintName, RuleRefused, UnreadableExpression
 from anabranch.protocol.actions import Metadata
+from anabranch.protocol.expressions.words import NotUnderstood
 from anabranch.protocol.rules.clocks import has_moments
 from anabranch.protocol.rules.table_rules import Check, Generated, Rules, rules_of
 from anabranch.protocol.rules.texts import Reading, read
-from anabranch.protocol.rules.words import NotUnderstood
 from anabranch.protocol.schema.types import Struct
 
 _RESERVED = frozenset({"__CHAR_VARCHAR_STRING_LENGTH_CHECK__", "GENERATED COLUMN", "NOT NULL"})

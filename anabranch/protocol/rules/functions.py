@@ -60,6 +60,3 @@ FUNCTIONS = NUMBERS | CONDITIONS | TEXTS | TIMES | COLLECTIONS | HASHES | CASTS
 
 CLOCKS_WITHOUT_ARGUMENTS = _words("unix_timestamp to_unix_timestamp")
 """These read the clock when called without arguments."""
-
-READS_A_SCHEMA = _words("from_csv from_json")
-"""Their second argument is a schema: as JSON it could hold defaults, which Spark would evaluate."""

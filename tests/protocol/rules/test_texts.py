@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from anabranch.errors import InvalidConstraintName, RuleRefused, UnreadableExpression
+from anabranch.protocol.expressions.cursor import MOST_NESTED
+from anabranch.protocol.expressions.words import NotUnderstood
 from anabranch.protocol.rules.allowed import check_allowed, check_name
 from anabranch.protocol.rules.functions import CLOCKS, FUNCTIONS
 from anabranch.protocol.rules.table_rules import Check, Generated, Rules
-from anabranch.protocol.rules.texts import MOST_NESTED, read
-from anabranch.protocol.rules.words import NotUnderstood
+from anabranch.protocol.rules.texts import read
 from anabranch.protocol.schema.types import Array, Field, Map, Struct
 
 N = Struct((Field("arr", Array("integer")), Field("m", Map("string", "integer")), Field("x", Array(Struct()))))
@@ -42,38 +43,38 @@ def plain(text: str) -> str:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("A > abs(-1)", "`a` > abs( - 1 )"),
-        ("s LIKE ANY ('a%','b%')", "`s` LIKE ANY ( 'a%' , 'b%' )"),
-        ("n.ARR[0]=1", "`n`.`arr` [ 0 ] = 1"),
-        ("n.m['x']>0", "`n`.`m` [ 'x' ] > 0"),
-        ("cast(ts as date)", "cast( `ts` AS DATE )"),
-        ("array_size(array_compact(n.arr)) > 0", "array_size( array_compact( `n`.`arr` ) ) > 0"),
+        ("A > abs(-1)", "(`a` > abs(-1))"),
+        ("s LIKE ANY ('a%','b%')", "(`s` LIKE ANY ('a%', 'b%'))"),
+        ("n.ARR[0]=1", "(`n`.`arr`[0] = 1)"),
+        ("n.m['x']>0", "(`n`.`m`['x'] > 0)"),
+        ("cast(ts as date)", "cast(`ts` AS DATE)"),
+        ("array_size(array_compact(n.arr)) > 0", "(array_size(array_compact(`n`.`arr`)) > 0)"),
         (
             "timestampdiff(DAY, TIMESTAMP'2020-01-01 00:00:00', ts)",
-            "timestampdiff( DAY , TIMESTAMP '2020-01-01 00:00:00' , `ts` )",
+            "timestampdiff(DAY , TIMESTAMP '2020-01-01 00:00:00' , `ts`)",
         ),
-        ("date_trunc('MONTH', ts)::date", "date_trunc( 'MONTH' , `ts` ) :: DATE"),
-        ("exists(n.arr, A -> a > 2)", "exists( `n`.`arr` , `A` -> `a` > 2 )"),
-        ("aggregate(n.arr, 0, (x, y) -> x + y)", "aggregate( `n`.`arr` , 0 , ( `x` , `y` ) -> `x` + `y` )"),
-        ("trim(both from s)", "trim( BOTH FROM `s` )"),
-        ("substring(s from 1 for 2)", "substring( `s` FROM 1 FOR 2 )"),
-        ("position('b' in s)", "position( 'b' IN `s` )"),
-        ("SELECT = 'x'", "`Select` = 'x'"),
-        ("2020_x > 1L", "`2020_x` > 1L"),
-        ("date_add(day, 1)", "date_add( `day` , 1 )"),
-        ("date_add(day, 1, ts)", "date_add( DAY , 1 , `ts` )"),
+        ("date_trunc('MONTH', ts)::date", "cast(date_trunc('MONTH', `ts`) AS DATE)"),
+        ("exists(n.arr, A -> a > 2)", "exists(`n`.`arr`, `A` -> (`a` > 2))"),
+        ("aggregate(n.arr, 0, (x, y) -> x + y)", "aggregate(`n`.`arr`, 0, (`x`, `y`) -> (`x` + `y`))"),
+        ("trim(both from s)", "trim(BOTH FROM `s`)"),
+        ("substring(s from 1 for 2)", "substring(`s` FROM 1 FOR 2)"),
+        ("position('b' in s)", "position('b' IN `s`)"),
+        ("SELECT = 'x'", "(`Select` = 'x')"),
+        ("2020_x > 1L", "(`2020_x` > 1L)"),
+        ("date_add(day, 1)", "date_add(`day`, 1)"),
+        ("date_add(day, 1, ts)", "date_add(DAY , 1 , `ts`)"),
         ("case a when 1 then 2 else 3 end", "CASE `a` WHEN 1 THEN 2 ELSE 3 END"),
-        ("a IS NOT DISTINCT FROM 3", "`a` IS NOT DISTINCT FROM 3"),
-        ("current_date > day", "current_date() > `day`"),
+        ("a IS NOT DISTINCT FROM 3", "(`a` <=> 3)"),
+        ("current_date > day", "(current_date() > `day`)"),
         ("cast(a as map<string,array<struct<x:int,y:decimal(3,2)>>>)", None),
         ("ts + interval '1-2' year to month > ts", None),
-        ("`o``k` > 0", "`o``k` > 0"),
-        ('s = "it\'s"', "`s` = CAST(X'69742773' AS STRING)"),
-        ('s = "plain"', "`s` = 'plain'"),
-        ("s = 'it''s'", "`s` = 'it''s'"),
-        ("s rlike r'\\d'", "`s` RLIKE r'\\d'"),
-        ("s = '${env:HOME}'", "`s` = CAST(X'247b656e763a484f4d457d' AS STRING)"),
-        ("from_json(s, 'a INT').a > 1", "from_json( `s` , 'a INT' ) . `a` > 1"),
+        ("`o``k` > 0", "(`o``k` > 0)"),
+        ('s = "it\'s"', "(`s` = CAST(X'69742773' AS STRING))"),
+        ('s = "plain"', "(`s` = 'plain')"),
+        ("s = 'it''s'", "(`s` = 'it''s')"),
+        ("s rlike r'\\d'", "(`s` RLIKE r'\\d')"),
+        ("s = '${env:HOME}'", "(`s` = CAST(X'247b656e763a484f4d457d' AS STRING))"),
+        ("from_json(s, 'a INT').a > 1", "((from_json(`s`, 'a INT')).`a` > 1)"),
     ],
 )
 def test_what_is_allowed_is_spelled_so_that_it_can_be_read_in_one_way(text: str, expected: str | None) -> None:

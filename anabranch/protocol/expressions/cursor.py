@@ -1,4 +1,4 @@
-"""A cursor over the words of a rule's text, which emits a new spelling of each; and the types in a CAST.
+"""A cursor over the words of an expression, and the types in a CAST.
 
 Knows words and types, and no expressions. Pure. Guarantee: a word that is not taken explicitly is refused.
 """
@@ -6,14 +6,17 @@ Knows words and types, and no expressions. Pure. Guarantee: a word that is not t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from typing import NoReturn, TypeVar
 
-from anabranch.protocol.rules.words import END, NotUnderstood, Word, quoted
+from anabranch.protocol.expressions.words import NotUnderstood, Word, quoted
+
+_T = TypeVar("_T")
 
 MOST_NESTED = 100
 """The maximum nesting of brackets, CASE and signs."""
 
-_TYPES = frozenset(
+_PLAIN_TYPES = frozenset(
     """boolean tinyint byte smallint short int integer bigint long float real double date timestamp timestamp_ntz
     timestamp_ltz string binary variant decimal dec numeric char character varchar""".split()  # noqa: SIM905
 )
@@ -27,17 +30,16 @@ def too_deep() -> NotUnderstood:
 
 @dataclass
 class Cursor:
-    """Reads words from left to right; ``out`` has their spellings."""
+    """Reads words from left to right."""
 
     words: list[Word]
     i: int = 0
     depth: int = 0
-    out: list[str] = field(default_factory=list)
 
     # -- words ---------------------------------------------------------------------------------------------------------
 
     def ahead(self, by: int = 0) -> Word:
-        return self.words[self.i + by] if self.i + by < len(self.words) else END
+        return self.words[min(self.i + by, len(self.words) - 1)]
 
     def at_sign(self, *signs: str, by: int = 0) -> bool:
         word = self.ahead(by)
@@ -46,21 +48,20 @@ class Cursor:
     def at(self, *words: str, by: int = 0) -> bool:
         return self.ahead(by).folded in words
 
-    def put(self, spelling: str) -> None:
-        self.out.append(spelling)
+    def next(self) -> Word:
+        """Take a word, whatever it is."""
         self.i += 1
+        return self.words[self.i - 1]
 
     def take_sign(self, *signs: str) -> bool:
-        if not self.at_sign(*signs):
-            return False
-        self.put(self.ahead().text)
-        return True
+        found = self.at_sign(*signs)
+        self.i += found
+        return found
 
     def take(self, *words: str) -> bool:
-        if not self.at(*words):
-            return False
-        self.put(self.ahead().folded.upper())
-        return True
+        found = self.at(*words)
+        self.i += found
+        return found
 
     def expect_sign(self, sign: str) -> None:
         if not self.take_sign(sign):
@@ -71,81 +72,86 @@ class Cursor:
             self.fail(f"{word.upper()} is expected there")
 
     def expect_end(self) -> None:
-        if self.ahead() is not END:
+        if self.ahead().kind != "end":
             self.fail("the expression ends before it")
 
-    def fail(self, reason: str) -> None:
-        raise NotUnderstood(str(self.ahead()), reason, ends=self.ahead() is END)
+    def fail(self, reason: str) -> NoReturn:
+        word = self.ahead()
+        raise NotUnderstood(str(word), reason, ends=word.kind == "end", at=word.start)
 
-    def nested(self, read: Callable[[], None]) -> None:
+    def nested(self, read: Callable[[], _T]) -> _T:
         self.depth += 1
         if self.depth > MOST_NESTED:
             raise too_deep()
-        read()
+        found = read()
         self.depth -= 1
+        return found
 
-    def own_name(self) -> None:
+    def placed(self, node: _T, start: int) -> _T:
+        """A node of the words from one on to the last that was taken."""
+        return replace(node, start=self.words[start].start, stop=self.words[self.i - 1].stop)  # type: ignore[type-var]
+
+    def name_part(self) -> Word:
         if self.ahead().kind not in ("word", "name") or self.at_sign("(", by=1):
             self.fail("the name of a member is expected there")
-        self.put(quoted(self.ahead().text))
+        return self.next()
 
     # -- types ---------------------------------------------------------------------------------------------------------
 
-    def type_(self) -> None:
-        word = self.ahead().folded
+    def type_(self) -> str:
+        """A type, in its spelling."""
+        word = self.next().folded
         if word == "array":
-            self.put("ARRAY")
-            self._within(1)
-        elif word == "map":
-            self.put("MAP")
-            self._within(2)
-        elif word == "struct":
-            self._struct()
-        elif word in _TYPES:
-            self.put(word.upper())
-            if word in _SIZED and self.take_sign("("):
-                self._digits()
-        else:
+            return f"ARRAY < {self._within(1)} >"
+        if word == "map":
+            return f"MAP < {self._within(2)} >"
+        if word == "struct":
+            return self._struct()
+        if word not in _PLAIN_TYPES:
+            self.i -= 1
             self.fail("it is no type")
+        return word.upper() + (self._digits() if word in _SIZED and self.take_sign("(") else "")
 
-    def _digits(self) -> None:
-        for sign in (",", ")"):
-            if self.ahead().kind != "number" or not self.ahead().text.isdigit():
-                self.fail("a number is expected there")
-            self.put(self.ahead().text)
-            if not self.take_sign(sign):
-                break
-        if self.out[-1] != ")":
-            self.expect_sign(")")
-
-    def _within(self, count: int) -> None:
-        self.expect_sign("<")
-        for i in range(count):
-            if i:
-                self.expect_sign(",")
-            self.nested(self.type_)
-        self._close()
-
-    def _struct(self) -> None:
-        self.put("STRUCT")
-        if self.take_sign("<>"):
-            return
-        self.expect_sign("<")
+    def _digits(self) -> str:
+        found: list[str] = []
         while True:
-            self.own_name()
+            if self.ahead().kind != "number" or not self.ahead().text.isdigit() or len(found) == 2:
+                self.fail("a number is expected there")
+            found.append(self.next().text)
+            if not self.take_sign(","):
+                break
+        self.expect_sign(")")
+        return f"({', '.join(found)})"
+
+    def _within(self, count: int) -> str:
+        self.expect_sign("<")
+        found = [self.nested(self.type_)]
+        for _ in range(count - 1):
+            self.expect_sign(",")
+            found.append(self.nested(self.type_))
+        self._close()
+        return ", ".join(found)
+
+    def _struct(self) -> str:
+        if self.take_sign("<>"):
+            return "STRUCT <>"
+        self.expect_sign("<")
+        found = []
+        while True:
+            name = quoted(self.name_part().text)
             self.take_sign(":")
-            self.nested(self.type_)
+            found.append(f"{name} {self.nested(self.type_)}")
             if not self.take_sign(","):
                 break
         self._close()
+        return f"STRUCT < {', '.join(found)} >"
 
     def _close(self) -> None:
         """Take one ``>``, also the first of several in one word."""
         word = self.ahead()
         if not self.at_sign(">", ">>", ">>>"):
             self.fail("> is expected there")
-        if word.text != ">":
-            self.words[self.i] = Word("sign", word.text[1:], word.text[1:])
-            self.out.append(">")
+        if word.text == ">":
+            self.next()
         else:
-            self.put(">")
+            self.words[self.i] = replace(word, text=word.text[1:], spelling=word.text[1:], start=word.start + 1)

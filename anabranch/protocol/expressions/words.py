@@ -1,8 +1,7 @@
-"""Splits a rule's text into words as Spark does, each respelled so that every session reads it alike.
+"""Splits a text into words as Spark's lexer does, each with a spelling that every session reads alike.
 
-Knows how Spark's lexer works. Pure. Guarantee: a text is split as Spark splits it, or refused: comments, hints,
-parameters and every sign not listed here are refused. No respelled text holds ``${``, which Spark would substitute; a
-name may.
+Pure. Guarantee: a text is split as Spark splits it, or refused: comments, hints, parameters and every sign not listed
+here are refused. No spelling holds ``${``, which Spark would substitute; a name may.
 """
 
 from __future__ import annotations
@@ -16,33 +15,41 @@ Kind = Literal["word", "name", "text", "bytes", "number", "sign", "end"]
 
 
 class NotUnderstood(Exception):
-    """A rule's text holds something that is not allowed.
+    """A text holds something that is not read here.
 
     Attributes:
         found: what it is, for a message.
         reason: why it is refused.
         ends: whether the text ends too early.
         unknown: the name, where it is that of no column or member.
+        at: the place in the text where it begins; -1 where that is not known.
     """
 
-    def __init__(self, found: str, reason: str, *, ends: bool = False, unknown: str | None = None) -> None:
+    def __init__(
+        self, found: str, reason: str, *, ends: bool = False, unknown: str | None = None, at: int = -1
+    ) -> None:
         super().__init__(found, reason)
-        self.found, self.reason, self.ends, self.unknown = found, reason, ends, unknown
+        self.found, self.reason, self.ends, self.unknown, self.at = found, reason, ends, unknown, at
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Word:
     """One word: a ``word`` without quotes, a ``name`` in backticks, a ``text`` or ``bytes`` literal, a ``number``, a
     ``sign``, or the ``end``.
 
     Attributes:
-        text: its content; empty for a text literal.
+        text: its content; of a text literal what it means without any setting.
         spelling: its form for Spark; empty for a word or name, where it depends on what they mean.
+        start, stop: where it stands in the text.
+        is_certain: whether the content is the same in all sessions.
     """
 
     kind: Kind
     text: str
     spelling: str = ""
+    start: int = -1
+    stop: int = -1
+    is_certain: bool = True
 
     @property
     def folded(self) -> str:
@@ -52,8 +59,6 @@ class Word:
     def __str__(self) -> str:
         return {"text": "a text", "end": "the end"}.get(self.kind, self.text)
 
-
-END = Word("end", "")
 
 _PIECE = re.compile(
     r"""(?P<space>[ \t\r\n]+)
@@ -69,11 +74,13 @@ _PIECE = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _FILLED = "${"
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))", re.DOTALL)
+_CONTROLS = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 
 
 def words_of(text: str) -> list[Word]:
     """The words of a text, followed by the end. Raises NotUnderstood: it holds something that is not allowed."""
-    return [*_words(text), END]
+    return [*_words(text), Word("end", "", "", len(text), len(text))]
 
 
 def quoted(name: str) -> str:
@@ -87,25 +94,42 @@ def _words(text: str) -> Iterator[Word]:
         match = _PIECE.match(text, end)
         if match is None or match.lastgroup == "refused":
             sign = text[end] if match is None else match[0]
-            raise NotUnderstood(f"the sign {sign}", "comments, parameters and signs without a meaning here are refused")
-        end = match.end()
+            reason = "comments, parameters and signs without a meaning here are refused"
+            raise NotUnderstood(f"the sign {sign}", reason, at=end)
+        start, end = end, match.end()
         if match.lastgroup != "space":
-            yield _word(str(match.lastgroup), match[0])
+            yield _word(str(match.lastgroup), match[0], start)
 
 
-def _word(kind: str, piece: str) -> Word:
+def _word(kind: str, piece: str, start: int) -> Word:
+    stop = start + len(piece)
     match kind:
         case "word":
-            return Word("word", piece)
+            return Word("word", piece, "", start, stop)
         case "name":
-            return Word("name", piece[1:-1].replace("``", "`"))
-        case "bytes":
-            return Word("bytes", piece, piece)
-        case "number":
-            return Word("number", piece, piece)
-        case "sign":
-            return Word("sign", piece, piece)
-    return Word("text", "", _literal(kind, piece))
+            return Word("name", piece[1:-1].replace("``", "`"), "", start, stop)
+        case "bytes" | "number" | "sign":
+            return Word(kind, piece, piece, start, stop)
+    content, is_certain = _content(kind, piece)
+    return Word("text", content, _literal(kind, piece), start, stop, is_certain)
+
+
+def _content(kind: str, piece: str) -> tuple[str, bool]:
+    """What a text literal holds, and whether no setting changes that, as it may with backslashes and quotes in it."""
+    body = piece[2:-1] if kind == "raw" else piece[1:-1]
+    if kind == "raw":
+        return body, _FILLED not in body
+    quote = piece[0]
+    is_certain = kind == "single" and not (_FILLED in body or "\\" in body or "''" in body)
+    return _ESCAPE.sub(_unescaped, body.replace(quote * 2, quote)), is_certain
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    four, eight, octal, sign = found.groups()
+    if sign is not None:
+        return _CONTROLS.get(sign, sign)
+    code = int(octal, 8) if octal else int(four or eight, 16)
+    return chr(code) if code < 0x110000 else ""
 
 
 def _literal(kind: str, piece: str) -> str:

@@ -1,0 +1,121 @@
+"""A text is read as Spark reads it, or not at all."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from anabranch.protocol.expressions.parser import parsed
+from anabranch.protocol.expressions.spelling import spelled
+from anabranch.protocol.expressions.syntax import all_parts
+from anabranch.protocol.expressions.words import NotUnderstood
+from tests.protocol.expressions.drawn_texts import drawn_text
+from tests.support.tiers import examples
+
+COLUMNS = frozenset({"a", "b", "date", "end", "year", "day", "interval"})
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("a OR b AND c", "(`a` OR (`b` AND `c`))"),
+        ("NOT a = 1 AND b", "((NOT (`a` = 1)) AND `b`)"),
+        ("a = b IS NOT NULL", "((`a` = `b`) IS NOT NULL)"),
+        ("a < b = c", "((`a` < `b`) = `c`)"),
+        ("a - b - c", "((`a` - `b`) - `c`)"),
+        ("a + b * c % d", "(`a` + ((`b` * `c`) % `d`))"),
+        ("a || b + c", "((`a` || `b`) + `c`)"),
+        ("a | b ^ c & d << 1", "(`a` | (`b` ^ (`c` & (`d` << 1))))"),
+        ("-a * b", "((- `a`) * `b`)"),
+        ("- -1", "(- -1)"),
+        ("a -1", "(`a` - 1)"),
+        ("-1::int", "cast(-1 AS INT)"),
+        ("-a::int", "(- cast(`a` AS INT))"),
+        ("a BETWEEN 1 AND 2 AND b", "((`a` BETWEEN 1 AND 2) AND `b`)"),
+        ("a NOT IN (1, 2)", "(NOT (`a` IN (1, 2)))"),
+        ("a NOT LIKE 'x%' ESCAPE '!'", "(NOT (`a` LIKE 'x%' ESCAPE '!'))"),
+        ("a <> 1 OR b == 2", "((`a` != 1) OR (`b` = 2))"),
+        ("CASE (a) WHEN 1 THEN 2 END", "CASE `a` WHEN 1 THEN 2 END"),
+        ("case when end > 1 then end else 0 end", "CASE WHEN (`end` > 1) THEN `end` ELSE 0 END"),
+        ("date > DATE '2020-01-01'", "(`date` > DATE '2020-01-01')"),
+        ("interval > 1", "(`interval` > 1)"),
+        ("(select = 1)", "(`select` = 1)"),
+        ("a.`b c`.d[0].e", "(`a`.`b c`.`d`[0]).`e`"),
+        ("'a' 'b'", "'a' 'b'"),
+        ("(a, 1) IN ((b, 1), (2, 1))", "((`a`, 1) IN ((`b`, 1), (2, 1)))"),
+        ("concat('it''s', r'\\d')", "concat('it''s', r'\\d')"),
+    ],
+)
+def test_operators_bind_as_in_spark(text: str, read: str) -> None:
+    assert spelled(parsed(text, COLUMNS)) == read
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "a b", "a =", "(a", "a)", "a AND", "a IS 1", "a NOT 1", "NOT", "1 2", "a..b", "f(", "f(a,)", "CASE END"),
+        *(
+            "a IN ()",
+            "a IN (SELECT 1)",
+            "(SELECT 1)",
+            "exists(SELECT 1)",
+            "exists(FROM t)",
+            "(TABLE t)",
+            "(VALUES (1))",
+        ),
+        *(
+            "max(a) OVER ()",
+            "a = NOT b",
+            "NOT a = 1 = 2 IS NULL = 3",
+            "a IS NULL = TRUE",
+            "a LIKE ANY ('x') = b",
+        ),
+        *(
+            "left = 1",
+            "a | Left",
+            "cast(a AS interval)",
+            "cast(a AS nothing)",
+            "cast(a)",
+            ":p",
+            "?",
+            "a -- b",
+            "a /* b */",
+        ),
+        *("f(x => 1)", "schema.f(1)", "a;b", "a := 1", "{a}", "a COLLATE x", "interval", "timestampdiff(1, a, b)"),
+        *("a /* b */", "a LIKE ANY ('x') = b"),
+        *("date_add(DAY, a IS NULL, b)", "'a", "`a", '"a', "a[1", "a::", "count(DISTINCT a)"),
+    ],
+)
+def test_what_is_not_read_is_said(text: str) -> None:
+    with pytest.raises(NotUnderstood) as error:
+        parsed(text, frozenset({"a", "b"}))
+    assert error.value.found
+    assert error.value.reason
+
+
+def test_what_is_nested_without_end_is_refused_and_what_is_joined_is_read() -> None:
+    for deep in ("(" * 5000 + "a" + ")" * 5000, "NOT " * 5000 + "a", "a" + "::int" * 5000, "- " * 5000 + "a"):
+        with pytest.raises(NotUnderstood, match="nested too deep"):
+            parsed(deep)
+    with pytest.raises(NotUnderstood, match="nested too deep"):
+        parsed(" + ".join(["a"] * 5000))
+    assert len(list(all_parts(parsed(" AND ".join(["a"] * 5000))))) == 5001
+
+
+def test_each_part_knows_where_it_stands() -> None:
+    text = "a > 1 AND lower( b ) IN ('x', 'y') OR NOT c"
+    shown = {text[part.start : part.stop] for part in all_parts(parsed(text))}
+    assert {"a > 1", "lower( b )", "c", "'y'", "NOT c", text} <= shown
+
+
+def test_what_is_spelled_is_read_as_the_same() -> None:
+    draw, count = random.Random(1), 0
+    for _ in range(examples(4000, 400)):
+        try:
+            syntax = parsed(drawn_text(draw, draw.randint(1, 4)), COLUMNS)
+        except NotUnderstood:
+            continue
+        count += 1
+        assert spelled(parsed(spelled(syntax))) == spelled(syntax)
+    assert count > 100

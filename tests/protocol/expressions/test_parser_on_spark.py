@@ -1,0 +1,49 @@
+"""What a text is to the parser, it is to Spark: both plans are the same."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from anabranch.protocol.expressions.parser import parsed
+from anabranch.protocol.expressions.spelling import spelled
+from anabranch.protocol.expressions.words import NotUnderstood
+from tests.protocol.expressions.drawn_texts import drawn_text
+from tests.support.tiers import examples
+
+pytestmark = pytest.mark.spark
+
+COLUMNS = frozenset({"a", "b", "date", "end", "year", "day"})
+_PARSED = re.compile(r"== Parsed Logical Plan ==\n(.*?)\n== ", re.DOTALL)
+
+
+def plan(spark: SparkSession, text: str) -> str | None:
+    """How Spark reads an expression, before it looks for columns; None where it does not."""
+    try:
+        (row,) = spark.sql(f"EXPLAIN EXTENDED SELECT ({text}\n) AS x FROM nowhere").collect()
+    except PySparkException:
+        return None
+    found = _PARSED.search(row[0])
+    assert found is not None, row[0]
+    return re.sub(r"#\d+L?", "#", found[1]).replace("NOT isnull(", "isnotnull(")
+
+
+@pytest.mark.classic("EXPLAIN of a text that names no table")
+def test_spark_reads_what_the_parser_reads(spark: SparkSession) -> None:
+    draw, read, stricter = random.Random(7), 0, 0
+    for _ in range(examples(3000, 60)):
+        text = drawn_text(draw, draw.randint(1, 4))
+        try:
+            ours = spelled(parsed(text, COLUMNS))
+        except NotUnderstood:
+            stricter += 1
+            continue
+        theirs = plan(spark, text)
+        assert theirs is not None, text
+        assert plan(spark, ours) == theirs, text
+        read += 1
+    assert read > stricter
