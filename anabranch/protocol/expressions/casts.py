@@ -1,0 +1,253 @@
+"""Casts: a value of one type as a value of another, as CAST and as Spark's own bringing together of types do it.
+
+Guarantee: each value that is given is Spark's; one that does not fit, whether that is an error or NULL or another
+number, is left to Spark.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from anabranch.protocol.expressions.table import Datum, Fit, Function, Given, LeftToSpark, Site, Unfit
+from anabranch.protocol.schema.types import INTEGERS, VOID, DataType, arrow_type, decimal_of
+
+_DOUBLE_DIGITS, _DOUBLE_TENS = 15, 22
+"""A decimal of so many digits divided by so many tens has one nearest ``double``, which each language finds."""
+_INTEGER_TEXT = r"^-?(0|[1-9][0-9]{0,17})$"
+_DATE_TEXT = r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"
+_MOMENTS = ("date", "timestamp", "timestamp_ntz")
+_YEAR_1, _YEAR_9999 = dt.date(1, 1, 1), dt.date(9999, 12, 31)
+
+
+def cast_fit(given: Given, to: DataType) -> Fit:
+    """How a value is cast. Raises Unfit: it is not, here."""
+    if given.type == to or given.type == VOID:
+        return Fit(to, (to,))
+    if not (isinstance(given.type, str) and isinstance(to, str)) or _kernel(given.type, to) is None:
+        raise Unfit(f"no cast of {_shown(given.type)} to {_shown(to)} is computed here")
+    return Fit(to, (given.type,), (given.type,))
+
+
+def _cast(arguments: Sequence[Datum], gives: DataType, options: tuple[Any, ...], site: Site) -> Datum:
+    (values,) = arguments
+    if not options:
+        return values
+    kernel = _kernel(options[0], str(gives))
+    assert kernel is not None
+    return kernel(values, str(gives), site)
+
+
+CAST = Function("cast", lambda given: cast_fit(given[0], str(given[0].type)), _cast, is_named=False)
+"""An entry that is no word of SQL: `resolving` puts it wherever types are brought together."""
+
+
+_Kernel = Callable[[Datum, str, Site], Datum]
+
+
+def _kernel(given: str, to: str) -> _Kernel | None:
+    """How values of a type become those of another; None where only Spark does that."""
+    a, b = _family(given), _family(to)
+    return _KERNELS.get((a, b))
+
+
+def _family(kind: str) -> str:
+    if kind in INTEGERS:
+        return "integers"
+    return "decimal" if decimal_of(kind) is not None else kind
+
+
+# -- numbers -----------------------------------------------------------------------------------------------------------
+
+
+def _integers(values: Datum, to: str, site: Site) -> Datum:
+    return values.cast(arrow_type(to))  # raises where one does not fit
+
+
+def _integer_to_double(values: Datum, to: str, site: Site) -> Datum:
+    return pc.cast(values, arrow_type(to), safe=False)
+
+
+def _integer_to_decimal(values: Datum, to: str, site: Site) -> Datum:
+    _, scale = decimal_of(to) or (0, 0)
+    wide = values.cast(pa.decimal128(38, scale)) if scale <= 18 else None
+    if wide is None:
+        raise LeftToSpark("a whole number becomes a decimal of many digits behind the point")
+    return wide.cast(arrow_type(to))
+
+
+def _decimal_to_decimal(values: Datum, to: str, site: Site) -> Datum:
+    _, scale = decimal_of(to) or (0, 0)
+    rounded = values if values.type.scale <= scale else pc.round(values, scale, "half_towards_infinity")
+    return rounded.cast(arrow_type(to))
+
+
+def decimal_to_double(values: Datum, to: str, site: Site) -> Datum:
+    """The nearest doubles. Raises LeftToSpark: the digits are too many to be certain."""
+    kind = values.type
+    if kind.precision > _DOUBLE_DIGITS or kind.scale > _DOUBLE_TENS:
+        raise LeftToSpark("a decimal of more than 15 digits becomes a double")
+    whole = _unscaled(values).cast(pa.int64()).cast(pa.float64())
+    return pc.divide(whole, pa.scalar(10.0**kind.scale))
+
+
+def _unscaled(values: Any) -> Any:
+    """The digits of decimals as whole numbers of at most 18 digits."""
+    words = np.frombuffer(values.buffers()[1], np.int64)[values.offset * 2 : (values.offset + len(values)) * 2]
+    mask = values.is_null().to_numpy(zero_copy_only=False)
+    return pa.array(words[::2], pa.int64(), mask=mask)
+
+
+def _decimal_to_integer(values: Datum, to: str, site: Site) -> Datum:
+    return pc.trunc(values).cast(pa.int64()).cast(arrow_type(to))
+
+
+def _double_to_integer(values: Datum, to: str, site: Site) -> Datum:
+    whole = pc.trunc(values)
+    is_in = pc.and_(pc.greater_equal(whole, -(2.0**63)), pc.less(whole, 2.0**63))
+    if not pc.all(is_in, min_count=0).as_py():
+        raise LeftToSpark("a number that is none, or too large, becomes a whole one")
+    return whole.cast(pa.int64()).cast(arrow_type(to))
+
+
+def _float_to_double(values: Datum, to: str, site: Site) -> Datum:
+    return values.cast(pa.float64())
+
+
+def _boolean_to_integer(values: Datum, to: str, site: Site) -> Datum:
+    return values.cast(arrow_type(to))
+
+
+def _number_to_boolean(values: Datum, to: str, site: Site) -> Datum:
+    return pc.not_equal(values, pa.scalar(0, values.type))
+
+
+# -- texts -------------------------------------------------------------------------------------------------------------
+
+
+def _all_match(values: Datum, pattern: str) -> bool:
+    return bool(pc.all(pc.match_substring_regex(values, pattern), min_count=0).as_py())
+
+
+def _text_to_integer(values: Datum, to: str, site: Site) -> Datum:
+    if not _all_match(values, _INTEGER_TEXT):
+        raise LeftToSpark("a text that is no plain whole number becomes one")
+    return values.cast(pa.int64()).cast(arrow_type(to))
+
+
+def _text_to_date(values: Datum, to: str, site: Site) -> Datum:
+    if not _all_match(values, _DATE_TEXT):
+        raise LeftToSpark("a text that is no plain date becomes one")
+    return values.cast(pa.date32())  # raises for a day that no calendar has
+
+
+def _integer_to_text(values: Datum, to: str, site: Site) -> Datum:
+    return values.cast(pa.string())
+
+
+def _boolean_to_text(values: Datum, to: str, site: Site) -> Datum:
+    return pc.if_else(values, pa.scalar("true"), pa.scalar("false"))
+
+
+def _decimal_to_text(values: Datum, to: str, site: Site) -> Datum:
+    if values.type.scale > 6:
+        raise LeftToSpark("a decimal of more than six digits behind the point becomes a text")
+    return values.cast(pa.string())
+
+
+def _date_to_text(values: Datum, to: str, site: Site) -> Datum:
+    check_years(values)
+    return pc.strftime(values, "%Y-%m-%d")
+
+
+def check_years(values: Datum) -> None:
+    """Raises LeftToSpark unless all dates, or moments, are of the years 1 to 9999."""
+    low, high = pa.scalar(_YEAR_1), pa.scalar(_YEAR_9999)
+    if pa.types.is_timestamp(values.type):
+        low, high = (each.cast(pa.timestamp("us")).cast(values.type) for each in (low, high))
+    is_in = pc.and_(pc.greater_equal(values, low), pc.less_equal(values, high))
+    if not pc.all(is_in, min_count=0).as_py():
+        raise LeftToSpark("a date lies outside the years 1 to 9999")
+
+
+# -- dates and moments -------------------------------------------------------------------------------------------------
+
+
+def local(values: Datum, site: Site) -> Datum:
+    """Moments as the local times of the session's zone. Raises LeftToSpark: its clocks change."""
+    if values.type.tz is None:
+        return values
+    return _shifted(values.cast(pa.timestamp("us", "UTC")).cast(pa.timestamp("us")), _offset(site))
+
+
+def instants(values: Datum, site: Site) -> Datum:
+    """Local times as moments."""
+    return _shifted(values, -_offset(site)).cast(pa.timestamp("us", "UTC"))
+
+
+def _offset(site: Site) -> int:
+    if site.zone is None:
+        raise LeftToSpark("the clocks of the session's time zone change")
+    found = site.zone.utcoffset(None)
+    assert found is not None
+    return found // dt.timedelta(microseconds=1)
+
+
+def _shifted(values: Datum, micros: int) -> Datum:
+    if micros == 0:
+        return values
+    moved = pc.add_checked(values.cast(pa.int64()), pa.scalar(micros, pa.int64()))
+    return moved.cast(pa.timestamp("us"))
+
+
+def _date_to_moment(values: Datum, to: str, site: Site) -> Datum:
+    check_years(values)
+    midnight = values.cast(pa.timestamp("us"))
+    return midnight if to == "timestamp_ntz" else instants(midnight, site)
+
+
+def _moment_to_date(values: Datum, to: str, site: Site) -> Datum:
+    check_years(values)
+    days = pc.floor_temporal(local(values, site), unit="day")
+    return days.cast(pa.date32())
+
+
+def _moment_to_moment(values: Datum, to: str, site: Site) -> Datum:
+    check_years(values)
+    return local(values, site) if to == "timestamp_ntz" else instants(values, site)
+
+
+_KERNELS: Mapping[tuple[str, str], _Kernel] = {
+    ("integers", "integers"): _integers,
+    ("integers", "double"): _integer_to_double,
+    ("integers", "decimal"): _integer_to_decimal,
+    ("integers", "string"): _integer_to_text,
+    ("integers", "boolean"): _number_to_boolean,
+    ("decimal", "decimal"): _decimal_to_decimal,
+    ("decimal", "double"): decimal_to_double,
+    ("decimal", "integers"): _decimal_to_integer,
+    ("decimal", "string"): _decimal_to_text,
+    ("double", "integers"): _double_to_integer,
+    ("float", "integers"): _double_to_integer,
+    ("float", "double"): _float_to_double,
+    ("boolean", "integers"): _boolean_to_integer,
+    ("boolean", "string"): _boolean_to_text,
+    ("string", "integers"): _text_to_integer,
+    ("string", "date"): _text_to_date,
+    ("date", "string"): _date_to_text,
+    ("date", "timestamp"): _date_to_moment,
+    ("date", "timestamp_ntz"): _date_to_moment,
+    ("timestamp", "date"): _moment_to_date,
+    ("timestamp_ntz", "date"): _moment_to_date,
+    ("timestamp", "timestamp_ntz"): _moment_to_moment,
+    ("timestamp_ntz", "timestamp"): _moment_to_moment,
+}
+
+
+def _shown(kind: DataType | None) -> str:
+    return str(kind) if isinstance(kind, str | None) else type(kind).__name__.lower()

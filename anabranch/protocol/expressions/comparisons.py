@@ -1,0 +1,195 @@
+"""Entries for comparisons, and for the three truth values.
+
+NaN equals NaN and is greater than every other number, which Arrow does not know; -0.0 equals 0.0.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from anabranch.protocol.expressions.meeting import compared_as
+from anabranch.protocol.expressions.table import Datum, Fit, Given, LeftToSpark, Site, Unfit, add
+from anabranch.protocol.schema.types import VOID
+
+_ARROW: Mapping[str, Callable[..., Datum]] = {
+    "=": pc.equal,
+    "!=": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+
+
+def _comparison_fit(given: Sequence[Given]) -> Fit:
+    kind = compared_as(given)
+    if not isinstance(kind, str) or len(given) != 2:
+        raise Unfit("only values of plain types are compared here")
+    return Fit("boolean", (kind, kind))
+
+
+def compared(sign: str, left: Datum, right: Datum) -> Datum:
+    """``left sign right`` for each row, NULL where one of them is."""
+    if not pa.types.is_floating(left.type):
+        return _ARROW[sign](left, right)
+    one, other = pc.is_nan(left), pc.is_nan(right)
+    as_numbers = _ARROW[sign](left, right)
+    # Where one is no number, NaN stands for 1 and each number for 0.
+    by_nan = _ARROW[sign](one.cast(pa.int8()), other.cast(pa.int8()))
+    return pc.if_else(pc.or_(one, other), by_nan, as_numbers)
+
+
+def _comparing(sign: str) -> Callable[..., Datum]:
+    def kernel(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
+        return compared(sign, *arguments)
+
+    return kernel
+
+
+def same(left: Datum, right: Datum) -> Datum:
+    """``left <=> right``: never NULL."""
+    equal = pc.fill_null(compared("=", left, right), False)
+    return pc.or_(equal, pc.and_(pc.is_null(left), pc.is_null(right)))
+
+
+def _null_safe(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
+    return same(*arguments)
+
+
+for _sign in _ARROW:
+    add(_sign, _comparison_fit, _comparing(_sign), is_named=False)
+add("<=>", _comparison_fit, _null_safe, is_named=False)
+add("equal_null", _comparison_fit, _null_safe)
+
+
+# -- one of several ----------------------------------------------------------------------------------------------------
+
+
+def _in_fit(given: Sequence[Given]) -> Fit:
+    kind = compared_as(given)
+    if not isinstance(kind, str):
+        raise Unfit("only values of plain types are compared here")
+    return Fit("boolean", (kind,) * len(given))
+
+
+def _in(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
+    searched, *values = arguments
+    is_plain = all(isinstance(each, pa.Scalar) for each in values) and not pa.types.is_floating(searched.type)
+    if is_plain and not isinstance(searched, pa.Scalar):
+        known = [each.as_py() for each in values if each.is_valid]
+        found = pc.is_in(searched, value_set=pa.array(known, searched.type))
+        unknown = pc.is_null(searched) if len(known) == len(values) else pc.invert(found)
+        return pc.if_else(unknown, pa.scalar(None, pa.bool_()), found)
+    return functools.reduce(pc.or_kleene, (compared("=", searched, each) for each in values))
+
+
+def _between_fit(given: Sequence[Given]) -> Fit:
+    if len(given) != 3:
+        raise Unfit("it takes three arguments")
+    value, low, high = given
+    kinds = {compared_as([value, low]), compared_as([value, high])}
+    if len(kinds) != 1 or not isinstance(kind := kinds.pop(), str):
+        raise Unfit("the bounds are of several types")
+    return Fit("boolean", (kind,) * 3)
+
+
+def _between(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
+    value, low, high = arguments
+    return pc.and_kleene(compared(">=", value, low), compared("<=", value, high))
+
+
+add("in", _in_fit, _in, is_named=False)
+add("between", _between_fit, _between)
+
+
+# -- truth values ------------------------------------------------------------------------------------------------------
+
+
+def _truths(given: Sequence[Given]) -> Fit:
+    for each in given:
+        if each.type not in ("boolean", VOID, None):
+            raise Unfit(f"{each.type} is no truth value")
+    return Fit("boolean", ("boolean",) * len(given))
+
+
+def _joined(join: Callable[..., Datum], decides: bool) -> Callable[..., Datum]:
+    """AND, or OR: what ``decides`` the outcome makes the parts behind it idle, so their errors are none."""
+
+    def kernel(parts: Sequence[Callable[..., Datum]], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
+        found = parts[0](None)
+        for part in parts[1:]:
+            try:
+                value = part(None)
+            except LeftToSpark:
+                value = _where_open(found, part, decides, site)
+            found = join(found, value)
+        return found
+
+    return kernel
+
+
+def _where_open(found: Datum, part: Callable[..., Datum], decides: bool, site: Site) -> Datum:
+    """A part's values for the rows that are not decided yet; NULL for the others."""
+    if isinstance(found, pa.Scalar):
+        found = pa.repeat(found, site.count)
+    is_open = pc.fill_null(pc.not_equal(found, pa.scalar(decides)), True)
+    values = part(is_open)
+    if isinstance(values, pa.Scalar):
+        return pc.if_else(is_open, values, pa.scalar(None, pa.bool_()))
+    return pc.replace_with_mask(pa.nulls(len(is_open), pa.bool_()), is_open, values)
+
+
+def _not(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
+    return pc.invert(arguments[0])
+
+
+add("and", _truths, _joined(pc.and_kleene, decides=False), is_named=False, is_lazy=True)
+add("or", _truths, _joined(pc.or_kleene, decides=True), is_named=False, is_lazy=True)
+add("not", _truths, _not)
+
+
+def _any_fit(given: Sequence[Given]) -> Fit:
+    if len(given) != 1 or given[0].type is None:
+        raise Unfit("it takes one argument of a known type")
+    return Fit("boolean", (given[0].type,))
+
+
+def _is_null(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
+    return pc.is_null(arguments[0])
+
+
+def _is_not_null(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
+    return pc.is_valid(arguments[0])
+
+
+def _is_truth(truth: bool) -> Callable[..., Datum]:
+    def kernel(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
+        return pc.fill_null(pc.equal(arguments[0], pa.scalar(truth)), False)
+
+    return kernel
+
+
+add("is null", _any_fit, _is_null, is_named=False)
+add("isnull", _any_fit, _is_null)
+add("isnotnull", _any_fit, _is_not_null)
+add("is unknown", _truths, _is_null, is_named=False)
+add("is true", _truths, _is_truth(True), is_named=False)
+add("is false", _truths, _is_truth(False), is_named=False)
+
+
+def _isnan_fit(given: Sequence[Given]) -> Fit:
+    if len(given) != 1 or given[0].type not in ("float", "double"):
+        raise Unfit("it is computed here for a floating number")
+    return Fit("boolean", (str(given[0].type),))
+
+
+def _isnan(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
+    return pc.fill_null(pc.is_nan(arguments[0]), False)
+
+
+add("isnan", _isnan_fit, _isnan)

@@ -1,0 +1,113 @@
+"""Computations: an expression with all that its value depends on.
+
+Pure. Guarantee: a computation without a reason gives, for any rows, what Spark would compute, whatever the session's
+settings, or raises `LeftToSpark`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from anabranch.protocol.expressions.arrow import computed, selected
+from anabranch.protocol.expressions.parser import parsed
+from anabranch.protocol.expressions.resolving import Scope, applied, resolved
+from anabranch.protocol.expressions.table import TABLE
+from anabranch.protocol.expressions.tree import Column, Constant, Expression, Foreign, first_foreign, names_of
+from anabranch.protocol.expressions.words import NotUnderstood
+from anabranch.protocol.predicates import Always, And, Compare, Not, Or, Predicate
+from anabranch.protocol.schema.assignments import spelled
+from anabranch.protocol.schema.leaves import leaf_at
+from anabranch.protocol.schema.types import VOID, Struct
+from anabranch.protocol.stats.literals import domain
+
+
+@dataclass(frozen=True)
+class Computation:
+    """An expression over a table's columns.
+
+    Attributes:
+        tree: what it is.
+        zone: the session's time zone, if its clocks never change.
+    """
+
+    tree: Expression
+    zone: dt.tzinfo | None = None
+
+    @property
+    def reason(self) -> str | None:
+        """Why only Spark computes it; None where it is computed here."""
+        found = first_foreign(self.tree)
+        return None if found is None else found.reason
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The top-level columns that it reads."""
+        return frozenset(name if isinstance(name, str) else name[0] for name in names_of(self.tree))
+
+    @property
+    def is_condition(self) -> bool:
+        """Whether it is a condition that is computed here."""
+        return self.reason is None and self.tree.type in ("boolean", VOID)
+
+    def values(self, rows: pa.RecordBatch) -> pa.Array:
+        """Its value for each row. Raises LeftToSpark: only Spark says what it is."""
+        return computed(self.tree, rows, self.zone)
+
+    def truths(self, rows: pa.RecordBatch) -> pa.BooleanArray:
+        """For each row whether it is TRUE; never NULL. Raises LeftToSpark: only Spark says."""
+        return selected(self.tree, rows, self.zone)
+
+
+def computation_over(text: str, schema: Struct, zone: dt.tzinfo | None = None) -> Computation:
+    """The computation of an SQL text over a table's columns, if each function in it is Spark's own; with a reason where
+    only Spark says what it means.
+
+    Example:
+        >>> computation_over("id > 0", Struct((Field("id", "long"),))).reason is None
+        True
+    """
+    try:
+        syntax = parsed(text, frozenset(name.lower() for name in schema.names))
+    except NotUnderstood as error:
+        return Computation(Foreign(f"{error.found}: {error.reason}"))
+    return Computation(resolved(syntax, Scope(lambda parts: column_of(parts, schema), zone)), zone)
+
+
+def computation_of_predicate(predicate: Predicate, schema: Struct) -> Computation:
+    """The same of a predicate over a table's columns, which came from no text."""
+    return Computation(_tree_of(predicate, schema))
+
+
+def _tree_of(predicate: Predicate, schema: Struct) -> Expression:
+    match predicate:
+        case Always(value):
+            return Constant(value, "boolean")
+        case Not(inner):
+            return _joined("not", [inner], schema)
+        case And(parts) | Or(parts) if parts:
+            return _joined("and" if isinstance(predicate, And) else "or", parts, schema)
+        case Compare(name, operator, int() as value) if not isinstance(value, bool):
+            column = column_of((name,) if isinstance(name, str) else name, schema)
+            kind = "integer" if -(1 << 31) <= value < 1 << 31 else "long"
+            if column is not None and -(1 << 63) <= value < 1 << 63:
+                return applied(TABLE[operator], [column, Constant(value, kind)], f"`{operator}`")
+    return Foreign("a Column of this kind is computed by Spark", type="boolean")
+
+
+def _joined(name: str, parts: Sequence[Predicate], schema: Struct) -> Expression:
+    return applied(TABLE[name], [_tree_of(each, schema) for each in parts], f"`{name}`")
+
+
+def column_of(parts: tuple[str, ...], schema: Struct) -> Column | None:
+    """The column of a table, or member of one, that a dotted name means; None for texts of another order, too."""
+    path = spelled(list(parts), schema)
+    if path is None:
+        return None
+    name = path[0] if len(path) == 1 else path
+    leaf = leaf_at(schema, name)
+    is_padded = leaf is not None and leaf.type == "string" and domain(leaf.field) is None
+    return None if leaf is None or is_padded else Column(name, leaf.type)

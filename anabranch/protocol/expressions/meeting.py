@@ -1,0 +1,119 @@
+"""Meeting: the one type to which Spark brings the arguments of a comparison, of arithmetic and of a CASE.
+
+Pure. Guarantee: a type that is given here is Spark's with ANSI rules and without them; where the two differ, or text
+meets anything else, there is none.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from anabranch.protocol.expressions.table import Given, Unfit
+from anabranch.protocol.schema.types import INTEGERS, VOID, DataType, decimal_of
+
+MOST_DIGITS = 38
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
+FLOAT_INTEGERS = 1 << 24
+"""Up to here every whole number is a ``float``, so it does not matter in which type both meet."""
+
+
+def is_number(kind: DataType | None) -> bool:
+    """Whether a type is numeric."""
+    return kind in INTEGERS or kind in ("float", "double") or (isinstance(kind, str) and decimal_of(kind) is not None)
+
+
+def decimal(precision: int, scale: int) -> str:
+    """The type of a decimal. Raises Unfit: it has more digits than Spark's, which then drops some."""
+    if precision > MOST_DIGITS:
+        raise Unfit(f"the result may have more than {MOST_DIGITS} digits")
+    return f"decimal({precision},{scale})"
+
+
+def digits_of(given: Given) -> tuple[int, int]:
+    """Precision and scale of a decimal, or of an integer as a decimal: a literal takes as many as it has."""
+    if given.type in INTEGERS:
+        if given.constant is not None and given.constant[0] is not None:
+            return max(len(str(abs(given.constant[0]))), 1), 0
+        return _DIGITS[str(given.type)], 0
+    found = decimal_of(given.type) if given.type is not None else None
+    if found is None:
+        raise Unfit(f"{given.type} is no exact number")
+    return found
+
+
+def compared_as(given: Sequence[Given]) -> DataType:
+    """The type in which all of these are compared. Raises Unfit: there is none, or settings choose it."""
+    return _meeting(given, _compared)
+
+
+def common(given: Sequence[Given]) -> DataType:
+    """The type that a value has which is one of these, or is computed from them. Raises Unfit, as `compared_as`."""
+    return _meeting(given, _pair)
+
+
+def _meeting(given: Sequence[Given], pair: Callable[[Given, Given], DataType]) -> DataType:
+    if any(each.type is None for each in given):
+        raise Unfit("a part of it is of unknown type")
+    known = [each for each in given if each.type != VOID]
+    if not known:
+        return VOID
+    found = known[0]
+    for each in known[1:]:
+        kind = pair(found, each)
+        found = found if kind == found.type else Given(kind)
+    assert found.type is not None
+    return found.type
+
+
+def _compared(one: Given, other: Given) -> DataType:
+    """A ``float`` and a small whole number are compared as one of two types, which makes no difference."""
+    for exact, floating in ((one, other), (other, one)):
+        value = None if exact.constant is None else exact.constant[0]
+        if floating.type == "float" and exact.type in INTEGERS and value is not None and abs(value) <= FLOAT_INTEGERS:
+            return "double"
+    return _pair(one, other)
+
+
+def _pair(one: Given, other: Given) -> DataType:
+    a, b = one.type, other.type
+    assert a is not None
+    assert b is not None
+    if a == b and not is_number(a):
+        return a
+    if {a, b} == {"date", "string"} and is_date((one if a == "string" else other).constant):
+        return "date"
+    if not (is_number(a) and is_number(b)):
+        raise Unfit(f"{_shown(a)} meets {_shown(b)}")
+    return a if a == b else _numbers(one, other)
+
+
+def _numbers(one: Given, other: Given) -> DataType:
+    kinds = {str(one.type), str(other.type)}
+    if kinds <= {*INTEGERS}:
+        return max(kinds, key=INTEGERS.index)
+    if "float" in kinds and "double" not in kinds and kinds & {*INTEGERS}:
+        raise Unfit("float meets a whole number")
+    if kinds & {"float", "double"}:
+        return "double"
+    (p, s), (q, t) = digits_of(one), digits_of(other)
+    scale = max(s, t)
+    return decimal(max(p - s, q - t) + scale, scale)
+
+
+def is_date(text: str | tuple[Any] | None) -> bool:
+    """Whether a text, or the constant one of an argument, is a day in full, which every session reads alike."""
+    value = text[0] if isinstance(text, tuple) else text
+    if not isinstance(value, str) or not _DATE.fullmatch(value):
+        return False
+    try:
+        return dt.date.fromisoformat(value) is not None
+    except ValueError:
+        return False
+
+
+def _shown(kind: DataType) -> str:
+    return kind if isinstance(kind, str) else type(kind).__name__.lower()

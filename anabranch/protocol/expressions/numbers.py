@@ -1,0 +1,227 @@
+"""Entries for numbers: arithmetic, signs, rounding.
+
+An overflow and a division by zero are errors with ANSI rules and NULL or another number without them, so both are left
+to Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from anabranch.protocol.expressions.meeting import common, decimal, digits_of, is_number
+from anabranch.protocol.expressions.table import Datum, Fit, Given, LeftToSpark, Site, Unfit, add
+from anabranch.protocol.schema.types import INTEGERS, VOID, arrow_type, decimal_of
+
+
+def _two(given: Sequence[Given]) -> tuple[Given, Given]:
+    if len(given) != 2:
+        raise Unfit("it takes two arguments")
+    one, other = given
+    for each in given:
+        if not (is_number(each.type) or each.type == VOID):
+            raise Unfit(f"arithmetic with {each.type}")
+    return one, other
+
+
+def _is_decimal(given: Sequence[Given]) -> bool:
+    kinds = [str(each.type) for each in given]
+    return any(decimal_of(kind) for kind in kinds) and not {"float", "double"} & {*kinds}
+
+
+def _sum_fit(given: Sequence[Given]) -> Fit:
+    one, other = _two(given)
+    if not _is_decimal(given):
+        kind = common(given)
+        return Fit(kind, (kind, kind))
+    (p, s), (q, t) = digits_of(one), digits_of(other)
+    scale = max(s, t)
+    return Fit(decimal(max(p - s, q - t) + scale + 1, scale), (decimal(p, s), decimal(q, t)))
+
+
+def _product_fit(given: Sequence[Given]) -> Fit:
+    one, other = _two(given)
+    if not _is_decimal(given):
+        kind = common(given)
+        return Fit(kind, (kind, kind))
+    (p, s), (q, t) = digits_of(one), digits_of(other)
+    return Fit(decimal(p + q + 1, s + t), (decimal(p, s), decimal(q, t)))
+
+
+def _checked(compute: Callable[..., Any]) -> Callable[..., Datum]:
+    def kernel(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
+        return compute(*arguments).cast(arrow_type(gives))
+
+    return kernel
+
+
+def _quotient_fit(given: Sequence[Given]) -> Fit:
+    _two(given)
+    if _is_decimal(given):
+        raise Unfit("a division of decimals")
+    return Fit("double", ("double", "double"))
+
+
+def _whole_fit(given: Sequence[Given]) -> Fit:
+    _two(given)
+    if any(each.type not in (*INTEGERS, VOID) for each in given):
+        raise Unfit("a division that gives whole numbers, of others")
+    return Fit("long", ("long", "long"))
+
+
+def _remainder_fit(given: Sequence[Given]) -> Fit:
+    _two(given)
+    if _is_decimal(given):
+        raise Unfit("a remainder of decimals")
+    kind = common(given)
+    return Fit(kind, (kind, kind))
+
+
+def _refuse_zero(divisor: Datum) -> None:
+    if pc.any(pc.equal(divisor, pa.scalar(0, divisor.type)), min_count=0).as_py():
+        raise LeftToSpark("something is divided by zero")
+
+
+def _divide(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
+    _refuse_zero(arguments[1])
+    return pc.divide(*arguments)
+
+
+def _div(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
+    _refuse_zero(arguments[1])
+    return pc.divide_checked(*arguments)
+
+
+def _remainder(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
+    """What is left of a truncated division: it has the sign of the dividend."""
+    dividend, divisor = arguments
+    _refuse_zero(divisor)
+    kind = arrow_type(gives)
+    if pa.types.is_floating(kind):
+        return _by_numpy(np.fmod, arguments, kind)
+    one = pa.scalar(1, divisor.type)
+    divisor = pc.if_else(pc.equal(divisor, pa.scalar(-1, divisor.type)), one, divisor)  # both leave nothing
+    return pc.subtract(dividend, pc.multiply(pc.divide(dividend, divisor), divisor)).cast(kind)
+
+
+def _by_numpy(compute: Callable[..., Any], arguments: Sequence[Datum], kind: pa.DataType) -> Datum:
+    """What numpy computes of numbers, NULL where one of them is."""
+    count = max((len(each) for each in arguments if not isinstance(each, pa.Scalar)), default=1)
+    arrays = [pa.repeat(each, count) if isinstance(each, pa.Scalar) else each for each in arguments]
+    mask = np.logical_or.reduce([each.is_null().to_numpy(zero_copy_only=False) for each in arrays])
+    plain = [pc.fill_null(each, pa.scalar(1, each.type)).to_numpy(zero_copy_only=False) for each in arrays]
+    with np.errstate(all="ignore"):
+        return pa.array(compute(*plain), kind, mask=mask)
+
+
+add("+", _sum_fit, _checked(pc.add_checked), is_named=False)
+add("-", _sum_fit, _checked(pc.subtract_checked), is_named=False)
+add("*", _product_fit, _checked(pc.multiply_checked), is_named=False)
+add("/", _quotient_fit, _divide, is_named=False)
+add("div", _whole_fit, _div, is_named=False)
+add("%", _remainder_fit, _remainder, is_named=False)
+add("mod", _remainder_fit, _remainder)
+
+
+def _one_fit(given: Sequence[Given]) -> Fit:
+    if len(given) != 1 or not is_number(given[0].type):
+        raise Unfit("it is computed here for one number")
+    assert given[0].type is not None
+    return Fit(given[0].type, (given[0].type,))
+
+
+def _of_one(compute: Callable[[Datum], Datum]) -> Callable[..., Datum]:
+    def kernel(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
+        return compute(arguments[0]).cast(arrow_type(gives))
+
+    return kernel
+
+
+def _negated(values: Datum) -> Datum:
+    return pc.negate(values) if pa.types.is_decimal(values.type) else pc.negate_checked(values)
+
+
+def _absolute(values: Datum) -> Datum:
+    return pc.abs(values) if pa.types.is_decimal(values.type) else pc.abs_checked(values)
+
+
+add("-x", _one_fit, _of_one(_negated), is_named=False)
+add("+x", _one_fit, _of_one(lambda values: values), is_named=False)
+add("negative", _one_fit, _of_one(_negated))
+add("positive", _one_fit, _of_one(lambda values: values))
+add("abs", _one_fit, _of_one(_absolute))
+
+
+def _sign_fit(given: Sequence[Given]) -> Fit:
+    _one_fit(given)
+    return Fit("double", ("double",))
+
+
+def _sign(values: Datum) -> Datum:
+    """-1, 0 or 1; a zero keeps its sign, and what is no number stays so."""
+    return pc.if_else(pc.equal(values, 0.0), values, pc.sign(values))
+
+
+add("sign, signum", _sign_fit, _of_one(_sign))
+
+
+def _whole_number_fit(given: Sequence[Given]) -> Fit:
+    """Of FLOOR and CEIL with one argument."""
+    _one_fit(given)
+    kind = str(given[0].type)
+    if (digits := decimal_of(kind)) is not None:
+        precision, scale = digits
+        return Fit(decimal(precision - scale + 1, 0) if scale else kind, (kind,))
+    wide = "long" if kind in INTEGERS else "double"
+    return Fit("long", (wide,))
+
+
+def _to_whole(compute: Callable[[Datum], Datum]) -> Callable[[Datum], Datum]:
+    def computed(values: Datum) -> Datum:
+        if not pa.types.is_floating(values.type):
+            return values if pa.types.is_integer(values.type) else compute(values)
+        whole = compute(values)
+        is_in = pc.and_(pc.greater_equal(whole, -(2.0**63)), pc.less(whole, 2.0**63))
+        if not pc.all(is_in, min_count=0).as_py():
+            raise LeftToSpark("a number that is none, or too large, becomes a whole one")
+        return whole.cast(pa.int64())
+
+    return computed
+
+
+add("floor", _whole_number_fit, _of_one(_to_whole(pc.floor)))
+add("ceil, ceiling", _whole_number_fit, _of_one(_to_whole(pc.ceil)))
+
+
+def _round_fit(given: Sequence[Given]) -> Fit:
+    _one_fit(given[:1])
+    places = (0,) if len(given) == 1 else given[1].constant if len(given) == 2 else None
+    if places is None or type(places[0]) is not int or not 0 <= places[0] <= 38:
+        raise Unfit("only with a constant number of digits is it computed here")
+    kind = str(given[0].type)
+    if kind in INTEGERS:
+        return Fit(kind, (kind,), places)
+    if (digits := decimal_of(kind)) is None:
+        raise Unfit("rounding of floating numbers")
+    precision, scale = digits
+    kept = min(scale, places[0])
+    return Fit(decimal(precision - scale + 1 + kept, kept), (kind,), (kept,))
+
+
+def _rounding(mode: str) -> Callable[..., Datum]:
+    def kernel(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
+        (values,) = arguments
+        if pa.types.is_integer(values.type):
+            return values
+        wide = values.cast(pa.decimal128(38, values.type.scale))
+        return pc.round(wide, options[0], mode).cast(arrow_type(gives))
+
+    return kernel
+
+
+add("round", _round_fit, _rounding("half_towards_infinity"))
+add("bround", _round_fit, _rounding("half_to_even"))

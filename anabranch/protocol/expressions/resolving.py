@@ -1,0 +1,333 @@
+"""Resolving: the syntax of an expression becomes a tree of columns, functions and types.
+
+Knows the table of functions and how Spark types what it reads. Guarantee: a part that is no `Foreign` is of the type,
+and has the arguments, that Spark gives it, whatever the session's settings; each other part says why it is one.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from anabranch.protocol.expressions import (  # noqa: F401 - they fill the table
+    comparisons,
+    conditionals,
+    moments,
+    numbers,
+    texts,
+)
+from anabranch.protocol.expressions import syntax as S
+from anabranch.protocol.expressions.casts import CAST, cast_fit
+from anabranch.protocol.expressions.meeting import FLOAT_INTEGERS, MOST_DIGITS, is_date
+from anabranch.protocol.expressions.table import TABLE, Function, Given, Unfit
+from anabranch.protocol.expressions.tree import Apply, Column, Constant, Expression, Foreign
+from anabranch.protocol.schema.types import INTEGERS, VOID, DataType, decimal_of
+
+_TYPES: Mapping[str, str] = {
+    **dict.fromkeys(("tinyint", "byte"), "byte"),
+    **dict.fromkeys(("smallint", "short"), "short"),
+    **dict.fromkeys(("int", "integer"), "integer"),
+    **dict.fromkeys(("bigint", "long"), "long"),
+    **dict.fromkeys(("float", "real"), "float"),
+    **dict.fromkeys(("dec", "decimal", "numeric"), "decimal(10,0)"),
+    **{name: name for name in ("boolean", "double", "string", "binary", "date", "timestamp_ntz")},
+    "timestamp_ltz": "timestamp",
+}
+"""Types by their words in SQL; ``timestamp`` means one of two, by a setting."""
+_SIZED = re.compile(r"(?:decimal|dec|numeric)\((\d+)(?:, (\d+))?\)")
+_CASTS = frozenset({"bigint", "boolean", "date", "double", "float", "int", "smallint", "string", "tinyint"})
+"""Functions that are casts to the type of their name; ``decimal`` and ``timestamp`` are left to Spark."""
+_FIELDS: Mapping[str, str] = {
+    **{name: name for name in ("year", "quarter", "month", "day", "dayofweek", "minute", "hour")},
+    **{"years": "year", "quarters": "quarter", "months": "month", "days": "day", "hours": "hour", "minutes": "minute"},
+    **{"dow": "dayofweek", "doy": "dayofyear", "week": "weekofyear", "weeks": "weekofyear"},
+}
+_LOOKED_UP = frozenset({"between", "not"})
+"""Operators that Spark may look up as functions."""
+_BARE_FUNCTIONS = frozenset(
+    """current_catalog current_database current_date current_schema current_time current_timestamp current_timezone
+    current_user localtimestamp session_user user""".split()  # noqa: SIM905
+)
+"""Words that a setting makes functions, or columns."""
+_NUMBER = re.compile(r"(-?)(\d*\.?\d*)(e[+-]?\d+)?(bd|[lsydf])?", re.IGNORECASE)
+_WIDTHS = {"integer": 31, "long": 63, "short": 15, "byte": 7}
+_LOCAL = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2}:\d{2})(\.\d{1,6})?)?( UTC|Z)?")
+
+Columns = Callable[[tuple[str, ...]], "Column | None"]
+"""The column, or member of one, that a dotted name means; None for none that is certain."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Where a text is to be understood.
+
+    Attributes:
+        column: what names mean.
+        zone: the session's time zone, if its clocks never change.
+    """
+
+    column: Columns
+    zone: dt.tzinfo | None = None
+
+
+def resolved(node: S.Syntax, scope: Scope) -> Expression:
+    """The tree of an expression.
+
+    Example:
+        >>> scope = Scope(lambda parts: Column(parts[0], "long"))
+        >>> resolved(parsed("a + 1"), scope).type
+        'long'
+    """
+    return replace(_Resolver(scope).of(node), span=(node.start, node.stop))
+
+
+class _Resolver:
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    def of(self, node: S.Syntax) -> Expression:
+        return replace(self._of(node), span=(node.start, node.stop))
+
+    def _of(self, node: S.Syntax) -> Expression:
+        match node:
+            case S.Literal():
+                return _literal(node)
+            case S.Typed():
+                return _typed(node, self._scope)
+            case S.Name():
+                name = ".".join(node.parts)
+                is_function = node.quoted == (False,) and name.lower() in _BARE_FUNCTIONS
+                found = None if is_function else self._scope.column(node.parts)
+                return found if found is not None else Foreign(f"the name `{name}` is no column that is certain")
+            case S.Operation():
+                called = node.operator if node.operator in _LOOKED_UP else ""
+                operands = [self.of(each) for each in node.operands]
+                return self._applied(node.operator, operands, f"`{node.operator}`", called=called)
+            case S.Case():
+                return self._case(node)
+            case S.Cast():
+                return self._cast(node)
+            case S.Call():
+                return self._call(node)
+            case S.Member():
+                return self._foreign(node, "a member of what is computed")
+            case S.Subscript():
+                return self._foreign(node, "an element")
+            case S.Lambda():
+                return self._foreign(node, "a function of a function")
+        return self._foreign(node, "an interval" if isinstance(node, S.Interval) else "columns in a text")
+
+    def _foreign(self, node: S.Syntax, reason: str, called: str = "") -> Foreign:
+        return Foreign(f"{reason} is computed by Spark", called, tuple(self.of(each) for each in S.parts_of(node)))
+
+    # -- functions -----------------------------------------------------------------------------------------------------
+
+    def _applied(self, name: str, arguments: Sequence[Expression], shown: str, *, called: str = "") -> Expression:
+        entry = TABLE.get(name)
+        if entry is None:
+            return Foreign(f"{shown} is not in the table of functions", called, tuple(arguments))
+        if any(isinstance(each, Foreign) for each in arguments) and not entry.is_lazy:
+            return Foreign(f"a part of {shown} is Spark's", called, tuple(arguments), _type_of(name))
+        return applied(entry, arguments, shown, called)
+
+    def _case(self, node: S.Case) -> Expression:
+        parts: list[Expression] = []
+        for condition, value in node.branches:
+            when = self.of(condition)
+            if node.operand is not None:
+                when = self._applied("=", [self.of(node.operand), when], "`CASE`")
+            parts += [when, self.of(value)]
+        parts += [] if node.otherwise is None else [self.of(node.otherwise)]
+        return self._applied("case", parts, "`CASE`")
+
+    def _cast(self, node: S.Cast) -> Expression:
+        operand, to = self.of(node.operand), type_of(node.type)
+        if to is None or node.how != "cast":
+            return Foreign(f"`{node.how}` to {node.type.lower()} is computed by Spark", "", (operand,))
+        return self._cast_to(operand, to)
+
+    def _cast_to(self, operand: Expression, to: str, called: str = "") -> Expression:
+        if isinstance(operand, Foreign):
+            return Foreign("a part of `CAST` is Spark's", called, (operand,), to)
+        try:
+            found = brought(operand, to)
+        except Unfit as error:
+            return Foreign(f"`CAST`: {error}", called, (operand,), to)
+        return Apply(CAST, (found,), to, called=called) if called else found
+
+    def _call(self, node: S.Call) -> Expression:
+        name, arguments = node.name, [self.of(each) for each in node.arguments]
+        if node.words:
+            return self._with_words(node, arguments)
+        if len(arguments) == 1 and name in _CASTS:
+            return self._cast_to(arguments[0], _TYPES[name], name)
+        if len(arguments) == 1 and name == "to_date":
+            return self._cast_to(arguments[0], "date", name)
+        return self._applied(name, arguments, f"`{name}`", called=name)
+
+    def _with_words(self, node: S.Call, arguments: list[Expression]) -> Expression:
+        """A call with words of the grammar between its arguments."""
+        name, words = node.name, node.words
+        if name == "extract":
+            field = _FIELDS.get(words[0].split()[0].lower())
+            return self._applied(field or "", arguments, f"`EXTRACT({words[0]} …)`", called=name)
+        if name in ("substring", "substr") and set(words) <= {"", "FROM", "FOR", ","}:
+            return self._applied(name, arguments, f"`{name}`")
+        trims = {"BOTH FROM": "trim", "LEADING FROM": "ltrim", "TRAILING FROM": "rtrim", "FROM": "trim"}
+        if name == "trim" and len(words) == 1 and words[0] in trims:
+            return self._applied(trims[words[0]], arguments, "`TRIM`")
+        return Foreign(f"`{name}` in this form is computed by Spark", name, tuple(arguments))
+
+
+def applied(entry: Function, arguments: Sequence[Expression], shown: str, called: str = "") -> Expression:
+    """An entry with arguments, which are brought to the types that it takes."""
+    try:
+        fit = entry.fit([_given(each) for each in arguments])
+        takes = [brought(each, to) for each, to in zip(arguments, fit.takes, strict=False)]
+    except Unfit as error:
+        return Foreign(f"{shown}: {error}", called, tuple(arguments), _type_of(entry.name))
+    return Apply(entry, tuple(takes), fit.gives, fit.options, called)
+
+
+def brought(node: Expression, to: DataType) -> Expression:
+    """An expression as a value of a type. Raises Unfit: only Spark casts it so."""
+    kind = _given(node).type
+    if isinstance(node, Foreign):
+        if kind == to or (kind is None and to == "boolean"):
+            return node
+        raise Unfit("a part of it is of unknown type")
+    if kind == to:
+        return node
+    if isinstance(node, Constant) and isinstance(to, str) and (constant := _constant(node, to)) is not None:
+        return replace(constant, span=node.span)
+    fit = cast_fit(_given(node), to)
+    return Apply(CAST, (node,), fit.gives, fit.options, span=node.span)
+
+
+def _constant(node: Constant, to: str) -> Constant | None:
+    """A constant of another type, where every language makes the same of it."""
+    value = node.value
+    if value is None:
+        return Constant(None, to)
+    if node.type in INTEGERS and to in INTEGERS:
+        return Constant(value, to) if abs(value) >> _WIDTHS[to] == 0 else None
+    if node.type == "string" and to == "date":
+        return Constant(dt.date.fromisoformat(value), to) if is_date(value) else None
+    exact = isinstance(value, int | Decimal) and not isinstance(value, bool)
+    if exact and to == "double":
+        return Constant(float(value), to)
+    if node.type in INTEGERS and to == "float" and abs(value) <= FLOAT_INTEGERS:
+        return Constant(float(value), to)
+    if exact and (digits := decimal_of(to)) is not None:
+        scale = max(-int(Decimal(value).as_tuple().exponent), 0)
+        fits = scale <= digits[1] and Decimal(value).adjusted() + 1 <= digits[0] - digits[1]
+        return Constant(Decimal(value), to) if fits or not value else None
+    return None
+
+
+def _given(node: Expression) -> Given:
+    if isinstance(node, Constant):
+        return Given(node.type, (node.value,))
+    return Given(node.type)
+
+
+def _type_of(name: str) -> DataType | None:
+    """The type of an operator's value where it is the same for all arguments."""
+    always = ("=", "!=", "<", "<=", ">", ">=", "<=>", "in", "between", "and", "or", "not", "like")
+    return "boolean" if name in always or name.startswith("is ") else None
+
+
+# -- types -------------------------------------------------------------------------------------------------------------
+
+
+def type_of(spelling: str) -> str | None:
+    """The type of a spelling in SQL; None where it is nested, has a length, or is one of two by a setting."""
+    word = spelling.lower()
+    sized = _SIZED.fullmatch(word)
+    if sized is None:
+        return _TYPES.get(word)
+    precision, scale = int(sized[1]), int(sized[2] or 0)
+    return f"decimal({precision},{scale})" if 1 <= precision <= MOST_DIGITS and scale <= precision else None
+
+
+# -- literals ----------------------------------------------------------------------------------------------------------
+
+
+def _literal(node: S.Literal) -> Expression:
+    match node.kind:
+        case "null":
+            return Constant(None, VOID)
+        case "boolean":
+            return Constant(node.text == "true", "boolean")
+        case "number":
+            return _number(node.text)
+        case "text" if node.is_certain:
+            return Constant(node.text, "string")
+        case "text":
+            return Foreign("what a text with quotes or backslashes means is for Spark's settings to say", type="string")
+    return Foreign("bytes are computed by Spark", type="binary")
+
+
+def _number(text: str) -> Expression:
+    found = _NUMBER.fullmatch(text)
+    assert found is not None, text
+    sign, digits, exponent, suffix = found[1], found[2], found[3] or "", (found[4] or "").lower()
+    if suffix in ("l", "s", "y", "") and "." not in digits and not exponent:
+        kind = {"l": "long", "s": "short", "y": "byte"}.get(suffix)
+        return _whole(int(sign + digits), kind)
+    if suffix in ("f", "d") or exponent:
+        return _floating(sign + digits + exponent, suffix)
+    return _decimal(Decimal(sign + digits))
+
+
+def _whole(value: int, kind: str | None) -> Expression:
+    for each in (kind,) if kind else ("integer", "long"):
+        if -(1 << _WIDTHS[each]) <= value < 1 << _WIDTHS[each]:
+            return Constant(value, each)
+    return Foreign("a whole number beyond its type is read by Spark") if kind else _decimal(Decimal(value))
+
+
+def _floating(text: str, suffix: str) -> Expression:
+    if suffix != "d":
+        return Foreign("a number with an exponent is of another type by a setting", type=None)
+    return Constant(float(text), "double")
+
+
+def _decimal(value: Decimal) -> Expression:
+    digits, exponent = value.as_tuple()[1:]
+    scale = max(-int(exponent), 0)
+    precision = max(len(digits) + max(int(exponent), 0), scale)
+    if precision > MOST_DIGITS:
+        return Foreign("a number of too many digits is read by Spark")
+    return Constant(value, f"decimal({max(precision, 1)},{scale})")
+
+
+def _typed(node: S.Typed, scope: Scope) -> Expression:
+    """DATE '…' and TIMESTAMP '…' in their full forms."""
+    text = node.text
+    try:
+        found = _moment(node.kind, text.text, scope) if text.is_certain else None
+    except (ValueError, OverflowError):
+        found = None
+    return found or Foreign(f"what {node.kind.upper()} {text.spelling} means is read by Spark")
+
+
+def _moment(kind: str, text: str, scope: Scope) -> Constant | None:
+    match = _LOCAL.fullmatch(text)
+    if match is None or (kind == "date" and (match[2] or match[4])):
+        return None
+    if kind == "date":
+        return Constant(dt.date.fromisoformat(match[1]), "date")
+    micros = (match[3] or ".0")[1:].ljust(6, "0")
+    local = dt.datetime.fromisoformat(f"{match[1]}T{match[2] or '00:00:00'}.{micros}")
+    if kind == "timestamp_ntz":
+        return None if match[4] else Constant(local, kind)
+    if match[4]:
+        return Constant(local.replace(tzinfo=dt.UTC), "timestamp")
+    # By a setting ``timestamp`` means a local time; as an instant that is the same one.
+    if scope.zone is None:
+        return None
+    return Constant(local.replace(tzinfo=scope.zone).astimezone(dt.UTC), "timestamp")

@@ -1,0 +1,157 @@
+"""The table of functions: one entry for each function or operator that is computed here.
+
+An entry says which types it takes and gives, and how Arrow computes it. Guarantee: where an entry computes a value, it
+is Spark's, whatever the session's settings; where Spark's settings decide (an overflow, a division by zero), or Arrow
+does otherwise than Spark (letters beyond those that both fold alike), it raises `LeftToSpark` and nothing is said.
+
+To add a function: write its kernel in the file of its kind, under `function`. See `texts.py` for short ones.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from anabranch.protocol.schema.types import DataType
+
+Datum: TypeAlias = Any
+"""An Arrow array, or a scalar where the value is the same for each row."""
+
+
+class Unfit(Exception):
+    """An entry does not take arguments of these types, for the reason that is said."""
+
+
+class LeftToSpark(Exception):
+    """What the value is, only Spark says, for the reason that is said."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """What a value depends on besides its arguments.
+
+    Attributes:
+        zone: the session's time zone, if its offset never changes; None for any other.
+        count: the number of rows.
+    """
+
+    zone: dt.tzinfo | None = None
+    count: int = 0
+
+
+@dataclass(frozen=True)
+class Given:
+    """An argument as an entry sees it before any row: its type, and a constant's value in a tuple of one."""
+
+    type: DataType | None
+    constant: tuple[Any] | None = None
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What an entry makes of its arguments: the types that it takes and gives, and what its kernel is told."""
+
+    gives: DataType
+    takes: tuple[DataType, ...]
+    options: tuple[Any, ...] = ()
+
+
+Kernel: TypeAlias = Callable[..., Datum]
+Fitting: TypeAlias = Callable[[Sequence[Given]], Fit]
+
+
+@dataclass(frozen=True)
+class Function:
+    """One entry.
+
+    Attributes:
+        name: in lower case, or the operator's sign.
+        fit: which arguments it takes. Raises Unfit: not these.
+        kernel: its value: of the arguments, which are as ``fit`` says, the type that it gives, its options, the site.
+        is_named: whether SQL calls it by its names; else it is an operator.
+        is_lazy: the kernel is given functions that compute the arguments for some rows, in place of values.
+    """
+
+    name: str
+    fit: Fitting
+    kernel: Kernel = field(compare=False, repr=False)
+    is_named: bool = True
+    is_lazy: bool = False
+
+
+TABLE: dict[str, Function] = {}
+"""Every entry by each of its names."""
+
+
+def add(names: str, fit: Fitting, kernel: Kernel, **more: bool) -> Function:
+    """Put an entry into the table, under each of these names."""
+    first, *others = names.split(", ")
+    entry = Function(first, fit, kernel, **more)
+    for name in (first, *others):
+        assert name not in TABLE, name
+        TABLE[name] = entry
+    return entry
+
+
+def function(
+    names: str, takes: str | Fitting, gives: DataType = ""
+) -> Callable[[Callable[..., Datum]], Callable[..., Datum]]:
+    """A kernel as an entry of the table.
+
+    Args:
+        names: its names in SQL, with commas between them.
+        takes: the types of its arguments, one word each; behind a ``?`` one that may be left out, with a ``=`` in front
+            one that has to be constant and not NULL, which the kernel gets as a plain value behind the others. Or a
+            function that says more.
+        gives: the type of its value.
+
+    Example:
+        >>> @function("left", "string =integer", gives="string")
+        ... def left(values, count): ...
+    """
+    fit = takes if callable(takes) else _fitting(takes.split(), gives)
+
+    def added(kernel: Kernel) -> Callable[..., Datum]:
+        def called(arguments: Sequence[Datum], gives: DataType, options: tuple[Any, ...], site: Site) -> Datum:
+            return kernel(*arguments, *options)
+
+        add(names, fit, called)
+        return kernel
+
+    return added
+
+
+def _fitting(words: Sequence[str], gives: DataType) -> Fitting:
+    least = sum("?" not in each for each in words)
+
+    def fit(given: Sequence[Given]) -> Fit:
+        if not least <= len(given) <= len(words):
+            raise Unfit(f"it is not computed here with {len(given)} arguments")
+        takes, options = [], []
+        for word, each in zip(words, given, strict=False):
+            kind = word.lstrip("?=")
+            if "=" not in word:
+                check_type(each, kind)
+                takes.append(kind)
+            elif each.constant is None or each.constant[0] is None or each.type != kind:
+                raise Unfit(f"only with a constant {kind} is it computed here")
+            else:
+                options.append(each.constant[0])
+        return Fit(gives, tuple(takes), tuple(options))
+
+    return fit
+
+
+def check_type(given: Given, kind: DataType) -> None:
+    """Raises Unfit unless an argument has a type, or is NULL."""
+    if given.type not in (kind, "void"):
+        raise Unfit(f"it is computed here for {kind}, and not for {given.type}")
+
+
+def scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
+    """A constant of a type."""
+    return pa.scalar(value, kind)

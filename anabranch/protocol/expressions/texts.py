@@ -1,0 +1,260 @@
+"""Entries for texts, whose characters are code points. Where Spark and Arrow might read one otherwise, it is left to
+Spark: letters that one of them folds in another way, and patterns with escapes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from anabranch.protocol.expressions.table import Datum, Fit, Given, LeftToSpark, Site, Unfit, add, function
+from anabranch.protocol.schema.types import INTEGERS, VOID
+
+_FOLDED_OTHERWISE = re.compile(
+    r"[^\x00-\u024f\u0370-\u03a2\u03a4-\u03c1\u03c3-\u052f\u0e00-\u0e7f\u3000-\u9fff\uac00-\ud7a3]|[\u0130\u019b]"
+)
+"""Letters of which a test has not shown that Spark and Python make the same great and small ones; a small sigma has two
+forms.
+"""
+
+
+def _folded(fold: Callable[[Datum], Datum], python: Callable[[str], str]) -> Callable[[Datum], Datum]:
+    def folding(values: Datum) -> Datum:
+        if pc.all(pc.string_is_ascii(values), min_count=0).as_py():
+            return fold(values)
+        return pa.array([None if each is None else python(_known(each)) for each in values.to_pylist()], pa.string())
+
+    return folding
+
+
+def _known(text: str) -> str:
+    if _FOLDED_OTHERWISE.search(text):
+        raise LeftToSpark("a text has letters that not everybody folds alike")
+    return text
+
+
+function("lower, lcase", "string", gives="string")(_folded(pc.ascii_lower, str.lower))
+function("upper, ucase", "string", gives="string")(_folded(pc.ascii_upper, str.upper))
+
+
+@function("length, len, char_length, character_length", "string", gives="integer")
+def _length(values: Datum) -> Datum:
+    return pc.utf8_length(values)
+
+
+@function("octet_length", "string", gives="integer")
+def _octet_length(values: Datum) -> Datum:
+    return pc.binary_length(values)
+
+
+@function("reverse", "string", gives="string")
+def _reverse(values: Datum) -> Datum:
+    return pc.utf8_reverse(values)
+
+
+# -- parts -------------------------------------------------------------------------------------------------------------
+
+
+@function("substring, substr", "string =integer ?=integer", gives="string")
+def _substring(values: Datum, first: int, count: int = 1 << 31) -> Datum:
+    """From a place on, which is counted from 1, or from the end where it is negative."""
+    if count <= 0:
+        return pc.utf8_slice_codeunits(values, 0, 0)
+    start = first - 1 if first > 0 else first
+    stop = start + count
+    return pc.utf8_slice_codeunits(values, start, None if start < 0 <= stop else stop)
+
+
+@function("left", "string =integer", gives="string")
+def _left(values: Datum, count: int) -> Datum:
+    return _substring(values, 1, count)
+
+
+@function("right", "string =integer", gives="string")
+def _right(values: Datum, count: int) -> Datum:
+    return _substring(values, -count) if count > 0 else _substring(values, 1, 0)
+
+
+def _trimming(trim: Callable[..., Datum]) -> Callable[..., Datum]:
+    def trimmed(values: Datum) -> Datum:
+        return trim(values, characters=" ")
+
+    return trimmed
+
+
+function("trim", "string", gives="string")(_trimming(pc.utf8_trim))
+function("btrim", "string", gives="string")(_trimming(pc.utf8_trim))
+function("ltrim", "string", gives="string")(_trimming(pc.utf8_ltrim))
+function("rtrim", "string", gives="string")(_trimming(pc.utf8_rtrim))
+
+
+@function("split_part", "string =string =integer", gives="string")
+def _split_part(values: Datum, separator: str, number: int) -> Datum:
+    if not separator or number == 0:
+        raise LeftToSpark("a text is split by nothing, or its part of number 0 is asked for")
+    parts = [None if each is None else each.split(separator) for each in values.to_pylist()]
+    at = number - 1 if number > 0 else number
+    return pa.array(
+        [None if each is None else each[at] if -len(each) <= at < len(each) else "" for each in parts], pa.string()
+    )
+
+
+# -- other texts -------------------------------------------------------------------------------------------------------
+
+
+@function("replace", "string =string ?=string", gives="string")
+def _replace(values: Datum, searched: str, other: str = "") -> Datum:
+    return pc.replace_substring(values, searched, other) if searched else values
+
+
+def _padding(pad: Callable[..., Datum]) -> Callable[..., Datum]:
+    def padded(values: Datum, width: int, filler: str = " ") -> Datum:
+        if len(filler) != 1 or width > 1 << 20:
+            raise LeftToSpark("a text is padded by more than one character")
+        return pc.utf8_slice_codeunits(pad(values, max(width, 0), filler), 0, max(width, 0))
+
+    return padded
+
+
+function("lpad", "string =integer ?=string", gives="string")(_padding(pc.utf8_lpad))
+function("rpad", "string =integer ?=string", gives="string")(_padding(pc.utf8_rpad))
+
+
+@function("repeat", "string =integer", gives="string")
+def _repeat(values: Datum, times: int) -> Datum:
+    if times > 1000:
+        raise LeftToSpark("a text is repeated very often")
+    return pc.binary_repeat(values, max(times, 0))
+
+
+def _texts_fit(given: Sequence[Given]) -> Fit:
+    """All arguments as texts, as CONCAT takes them."""
+    if not given or any(each.type not in ("string", *INTEGERS, VOID) for each in given):
+        raise Unfit("only texts and whole numbers are put together here")
+    if not any(each.type == "string" for each in given):
+        raise Unfit("no text is put together")
+    return Fit("string", ("string",) * len(given))
+
+
+def _concat(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
+    return pc.binary_join_element_wise(*arguments, "")
+
+
+add("concat", _texts_fit, _concat)
+add("||", _texts_fit, _concat, is_named=False)
+
+
+def _concat_ws(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
+    _, first, *others = arguments  # Arrow's own way to skip NULLs skips rows of which all are
+    joined, is_begun = pc.coalesce(first, ""), pc.is_valid(first)
+    for each in others:
+        between = pc.if_else(pc.and_(is_begun, pc.is_valid(each)), options[0], "")
+        joined = pc.binary_join_element_wise(joined, between, pc.coalesce(each, ""), "")
+        is_begun = pc.or_(is_begun, pc.is_valid(each))
+    return joined
+
+
+def _concat_ws_fit(given: Sequence[Given]) -> Fit:
+    if len(given) < 2 or given[0].constant is None or given[0].constant[0] is None:
+        raise Unfit("only with a constant separator is it computed here")
+    if any(each.type != "string" for each in given):
+        raise Unfit("only texts are put together here")
+    return Fit("string", ("string",) * len(given), (given[0].constant[0],))
+
+
+add("concat_ws", _concat_ws_fit, _concat_ws)
+
+
+# -- searching ---------------------------------------------------------------------------------------------------------
+
+
+@function("startswith", "string =string", gives="boolean")
+def _starts_with(values: Datum, prefix: str) -> Datum:
+    return pc.starts_with(values, prefix)
+
+
+@function("endswith", "string =string", gives="boolean")
+def _ends_with(values: Datum, suffix: str) -> Datum:
+    return pc.ends_with(values, suffix)
+
+
+@function("contains", "string =string", gives="boolean")
+def _contains(values: Datum, searched: str) -> Datum:
+    return pc.match_substring(values, searched)
+
+
+@function("instr", "string =string", gives="integer")
+def _instr(values: Datum, searched: str) -> Datum:
+    """The place of a text in another, counted from 1; 0 where it is not in there."""
+    found = [None if each is None else each.find(searched) + 1 for each in values.to_pylist()]
+    return pa.array(found, pa.int32())
+
+
+def _like(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
+    return pc.match_substring_regex(arguments[0], regular(options[0]))
+
+
+def _like_fit(given: Sequence[Given]) -> Fit:
+    if len(given) != 2 or given[0].type not in ("string", VOID):
+        raise Unfit("only a text without an ESCAPE of its own is searched here")
+    pattern = given[1].constant
+    if given[1].type != "string" or pattern is None or "\\" in pattern[0]:
+        raise Unfit("only by a constant pattern without escapes is a text searched here")
+    return Fit("boolean", ("string",), (pattern[0],))
+
+
+def regular(pattern: str) -> str:
+    """The regular expression of a pattern of LIKE without escapes.
+
+    Example:
+        >>> regular("a_%")
+        '(?s)^a..*\\\\z'
+    """
+    signs = {"%": ".*", "_": "."}
+    return "(?s)^" + "".join(signs.get(each) or _quoted(each) for each in pattern) + r"\z"
+
+
+def _quoted(letter: str) -> str:
+    return letter if letter.isalnum() or not letter.isascii() else f"\\x{ord(letter):02x}"
+
+
+add("like", _like_fit, _like)
+
+
+# -- digests -----------------------------------------------------------------------------------------------------------
+
+
+@function("md5", "string", gives="string")
+def _md5(values: Datum) -> Datum:
+    return _digests(values, lambda text: hashlib.md5(text, usedforsecurity=False))
+
+
+_SHA: dict[int, Callable[[bytes], Any]] = {
+    0: hashlib.sha256,
+    224: hashlib.sha224,
+    256: hashlib.sha256,
+    384: hashlib.sha384,
+    512: hashlib.sha512,
+}
+
+
+@function("sha2", "string =integer", gives="string")
+def _sha2(values: Datum, bits: int) -> Datum:
+    if bits not in _SHA:
+        raise LeftToSpark("a digest of so many bits")
+    return _digests(values, _SHA[bits])
+
+
+@function("sha, sha1", "string", gives="string")
+def _sha1(values: Datum) -> Datum:
+    return _digests(values, lambda text: hashlib.sha1(text, usedforsecurity=False))
+
+
+def _digests(values: Datum, digest: Callable[[bytes], Any]) -> Datum:
+    texts = [None if each is None else digest(each.encode()).hexdigest() for each in values.to_pylist()]
+    return pa.array(texts, pa.string())

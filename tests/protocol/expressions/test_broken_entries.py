@@ -1,0 +1,97 @@
+"""Entries that are broken on purpose are caught by the rows of edge values that entries are tested with."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pyspark.sql import SparkSession
+
+from anabranch.protocol.expressions.table import TABLE
+from tests.protocol.expressions.test_entries_on_spark import ZONES, case, differences
+from tests.protocol.expressions.typed_texts import rows
+
+pytestmark = [pytest.mark.spark, pytest.mark.whole]
+
+
+def _of_one(compute: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda arguments, gives, options, site: compute(arguments[0])
+
+
+def _of_all(compute: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda arguments, gives, options, site: compute(*arguments)
+
+
+def _later_place(arguments: Any, gives: Any, options: Any, site: Any) -> Any:
+    return pc.utf8_slice_codeunits(arguments[0], options[0], options[0] + options[1])
+
+
+def _half_even(arguments: Any, gives: Any, options: Any, site: Any) -> Any:
+    return pc.round(arguments[0].cast(pa.decimal128(38, 2)), options[0], "half_to_even").cast(pa.decimal128(10, 1))
+
+
+def _floored_remainder(dividend: Any, divisor: Any) -> Any:
+    return pa.array(np.mod(dividend.to_numpy(zero_copy_only=False), divisor.as_py()), from_pandas=True).cast(pa.int64())
+
+
+def _day_28(days: Any) -> Any:
+    first = pc.floor_temporal(days.cast(pa.timestamp("us")), unit="month").cast(pa.date32())
+    return pc.add(first.cast(pa.int32()), pa.scalar(27, pa.int32())).cast(pa.date32())
+
+
+BROKEN: dict[str, tuple[str, Callable[..., Any], str]] = {
+    "a substring begins one place later": ("substring", _later_place, "substring(s, 1, 2)"),
+    "HALF_EVEN for HALF_UP": ("round", _half_even, "round(n, 1)"),
+    "small letters beyond those that both fold alike": ("lower", _of_one(pc.utf8_lower), "lower(s)"),
+    "great letters one by one": ("upper", _of_one(pc.utf8_upper), "upper(s)"),
+    "NaN is not NaN": ("=", _of_all(pc.equal), "d = d"),
+    "NaN is less than a number": (">", _of_all(pc.greater), "d > 1.5D"),
+    "a remainder has the sign of the divisor": ("%", _of_all(_floored_remainder), "l % 3L"),
+    "what is divided by zero is infinite": ("/", _of_all(pc.divide), "d / e"),
+    "a sum wraps": ("+", _of_all(pc.add), "l + m"),
+    "a zero has no sign": ("sign", _of_one(pc.sign), "sign(d)"),
+    "each month ends on its 28th day": ("last_day", _of_one(_day_28), "last_day(da)"),
+    "a week begins on Monday": (
+        "dayofweek",
+        _of_one(lambda days: pc.day_of_week(days, count_from_zero=False).cast(pa.int32())),
+        "dayofweek(da)",
+    ),
+    "a NULL among several is none of them": (
+        "in",
+        lambda arguments, *_: pc.is_in(arguments[0], value_set=pa.array([1, None], arguments[0].type)),
+        "l IN (1, NULL)",
+    ),
+    "the greatest of NULL is NULL": ("greatest", _of_all(pc.max_element_wise), "greatest(d, e)"),
+    "a line ends a text": (
+        "like",
+        lambda arguments, gives, options, site: pc.match_substring_regex(arguments[0], "^a.b$"),
+        "s LIKE 'a_b'",
+    ),
+}
+
+
+@pytest.mark.classic("sessions of several settings")
+@pytest.mark.parametrize("fault", BROKEN)
+def test_a_broken_entry_is_caught(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    name, kernel, text = BROKEN[fault]
+    table = rows(random.Random(1), 150)
+    (batch,) = table.combine_chunks().to_batches()
+    zone = ZONES["UTC"]
+    right = case(text, batch, zone)
+    assert right is not None
+    monkeypatch.setitem(TABLE, name, replace(TABLE[name], kernel=kernel))
+    wrong = case(text, batch, zone)
+    assert wrong is not None
+    for folder in ("right", "wrong"):
+        (tmp_path / folder).mkdir()
+    assert list(differences(spark, [right], table, tmp_path / "right")) == []
+    assert len(list(differences(spark, [wrong], table, tmp_path / "wrong"))) == 1

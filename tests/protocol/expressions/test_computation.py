@@ -1,0 +1,120 @@
+"""SQL that means one thing only is computed without a session; all other is left to Spark."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import random
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from anabranch.protocol.expressions.computation import computation_over
+from anabranch.protocol.expressions.table import LeftToSpark
+from anabranch.protocol.schema.types import VOID, Field, Struct, arrow_type, to_arrow
+from tests.protocol.expressions.typed_texts import COLUMNS, Texts, rows
+from tests.support.tiers import examples
+
+TYPES = {
+    **{"id": "long", "s": "string", "d": "date", "t": "timestamp", "b": "boolean", "x": "double", "f": "float"},
+    **{"m": "decimal(5,2)", "w": "decimal(38,0)", "fine": "decimal(38,10)", "n": "timestamp_ntz"},
+}
+SCHEMA = Struct(tuple(Field(name, kind) for name, kind in TYPES.items()))
+LONG = "-1234567890123456789012345678.9123456789"
+
+
+def truth(text: str, row: dict[str, Any]) -> bool | None:
+    found = computation_over(text, SCHEMA)
+    assert found.reason is None
+    (value,) = found.values(pa.RecordBatch.from_pylist([row], to_arrow(SCHEMA))).to_pylist()
+    return value  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("text", "row", "expected"),
+    [
+        ("id > 0", {"id": 1}, True),
+        ("id > 0", {"id": None}, None),
+        ("ID IS NOT NULL AND (s = 'x' OR s LIKE 'a%')", {"id": 1, "s": "ab"}, True),
+        ("id BETWEEN 1 AND 3", {"id": 4}, False),
+        ("id IN (1, 2)", {"id": 2}, True),
+        ("id IN (1, NULL)", {"id": 2}, None),
+        ("NOT b = true", {"b": False}, True),
+        ("b", {"b": None}, None),
+        ("d >= DATE '2024-01-01'", {"d": dt.date(2024, 1, 1)}, True),
+        ("d >= '2024-01-01'", {"d": dt.date(2023, 1, 1)}, False),
+        ("x < 0.5", {"x": 0.25}, True),
+        ("m > 1.25", {"m": Decimal("1.26")}, True),
+        ("id > 0.5", {"id": 1}, True),
+        ("t > TIMESTAMP '2024-01-01 00:00:00 UTC'", {"t": dt.datetime(2025, 1, 1, tzinfo=dt.UTC)}, True),
+        (f"fine = {LONG}", {"fine": Decimal(LONG)}, True),
+        ("fine < -1234567890123456789012345678.5", {"fine": Decimal("-1234567890123456789012345678.7")}, True),
+        ("true", {}, True),
+        ("length(s) > 2 AND id + 1 > 2 AND year(d) = 2024", {"s": "abc", "id": 2, "d": dt.date(2024, 5, 5)}, True),
+        ("x = x", {"x": float("nan")}, True),
+        ("x <> 0 AND 1 / x > 0", {"x": 0.0}, False),
+        ("CASE WHEN id = 0 THEN 0 ELSE 10 div id END = 0", {"id": 0}, True),
+    ],
+)
+def test_a_condition_is_computed_row_by_row(text: str, row: dict[str, Any], expected: bool | None) -> None:
+    assert truth(text, row) is expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("w + w", "t >= DATE '2024-01-01'", "s > 5", "id = '5'", "id > 0 AND rand() < 1", 's = "x"', "s = 'a\\n'"),
+        *("d > '2024-1-1'", "d > '2024-02-30'", "t > '2024-01-01'", "t > TIMESTAMP '2024-01-01 00:00:00'", "nope > 1"),
+        *("d > current_date()", "id IN (1, 'x')", "w > 0.5", "f > 16777217", f"m IN ({10**30}.5, 0.0000000001)"),
+        *("x < 1e400", "x BETWEEN 0 AND 1e400", f"x < {10**39}", f"x < {10**39}.5", f"x > 0.{'0' * 38}1", "f + 1 > 2"),
+        *("n > TIMESTAMP '2024-01-01 00:00:00 UTC'", "+s = '1.5'", "id = 5 {# foo #}", "s = +'1.5'", "NOT +b"),
+        *("t > CAST('2024-01-01 00:00:00 UTC' AS TIMESTAMP)", "t > '2024-01-01 00:00:00Z'::timestamp", "id >", ""),
+        *("id BETWEEN 1 AND +s", "id > 0; id < 1", "s RLIKE 'a'", "s LIKE 'a' ESCAPE '!'", "s LIKE s", "m / 2 > 1"),
+    ],
+)
+def test_whatever_spark_might_read_in_another_way_is_not_computed(text: str) -> None:
+    assert computation_over(text, SCHEMA).reason
+
+
+@pytest.mark.parametrize(
+    ("text", "row"),
+    [
+        ("id + 1 > 0", {"id": 2**63 - 1}),
+        ("1 / x > 0", {"x": 0.0}),
+        ("id % 0 = 1", {"id": 1}),
+        ("cast(id AS tinyint) = 1", {"id": 300}),
+        ("cast(s AS int) = 1", {"s": "one"}),
+        ("cast(x AS int) = 1", {"x": float("nan")}),
+        ("upper(s) = 'I'", {"s": "\u0130"}),
+        ("date_add(d, 1) > d", {"d": dt.date(9999, 12, 31)}),
+    ],
+)
+def test_what_is_an_error_or_null_by_a_setting_is_left_to_spark(text: str, row: dict[str, Any]) -> None:
+    with pytest.raises(LeftToSpark):
+        truth(text, row)
+
+
+def test_a_null_struct_has_members_that_are_null() -> None:
+    schema = Struct((Field("p", Struct((Field("x", "long"),))),))
+    rows = pa.RecordBatch.from_pylist([{"p": {"x": 1}}, {"p": None}, {"p": {"x": None}}], to_arrow(schema))
+    assert computation_over("p.x IS NULL", schema).values(rows).to_pylist() == [False, True, True]
+
+
+def test_any_rows_have_a_value_each_and_none_depends_on_the_others() -> None:
+    draw, compared = random.Random(3), 0
+    texts = Texts(draw)
+    for _ in range(examples(3000, 300)):
+        (batch,) = rows(draw, 6).combine_chunks().to_batches()
+        found = computation_over(texts.any(draw.randint(1, 4)), COLUMNS, dt.UTC)
+        if found.reason is not None or found.tree.type == VOID:
+            continue
+        with contextlib.suppress(LeftToSpark):
+            assert len(found.values(batch.slice(0, 0))) == 0
+            together = found.values(batch)
+            alone = [found.values(batch.slice(i, 1)) for i in range(len(batch))]
+            assert repr(together.to_pylist()) == repr([value for each in alone for value in each.to_pylist()])
+            assert together.type == arrow_type(found.tree.type or VOID)
+            compared += 1
+    assert compared > 50

@@ -1,0 +1,157 @@
+"""Each value that is computed here is the one that Spark computes: drawn trees over rows of edge values.
+
+A tree is computed for all rows at once, or row by row where it is left to Spark for some; Spark is asked for the rows
+that were computed, so that an error of Spark's is a difference, too.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from anabranch.protocol.expressions.computation import Computation, computation_over
+from anabranch.protocol.expressions.table import LeftToSpark
+from anabranch.protocol.schema.types import VOID, Field, Struct
+from anabranch.spark.types import spark_schema
+from tests.protocol.expressions.typed_texts import COLUMNS, Texts, rows
+from tests.support.tiers import examples, few_of
+
+pytestmark = [pytest.mark.spark, pytest.mark.whole]
+
+ZONES: dict[str, dt.tzinfo | None] = {"UTC": dt.UTC, "+05:30": dt.timezone(dt.timedelta(hours=5, minutes=30))}
+ZONES |= {"Europe/Berlin": None}
+SETTINGS = [("true", "UTC"), ("false", "UTC"), ("true", "+05:30"), ("false", "Europe/Berlin")]
+_AT_ONCE = 40
+
+
+@dataclass(frozen=True)
+class Case:
+    """A text with what is computed of it; ``is_known`` tells for which rows."""
+
+    text: str
+    computation: Computation
+    values: list[Any]
+    is_known: list[bool]
+
+
+def case(text: str, batch: pa.RecordBatch, zone: dt.tzinfo | None) -> Case | None:
+    """None where only Spark computes it."""
+    found = computation_over(text, COLUMNS, zone)
+    if found.reason is not None or found.tree.type == VOID:
+        return None
+    try:
+        return Case(text, found, found.values(batch).to_pylist(), [True] * len(batch))
+    except LeftToSpark:
+        several = [_one(found, batch.slice(i, 1)) for i in range(len(batch))]
+    return Case(text, found, [value for value, _ in several], [known for _, known in several])
+
+
+def _one(computation: Computation, row: pa.RecordBatch) -> tuple[Any, bool]:
+    try:
+        return computation.values(row)[0].as_py(), True
+    except LeftToSpark:
+        return None, False
+
+
+def differences(spark: SparkSession, cases: Sequence[Case], table: pa.Table, folder: Path) -> Iterator[str]:
+    """What Spark says otherwise, of several cases or, where it refuses them together, of one after the other."""
+    for i, each in enumerate(cases):
+        table = table.append_column(f"known_{i}", pa.array(each.is_known))
+    pq.write_table(table, folder / "rows.parquet")
+    yield from _differences(spark.read.parquet(str(folder / "rows.parquet")).selectExpr, list(enumerate(cases)))
+
+
+def _differences(select: Callable[..., Any], cases: list[tuple[int, Case]]) -> Iterator[str]:
+    texts = [f"CASE WHEN known_{i} THEN ({each.text}\n) END AS x{i}" for i, each in cases]
+    try:
+        asked = select(*texts)
+        schema, found = asked.schema, asked.toArrow()
+    except PySparkException as error:
+        if len(cases) == 1:
+            yield f"{cases[0][1].text}: Spark says {str(error)[:300]}"
+        else:
+            half = len(cases) // 2
+            yield from _differences(select, cases[:half])
+            yield from _differences(select, cases[half:])
+        return
+    for at, (_, each) in enumerate(cases):
+        wanted = spark_schema(Struct((Field("x", each.computation.tree.type or VOID),))).fields[0].dataType
+        if schema.fields[at].dataType != wanted:
+            yield f"{each.text}: the type is {schema.fields[at].dataType}, and here {wanted}"
+        theirs = found.column(at).to_pylist()
+        pairs = zip(each.values, theirs, each.is_known, strict=True)
+        wrong = [(_plain(a), _plain(b)) for a, b, known in pairs if known and _plain(a) != _plain(b)]
+        if wrong:
+            yield f"{each.text}: (here, Spark) {wrong[:3]}"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return "NaN" if math.isnan(value) else repr(value)  # a zero has a sign
+    return value.astimezone(dt.UTC) if isinstance(value, dt.datetime) and value.tzinfo else value
+
+
+@pytest.fixture
+def settings(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[None]:
+    names = ("spark.sql.ansi.enabled", "spark.sql.session.timeZone")
+    before = [spark.conf.get(name) for name in names]
+    for name, value in zip(names, request.param, strict=True):
+        spark.conf.set(name, value)
+    yield
+    for name, value in zip(names, before, strict=True):
+        spark.conf.set(name, value)
+
+
+@pytest.mark.classic("sessions of several settings")
+@pytest.mark.parametrize("settings", SETTINGS, indirect=True)
+def test_what_is_computed_is_what_spark_computes(spark: SparkSession, tmp_path: Path, settings: None) -> None:
+    zone = ZONES[spark.conf.get("spark.sql.session.timeZone") or ""]
+    draw, computed, known = random.Random(38), 0, 0
+    texts, rounds = Texts(draw), examples(130, 1)
+    for number in range(rounds):
+        table = rows(draw, 30)
+        (batch,) = table.combine_chunks().to_batches()
+        drawn = [case(texts.any(draw.randint(1, 6)), batch, zone) for _ in range(2 * _AT_ONCE)]
+        cases = [each for each in drawn if each is not None][:_AT_ONCE]
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        assert list(differences(spark, cases, table, folder)) == []
+        computed, known = computed + len(cases), known + sum(sum(each.is_known) for each in cases)
+    assert computed > 25 * rounds
+    assert known > 20 * computed
+
+
+def test_letters_that_are_folded_here_are_folded_so_by_spark(spark: SparkSession, tmp_path: Path) -> None:
+    """Each by itself, and between two others, since some have another form at the end of a word."""
+    fold = {name: computation_over(f"{name}(s)", Struct((Field("s", "string"),))) for name in ("lower", "upper")}
+    letters = [chr(code) for code in range(1, 0x11000) if not 0xD800 <= code < 0xE000]
+    known = [each for each in few_of(letters, 4000) if _is_folded(fold.values(), each)]
+    assert len(known) > 1000
+    texts = pa.table({"s": [*known, *(f"a{each}b" for each in known), *(f"a{each}" for each in known)]})
+    pq.write_table(texts, tmp_path / "texts.parquet")
+    theirs = spark.read.parquet(str(tmp_path)).selectExpr("s", "lower(s) AS lower", "upper(s) AS upper").toArrow()
+    (batch,) = theirs.select(["s"]).combine_chunks().to_batches()
+    for name, computation in fold.items():
+        ours = computation.values(batch).to_pylist()
+        wrong = [
+            each
+            for each in zip(batch["s"].to_pylist(), ours, theirs[name].to_pylist(), strict=True)
+            if each[1] != each[2]
+        ]
+        assert wrong[:10] == []
+
+
+def _is_folded(computations: Iterable[Computation], text: str) -> bool:
+    row = pa.RecordBatch.from_pydict({"s": [text]})
+    return all(_one(each, row)[1] for each in computations)
