@@ -29,8 +29,8 @@ from anabranch.commands.maintenance.vacuum import DEAD_AFTER_SECONDS
 from anabranch.commands.maintenance.vacuum import Vacuum as VacuumCommand
 from anabranch.commands.row_changes import Outcome
 from anabranch.expressions import Context, condition
+from anabranch.protocol.conditions import Condition
 from anabranch.protocol.merges import Matching
-from anabranch.protocol.predicates import Condition
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.storage import Store
 from anabranch.testing.stores import DictStore

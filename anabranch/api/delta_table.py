@@ -44,7 +44,7 @@ from anabranch.errors import InvalidArgument, InvalidOption, NameTaken
 from anabranch.errors.inputs import check_session
 from anabranch.errors.secrets import without_secrets
 from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.predicates import Condition
+from anabranch.protocol.conditions import Condition
 from anabranch.protocol.settings import VACUUMS_LITE
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.file_settings import speaking, speaks

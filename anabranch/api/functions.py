@@ -16,7 +16,6 @@ from anabranch.catalog.names import may_be_name
 from anabranch.commands.context import Progress, RunContext, unwatched
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.appender import Appender
-from anabranch.commands.dml.row_rules import Texts
 from anabranch.commands.idempotence import application
 from anabranch.commands.maintenance.check import Report, check_table
 from anabranch.commands.maintenance.clone import Clone
@@ -31,7 +30,7 @@ from anabranch.commands.queries.explain import explain as explain_skipping
 from anabranch.commands.queries.read import files as live_files
 from anabranch.errors.html import Rows
 from anabranch.errors.inputs import check_session
-from anabranch.expressions import Context, condition, conjuncts, exact_literal, exact_predicate, unusable
+from anabranch.expressions import Context, condition, conjuncts, unusable
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.layout.clustering import paths_of
 from anabranch.protocol.predicates import Predicate
@@ -169,7 +168,6 @@ def _append(
         dict(properties or {}),
         storage_options,
         cluster_by=None if cluster_by is None else paths_of(_names(cluster_by) or ()),
-        texts=Texts(exact_predicate, exact_literal),
     )
 
 

@@ -33,9 +33,9 @@ from anabranch.expressions import condition
 from anabranch.expressions.dialect import TokenizedText
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.clustering import paths_of
 from anabranch.protocol.options import CHANGES, READ, WRITE
-from anabranch.protocol.predicates import Condition
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.file_settings import speaking, speaks
 from anabranch.spark.known_sessions import formats_of

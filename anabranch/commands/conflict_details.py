@@ -23,9 +23,10 @@ from anabranch.log.footers import footer_in, read_tail
 from anabranch.log.row_groups import RowGroups
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import FileRow
+from anabranch.protocol.conditions import Condition
 from anabranch.protocol.merges import Matching
 from anabranch.protocol.partitions import read_value
-from anabranch.protocol.predicates import Condition, columns_of
+from anabranch.protocol.predicates import columns_of
 from anabranch.protocol.schema.column_mapping import renaming
 from anabranch.protocol.schema.types import INTEGERS, DataType, Field, decimal_of
 from anabranch.storage.native import file_with, native_file

@@ -13,10 +13,10 @@ from typing import Any, Protocol
 
 from anabranch.log.positions import SourceVersions
 from anabranch.protocol.change_feed import Images
+from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.curves import Curve
 from anabranch.protocol.layout.file_sets import Changed, FileSet, Marks
 from anabranch.protocol.merges import Joined, Matching
-from anabranch.protocol.predicates import Condition
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.types import Struct
 

@@ -22,15 +22,15 @@ from anabranch.errors import ExecutionFailed
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Metadata, Protocol
+from anabranch.protocol.conditions import always
 from anabranch.protocol.layout.file_sets import FileSet, count_of
-from anabranch.protocol.predicates import Always, Condition
 from anabranch.protocol.schema.column_mapping import fields_of
 from anabranch.protocol.schema.types import Struct
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.retry import Runtime
 from anabranch.transaction.transaction import Changes, CommitInfo, Declarations, ReadSet, Source, Transaction
 
-NO_ROW = Condition(text="false", predicate=Always(False), row_local=True, expression="false", columns=frozenset())
+NO_ROW = always(False)
 PURGE = {"predicate": "[]", "applyPurge": "true"}
 
 

@@ -35,8 +35,9 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import AppTransaction, FileRow, files_table
 from anabranch.protocol.change_feed import DELETE
+from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.file_sets import Changed, FileSet, Marks, count_of
-from anabranch.protocol.predicates import Always, Condition, columns_of
+from anabranch.protocol.predicates import Always, columns_of
 from anabranch.protocol.rules.allowed import check_metadata
 from anabranch.protocol.stats.skipping import FileFacts
 from anabranch.protocol.stats.statistics import num_records, with_num_records

@@ -21,11 +21,12 @@ from anabranch.log.commits import Commit
 from anabranch.log.log import Log
 from anabranch.log.positions import SOME_VERSION, LogPosition, SourceVersions, all_versions
 from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.conditions import Condition
 from anabranch.protocol.merges import Matching
-from anabranch.protocol.plain_values import Assigned
-from anabranch.protocol.predicates import Always, Condition
+from anabranch.protocol.predicates import Always
 from anabranch.protocol.properties import SERIALIZABLE
 from anabranch.protocol.schema.assignments import leaves
+from anabranch.protocol.storing import Assigned
 from anabranch.transaction.conflict_errors import Conflict
 from anabranch.transaction.conflicts import judge
 from anabranch.transaction.own_commits import is_own

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from anabranch.errors import NotBuilt
 from anabranch.expressions.blocks import unqualified
+from anabranch.expressions.computations import computation_of
 from anabranch.expressions.context import Context
 from anabranch.expressions.depth import shallow
 from anabranch.expressions.dialect import TokenizedText
 from anabranch.expressions.endings import unnamed
-from anabranch.expressions.exact import exact_literal, exact_predicate
 from anabranch.expressions.merge_expressions import parameters_of, understood_merge
-from anabranch.expressions.plain import plain_value
 from anabranch.expressions.printed_columns import check_assigned, column_condition
 from anabranch.expressions.sides import Sides, assigned, evolved_by
 from anabranch.expressions.tokens import (
@@ -31,8 +30,9 @@ from anabranch.expressions.tokens import (
 )
 from anabranch.expressions.trees import columns_of, conjuncts, predicate_of, readable_tree
 from anabranch.expressions.unusable import unusable
-from anabranch.protocol.plain_values import Assigned
-from anabranch.protocol.predicates import Condition, Unknown
+from anabranch.protocol.conditions import Condition
+from anabranch.protocol.predicates import Unknown
+from anabranch.protocol.storing import Assigned
 
 __all__ = [
     "Context",
@@ -44,8 +44,6 @@ __all__ = [
     "condition",
     "conjuncts",
     "evolved_by",
-    "exact_literal",
-    "exact_predicate",
     "parameters_of",
     "understood_merge",
     "unusable",
@@ -80,8 +78,9 @@ def condition(
     called = calls(read.tokens)
     is_plain = called <= DETERMINISTIC and not has_window(read.tokens)
     row_local = is_plain and (not called or context.is_builtin(called))
-    columns = mentioned(read.tokens, context.schema)
-    return Condition(given.text, predicate_of(known, context), row_local, expression, columns)
+    columns, computation = mentioned(read.tokens, context.schema), computation_of(read.text, context)
+    predicate = predicate_of(known, context)
+    return Condition(given.text, predicate, row_local, expression, columns, computation=computation)
 
 
 def assignment(text: str | TokenizedText, context: Context, names: tuple[str, ...] = ()) -> str | Assigned:
@@ -99,5 +98,5 @@ def assignment(text: str | TokenizedText, context: Context, names: tuple[str, ..
     if has_window(read.tokens):
         what = f"a window in the assignment {given.text}"
         raise NotBuilt(what=what, instead="Compute it first, and join the result.")
-    expression, plain = unnamed(read, context.table), plain_value(read, context)
-    return expression if plain is None else Assigned(expression, plain)
+    expression, computation = unnamed(read, context.table), computation_of(read.text, context)
+    return expression if computation.reason is not None else Assigned(expression, computation)

@@ -23,8 +23,9 @@ from anabranch.expressions.printed_columns import check_assigned, column_conditi
 from anabranch.expressions.sides import Reading, Sides, name_parts
 from anabranch.expressions.tokens import DETERMINISTIC, calls, fixed, has_window
 from anabranch.expressions.trees import predicate_of, readable_tree
+from anabranch.protocol.conditions import Condition
 from anabranch.protocol.merges import Clause, Matching, SourceColumn, When
-from anabranch.protocol.predicates import Condition, Predicate, Unknown
+from anabranch.protocol.predicates import Predicate, Unknown
 from anabranch.protocol.schema.assignments import leaves, mapped
 
 _NO_COLUMN = exp.column("x", table="nobody")

@@ -16,7 +16,9 @@ from anabranch.errors import InvalidArgument, NotBuilt
 from anabranch.expressions.context import Context
 from anabranch.expressions.printed_sql import sql_of
 from anabranch.expressions.tokens import BARE_FUNCTIONS, CLOCKS, OPERATORS, SPECIAL_MOMENTS
-from anabranch.protocol.predicates import And, Compare, Condition, Not, Or, Predicate, Unknown
+from anabranch.protocol.conditions import Condition
+from anabranch.protocol.expressions.computation import computation_of_predicate
+from anabranch.protocol.predicates import And, Compare, Not, Or, Predicate, Unknown
 from anabranch.protocol.schema.leaves import leaves_of
 from anabranch.protocol.schema.types import Struct
 
@@ -78,7 +80,8 @@ def column_condition(
     row_local = is_open and not _calls(text)
     is_clear = row_local and not _names_oddly(text, (*_names_in(context.schema), *others))
     predicate = _printed_predicate(text, context, named) if is_clear else Unknown()
-    return Condition(text=shown, predicate=predicate, row_local=row_local, expression=column, columns=None)
+    computation = computation_of_predicate(predicate, context.schema)
+    return Condition(shown, predicate, row_local, expression=column, columns=None, computation=computation)
 
 
 def bare_names(alias: str, schema: Struct) -> Named:

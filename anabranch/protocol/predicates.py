@@ -95,29 +95,6 @@ class Or:
 Predicate: TypeAlias = Always | Unknown | Compare | In | IsNull | StartsWith | Not | And | Or
 
 
-@dataclass(frozen=True)
-class Condition:
-    """A condition as a command carries it.
-
-    Attributes:
-        text: for people.
-        expression: for the engine, opaque to everybody else (SQL text, or a Column).
-        predicate: what is known of it, `Unknown` where nothing is.
-        row_local: its value for a row depends on that row alone, and is deterministic.
-        columns: the top-level columns that it reads; None: any.
-        asks: it holds a subquery, so its value depends on rows of other tables, or of the same one.
-        alias: the name by which the expression may refer to the table; None where it has none.
-    """
-
-    text: str
-    predicate: Predicate
-    row_local: bool
-    expression: Any
-    columns: frozenset[str] | None = None
-    asks: bool = False
-    alias: str | None = None
-
-
 def names_of(predicate: Predicate) -> frozenset[Name]:
     """The columns and members of columns that the known part of a predicate names."""
     if isinstance(predicate, Not):

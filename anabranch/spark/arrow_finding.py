@@ -17,12 +17,11 @@ import pyarrow as pa
 from pyroaring import BitMap64
 from pyspark.sql import SparkSession
 
-from anabranch.protocol.exactness import is_exact
+from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.file_sets import FileSet, Marks, difference_of
-from anabranch.protocol.predicates import Condition, columns_of
 from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.stats.literals import domain
-from anabranch.spark import arrow_conditions, few_rows
+from anabranch.spark import few_rows
 from anabranch.spark.arrow_files import Unlike
 from anabranch.spark.arrow_membership import among
 from anabranch.spark.arrow_reading import MOST_BYTES, Part, is_near, plain, read
@@ -39,15 +38,16 @@ def found(spark: SparkSession, files: FileSet, condition: Condition) -> dict[str
     """The live rows for which a condition is TRUE, as `anabranch.spark.row_addresses.find` gives them; None where Spark
     has to be asked.
     """
-    predicate, names = condition.predicate, sorted(columns_of(condition.predicate))
-    if not is_exact(predicate, files.schema):
+    computation = condition.computation
+    if computation is None or not computation.is_condition:
         return None
+    names = sorted(computation.columns)
     columns = Struct(tuple(files.schema.field(name) for name in names))
-    if None in [domain(each) for each in columns]:
+    if not few_rows.are_plain(spark_schema(columns)):
         return None
 
     def seen(part: Part, batch: pa.RecordBatch, first: int) -> Any:
-        rows = arrow_conditions.selected(predicate, plain(batch, columns))
+        rows = computation.truths(plain(batch, columns))
         return bitmap(np.flatnonzero(rows.to_numpy(zero_copy_only=False)) + first) if rows.true_count else None
 
     def live() -> dict[str, BitMap64]:

@@ -25,10 +25,10 @@ from anabranch.errors.rows import keep_out, may_show_rows, statement
 from anabranch.log.positions import SourceVersions
 from anabranch.protocol.actions import empty_files
 from anabranch.protocol.change_feed import Feed, Images
+from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.curves import Curve
 from anabranch.protocol.layout.file_sets import Changed, FileSet, Marks
 from anabranch.protocol.merges import Joined, Matching
-from anabranch.protocol.predicates import Condition
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.types import Struct, from_arrow
 from anabranch.protocol.settings import ASSIGNS

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from anabranch.log.positions import SourceVersions, all_versions
+from anabranch.protocol.conditions import Condition
 from anabranch.protocol.merges import Matching, When
-from anabranch.protocol.predicates import Condition
 from anabranch.protocol.schema.types import Struct
 from anabranch.spark.dataframe_source import source_versions
 from anabranch.spark.failures import reported

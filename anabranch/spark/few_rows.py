@@ -26,6 +26,7 @@ from pyspark.sql import types as T
 
 from anabranch.errors import AnabranchError
 from anabranch.log.footers import read_footer
+from anabranch.protocol.expressions.table import LeftToSpark
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.parquet_files import nan_free, parquet_bytes, saying_nan_free
 from anabranch.protocol.partitions import hive_segment
@@ -134,7 +135,7 @@ def attempted(work: Callable[[], _T]) -> _T | None:
     """
     try:
         return work()
-    except (AnabranchError, PySparkException, Py4JJavaError, pa.ArrowException) as error:
+    except (AnabranchError, LeftToSpark, PySparkException, Py4JJavaError, pa.ArrowException) as error:
         if is_cancelled(error):
             raise
         _logger.debug("few rows were left to Spark: %s", type(error).__name__)

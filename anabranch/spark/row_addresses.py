@@ -16,10 +16,10 @@ from pyroaring import BitMap64
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.plain_values import Assigned
-from anabranch.protocol.predicates import Condition
 from anabranch.protocol.stats.statistics import num_records
+from anabranch.protocol.storing import Assigned
 from anabranch.spark.failures import reported
 from anabranch.spark.raw_rows import Address, address_of
 from anabranch.spark.row_positions import bitmap, file_keys, rows_of

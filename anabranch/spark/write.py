@@ -22,17 +22,17 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anabranch.protocol.actions import empty_files
+from anabranch.protocol.conditions import Condition
 from anabranch.protocol.iceberg import folder_key
 from anabranch.protocol.layout.file_sets import Changed, FileSet, Marks, count_of
 from anabranch.protocol.partitions import HIVE_NULL
-from anabranch.protocol.plain_values import are_plain, is_plain_column
-from anabranch.protocol.predicates import Condition
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.assignments import Path, leaves
 from anabranch.protocol.schema.column_mapping import FIELD_ID
 from anabranch.protocol.schema.types import Field, Struct, arrow_type
 from anabranch.protocol.schema.voids import check_writable, held
 from anabranch.protocol.stats.statistics import num_records
+from anabranch.protocol.storing import is_plain_column, stored_values
 from anabranch.spark import arrow_finding, arrow_values, few_rows, timestamps, writer_settings
 from anabranch.spark.failures import reported, shown
 from anabranch.spark.members import Given, is_set, rebuilt
@@ -131,9 +131,10 @@ def _put_plainly(
     """Write the new images of these rows without Spark; False where nothing was written, since only Spark can say what
     they are.
     """
-    if not are_plain(assignments, files.schema) or not are_put_as_they_are(spark, files):
+    values = stored_values(assignments, files.schema)
+    if values is None or not are_put_as_they_are(spark, files):
         return False
-    images = few_rows.attempted(lambda: arrow_values.assigned(rows, files.schema, assignments))
+    images = few_rows.attempted(lambda: arrow_values.assigned(rows, files.schema, values))
     return images is not None and put_as_they_are(spark, images, files, folder)
 
 

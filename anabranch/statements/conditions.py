@@ -18,7 +18,7 @@ from anabranch.expressions.dialect import TokenizedText
 from anabranch.expressions.printed_columns import bare_names, printed
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Metadata
-from anabranch.protocol.predicates import Condition
+from anabranch.protocol.conditions import Condition
 from anabranch.protocol.rules.table_rules import rules_of
 from anabranch.protocol.schema.assignments import mapped
 from anabranch.protocol.schema.editing import field_at

@@ -19,13 +19,13 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from anabranch.commands.dml.append import fitted_to_rules, partitioned, stored
-from anabranch.commands.dml.row_rules import Texts, obedient
+from anabranch.commands.dml.row_rules import obedient
 from anabranch.errors import AmbiguousMerge
-from anabranch.expressions import exact_literal, exact_predicate
 from anabranch.log.file_locations import located_file
 from anabranch.log.positions import SourceVersions
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.change_feed import CHANGE_TYPE, POSTIMAGE, PREIMAGE, Images, recorded, recorded_columns
+from anabranch.protocol.conditions import Condition
 from anabranch.protocol.features.row_tracking import Tracked
 from anabranch.protocol.features.widening import TYPE_CHANGES
 from anabranch.protocol.iceberg import folder_keys
@@ -34,7 +34,7 @@ from anabranch.protocol.layout.file_sets import Changed, FileSet, Marks
 from anabranch.protocol.merges import Joined, Matching
 from anabranch.protocol.parquet_files import parquet_bytes
 from anabranch.protocol.partitions import hive_segment, read_value
-from anabranch.protocol.predicates import Condition, holds
+from anabranch.protocol.predicates import holds
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.column_mapping import BY_NAME, FIELD_ID, ICEBERG_V2, MODE, UNMAPPED, is_renamed, renaming
 from anabranch.protocol.schema.types import DataType, Field, Struct, from_arrow, schema_json, to_arrow
@@ -45,7 +45,6 @@ from anabranch.testing.arrow_merge import Held, Join, Row, assigned, inserted, n
 __all__ = ["ArrowEngine", "Row", "logical_rows", "read_from"]
 
 _READ = b"anabranch.version"
-_TEXTS = Texts(exact_predicate, exact_literal)
 
 
 class ArrowEngine:
@@ -171,7 +170,7 @@ class ArrowEngine:
         rules: Rules = NONE,
     ) -> None:
         """A table's rows."""
-        rows = fitted_to_rules(root, source, schema, rules, _TEXTS)
+        rows = fitted_to_rules(root, source, schema, rules)
         self._write(rows, schema, partition_columns, open_store(root), folder, materialised=rules.materialised)
 
     @contextmanager
@@ -287,7 +286,7 @@ class ArrowEngine:
     def _check(self, files: FileSet, rows: list[Row]) -> None:
         """Hold the table's rules for new rows."""
         if files.rules.bind_rows:
-            obedient(files.root, _table(files.schema, rows), files.schema, files.rules, _TEXTS)
+            obedient(files.root, _table(files.schema, rows), files.schema, files.rules)
 
     def _put(self, files: FileSet, rows: list[Row], folder: str, beside: tuple[Field, ...] = ()) -> None:
         hidden = (*beside, *(() if files.tracked is None else files.tracked.fields))

@@ -32,8 +32,8 @@ from anabranch.commands.maintenance.optimize import Optimize
 from anabranch.errors import DeltaConcurrentModificationException
 from anabranch.expressions import Context, condition
 from anabranch.log.log import forget
+from anabranch.protocol.conditions import Condition
 from anabranch.protocol.merges import Clause, Matching, SourceColumn
-from anabranch.protocol.predicates import Condition
 from anabranch.protocol.schema.types import from_arrow
 from anabranch.storage import open_store
 from anabranch.testing.arrow_engine import ArrowEngine

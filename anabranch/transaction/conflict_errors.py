@@ -23,7 +23,8 @@ from anabranch.errors.cards import NOWHERE
 from anabranch.log.commits import Commit
 from anabranch.log.timeline import in_words
 from anabranch.protocol.actions import FileRow
-from anabranch.protocol.predicates import Always, Condition, columns_of
+from anabranch.protocol.conditions import Condition
+from anabranch.protocol.predicates import Always, columns_of
 from anabranch.protocol.properties import SERIALIZABLE
 from anabranch.transaction.retry import Runtime
 from anabranch.transaction.transaction import Transaction, is_blind_append

@@ -18,10 +18,10 @@ from pyroaring import BitMap64
 from anabranch.log.commits import Commit
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import AppTransaction, DomainMetadata, FileRow, Metadata, Protocol, empty_files
+from anabranch.protocol.conditions import Condition
 from anabranch.protocol.features import row_tracking
 from anabranch.protocol.layout.file_sets import Marks
 from anabranch.protocol.layout.moves import Group
-from anabranch.protocol.predicates import Condition
 from anabranch.protocol.properties import SERIALIZABLE, Properties
 from anabranch.transaction.running_vacuums import END, START
 

@@ -14,20 +14,9 @@ from hypothesis import strategies as st
 
 from anabranch import errors
 from anabranch.expressions import Context, Sides, parameters_of, understood_merge
+from anabranch.protocol.conditions import Condition
 from anabranch.protocol.merges import Clause, Matching, SourceColumn
-from anabranch.protocol.predicates import (
-    Always,
-    And,
-    Compare,
-    Condition,
-    In,
-    IsNull,
-    Not,
-    Or,
-    Predicate,
-    Unknown,
-    holds,
-)
+from anabranch.protocol.predicates import Always, And, Compare, In, IsNull, Not, Or, Predicate, Unknown, holds
 from anabranch.protocol.schema.types import Field, Struct
 from tests.support.tiers import examples
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from anabranch import errors
 from anabranch.expressions import Context, check_assigned, column_condition
 from anabranch.expressions.printed_columns import bare_names, printed
-from anabranch.protocol.predicates import And, Compare, Condition, Not, Or, Predicate, Unknown
+from anabranch.protocol.conditions import Condition
+from anabranch.protocol.predicates import And, Compare, Not, Or, Predicate, Unknown
 from anabranch.protocol.schema.types import Field, Struct
 from tests.support.tiers import examples
 

@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from anabranch.protocol.actions import files_table
+from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.predicates import Condition, Unknown
+from anabranch.protocol.predicates import Unknown
 from anabranch.protocol.schema.types import Struct, from_arrow
 
 LEGAL = "/_-.~!$&'()*+,;=:@"

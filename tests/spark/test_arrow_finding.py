@@ -23,8 +23,8 @@ import anabranch
 from anabranch.commands.opening import file_set as file_set_of
 from anabranch.log.log import Log
 from anabranch.protocol.actions import files_table
+from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.file_sets import FileSet, Marks
-from anabranch.protocol.predicates import Condition
 from anabranch.spark import arrow_finding, arrow_reading, row_addresses
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.raw_rows import address_of

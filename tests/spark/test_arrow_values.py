@@ -22,9 +22,11 @@ from anabranch.commands.opening import file_set
 from anabranch.errors import AnabranchError
 from anabranch.expressions import assignment
 from anabranch.log.log import Log
+from anabranch.protocol.conditions import Condition
+from anabranch.protocol.expressions.table import LeftToSpark
 from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.plain_values import Assigned, Constant, are_plain
-from anabranch.protocol.predicates import Always, Condition
+from anabranch.protocol.predicates import Always
+from anabranch.protocol.storing import Assigned, stored_values
 from anabranch.spark import arrow_values
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.expression_checks import check_change
@@ -86,7 +88,7 @@ def plain_pairs(files: FileSet, engine: SparkEngine) -> list[tuple[str, Assigned
     for text in texts:
         with contextlib.suppress(AnabranchError):
             read.append(assignment(text, context))
-    return [(name, each) for name in VALUES for each in read if are_plain({name: each}, files.schema)]
+    return [(name, each) for name in VALUES for each in read if stored_values({name: each}, files.schema) is not None]
 
 
 def rounds(pairs: list[tuple[str, Assigned]]) -> Iterator[dict[str, Assigned]]:
@@ -107,7 +109,7 @@ def test_every_plain_value_is_what_spark_stores(spark: SparkSession, files: File
         texts = {name: value.text for name, value in together.items()}
         check_change(spark, files, ALL, texts)  # Spark refuses none
         stored = changed(scan(spark, files), files, texts, F.lit(True)).toArrow().cast(types)
-        made = arrow_values.assigned(rows, files.schema, together)
+        made = arrow_values.assigned(rows, files.schema, stored_values(together, files.schema) or {})
         assert made.schema == types
         for name in types.names:
             assert repr(made[name].to_pylist()) == repr(stored[name].to_pylist()), texts.get(name)
@@ -116,8 +118,8 @@ def test_every_plain_value_is_what_spark_stores(spark: SparkSession, files: File
 def makes(rows: pa.Table, files: FileSet, name: str, value: Assigned) -> bool:
     """Whether Arrow makes these values, and does not leave them to Spark."""
     try:
-        return len(arrow_values.assigned(rows, files.schema, {name: value})) > 0
-    except pa.ArrowException:
+        return len(arrow_values.assigned(rows, files.schema, stored_values({name: value}, files.schema) or {})) > 0
+    except (LeftToSpark, pa.ArrowException):
         return False
 
 
@@ -135,9 +137,11 @@ def test_literals_that_take_more_memory_than_rows_may_are_left_to_spark(
     spark: SparkSession, files: FileSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = scan(spark, files).toArrow()
-    assert makes(rows, files, "w", Assigned("'aaaa'", Constant("aaaa")))
+    text = assignment("'aaaa'", context_for("t", files.schema, SparkEngine(spark)))
+    assert isinstance(text, Assigned)
+    assert makes(rows, files, "w", text)
     monkeypatch.setattr(arrow_values, "MOST_BYTES", 4 * len(rows) - 1)
-    assert not makes(rows, files, "w", Assigned("'aaaa'", Constant("aaaa")))
+    assert not makes(rows, files, "w", text)
 
 
 @pytest.mark.parametrize("moment", ["TIMESTAMPTZ", "TIMESTAMP WITH TIME ZONE", "TIMESTAMP(3)"])

@@ -27,9 +27,9 @@ from anabranch.commands.queries.read import Read
 from anabranch.commands.row_changes import Outcome
 from anabranch.expressions import Context, condition
 from anabranch.log.log import Log
+from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.clustering import paths_of
 from anabranch.protocol.merges import Clause, Matching, SourceColumn
-from anabranch.protocol.predicates import Condition
 from anabranch.protocol.schema.column_mapping import is_mapped
 from anabranch.testing import ArrowEngine, Row
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows

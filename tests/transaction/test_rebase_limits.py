@@ -14,8 +14,8 @@ from anabranch.commands.context import RunContext
 from anabranch.commands.dml.append import Append
 from anabranch.commands.row_changes import Change, run_change
 from anabranch.log.log import Log
+from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.file_sets import FileSet, Marks
-from anabranch.protocol.predicates import Condition
 from anabranch.storage import open_store
 from anabranch.testing import ArrowEngine, Watched, at_phase
 from anabranch.testing.faults import instant

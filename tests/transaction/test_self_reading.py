@@ -25,8 +25,8 @@ from anabranch.commands.maintenance.reorg import Purge
 from anabranch.commands.queries.read import Read
 from anabranch.commands.sources import declared_version
 from anabranch.log.positions import SourceVersions
+from anabranch.protocol.conditions import Condition
 from anabranch.protocol.merges import Matching
-from anabranch.protocol.predicates import Condition
 from anabranch.testing import Row, at_phase
 from anabranch.testing.arrow_engine import read_from
 from anabranch.transaction.own_commits import another_program

@@ -13,8 +13,9 @@ from anabranch import errors
 from anabranch.log.commit_files import Raw
 from anabranch.log.commits import Commit, parse_commit
 from anabranch.protocol.actions import AppTransaction, DomainMetadata
+from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.file_sets import Marks
-from anabranch.protocol.predicates import Always, Condition
+from anabranch.protocol.predicates import Always
 from anabranch.testing import at_phase
 from anabranch.testing.faults import instant
 from anabranch.transaction.commit import Committed

@@ -17,9 +17,9 @@ from anabranch.commands.opening import Location, Masked, file_set
 from anabranch.commands.row_changes import rows_of, with_counts
 from anabranch.errors import ConstraintNotMet, InvalidCondition
 from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.conditions import Condition
 from anabranch.protocol.features.table_features import upgraded
 from anabranch.protocol.layout.file_sets import count_of
-from anabranch.protocol.predicates import Condition
 from anabranch.protocol.rules.allowed import check_name, read_check
 from anabranch.protocol.rules.table_rules import CONSTRAINT_PREFIX, Check, Rules
 from anabranch.transaction.commit import Committed

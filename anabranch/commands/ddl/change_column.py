@@ -21,11 +21,13 @@ from anabranch.commands.row_changes import rows_of, with_counts
 from anabranch.errors import ConstraintNotMet, InvalidOption
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Metadata, Protocol, compact_json
+from anabranch.protocol.conditions import Condition
+from anabranch.protocol.expressions.computation import computation_over
 from anabranch.protocol.features.known import TIMESTAMP_NTZ
 from anabranch.protocol.features.table_features import upgraded, with_features, writer_features
 from anabranch.protocol.features.widening import ENABLED, NO_MOMENTS, depending_on, iceberg_keeps, is_on, with_type
 from anabranch.protocol.layout.file_sets import FileSet, count_of
-from anabranch.protocol.predicates import Condition, IsNull, Unknown
+from anabranch.protocol.predicates import IsNull, Unknown
 from anabranch.protocol.rules.identity import STEP
 from anabranch.protocol.rules.table_rules import DEFAULT, GENERATION, LENGTH, Length, Rules, limits_of, rules_of
 from anabranch.protocol.schema.editing import edited, field_at, inside_of, moved
@@ -273,4 +275,5 @@ def _is_missing(schema: Struct, path: tuple[str, ...]) -> Condition:
     around = [f"{'.'.join(names[:i])} IS NOT NULL AND " for i in range(1, len(names))]
     text = f"{''.join(around)}{'.'.join(names)} IS NULL"
     top = schema.field(path[0]).name
-    return Condition(text, IsNull(top) if len(path) == 1 else Unknown(), True, text, frozenset({top}))
+    predicate, computation = IsNull(top) if len(path) == 1 else Unknown(), computation_over(text, schema)
+    return Condition(text, predicate, True, text, frozenset({top}), computation=computation)

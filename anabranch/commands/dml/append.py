@@ -20,7 +20,7 @@ from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.dml.identity_values import own_numbers, reserve, to_generate
 from anabranch.commands.dml.insert import Insert, run_insert
 from anabranch.commands.dml.new_table import NewTable
-from anabranch.commands.dml.row_rules import UNREAD, Texts, default_scalars, obedient
+from anabranch.commands.dml.row_rules import default_scalars, obedient
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.commands.staging import describe_file, remove
@@ -73,7 +73,6 @@ class Append(Masked):
     Attributes:
         rows: Arrow, pandas or dicts.
         txn: how far an application will have written; where it has already, nothing is done.
-        texts: how the SQL in the table's rules is read.
 
     Example:
         >>> Append("/data/flights", [{"carrier": "UA", "flight": 1545}]).run().version
@@ -88,7 +87,6 @@ class Append(Masked):
     user_metadata: str | None = None
     txn: AppTransaction | None = None
     cluster_by: tuple[Path, ...] | None = None
-    texts: Texts = UNREAD
 
     @watched("APPEND")
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed:
@@ -124,7 +122,7 @@ class Append(Masked):
 
         def stage(metadata: Metadata) -> pa.Table:
             rows, rules = files.numbered(table, metadata), rules_of(metadata)
-            return files.write(fitted_to_rules(log.table, rows, metadata.schema, rules, self.texts), metadata)
+            return files.write(fitted_to_rules(log.table, rows, metadata.schema, rules), metadata)
 
         schema = lambda: all_nullable(from_arrow(table.schema))  # noqa: E731
         insert = Insert(
@@ -272,7 +270,7 @@ def _built(build: Any, shows: Callable[[], bool]) -> pa.Table:
         raise InvalidOption(option="rows", value="these rows", reason=reason) from None
 
 
-def fitted_to_rules(table: str, rows: pa.Table, schema: Struct, rules: Rules, texts: Texts) -> pa.Table:
+def fitted_to_rules(table: str, rows: pa.Table, schema: Struct, rules: Rules) -> pa.Table:
     """The rows under the table's columns, with the defaults of those that they lack, as its rules want them.
 
     Raises:
@@ -280,8 +278,8 @@ def fitted_to_rules(table: str, rows: pa.Table, schema: Struct, rules: Rules, te
     """
     there = {name.lower() for name in rows.column_names}
     absent = [name for name in schema.names if name.lower() not in there]
-    defaults = default_scalars(table, schema, rules, absent, texts)
-    return obedient(table, fitted(table, rows, schema, defaults), schema, rules, texts)
+    defaults = default_scalars(table, schema, rules, absent)
+    return obedient(table, fitted(table, rows, schema, defaults), schema, rules)
 
 
 def fitted(table: str, rows: pa.Table, schema: Struct, defaults: Mapping[str, pa.Scalar] | None = None) -> pa.Table:

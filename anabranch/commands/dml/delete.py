@@ -12,9 +12,9 @@ from anabranch.commands.row_changes import Change, Outcome, run_change
 from anabranch.commands.watching import watched
 from anabranch.log.log import Log
 from anabranch.protocol.actions import compact_json
-from anabranch.protocol.predicates import Always, Condition
+from anabranch.protocol.conditions import Condition, always
 
-EVERY_ROW = Condition(text="true", predicate=Always(True), row_local=True, expression="true", columns=frozenset())
+EVERY_ROW = always(True)
 """The condition of a command without one."""
 
 

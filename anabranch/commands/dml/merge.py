@@ -35,11 +35,11 @@ from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import FileRow, Metadata
 from anabranch.protocol.change_feed import DELETE, INSERT, POSTIMAGE, PREIMAGE
+from anabranch.protocol.conditions import Condition
 from anabranch.protocol.features.widening import following
 from anabranch.protocol.layout.file_sets import FileSet, Marks, union_of
 from anabranch.protocol.layout.paths import store_name
 from anabranch.protocol.merges import Joined, Matching
-from anabranch.protocol.predicates import Condition
 from anabranch.protocol.rules.allowed import check_metadata
 from anabranch.protocol.schema.evolution import evolved
 from anabranch.protocol.schema.types import Struct

@@ -25,9 +25,10 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import FileRow, Metadata
 from anabranch.protocol.change_feed import INSERT
+from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.file_sets import Marks
 from anabranch.protocol.partitions import map_column, partition_arrays, zoned
-from anabranch.protocol.predicates import Condition, Unknown
+from anabranch.protocol.predicates import Unknown
 from anabranch.protocol.stats.statistics import num_records
 from anabranch.transaction.retry import Runtime
 from anabranch.transaction.transaction import Changes, CommitInfo, ReadSet, Source, Transaction

@@ -1,59 +1,40 @@
 """Rules without an engine: rows at hand, as the table that they are appended to wants them.
 
-Knows Arrow tables, and SQL only by what a reader of texts is certain of. Guarantee: rows that come back break no rule
+Knows Arrow tables, and SQL only where it is certain without a session. Guarantee: rows that come back break no rule
 of the table; a rule that cannot be held here for certain refuses all rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from decimal import Decimal
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.errors import CheckConstraintViolated, LengthExceeded, NotBuilt, NotNullViolated
-from anabranch.protocol.predicates import Predicate, holds
+from anabranch.protocol.expressions.computation import computation_over
+from anabranch.protocol.expressions.table import LeftToSpark
+from anabranch.protocol.expressions.tree import Constant
 from anabranch.protocol.rules.table_rules import Check, Inside, Length, NotNull, Rules, Step, limits_of
-from anabranch.protocol.schema.types import INTEGERS, Field, Struct, arrow_type, decimal_of
+from anabranch.protocol.schema.types import VOID, Field, Struct, arrow_type, upcastable
+from anabranch.protocol.storing import stored_in
 
 _SHOWN_CHARACTERS, _SHOWN_COLUMNS = 200, 20
+_ONE_ROW = pa.RecordBatch.from_pydict({"x": [None]})
 
 
-@dataclass(frozen=True)
-class Texts:
-    """What SQL texts mean, where that is certain without Spark; None elsewhere.
-
-    Attributes:
-        predicate: of a condition over columns.
-        literal: the value of a literal, in a tuple of one (it may be NULL).
-    """
-
-    predicate: Callable[[str, Struct], Predicate | None]
-    literal: Callable[[str], tuple[Any] | None]
-
-
-UNREAD = Texts(lambda text, schema: None, lambda text: None)
-"""Nothing is certain."""
-
-
-def default_scalars(
-    table: str, schema: Struct, rules: Rules, absent: Sequence[str], texts: Texts
-) -> dict[str, pa.Scalar]:
-    """The default values of columns that rows lack. Raises NotBuilt: one is no literal of its column's kind, or a
-    column that they lack is generated.
-    """
+def default_scalars(table: str, schema: Struct, rules: Rules, absent: Sequence[str]) -> dict[str, pa.Scalar]:
+    """The default values of columns that rows lack. Raises NotBuilt: only Spark computes one."""
     found = {}
     for name in absent:
         text = rules.defaults.get(name)
         if text is not None:
-            found[name] = _scalar(schema.field(name), text, texts, table)
+            found[name] = _scalar(schema.field(name), text, table)
     return found
 
 
-def obedient(table: str, rows: pa.Table, schema: Struct, rules: Rules, texts: Texts) -> pa.Table:
+def obedient(table: str, rows: pa.Table, schema: Struct, rules: Rules) -> pa.Table:
     """Rows of exactly the table's columns as its rules want them: texts padded and cut, every rule held.
 
     Raises:
@@ -68,7 +49,7 @@ def obedient(table: str, rows: pa.Table, schema: Struct, rules: Rules, texts: Te
     for rule in rules.not_null:
         _check_not_null(table, rows, rule)
     for check in rules.checks:
-        _check(table, rows, schema, check, texts)
+        _check(table, rows, schema, check)
     return rows
 
 
@@ -80,21 +61,17 @@ def _needs_spark(what: str, table: str) -> NotBuilt:
 # -- defaults ----------------------------------------------------------------------------------------------------------
 
 
-def _scalar(field: Field, text: str, texts: Texts, table: str) -> pa.Scalar:
-    literal, wanted = texts.literal(text), arrow_type(field.type)
-    try:
-        if literal is not None and (literal[0] is None or _is_of_kind(literal[0], field)):
-            return pa.scalar(literal[0], wanted)
-    except (pa.ArrowException, OverflowError, ValueError, TypeError):
-        pass  # it does not fit, or not exactly
+def _scalar(field: Field, text: str, table: str) -> pa.Scalar:
+    given, wanted = computation_over(text, Struct()), arrow_type(field.type)
+    value = stored_in(given, field)
+    # Of a default Spark takes a narrower type only where the value is a literal that fits.
+    fits = isinstance(value.tree, Constant) or upcastable(given.tree.type or VOID, field.type)
+    if value.reason is None and fits:
+        try:
+            return value.values(_ONE_ROW).cast(wanted)[0]
+        except (LeftToSpark, pa.ArrowException):
+            pass  # it does not fit, or not exactly
     raise _needs_spark(f"computing the default {text} of the column {field.name}", table)
-
-
-def _is_of_kind(value: Any, field: Field) -> bool:
-    if field.type in INTEGERS or decimal_of(field.type) is not None:
-        return type(value) is int or (isinstance(value, Decimal) and field.type not in INTEGERS)
-    kinds = {"string": "str", "boolean": "bool", "date": "date", "double": "float", "timestamp": "datetime"}
-    return isinstance(field.type, str) and kinds.get(field.type) == type(value).__name__
 
 
 # -- lengths -----------------------------------------------------------------------------------------------------------
@@ -147,19 +124,23 @@ def _inside(value: Any, step: Step) -> Iterator[Any]:
             yield value[step]
 
 
-def _check(table: str, rows: pa.Table, schema: Struct, check: Check, texts: Texts) -> None:
-    predicate = texts.predicate(check.expression, schema)
-    if predicate is None:
-        raise _needs_spark(f"checking the constraint {check.name} ({check.expression})", table)
+def _check(table: str, rows: pa.Table, schema: Struct, check: Check) -> None:
     used = [name for name in schema.names if name in check.columns]
-    try:
-        judged = (holds(predicate, row) for row in rows.select(used).to_pylist())
-        at = next((i for i, truth in enumerate(judged) if truth is not True), None)
-    except (TypeError, ValueError, ArithmeticError):
-        raise _needs_spark(f"checking the constraint {check.name} ({check.expression})", table) from None
+    at = _first(pc.invert(_truths(table, rows, schema, check)))
     if at is not None:
         facts = {"constraint": check.name, "expression": check.expression}
         raise CheckConstraintViolated(table=table, **facts, values=_values(rows, at, used))
+
+
+def _truths(table: str, rows: pa.Table, schema: Struct, check: Check) -> pa.ChunkedArray:
+    """For each row whether it keeps a constraint. Raises NotBuilt: only Spark says."""
+    computation = computation_over(check.expression, schema)
+    if computation.is_condition:
+        try:
+            return pa.chunked_array([computation.truths(each) for each in rows.to_batches()], pa.bool_())
+        except LeftToSpark:
+            pass
+    raise _needs_spark(f"checking the constraint {check.name} ({check.expression})", table)
 
 
 def _first(mask: pa.ChunkedArray) -> int | None:

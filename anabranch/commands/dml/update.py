@@ -17,7 +17,7 @@ from anabranch.commands.watching import watched
 from anabranch.errors import InvalidOption, UnknownColumn
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.predicates import Condition
+from anabranch.protocol.conditions import Condition
 
 
 @dataclass(frozen=True)

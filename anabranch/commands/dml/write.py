@@ -28,10 +28,10 @@ from anabranch.errors import InvalidOption, NonPartitionColumn, ReplaceWhereMism
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import AppTransaction, Metadata
+from anabranch.protocol.conditions import Condition
 from anabranch.protocol.features.widening import following
 from anabranch.protocol.layout.clustering import Path
 from anabranch.protocol.layout.file_sets import FileSet, count_of
-from anabranch.protocol.predicates import Condition
 from anabranch.protocol.rules.identity import identities
 from anabranch.protocol.rules.table_rules import rules_of
 from anabranch.protocol.schema.column_mapping import inherited

@@ -28,11 +28,11 @@ from anabranch.errors.html import ShownAsTable
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import compact_json
+from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout import packing
 from anabranch.protocol.layout.clustering import Path, check_zorder, respelled, shown
 from anabranch.protocol.layout.cubes import PROVIDER, Cube, layout
 from anabranch.protocol.layout.curves import Curve, Kind
-from anabranch.protocol.predicates import Condition
 from anabranch.protocol.schema.leaves import listed
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.phases import reach

@@ -26,8 +26,8 @@ from anabranch.commands.watching import watched
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import compact_json
+from anabranch.protocol.conditions import Condition
 from anabranch.protocol.features.row_tracking import without_hidden
-from anabranch.protocol.predicates import Condition
 from anabranch.protocol.schema.column_mapping import file_schema, is_mapped
 from anabranch.transaction.phases import reach
 

@@ -17,7 +17,8 @@ from anabranch.commands.ddl.drop_feature import DropFeature
 from anabranch.commands.ddl.replace_columns import ReplaceColumns
 from anabranch.commands.ddl.sync_identity import SyncIdentity
 from anabranch.errors import InvalidOption
-from anabranch.protocol.predicates import Condition, Unknown
+from anabranch.protocol.conditions import Condition
+from anabranch.protocol.predicates import Unknown
 from anabranch.protocol.rules.table_rules import LENGTH
 from anabranch.protocol.schema.types import Struct
 from anabranch.statements.conditions import as_named, check_named, is_exact, is_there

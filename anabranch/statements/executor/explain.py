@@ -6,6 +6,7 @@ Guarantee: nothing is run, written or committed; what the change itself would re
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pyarrow as pa
@@ -14,7 +15,11 @@ from pyspark.sql import DataFrame
 from anabranch.commands.queries.explain import explain as skipping
 from anabranch.expressions import condition, conjuncts
 from anabranch.expressions.blocks import unqualified
+from anabranch.expressions.computations import computation_of
 from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.conditions import Condition
+from anabranch.protocol.schema.assignments import leaves
+from anabranch.protocol.storing import Assigned, stored_in
 from anabranch.spark.sql_text import exact_sql
 from anabranch.spark.types import quoted
 from anabranch.statements.conditions import context_of
@@ -63,8 +68,33 @@ def _looked_at(change: RowChange, snapshot: Snapshot, run: Running) -> list[str]
         return [f"{verb}: {snapshot.table} at version {snapshot.version}"]
     context = context_of(snapshot, run.engine)
     text = unqualified(where.source, row_changes.names_of(change.table), snapshot.schema).text
-    predicate = condition(text, context, queries=True).predicate
-    return [f"{verb}: {skipping(snapshot, text, predicate, conjuncts(text, context))}"]
+    understood = condition(text, context, queries=True)
+    skipped = skipping(snapshot, text, understood.predicate, conjuncts(text, context))
+    return [f"{verb}: {skipped}", f"  WHERE: {_computed(_reason(understood))}", *_values(change, snapshot, run)]
+
+
+def _reason(understood: Condition) -> str | None:
+    """Why Spark computes a condition; None where it does not."""
+    computation = understood.computation
+    if computation is None:
+        return "it holds a subquery"
+    return computation.reason or (None if computation.is_condition else "it is no condition")
+
+
+def _values(change: RowChange, snapshot: Snapshot, run: Running) -> Iterator[str]:
+    """For each value of an UPDATE, where it is computed."""
+    context = context_of(snapshot, run.engine)
+    values = row_changes.assigned(change, snapshot, run) if isinstance(change, UpdateRows) else {}
+    for path, value in leaves(values):
+        reason = "it is a member of a struct"
+        if len(path) == 1:
+            known = value.computation if isinstance(value, Assigned) else computation_of(str(value), context)
+            reason = known.reason or stored_in(known, snapshot.schema.field(path[0])).reason or ""
+        yield f"  SET {'.'.join(path)}: {_computed(reason or None)}"
+
+
+def _computed(reason: str | None) -> str:
+    return "computed without Spark" if reason is None else f"computed by Spark, since {reason}"
 
 
 # -- queries -----------------------------------------------------------------------------------------------------------

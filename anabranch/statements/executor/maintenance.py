@@ -24,7 +24,7 @@ from anabranch.commands.maintenance.vacuum import Vacuum
 from anabranch.commands.opening import open_log
 from anabranch.errors import InvalidOption
 from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.predicates import Condition
+from anabranch.protocol.conditions import Condition
 from anabranch.protocol.settings import VACUUMS_LITE
 from anabranch.spark.session import checks_retention
 from anabranch.spark.settings import setting

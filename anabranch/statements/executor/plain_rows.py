@@ -10,13 +10,14 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from anabranch.expressions.computations import computation_of
 from anabranch.expressions.context import Context
-from anabranch.expressions.plain import plain_value
 from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.plain_values import Constant, are_plain_rows, is_plain_column
+from anabranch.protocol.expressions.computation import Computation
 from anabranch.protocol.rules.identity import identities
 from anabranch.protocol.rules.table_rules import default_of, rules_of
-from anabranch.protocol.schema.types import Field
+from anabranch.protocol.schema.types import VOID, Field
+from anabranch.protocol.storing import is_plain_column, stored_in
 from anabranch.spark.arrow_values import rows_of
 from anabranch.spark.few_rows import attempted
 from anabranch.statements.conditions import context_of
@@ -42,11 +43,11 @@ def plain_rows(statement: InsertRows, fields: Sequence[Field], snapshot: Snapsho
     if not _takes_rows_as_they_are(snapshot, fields):
         return None
     context = context_of(snapshot, run.engine)
-    constants = [[_constant(cell, context) for cell in row] for row in rows]
-    known = [[each for each in row if each is not None] for row in constants]
-    if known != constants or not are_plain_rows(known, fields):
+    stored = [_stored(column, field, context) for column, field in zip(zip(*rows, strict=True), fields, strict=True)]
+    known = [each for each in stored if each is not None]
+    if len(known) != len(stored):
         return None
-    return attempted(lambda: rows_of(known, fields, snapshot.schema))
+    return attempted(lambda: rows_of(list(zip(*known, strict=True)), fields, snapshot.schema))
 
 
 def _takes_rows_as_they_are(snapshot: Snapshot, fields: Sequence[Field]) -> bool:
@@ -60,6 +61,17 @@ def _takes_rows_as_they_are(snapshot: Snapshot, fields: Sequence[Field]) -> bool
     return not (computes or looks or snapshot.partition_columns)
 
 
-def _constant(cell: Expression | None, context: Context) -> Constant | None:
-    found = None if cell is None or cell.references else plain_value(cell.source, context)
-    return found if isinstance(found, Constant) else None
+def _stored(cells: Sequence[Expression | None], field: Field, context: Context) -> list[Computation] | None:
+    """What a column stores of the values that rows give it; None where only Spark says that. Spark makes one type of
+    all before it stores them, so those of several types are its own.
+    """
+    found = []
+    for cell in cells:
+        value = None if cell is None or cell.references else computation_of(cell.source.text, context)
+        if value is None or value.reason is not None or value.columns:
+            return None
+        found.append(value)
+    if len({each.tree.type for each in found} - {VOID}) > 1:
+        return None
+    stored = [stored_in(each, field) for each in found]
+    return None if any(each.reason is not None for each in stored) else stored

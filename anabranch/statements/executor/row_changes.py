@@ -17,8 +17,8 @@ from anabranch.expressions.blocks import unqualified
 from anabranch.expressions.context import Context
 from anabranch.expressions.dialect import TokenizedText
 from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.conditions import Condition
 from anabranch.protocol.features.widening import following
-from anabranch.protocol.predicates import Condition
 from anabranch.protocol.rules.identity import STEP
 from anabranch.protocol.rules.table_rules import default_of, generation_of
 from anabranch.protocol.schema.evolution import evolved

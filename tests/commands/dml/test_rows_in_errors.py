@@ -19,11 +19,9 @@ from anabranch import errors
 from anabranch.commands.ddl.create import Create
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.new_table import NewTable
-from anabranch.commands.dml.row_rules import Texts
 from anabranch.commands.maintenance.clone import Clone
 from anabranch.commands.maintenance.convert import Convert
 from anabranch.errors.rows import note, without_partitions
-from anabranch.expressions.exact import exact_literal, exact_predicate
 from anabranch.log.log import forget
 from anabranch.protocol.partitions import partition_arrays
 from anabranch.protocol.rules.table_rules import LENGTH
@@ -33,7 +31,6 @@ from tests.support.worlds import World
 
 PLANTED = "planted value"
 NUMBER = 987654321
-TEXTS = Texts(exact_predicate, exact_literal)
 NAMED_CAUSE = re.compile(r"\) from (?!None\b)[A-Za-z_]\w*\s*$|raise .* from (?!None\b)[A-Za-z_]", re.MULTILINE)
 """A text without this raises nothing from an error that has a name; most files need not be parsed."""
 OWN_CAUSES = {
@@ -152,7 +149,7 @@ BROKEN: dict[str, tuple[type[errors.AnabranchError], Any]] = {
 def test_an_append_quotes_no_row(kind: str, world: World) -> None:
     expected, rows = BROKEN[kind]
     with pytest.raises(expected) as told:
-        Append(world.path, rows, texts=TEXTS).run()
+        Append(world.path, rows).run()
     assert PLANTED not in said(told.value).replace("s <> 'planted value'", "")
     assert str(NUMBER) not in said(told.value)
     assert "not shown" in str(told.value)
@@ -164,16 +161,16 @@ def test_the_same_append_quotes_its_row_where_nobody_minds(kind: str, tmp_path: 
     Create(str(tmp_path / "t"), NewTable(COLUMNS, ("p",), constraint)).run()
     expected, rows = BROKEN[kind]
     with pytest.raises(expected) as told:
-        Append(str(tmp_path / "t"), rows, texts=TEXTS).run()
+        Append(str(tmp_path / "t"), rows).run()
     assert PLANTED in said(told.value) or str(NUMBER) in said(told.value)
 
 
 def test_an_error_says_what_is_wrong_and_where_all_the_same(world: World) -> None:
     with pytest.raises(errors.CheckConstraintViolated, match=r"plain \(s <> 'planted value'\)") as told:
-        Append(world.path, [{**WHOLE, "s": PLANTED}], texts=TEXTS).run()
+        Append(world.path, [{**WHOLE, "s": PLANTED}]).run()
     assert (told.value.constraint, told.value.values) == ("plain", {})
     with pytest.raises(errors.LengthExceeded) as long:
-        Append(world.path, [{**WHOLE, "short": PLANTED}], texts=TEXTS).run()
+        Append(world.path, [{**WHOLE, "short": PLANTED}]).run()
     assert (long.value.column, long.value.limit) == ("short", "varchar(3)")
 
 

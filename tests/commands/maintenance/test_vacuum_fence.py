@@ -43,10 +43,10 @@ from anabranch.expressions import Context, condition
 from anabranch.log.commits import Commit
 from anabranch.log.log import Log, forget
 from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.deletion_vectors import Descriptor
 from anabranch.protocol.layout.paths import store_name
 from anabranch.protocol.merges import Matching
-from anabranch.protocol.predicates import Condition
 from anabranch.storage.local import LocalStore
 from anabranch.testing import PHASES, ArrowEngine, DictStore, Watched, at_phase, mounted
 from anabranch.testing.stores import Kept

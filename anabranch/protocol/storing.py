@@ -1,0 +1,68 @@
+"""Storing: what becomes of a computed value in a column.
+
+Pure. Guarantee: what is stored is what Spark stores by its rules of store assignment, or nothing is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from anabranch.protocol.expressions.computation import Computation
+from anabranch.protocol.expressions.meeting import is_number
+from anabranch.protocol.expressions.resolving import brought
+from anabranch.protocol.expressions.table import Unfit
+from anabranch.protocol.expressions.tree import Expression, Foreign
+from anabranch.protocol.rules.table_rules import LENGTH
+from anabranch.protocol.schema.types import INTEGERS, VOID, Field, Struct, decimal_of
+
+_FLAT = frozenset({*INTEGERS, "float", "double", "boolean", "string", "binary", "date", "timestamp", "timestamp_ntz"})
+
+
+@dataclass(frozen=True)
+class Assigned:
+    """A value to be assigned: its SQL text, and how it is computed."""
+
+    text: str
+    computation: Computation
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def stored_in(given: Computation, field: Field) -> Computation:
+    """The value as a column stores it; with a reason where only Spark says what it stores.
+
+    Example:
+        >>> stored_in(Computation(Constant(5, "integer")), Field("id", "long")).tree.type
+        'long'
+    """
+    try:
+        return replace(given, tree=_stored(given.tree, field))
+    except Unfit as error:
+        return Computation(Foreign(f"the column {field.name}: {error}"))
+
+
+def _stored(tree: Expression, field: Field) -> Expression:
+    kind = tree.type
+    if kind in (field.type, VOID) or (is_number(kind) and is_number(field.type)):
+        return brought(tree, field.type)
+    raise Unfit(f"{kind} is stored as {field.type}")
+
+
+def stored_values(assignments: Mapping[str, Any], schema: Struct) -> dict[str, Computation] | None:
+    """How each column's new value is computed; None where only Spark computes one of them."""
+    found = {}
+    for name, value in assignments.items():
+        field = schema.field(name)
+        if not isinstance(value, Assigned) or value.computation.reason is not None or not is_plain_column(field):
+            return None
+        found[name] = stored_in(value.computation, field)
+    return None if any(each.reason is not None for each in found.values()) else found
+
+
+def is_plain_column(field: Field) -> bool:
+    """Whether files hold the values of a column as they are: it is of no nested type, and looks at no length."""
+    is_flat = isinstance(field.type, str) and (field.type in _FLAT or decimal_of(field.type) is not None)
+    return is_flat and LENGTH not in field.metadata

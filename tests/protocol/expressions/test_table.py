@@ -1,0 +1,48 @@
+"""The table of functions: what its page says, and what an entry promises."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from anabranch.protocol.expressions import resolving
+from anabranch.protocol.expressions.table import TABLE, Fit, Given, Unfit, add, function
+from anabranch.protocol.rules.functions import FUNCTIONS
+from tests.test_storeys import ROOT
+
+PAGE = ROOT / "docs" / "concepts" / "expressions.md"
+
+
+def test_the_page_lists_every_function_and_operator() -> None:
+    assert resolving.resolved  # which fills the table
+    lines = [line for line in PAGE.read_text("utf-8").splitlines() if line.startswith("| ") and "`" in line]
+    listed = [name.replace("\\|", "|") for line in lines for name in re.findall(r"`([^`]+)`", line)]
+    assert sorted(listed) == sorted(TABLE)
+
+
+def test_a_rule_may_call_every_function_that_is_computed_here() -> None:
+    named = {name for name, entry in TABLE.items() if entry.is_named and name != "equal_null"}
+    assert named <= FUNCTIONS
+
+
+@pytest.mark.parametrize(
+    "given",
+    [[], [Given("long")], [Given("string"), Given("integer")], [Given("string"), Given("integer", (None,))]],
+    ids=["none", "of another type", "no constant", "NULL"],
+)
+def test_an_entry_refuses_what_it_does_not_take(given: list[Given]) -> None:
+    with pytest.raises(Unfit):
+        TABLE["left"].fit(given)
+
+
+def test_an_entry_is_given_constants_as_they_are() -> None:
+    assert TABLE["left"].fit([Given("string"), Given("integer", (2,))]) == Fit("string", ("string",), (2,))
+    assert TABLE["substring"].fit([Given("string"), Given("integer", (2,))]).options == (2,)
+
+
+def test_a_name_has_one_entry() -> None:
+    with pytest.raises(AssertionError):
+        add("lower", lambda given: Fit("string", ()), lambda *_: None)
+    with pytest.raises(AssertionError):
+        function("upper", "string", gives="string")(lambda values: values)
