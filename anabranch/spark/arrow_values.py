@@ -16,7 +16,7 @@ from anabranch.protocol.schema.types import Field, Struct, arrow_type
 from anabranch.spark.arrow_reading import MOST_BYTES
 
 _AT_ONCE = 1 << 16
-_ONE_ROW = pa.RecordBatch.from_pydict({"x": [None]})
+_ONE_ROW = pa.RecordBatch.from_arrays([pa.nulls(1)], ["x"])
 
 
 def assigned(rows: pa.Table, schema: Struct, values: Mapping[str, Computation]) -> pa.Table:

@@ -21,7 +21,7 @@ from anabranch.protocol.schema.types import VOID, Field, Struct, arrow_type, upc
 from anabranch.protocol.storing import stored_in
 
 _SHOWN_CHARACTERS, _SHOWN_COLUMNS = 200, 20
-_ONE_ROW = pa.RecordBatch.from_pydict({"x": [None]})
+_ONE_ROW = pa.RecordBatch.from_arrays([pa.nulls(1)], ["x"])
 
 
 def default_scalars(table: str, schema: Struct, rules: Rules, absent: Sequence[str]) -> dict[str, pa.Scalar]:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch.protocol.expressions.meeting import MOST_DIGITS
 from anabranch.protocol.expressions.table import Datum, Fit, Function, Given, LeftToSpark, Site, Unfit
 from anabranch.protocol.schema.types import INTEGERS, VOID, DataType, arrow_type, decimal_of
 
@@ -83,8 +84,12 @@ def _integer_to_decimal(values: Datum, to: str, site: Site) -> Datum:
 
 def _decimal_to_decimal(values: Datum, to: str, site: Site) -> Datum:
     _, scale = decimal_of(to) or (0, 0)
-    rounded = values if values.type.scale <= scale else pc.round(values, scale, "half_towards_infinity")
-    return rounded.cast(arrow_type(to))
+    if values.type.scale <= scale:
+        return values.cast(arrow_type(to))
+    if values.type.precision == MOST_DIGITS:
+        raise LeftToSpark("a decimal of all its digits is rounded")
+    wide = values.cast(pa.decimal128(MOST_DIGITS, values.type.scale))  # Arrow has no room for the next digit else
+    return pc.round(wide, scale, "half_towards_infinity").cast(arrow_type(to))
 
 
 def decimal_to_double(values: Datum, to: str, site: Site) -> Datum:
@@ -201,8 +206,9 @@ def _offset(site: Site) -> int:
 def _shifted(values: Datum, micros: int) -> Datum:
     if micros == 0:
         return values
-    moved = pc.add_checked(values.cast(pa.int64()), pa.scalar(micros, pa.int64()))
-    return moved.cast(pa.timestamp("us"))
+    moved = pc.add_checked(values.cast(pa.int64()), pa.scalar(micros, pa.int64())).cast(pa.timestamp("us"))
+    check_years(moved)
+    return moved
 
 
 def _date_to_moment(values: Datum, to: str, site: Site) -> Datum:

@@ -17,6 +17,8 @@ from anabranch.protocol.expressions.meeting import common, decimal, digits_of, i
 from anabranch.protocol.expressions.table import Datum, Fit, Given, LeftToSpark, Site, Unfit, add
 from anabranch.protocol.schema.types import INTEGERS, VOID, arrow_type, decimal_of
 
+_NEGATED_DIGITS = 34
+
 
 def _two(given: Sequence[Given]) -> tuple[Given, Given]:
     if len(given) != 2:
@@ -134,6 +136,15 @@ def _one_fit(given: Sequence[Given]) -> Fit:
     return Fit(given[0].type, (given[0].type,))
 
 
+def _negation_fit(given: Sequence[Given]) -> Fit:
+    """Spark rounds what it negates to 34 digits."""
+    fit = _one_fit(given)
+    digits = decimal_of(str(fit.gives))
+    if digits is not None and digits[0] > _NEGATED_DIGITS:
+        raise Unfit(f"a decimal of more than {_NEGATED_DIGITS} digits is negated")
+    return fit
+
+
 def _of_one(compute: Callable[[Datum], Datum]) -> Callable[..., Datum]:
     def kernel(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
         return compute(arguments[0]).cast(arrow_type(gives))
@@ -149,11 +160,11 @@ def _absolute(values: Datum) -> Datum:
     return pc.abs(values) if pa.types.is_decimal(values.type) else pc.abs_checked(values)
 
 
-add("-x", _one_fit, _of_one(_negated), is_named=False)
+add("-x", _negation_fit, _of_one(_negated), is_named=False)
 add("+x", _one_fit, _of_one(lambda values: values), is_named=False)
-add("negative", _one_fit, _of_one(_negated))
+add("negative", _negation_fit, _of_one(_negated))
 add("positive", _one_fit, _of_one(lambda values: values))
-add("abs", _one_fit, _of_one(_absolute))
+add("abs", _negation_fit, _of_one(_absolute))
 
 
 def _sign_fit(given: Sequence[Given]) -> Fit:
@@ -175,7 +186,8 @@ def _whole_number_fit(given: Sequence[Given]) -> Fit:
     kind = str(given[0].type)
     if (digits := decimal_of(kind)) is not None:
         precision, scale = digits
-        return Fit(decimal(precision - scale + 1, 0) if scale else kind, (kind,))
+        wide = decimal(precision + 1, scale) if scale else kind  # in its own digits Arrow has no room for the next one
+        return Fit(decimal(precision - scale + 1, 0) if scale else kind, (wide,))
     wide = "long" if kind in INTEGERS else "double"
     return Fit("long", (wide,))
 
@@ -209,7 +221,8 @@ def _round_fit(given: Sequence[Given]) -> Fit:
         raise Unfit("rounding of floating numbers")
     precision, scale = digits
     kept = min(scale, places[0])
-    return Fit(decimal(precision - scale + 1 + kept, kept), (kind,), (kept,))
+    wide = decimal(precision + 1, scale)
+    return Fit(decimal(precision - scale + 1 + kept, kept), (wide,), (kept,))
 
 
 def _rounding(mode: str) -> Callable[..., Datum]:
@@ -217,8 +230,7 @@ def _rounding(mode: str) -> Callable[..., Datum]:
         (values,) = arguments
         if pa.types.is_integer(values.type):
             return values
-        wide = values.cast(pa.decimal128(38, values.type.scale))
-        return pc.round(wide, options[0], mode).cast(arrow_type(gives))
+        return pc.round(values, options[0], mode).cast(arrow_type(gives))
 
     return kernel
 
