@@ -35,7 +35,10 @@ def computed(tree: Expression, rows: pa.RecordBatch, zone: dt.tzinfo | None = No
         >>> computed(resolved(parsed("a + 1"), scope), pa.record_batch({"a": [1, 2]})).to_pylist()
         [2, 3]
     """
-    found = _Run(rows, Site(zone, rows.num_rows)).value(tree)
+    try:
+        found = _Run(rows, Site(zone, rows.num_rows)).value(tree)
+    except RecursionError:
+        raise LeftToSpark("it is nested too deep") from None
     if isinstance(found, pa.Scalar):
         found = pa.repeat(found, rows.num_rows)
     return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found

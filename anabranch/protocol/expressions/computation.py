@@ -72,9 +72,11 @@ def computation_over(text: str, schema: Struct, zone: dt.tzinfo | None = None) -
     """
     try:
         syntax = parsed(text, frozenset(name.lower() for name in schema.names))
+        return Computation(resolved(syntax, Scope(lambda parts: column_of(parts, schema), zone)), zone)
     except NotUnderstood as error:
         return Computation(Foreign(f"{error.found}: {error.reason}"))
-    return Computation(resolved(syntax, Scope(lambda parts: column_of(parts, schema), zone)), zone)
+    except RecursionError:  # a chain in brackets, each of them as long as may be
+        return Computation(Foreign("it is nested too deep"))
 
 
 def computation_of_predicate(predicate: Predicate, schema: Struct) -> Computation:

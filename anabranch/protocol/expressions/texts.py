@@ -104,18 +104,35 @@ def _split_part(values: Datum, separator: str, number: int) -> Datum:
     )
 
 
+_MOST_BYTES = 256 << 20
+
+
+def _bytes_in(values: Datum) -> int:
+    return pc.sum(pc.binary_length(values)).as_py() or 0
+
+
+def _check_bytes(count: int) -> None:
+    """Raises LeftToSpark: so many bytes of texts at once are too many."""
+    if count > _MOST_BYTES:
+        raise LeftToSpark("texts become too long")
+
+
 # -- other texts -------------------------------------------------------------------------------------------------------
 
 
 @function("replace", "string =string ?=string", gives="string")
 def _replace(values: Datum, searched: str, other: str = "") -> Datum:
-    return pc.replace_substring(values, searched, other) if searched else values
+    if not searched:
+        return values
+    _check_bytes(_bytes_in(values) * max(len(other), 1))
+    return pc.replace_substring(values, searched, other)
 
 
 def _padding(pad: Callable[..., Datum]) -> Callable[..., Datum]:
     def padded(values: Datum, width: int, filler: str = " ") -> Datum:
-        if len(filler) != 1 or width > 1 << 20:
+        if len(filler) != 1:
             raise LeftToSpark("a text is padded by more than one character")
+        _check_bytes(len(values) * width * 4)
         return pc.utf8_slice_codeunits(pad(values, max(width, 0), filler), 0, max(width, 0))
 
     return padded
@@ -127,8 +144,7 @@ function("rpad", "string =integer ?=string", gives="string")(_padding(pc.utf8_rp
 
 @function("repeat", "string =integer", gives="string")
 def _repeat(values: Datum, times: int) -> Datum:
-    if times > 1000:
-        raise LeftToSpark("a text is repeated very often")
+    _check_bytes(_bytes_in(values) * times)
     return pc.binary_repeat(values, max(times, 0))
 
 

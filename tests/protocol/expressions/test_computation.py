@@ -118,3 +118,25 @@ def test_any_rows_have_a_value_each_and_none_depends_on_the_others() -> None:
             assert together.type == arrow_type(found.tree.type or VOID)
             compared += 1
     assert compared > 50
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("length(repeat(s, 2147483647)) > 0", "length(lpad(s, 2147483647, 'x')) > 0", "rpad(s, 100000000) = s"),
+        f"replace(repeat(s, 1000000), 'e', '{'x' * 50}') = s",
+    ],
+)
+def test_texts_that_become_too_long_are_left_to_spark(text: str) -> None:
+    with pytest.raises(LeftToSpark):
+        truth(text, {"s": "some text"})
+
+
+def test_chains_in_brackets_end_without_a_stack_overflow() -> None:
+    inner = "id"
+    for _ in range(95):
+        inner = f"({inner} + {' + '.join(['id'] * 140)})"
+    found = computation_over(f"{inner} > 0", SCHEMA)
+    if found.reason is None:
+        with contextlib.suppress(LeftToSpark):
+            found.values(pa.RecordBatch.from_pylist([{"id": 1}], to_arrow(SCHEMA)))

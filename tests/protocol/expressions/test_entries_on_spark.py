@@ -123,7 +123,8 @@ def test_what_is_computed_is_what_spark_computes(spark: SparkSession, tmp_path: 
         table = rows(draw, 30)
         (batch,) = table.combine_chunks().to_batches()
         drawn = [case(texts.any(draw.randint(1, 6)), batch, zone) for _ in range(2 * _AT_ONCE)]
-        cases = [each for each in drawn if each is not None][:_AT_ONCE]
+        # Of one that is known for no row nothing is asked: Spark computes what is constant for all the same.
+        cases = [each for each in drawn if each is not None and any(each.is_known)][:_AT_ONCE]
         folder = tmp_path / str(number)
         folder.mkdir()
         assert list(differences(spark, cases, table, folder)) == []
