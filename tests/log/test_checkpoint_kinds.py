@@ -236,6 +236,13 @@ def test_a_checkpoint_of_another_version_does_not_pass_for_this_one(
         picture(newest(tmp_path))
 
 
+def test_a_checkpoint_under_an_id_that_does_not_say_its_version_is_refused(tmp_path: Path) -> None:
+    file = in_json(tmp_path, history(tmp_path, delta_checkpointPolicy="v2"))
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[1:]))
+    with pytest.raises(errors.CorruptLog, match=r"checkpointMetadata has the versions \[\]"):
+        picture(newest(tmp_path))
+
+
 def test_a_path_of_a_sidecar_never_leaves_the_folder_of_sidecars(tmp_path: Path) -> None:
     wanted = history(tmp_path, delta_checkpointPolicy="v2")
     in_json(tmp_path, wanted, path="file:///etc/../elsewhere/side%20car.parquet")

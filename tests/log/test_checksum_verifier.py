@@ -259,6 +259,27 @@ def test_what_is_not_known_in_a_commit_that_nothing_else_speaks_for_is_not_confi
     assert vacuumed(garbled) == LIVE
 
 
+def test_commits_of_plain_actions_need_no_checksum_file_and_others_one_that_follows_them() -> None:
+    """Of the table: that of another one speaks for nothing."""
+    plain, own = log_files(sums=False), log_files()
+    confirm(Log(stored(plain)).snapshot())
+    name, sums = commit_name(NEWEST - 1), checksum_name(NEWEST - 1)
+    odd = {**plain, name: plain[name].replace(b'"path":', b'"unheardOf":1,"path":')}
+    assert refusal(odd).file == name
+    confirm(Log(stored({**odd, sums: own[sums]})).snapshot())
+    said = json.loads(own[sums])
+    of_another = {**said, "metadata": {**said["metadata"], "id": "another"}}
+    assert refusal({**odd, sums: json.dumps(of_another).encode()}).file == name
+
+
+@pytest.mark.parametrize("schema", ['{"type":"struct","fields":[]}', "~"])
+def test_a_checksum_file_with_another_schema_confirms_nothing(schema: str) -> None:
+    files, name = log_files(), checksum_name(NEWEST)
+    own = json.loads(files[name])
+    wrong = {**own, "metadata": {**own["metadata"], "schemaString": schema}}
+    assert refusal({**files, name: json.dumps(wrong).encode()}).file == name
+
+
 def test_two_ways_that_differ_are_not_confirmed() -> None:
     files = without(without_one_file(log_files(sums=False)), LAST_CHECKPOINT)
     assert refusal(files).file == commit_name(NEWEST)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -432,6 +432,17 @@ def test_a_pure_append_gives_up_after_so_many_attempts_as_it_may(
     with pytest.raises(errors.ConcurrentWriteException, match="ALLOTTED_TIME_EXCEEDED"):
         Append(world.path, [{"id": 9, "x": 9}]).run(context=patient())
     assert sum(call.is_commit for call in store.calls) == 40
+
+
+def test_behind_its_least_number_of_attempts_a_pure_append_ends_with_its_time(
+    world: World, through: Through, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commit, "APPEND_ATTEMPTS_AT_LEAST", 2)
+    store = through(Watched(open_store(world.path), before=losing_to(world, 9)))
+    context = replace(patient(), retry=RetryPolicy(10**6, seconds=4))
+    with pytest.raises(errors.ConcurrentWriteException, match="ALLOTTED_TIME_EXCEEDED"):
+        Append(world.path, [{"id": 9, "x": 9}]).run(context=context)
+    assert 4 <= sum(call.is_commit for call in store.calls) < 9
 
 
 def test_pauses_double_up_to_a_bound_and_are_jittered() -> None:

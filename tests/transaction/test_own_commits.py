@@ -184,6 +184,7 @@ def test_a_forked_process_is_a_program_of_its_own(world: World) -> None:
     own = world.log.read(world.version)
     assert own is not None
     assert is_own(own, world.log.table, since=0)
+    assert is_own(own, world.log.table, since=None)
     assert not is_own(own, world.log.table, since=1)
     assert not is_own(own, "file:///elsewhere", since=0)
     pid = os.fork()

@@ -384,6 +384,14 @@ def test_what_delta_spark_does_not_let_go_stays(tmp_path: Path, feature: str) ->
 # -- in-commit timestamps ----------------------------------------------------------------------------------------------
 
 
+def test_the_history_tells_a_property_that_is_unset_from_one_that_gets_another_value(tmp_path: Path) -> None:
+    world = World(table_path(tmp_path)).create(ROWS, delta_enableInCommitTimestamps="true")
+    drop(world, "inCommitTimestamp")
+    assert operations(world)[1:] == ["UNSET TBLPROPERTIES", "DROP FEATURE"]
+    properties = '["delta.enableInCommitTimestamps"]'
+    assert world.info(1)["operationParameters"] == {"properties": properties, "ifExists": "true"}
+
+
 @pytest.mark.slow
 def test_in_commit_timestamps_go_with_all_that_a_table_remembers_of_them(tmp_path: Path) -> None:
     world = World(table_path(tmp_path)).create(ROWS, delta_enableDeletionVectors="false")

@@ -178,7 +178,13 @@ def test_no_user_sets_or_unsets_what_the_table_remembers(tmp_path: Path) -> None
         UnsetProperties(world.path, (GIVEN,)).run()
 
 
-@pytest.mark.parametrize("text", ["", "[", "[]", "7", '{"n": 1}', '{"n": [2, 1]}', '{"n": [1, 1e999]}', "[" * 100_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "[", "[]", "7", '{"n": 1}', '{"n": [2, 1]}', '{"n": [1, 1e999]}', "[" * 100_000),
+        *('{"n": [1, 2.0]}', '{"n": [1.0, 2]}', '{"n": [true, 2]}'),
+    ],
+)
 def test_a_damaged_memory_stops_who_would_write_metadata(tmp_path: Path, text: str) -> None:
     world = created(tmp_path)
     known: Metadata = world.log.snapshot().metadata

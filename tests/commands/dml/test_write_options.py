@@ -377,6 +377,8 @@ def test_an_append_without_spark_is_idempotent_too(tmp_path: Path) -> None:
     assert anabranch.append(None, path, rows, txn_app_id="load", txn_version=1) == 0
     assert anabranch.append(None, path, rows) == 1
     assert anabranch.append(None, path, rows, txn_app_id="load", txn_version=1) == 1
+    again = Append(path, rows, txn=application("load", 1)).run()
+    assert (again.version, again.attempts) == (1, 0)
     assert len(anabranch.history(path)) == 2
     with pytest.raises(errors.InvalidOption, match="go together"):
         anabranch.append(None, path, rows, txn_app_id="load")

@@ -65,10 +65,11 @@ def said_anew(world: World, body: dict[str, Any], **fields: Any) -> str:
 
 
 def test_nothing_is_found_on_a_table_that_is_well(world: World) -> None:
+    world.append({"id": 101, "x": 8})
     found = report(world)
     assert found.is_clean
-    assert (found.files, found.vectors, found.rows, found.version, found.deep) == (2, 1, 6, 2, True)
-    assert str(found) == f"deep check of {world.log.table} at version 2: 2 files, 1 vector: clean"
+    assert (found.files, found.vectors, found.rows, found.version, found.deep) == (3, 1, 7, 3, True)
+    assert str(found) == f"deep check of {world.log.table} at version 3: 3 files, 1 vector: clean"
 
 
 @pytest.mark.slow

@@ -415,6 +415,13 @@ def test_a_shallow_clone_whose_files_got_ids_since_is_to_be_made_elsewhere(origi
     assert target.version == 0
 
 
+def test_files_that_get_ids_in_a_clone_tell_the_version_that_gave_them(origin: World, target: World) -> None:
+    target.create([{"id": 1}])
+    target.append({"id": 2})
+    clone(origin, target, True, replace=True, properties={"delta.enableRowTracking": "true"})
+    assert {row["defaultRowCommitVersion"] for row in files(target)} == {target.version} == {2}
+
+
 @both
 def test_ids_that_only_the_clone_has_stay_with_the_next(origin: World, target: World, shallow: bool) -> None:
     more = {"properties": {"delta.enableRowTracking": "true"}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,11 @@ from anabranch.commands.context import RunContext
 from anabranch.commands.maintenance.check import check
 from anabranch.commands.maintenance.vacuum import Vacuum, Vacuumed
 from anabranch.commands.maintenance.vacuum_candidates import last_version
+from anabranch.commands.maintenance.vacuum_retained import names_of
 from anabranch.commands.staging import Staging
 from anabranch.log.file_names import commit_name
 from anabranch.log.log import Log, forget
+from anabranch.protocol.actions import files_table
 from anabranch.storage import open_store
 from anabranch.storage.contract import Store
 from anabranch.testing import Call, DictStore, Watched, at_phase, mounted
@@ -226,6 +229,13 @@ def rename_in_log(world: World, path_of: Any) -> None:
     forget()
 
 
+def test_an_absolute_path_means_every_name_that_it_ends_with_and_a_relative_one_itself() -> None:
+    absolute = files_table([{"path": "s3a://bucket/t/p=1/a%20b.parquet", "size": 1}])
+    assert {"p=1/a b.parquet", "p=1/a%20b.parquet", "t/p=1/a b.parquet"} < names_of("s3://bucket/t", absolute)
+    relative = files_table([{"path": "p=1/a%20b.parquet", "size": 1}])
+    assert names_of("s3://bucket/t", relative) == {"p=1/a b.parquet", "p=1/a%20b.parquet"}
+
+
 @pytest.mark.slow
 def test_a_file_is_kept_however_its_path_is_spelled(tmp_path: Path) -> None:
     root = tmp_path / "t t"
@@ -372,6 +382,22 @@ def test_nothing_goes_once_a_feature_has_come_behind_the_start(world: World) -> 
         vacuum(world.path, 1)
     assert Path(world.path, "old.parquet").exists()
     assert [entry["operation"] for entry in anabranch.history(world.path, 2)][1:] == ["VACUUM START"]
+
+
+def test_a_start_is_committed_again_where_another_table_has_taken_the_place_of_its_own(world: World) -> None:
+    put(world.path, "old.parquet")
+    other = World(f"{world.path}.other").create([{"id": 1}])
+    other.append({"id": 2})
+
+    def replaced() -> None:
+        shutil.rmtree(Path(world.path, "_delta_log"))
+        shutil.copytree(other.path, world.path, dirs_exist_ok=True)
+
+    with at_phase("committed", replaced):
+        vacuum(world.path, 1)
+    operations = [entry["operation"] for entry in anabranch.history(world.path)]
+    assert operations == ["VACUUM END", "VACUUM START", "WRITE", "WRITE"]
+    assert not Path(world.path, "old.parquet").exists()
 
 
 def test_no_end_is_written_under_a_feature_that_came_while_files_went(

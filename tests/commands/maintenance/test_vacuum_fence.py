@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pyarrow as pa
 import pytest
@@ -50,12 +50,13 @@ from anabranch.protocol.merges import Matching
 from anabranch.storage.local import LocalStore
 from anabranch.testing import PHASES, ArrowEngine, DictStore, Watched, at_phase, mounted
 from anabranch.testing.stores import Kept
-from anabranch.transaction.fence import Fence
+from anabranch.transaction.fence import Fence, start_tags, starts_in
 from anabranch.transaction.phases import reach
 from anabranch.transaction.retry import RetryPolicy, Runtime
 from anabranch.transaction.transaction import Transaction
 from laboratory.scheduler import Scheduler
 from tests.support.patience import a_tick, end
+from tests.support.raw_logs import info, put_commit
 from tests.support.tiers import examples
 from tests.support.worlds import World, insert_all, update_all
 
@@ -444,7 +445,22 @@ def test_a_file_that_another_vacuum_removed_after_it_was_replaced_is_not_lost(tm
     assert values(world) == {id: x for id, x in before.items() if id != 0}
 
 
-@pytest.mark.slow
+def test_a_start_threatens_no_file_of_a_job_that_it_spares_and_no_young_one_of_another(tmp_path: Path) -> None:
+    spared, other = str(uuid4()), str(uuid4())
+    put_commit(tmp_path, 0, info(operation="VACUUM START", tags=start_tags([spared], 1_000)))
+    commit = World(str(tmp_path)).log.read(0)
+    assert commit is not None
+    (start,) = starts_in([commit])
+    threatened = {
+        (job, at)
+        for job in (spared, other)
+        for at in (999, 1_000)
+        if start.threatens({"path": f"job-{job}/a.parquet", "modificationTime": at})
+    }
+    assert threatened == {(other, 999)}
+    assert start.threatens({"path": "a.parquet", "modificationTime": 1_000}), "the log's time is the writer's own"
+
+
 def test_what_a_redo_withdraws_is_known_by_its_new_name(tmp_path: Path) -> None:
     world = on_disk(tmp_path)
     before = values(world)

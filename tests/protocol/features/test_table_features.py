@@ -19,6 +19,7 @@ from anabranch.protocol.features.table_features import (
     check_readable,
     check_writable,
     describe,
+    needed_by,
     protocol_for,
     reader_features,
     required_by_types,
@@ -308,6 +309,11 @@ def test_a_new_table_asks_for_no_more_than_it_needs() -> None:
     assert with_vectors.writer_features == {"deletionVectors", "appendOnly", "invariants"}
     ntz = Struct((Field("t", "timestamp_ntz"),))
     assert protocol_for(metadata_of(ntz), vectors=False).reader_features == {"timestampNtz"}
+
+
+def test_a_column_that_is_not_null_needs_the_feature_of_invariants_and_no_other_does() -> None:
+    assert needed_by(metadata_of(Struct((Field("id", "long"), Field("x", "long", False))))) == {"invariants"}
+    assert needed_by(metadata_of()) == frozenset()
 
 
 @pytest.mark.parametrize("vectors", [True, False])

@@ -192,7 +192,7 @@ def test_bytes_that_are_no_bitmap_are_refused_or_hold_the_rows_promised(junk: by
     assert len(found) == rows
 
 
-@pytest.mark.parametrize("text", ["~~~~~", "é", "#####", "a b c", '"""""'])
+@pytest.mark.parametrize("text", ["~~~~~", "é", "#####", "a b c", '"""""', "0000_", "`|;~_"])
 def test_what_is_not_z85_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         z85_decode(text)

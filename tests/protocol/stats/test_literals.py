@@ -130,6 +130,8 @@ def test_what_meets_in_a_type_that_may_round_is_not_compared(data_type: str, lit
     ("data_type", "literal"),
     [
         ("long", 2**53 + 1),
+        ("long", 2**63 - 1),
+        ("long", -(2**63)),
         ("long", Decimal(5)),
         ("integer", 5.0),
         ("decimal(18,2)", 5),
