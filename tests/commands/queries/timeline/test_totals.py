@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anabranch.commands.opening import live_rows
+from anabranch.commands.opening import live_rows, open_log
 from anabranch.commands.queries.timeline.read import timeline
 from anabranch.commands.queries.timeline.values import Entry, Totals
 from anabranch.errors import CorruptLog, InvalidOption, NotATable
 from anabranch.log.file_names import commit_name
 from anabranch.log.log import forget
 from anabranch.log.snapshot import Snapshot
-from tests.support.raw_logs import PROTOCOL, WITH_VECTORS, add, info, metadata, put_commit, remove
+from tests.support.raw_logs import PROTOCOL, WITH_VECTORS, Action, add, info, metadata, put_commit, remove
 from tests.support.tiers import examples
 from tests.support.worlds import World, table_path
 
@@ -170,6 +170,22 @@ def test_a_file_action_that_is_none_is_refused_with_the_file(tmp_path: Path) -> 
     put_commit(tmp_path, 1, add("a", size="much"))
     with pytest.raises(CorruptLog):
         timeline(tmp_path)
+
+
+@pytest.mark.parametrize("action", [{"add": "a"}, {"add": {"path": ["a"], "size": 1}}])
+def test_so_is_one_before_a_checkpoint_which_no_snapshot_looks_at(tmp_path: Path, action: Action) -> None:
+    put_commit(tmp_path, 0, PROTOCOL, metadata())
+    for version in (1, 2):
+        put_commit(tmp_path, version, info(), add(f"f{version}"))
+    log = open_log(str(tmp_path))
+    log.write_checkpoint(log.snapshot(), now_ms=0)
+    (tmp_path / commit_name(1)).unlink()
+    put_commit(tmp_path, 1, info(), action)
+    forget()
+    assert len(log.snapshot().files) == 2
+    with pytest.raises(CorruptLog) as refused:
+        timeline(tmp_path)
+    assert refused.value.file == commit_name(1)
 
 
 @pytest.mark.parametrize("last", [0, -1, True, 1.5])
