@@ -17,6 +17,7 @@ import anabranch
 from anabranch import DeltaTable
 from anabranch.errors import InvalidCondition, InvalidOption, InvalidSchema, MissingJava, UnsupportedType
 from anabranch.protocol.schema.types import Array, Field, Map, Struct
+from anabranch.protocol.settings import MERGES_SCHEMA
 from anabranch.spark import relocating, session
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.types import free_name, parse_type, schema_of, spark_schema
@@ -226,6 +227,17 @@ def fake_java(home: Path, printed: str) -> None:
 @pytest.mark.parametrize(("gigabytes", "expected"), [(0.5, "1g"), (3, "1g"), (8, "4g"), (64, "8g")])
 def test_the_driver_gets_half_of_the_memory_within_bounds(gigabytes: float, expected: str) -> None:
     assert session.driver_memory(int(gigabytes * (1 << 30))) == expected
+
+
+@pytest.mark.spark
+def test_writes_add_columns_where_the_session_says_true_and_nothing_else(spark: SparkSession) -> None:
+    assert not session.merges_schema(spark)
+    try:
+        for said, merges in (("yes", False), ("false", False), (" TRUE ", True)):
+            spark.conf.set(MERGES_SCHEMA, said)
+            assert session.merges_schema(spark) is merges
+    finally:
+        spark.conf.unset(MERGES_SCHEMA)
 
 
 @pytest.mark.spark

@@ -465,6 +465,15 @@ def test_an_expression_that_does_not_fit_is_refused(
     assert "__anabranch" not in str(caught.value)
 
 
+def test_a_condition_of_an_insert_is_checked_though_all_else_is_put_as_it_is(
+    spark: SparkSession, files: FileSet
+) -> None:
+    clause, keys = insert("s.id + 1", id=SourceColumn("id"), s=SourceColumn("s")), (("id", "id"),)
+    matching = Matching("t.id = s.id", (clause,), "t", "s", equated=keys, keys=keys, by_keys_alone=True)
+    with pytest.raises(InvalidCondition, match=r"NOT MATCHED AND s\.id \+ 1"):
+        SparkEngine(spark).check_merge(files, matching, source_of((1, "x")))
+
+
 def test_names_of_ours_are_not_shown(spark: SparkSession, files: FileSet, held: Held) -> None:
     with pytest.raises(InvalidCondition, match=r"\[`id`.*\]|\[`s`.*\]") as caught:
         merge(spark, files, held, "mrow = 1", delete(), aliases=(None, None))

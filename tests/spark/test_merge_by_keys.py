@@ -127,3 +127,14 @@ def test_random_merges_end_the_same_whoever_joins(spark: SparkSession, tmp_path:
     count = examples(12, 2)
     done = [raced(spark, tmp_path, seed, few=few)[0] for seed in range(count)]
     assert count // 12 <= sum(done) < count
+
+
+def test_a_merge_by_keys_records_what_rows_were_where_the_table_records_changes(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "t")
+    anabranch.append(None, path, [{"k": 1, "w": "a"}], properties={"delta.enableChangeDataFeed": "true"})
+    spark.createDataFrame([(1, "b")], "k long, w string").createOrReplaceTempView("given_rows")
+    anabranch.sql(spark, f"MERGE INTO delta.`{path}` t USING given_rows s ON t.k = s.k {CLAUSES[0]} {INSERTS[0]}")
+    changes = anabranch.changes(spark, path, 1).select("k", "w", "_change_type").collect()
+    assert sorted(map(tuple, changes)) == [(1, "a", "update_preimage"), (1, "b", "update_postimage")]
