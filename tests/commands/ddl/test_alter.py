@@ -24,8 +24,10 @@ from anabranch.commands.ddl.alter_protocol import AddFeatureSupport, UpgradeProt
 from anabranch.commands.ddl.create import Replace
 from anabranch.commands.dml.new_table import NewTable
 from anabranch.protocol.actions import Protocol
-from anabranch.protocol.schema.types import Array, Field, Struct
+from anabranch.protocol.schema.column_mapping import FIELD_ID
+from anabranch.protocol.schema.types import PHYSICAL_NAME, Array, Field, Struct, schema_json
 from anabranch.testing import at_phase
+from tests.support.raw_logs import metadata, put_commit
 from tests.support.worlds import World, insert_all, table_path, update_all
 
 ROWS = [{"id": i, "x": i * 10} for i in range(4)]
@@ -74,6 +76,17 @@ def test_what_is_so_already_is_not_committed(world: World) -> None:
     assert UpgradeProtocol(world.path, 3, 7).run() is None
     assert DropConstraint(world.path, "none", if_exists=True).run() is None
     assert world.version == 0
+
+
+@pytest.mark.parametrize("mode", ["none", "name"])
+def test_a_property_leaves_the_schema_as_another_writer_spelled_it(tmp_path: Path, mode: str) -> None:
+    named = {FIELD_ID: 1, PHYSICAL_NAME: "col-1"} if mode == "name" else {}
+    spelled = json.dumps(json.loads(schema_json(Struct((Field("id", "long", metadata=named),)))), indent=1)
+    action = metadata(**{"delta_columnMapping.mode": mode, "delta_columnMapping.maxColumnId": "1"})
+    protocol = {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}
+    put_commit(tmp_path, 0, protocol, {"metaData": {**action["metaData"], "schemaString": spelled}})
+    SetProperties(str(tmp_path), {"team": "flights"}).run()
+    assert World(str(tmp_path)).log.snapshot().metadata.schema_string == spelled
 
 
 @pytest.mark.parametrize(

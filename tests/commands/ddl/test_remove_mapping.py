@@ -112,3 +112,12 @@ def test_a_table_that_never_had_a_mapping_stays_as_it_is(tmp_path: Path) -> None
     world = World(table_path(tmp_path)).create([{"a": 1}])
     assert unset(world) is None
     assert world.version == 0
+
+
+def test_a_mapping_of_a_table_without_files_ends_and_no_row_was_copied(tmp_path: Path) -> None:
+    world = World(table_path(tmp_path)).create([{"a": 1}], **{"delta_columnMapping.mode": "name"})
+    world.delete()
+    unset(world)
+    assert world.info()["operation"] == "REMOVE COLUMN MAPPING"
+    assert world.info()["operationMetrics"]["numCopiedRows"] == "0"
+    assert MODE not in world.log.snapshot().metadata.configuration

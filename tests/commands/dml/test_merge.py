@@ -105,3 +105,10 @@ def test_an_append_only_table_takes_inserts_only(tmp_path: Path) -> None:
     with pytest.raises(errors.AppendOnlyTable):
         world.merge([{"id": 9, "p": 0, "x": 10}])
     assert xs(world)[9] == 9
+
+
+def test_rows_that_are_copied_beside_changed_ones_are_output_too(tmp_path: Path) -> None:
+    world = World(table_path(tmp_path)).create(ROWS, delta_enableDeletionVectors="false")
+    done = world.merge([{"id": 1, "p": 0, "x": 11}, {"id": 9, "p": 1, "x": 99}])
+    assert done.metrics["numTargetRowsCopied"] == 3
+    assert done.metrics["numOutputRows"] == 5

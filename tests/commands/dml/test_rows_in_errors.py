@@ -26,6 +26,7 @@ from anabranch.log.log import forget
 from anabranch.protocol.partitions import partition_arrays
 from anabranch.protocol.rules.table_rules import LENGTH
 from anabranch.protocol.schema.types import Field, Struct
+from anabranch.testing import at_phase
 from tests.support.raw_logs import PROTOCOL, add, metadata, put_commit, put_rows
 from tests.support.worlds import World
 
@@ -247,6 +248,22 @@ def test_an_older_version_that_shows_rows_does_not_count() -> None:
     assert PLANTED not in violation(table)
     assert PLANTED in violation("memory://rows/b")
     note(table, 4, {})
+    assert PLANTED in violation(table)
+
+
+def test_a_table_that_was_to_hide_rows_and_was_never_made_hides_none_of_the_one_that_is(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+
+    def stopped() -> None:
+        raise InterruptedError
+
+    hidden = {"anabranch.rowsInErrors": "false"}
+    with pytest.raises(InterruptedError), at_phase("put", stopped):
+        Append(path, [{"id": 1}], properties=hidden).run()
+    table = World(path).log.table
+    assert PLANTED not in violation(table)
+    World(path).create([{"id": 1}])
+    assert World(path).version == 0
     assert PLANTED in violation(table)
 
 

@@ -155,6 +155,18 @@ def test_replace_where_takes_partition_columns_only_where_the_session_says_so(wo
     assert [row["id"] for row in world.rows()] == [0, 1, 2]
 
 
+def test_a_table_that_is_yet_to_be_made_has_the_partition_columns_that_it_is_asked_for(world: World) -> None:
+    new = World(f"{world.path}_new")
+    by_x, by_id = world.condition("x = 1"), world.condition("id = 1")
+    with honouring(Said(replaces_by_data=False)):
+        for partition_by, where, column in (("x",), by_id, "id"), (None, by_x, "x"):
+            with pytest.raises(NonPartitionColumn) as refused:
+                write(new, {"id": 1, "x": 1}, mode="overwrite", replace_where=where, partition_by=partition_by)
+            assert refused.value.facts["column"] == column
+        write(new, {"id": 1, "x": 1}, mode="overwrite", replace_where=by_x, partition_by=("x",))
+    assert new.rows() == [{"id": 1, "x": 1}]
+
+
 def test_rows_beside_the_condition_are_written_where_the_session_checks_none(world: World) -> None:
     with honouring(Said(checks_replaced=False)):
         write(world, {"id": 70, "x": 0}, mode="overwrite", replace_where=world.condition("x = 1"))

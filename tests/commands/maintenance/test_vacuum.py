@@ -203,6 +203,7 @@ def test_a_dry_run_changes_nothing(world: World) -> None:
     done = vacuum(world.path, 1, dry_run=True)
     assert [(file.name, file.size) for file in done.files] == [("old.parquet", 5)]
     assert done.dry_run
+    assert done.folders == 0
     assert world.version == 0
     assert Path(world.path, "old.parquet").exists()
 

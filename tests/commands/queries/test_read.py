@@ -9,8 +9,9 @@ import pytest
 
 from anabranch import errors
 from anabranch.commands.dml.append import Append
-from anabranch.commands.queries.read import FILE_COLUMNS, Read, files
+from anabranch.commands.queries.read import FILE_COLUMNS, Read, files, shown_ids
 from anabranch.protocol.predicates import Always, And, Compare, IsNull, Unknown
+from tests.support.raw_logs import add, put_commit
 from tests.support.worlds import World
 
 
@@ -87,3 +88,12 @@ def test_rows_are_unknown_where_the_log_does_not_say_them(tmp_path: Path) -> Non
     Append(path, [{"id": 1}], properties={"delta.dataSkippingNumIndexedCols": "0"}).run()
     assert files(path)["rows"].to_pylist() == [1]
     assert files(path, Compare("id", "=", 99)).num_rows == 1
+
+
+def test_one_file_without_ids_is_enough_that_none_are_shown(tmp_path: Path) -> None:
+    world = World(str(tmp_path / "t")).create([{"id": 1}], delta_enableRowTracking="true")
+    assert sorted(shown_ids(Read(world.path).run()).values()) == ["_row_commit_version", "_row_id"]
+    put_commit(world.path, 1, add("without.parquet"))
+    with pytest.raises(errors.CorruptLog, match="no row ids") as refused:
+        shown_ids(Read(world.path).run())
+    assert refused.value.file == "without.parquet"
