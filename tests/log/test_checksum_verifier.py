@@ -280,6 +280,20 @@ def test_a_checksum_file_with_another_schema_confirms_nothing(schema: str) -> No
     assert refusal({**files, name: json.dumps(wrong).encode()}).file == name
 
 
+VECTOR = {"storageType": "u", "pathOrInlineDv": "x", "offset": 1, "sizeInBytes": 1, "cardinality": 1}
+
+
+@pytest.mark.parametrize("fields", [{"odd": None}, {"deletionVector": {**VECTOR, "odd": 1}}], ids=["file", "vector"])
+def test_a_field_that_is_not_known_is_told_whether_the_file_has_it_or_its_vector(fields: Mapping[str, object]) -> None:
+    def log(**fields: object) -> Files:
+        return {commit_name(0): text_of(info(), WITH_VECTORS, metadata(), add("a", size=1, **fields)).encode()}
+
+    refused = refusal(log(**fields))
+    assert refused.file == commit_name(0)
+    assert "line 4 has an action add with ['odd']" in str(refused)
+    confirm(Log(stored(log(deletionVector={**VECTOR, "maxRowIndex": 1}))).snapshot())
+
+
 def test_two_ways_that_differ_are_not_confirmed() -> None:
     files = without(without_one_file(log_files(sums=False)), LAST_CHECKPOINT)
     assert refusal(files).file == commit_name(NEWEST)

@@ -18,6 +18,7 @@ from anabranch.log.commits import parse_commit, parse_files, parse_head
 from anabranch.log.file_names import commit_name
 from anabranch.log.log import forget
 from anabranch.protocol.actions import FILES
+from anabranch.storage import open_store
 from anabranch.testing.stores import Call, DictStore, Watched
 from tests.log.histories import COLUMNS, Body, as_bodies, expected, replayed, spelled
 from tests.support.raw_logs import PROTOCOL, Action, add, info, metadata, put_commit, remove, text_of
@@ -67,6 +68,15 @@ def test_no_more_than_a_range_is_asked_for_at_once_and_none_twice(monkeypatch: p
     in_ranges_of(monkeypatch, 64)
     assert b"".join(file.parts()) == b"0123456\n" * 100
     assert [call.method for call in asked] == ["read_range"] * 13 + ["head"]
+
+
+def test_a_file_of_a_few_bytes_is_one_range_wherever_it_is(tmp_path: Path) -> None:
+    data, near = b"0123456\n" * 2, open_store(tmp_path)
+    near.put(NAME, data)
+    entry = near.head(NAME)
+    assert entry is not None
+    for file in (long_file(data), LongFile(near, entry)):
+        assert list(file.parts()) == [data]
 
 
 @pytest.mark.slow

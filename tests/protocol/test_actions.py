@@ -23,7 +23,8 @@ from anabranch.protocol.actions import (
     remove_body,
 )
 from anabranch.protocol.layout.deletion_vectors import Descriptor
-from anabranch.protocol.schema.types import Field, Struct, schema_json
+from anabranch.protocol.schema.column_mapping import FIELD_ID, MODE
+from anabranch.protocol.schema.types import PHYSICAL_NAME, Field, Struct, schema_json
 
 SCHEMA = schema_json(Struct((Field("id", "long"), Field("day", "string"))))
 
@@ -165,6 +166,12 @@ def test_metadata_of_the_least_kind_are_read() -> None:
     assert (metadata.partition_columns, metadata.configuration, metadata.name) == ((), {}, None)
     assert metadata.format == {"provider": "parquet", "options": {}}
     assert metadata.schema.names == ("id", "day")
+
+
+def test_partition_values_stand_under_the_names_that_files_have_for_columns() -> None:
+    day = Field("day", "string", metadata={FIELD_ID: 1, PHYSICAL_NAME: "col-1"})
+    metadata = Metadata("x", schema_json(Struct((day,))), ("day", "gone"), configuration={MODE: "name"})
+    assert metadata.partition_keys == ("col-1", "gone")
 
 
 def test_a_property_without_a_value_counts_as_not_set() -> None:

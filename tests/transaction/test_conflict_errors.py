@@ -346,6 +346,12 @@ def test_a_merge_whose_condition_only_compares_read_the_whole_table(by_file: Wor
     assert said.getCondition() == "DELTA_CONCURRENT_DELETE_READ.EMPTY_READ_PREDICATES"
 
 
+def test_a_merge_whose_condition_speaks_of_the_table_alone_did_not(by_file: World) -> None:
+    ours = lambda: by_file.merge([row(4, 1)], *UPSERT, also="x >= 40")  # noqa: E731
+    said = refused(ours, lambda: by_file.delete("id = 5"))
+    assert said.getCondition() == "DELTA_CONCURRENT_DELETE_READ.WITHOUT_HINT"
+
+
 def test_a_winner_that_replaced_everything_is_said_to_have(by_row: World, by_file: World) -> None:
     for world in (by_row, by_file):
         said = refused(lambda: world.delete("id = 1"), lambda: world.overwrite(row(200, 1)))  # noqa: B023

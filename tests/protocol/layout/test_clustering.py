@@ -13,6 +13,7 @@ from anabranch.protocol.actions import DomainMetadata, Metadata
 from anabranch.protocol.layout.clustering import (
     DOMAIN,
     check_clustering,
+    check_zorder,
     clustering_of,
     domain_of,
     paths_of,
@@ -99,3 +100,11 @@ def test_a_table_cannot_be_clustered_by_what_gets_no_bounds(columns: list[str], 
 
 def test_members_of_structs_may_be_clustered_by() -> None:
     check_clustering(paths_of(["id", "s.b", "s.`odd.name`"]), metadata())
+
+
+def test_a_member_may_have_the_name_of_a_partition_column() -> None:
+    schema = Struct((Field("id", "long"), Field("b", "long"), Field("s", INNER)))
+    known = Metadata("x", schema_json(schema), partition_columns=("b",))
+    check_zorder([("s", "b")], known)
+    with pytest.raises(InvalidOption, match="b is a partition column"):
+        check_zorder([("id",), ("b",)], known)

@@ -57,8 +57,9 @@ def test_a_column_behind_itself_stays_where_it_is() -> None:
 
 
 def test_a_place_must_be_one() -> None:
-    with pytest.raises(UnknownColumn):
-        moved(SCHEMA, ("s", "x"), after="a")
+    with pytest.raises(UnknownColumn) as refused:
+        moved(SCHEMA, ("l", "element", "value", "x"), after="a")
+    assert refused.value.facts["column"] == "l.element.value.a"
 
 
 @pytest.mark.parametrize("path", [("b",), ("a", "x"), ("s", "w"), ("l", "x"), ("l", "element", "w", "x"), ("l", "key")])

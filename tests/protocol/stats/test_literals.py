@@ -111,6 +111,7 @@ def test_points_are_values_of_the_column(data_type: str, literal: Any) -> None:
         ("double", True),
         ("string", 1),
         ("string", "\ud800"),
+        ("string", "a\udfff"),
         ("date", "2020-1-1"),
         ("date", datetime(2020, 1, 1)),
         ("timestamp", datetime(2020, 1, 1)),
