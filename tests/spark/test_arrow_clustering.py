@@ -17,11 +17,12 @@ from pyspark.sql import functions as F
 from anabranch.protocol.features.row_tracking import Tracked
 from anabranch.protocol.layout.curves import ORIGINS, Curve
 from anabranch.protocol.layout.file_sets import FileSet
+from anabranch.protocol.rules.table_rules import Rules
 from anabranch.protocol.schema.types import Field, Struct, to_arrow
 from anabranch.spark import arrow_clustering, arrow_orders, arrow_packing, arrow_places, relocating
 from anabranch.spark.arrow_clustering import clustered
 from anabranch.spark.relocating import cluster
-from tests.spark.tables import file_row, file_set
+from tests.spark.tables import file_row, file_set, numbered
 from tests.spark.test_arrow_packing import (
     PLAIN,
     assert_alike,
@@ -111,6 +112,12 @@ def test_what_is_not_alike_is_left_to_spark_whole(
     files = file_set(tmp_path, [file_row(tmp_path, "a.parquet", table)], table.schema)
     assert not clustered(spark, files, Curve(("v",), "zorder"), 1, "job", None)
     assert not clustered(spark, files, Curve(("w",), "zorder"), 1, "job", None)
+    assert not left_in(tmp_path, "job")
+
+
+def test_files_that_may_have_few_rows_only_are_left_to_spark(spark: SparkSession, tmp_path: Path) -> None:
+    files = replace(numbered(tmp_path, {"a.parquet": 9}), rules=Rules(most_rows=4))
+    assert not clustered(spark, files, Curve(("id",), "zorder"), 1, "job", None)
     assert not left_in(tmp_path, "job")
 
 

@@ -165,7 +165,7 @@ def test_the_marked_rows_are_brought_as_spark_reads_them(spark: SparkSession, ta
 @pytest.mark.parametrize(
     "values",
     [
-        {"l": [5, 2**53 + 1]},
+        {"l": [5, -5, 2**53 + 1]},
         {"w": ["a", "\uffff"]},
         {"day": [date(2020, 1, 1)], "s": [5, 0]},
         {"part": ["x"], "b": [5]},

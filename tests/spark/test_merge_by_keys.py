@@ -6,6 +6,7 @@ import random
 import shutil
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -13,13 +14,19 @@ from unittest.mock import patch
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import types as T
 
 import anabranch
 from anabranch.errors import AmbiguousMerge
+from anabranch.protocol.features.row_tracking import Tracked
+from anabranch.protocol.merges import Clause, Matching
+from anabranch.protocol.rules.table_rules import NotNull, Rules
+from anabranch.protocol.schema.types import Field, Struct
 from anabranch.spark import arrow_reading, few_rows, merge, merge_by_keys
+from tests.spark.tables import file_set
 from tests.support.readers import deltalake_rows
 from tests.support.tiers import examples
-from tests.support.worlds import World
+from tests.support.worlds import World, update_all
 
 pytestmark = pytest.mark.spark
 
@@ -138,3 +145,23 @@ def test_a_merge_by_keys_records_what_rows_were_where_the_table_records_changes(
     anabranch.sql(spark, f"MERGE INTO delta.`{path}` t USING given_rows s ON t.k = s.k {CLAUSES[0]} {INSERTS[0]}")
     changes = anabranch.changes(spark, path, 1).select("k", "w", "_change_type").collect()
     assert sorted(map(tuple, changes)) == [(1, "a", "update_preimage"), (1, "b", "update_postimage")]
+
+
+def test_only_rows_that_a_merge_takes_as_they_are_are_joined_without_spark(tmp_path: Path) -> None:
+    files = file_set(tmp_path, [], Struct((Field("k", "long"), Field("v", "long"))))
+    source = T.StructType([T.StructField("k", T.LongType()), T.StructField("v", T.LongType())])
+    plain = Matching(None, (update_all("k", "v"),), keys=(("k", "k"),), by_keys_alone=True)
+    assert merge_by_keys.joins_plainly(files, plain, source)
+    alone = Clause("not matched by source", "delete")
+    for other in (
+        replace(plain, by_keys_alone=False),
+        replace(plain, evolves=True),
+        replace(plain, added=("w",)),
+        replace(plain, recorded=True),
+        replace(plain, clauses=(*plain.clauses, alone)),
+        replace(plain, keys=()),
+    ):
+        assert not merge_by_keys.joins_plainly(files, other, source)
+    bound = replace(files, rules=Rules(not_null=(NotNull(("k",)),)))
+    for one in (bound, replace(files, tracked=Tracked("i", "c"))):
+        assert not merge_by_keys.joins_plainly(one, plain, source)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -21,7 +22,7 @@ from anabranch.protocol.layout.curves import ORIGINS, Curve
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.rules.table_rules import Rules
 from anabranch.protocol.schema.types import Field, Struct
-from anabranch.spark.relocating import cluster, pack
+from anabranch.spark.relocating import SAMPLE_ROWS, SAMPLE_ROWS_PER_OUTPUT, cluster, pack, sampled_of
 from tests.spark.tables import file_row, file_set, numbered
 from tests.support.tiers import examples
 
@@ -268,3 +269,11 @@ def assert_origin_numbers(root: Path) -> None:
 def numbers_in(file: Path) -> list[int]:
     """Of the other column some values are none that Python knows."""
     return pq.ParquetFile(file).read(["n"])["n"].to_pylist()
+
+
+def test_the_more_files_are_made_the_more_rows_are_looked_at(tmp_path: Path) -> None:
+    row = file_row(tmp_path, "a.parquet", pa.table({"id": [1]}))
+    rows = 30 * SAMPLE_ROWS
+    files = file_set(tmp_path, [row | {"stats": json.dumps({"numRecords": rows})}], pa.schema({"id": pa.int64()}))
+    as_many = SAMPLE_ROWS // SAMPLE_ROWS_PER_OUTPUT
+    assert [sampled_of(files, outputs) for outputs in (0, as_many, 2 * as_many, rows)] == [30, 15, 10, 1]

@@ -290,22 +290,6 @@ def test_the_deadline_for_an_answer_counts_from_the_put(world: World, through: T
     assert runtime.seconds() == 7
 
 
-def test_the_pause_before_a_put_is_repeated_goes_by_what_it_took_and_not_by_the_clock(
-    world: World, through: Through
-) -> None:
-    clock, slept = instant(), list[float]()
-
-    def sleep(seconds: float) -> None:
-        slept.append(seconds)
-        clock.sleep(seconds)
-
-    through(Watched(open_store(world.path), before=once(is_commit, lost)))
-    runtime = replace(clock, seconds=lambda: 1e6 + clock.seconds(), sleep=sleep)
-    retry = RetryPolicy(attempts=5, unknown_seconds=7)
-    Append(world.path, [{"id": 9, "x": 9}]).run(context=RunContext(runtime=runtime, retry=retry))
-    assert slept == [retry.first_pause]
-
-
 def test_a_commit_that_cannot_be_read_at_first_is_asked_after_until_it_is(world: World, through: Through) -> None:
     """The reply is lost, and so are the next two reads that would tell whose commit it is."""
     reads = iter(range(2))
