@@ -263,6 +263,20 @@ def test_pytest_runs_the_chosen_tests_in_their_order_and_says_which_failed(tmp_p
     assert list(map(json.loads, said.read_text().splitlines())) == ["test_it.py::test_b"]
 
 
+@pytest.mark.slow
+def test_a_run_of_pytest_within_a_test_takes_nothing_away_from_what_is_measured(tmp_path: Path) -> None:
+    """It inherits what says where, and so would put its own lines in the place of those of the run around it."""
+    pytest.importorskip("coverage")
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "test_it.py").write_text("def test_it(): pass")
+    environment = {**os.environ, in_pytest.COVERAGE: str(tmp_path / "lines"), "PYTHONPATH": str(ROOT)}
+    (tmp_path / "lines").mkdir()
+    command = [sys.executable, "-m", "pytest", "-p", "tools.mutants.in_pytest", "-p", "no:cacheprovider", "-n", "0"]
+    for _ in range(2):
+        subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=True)
+    assert len(list((tmp_path / "lines").glob("lines.*"))) == 2
+
+
 def test_a_copy_gives_a_file_another_text_for_a_while_and_the_checkout_none(tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.mkdir()

@@ -32,7 +32,9 @@ def _measuring() -> Coverage | None:
         return None
     from coverage import Coverage
 
-    file = Path(os.environ[COVERAGE]) / f"lines.{os.environ.get('PYTEST_XDIST_WORKER', 'main')}"
+    # A test may run pytest itself, which inherits the environment.
+    process = f"{os.environ.get('PYTEST_XDIST_WORKER', 'main')}-{os.getpid()}"
+    file = Path(os.environ[COVERAGE]) / f"lines.{process}"
     measuring = Coverage(data_file=str(file), config_file=False, source=["anabranch"], branch=False)
     measuring.set_option("run:relative_files", True)
     measuring.start()
