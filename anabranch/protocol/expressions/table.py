@@ -14,8 +14,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-import pyarrow as pa
-
 from anabranch.protocol.schema.types import DataType
 
 Datum: TypeAlias = Any
@@ -150,8 +148,3 @@ def check_type(given: Given, kind: DataType) -> None:
     """Raises Unfit unless an argument has a type, or is NULL."""
     if given.type not in (kind, "void"):
         raise Unfit(f"it is computed here for {kind}, and not for {given.type}")
-
-
-def scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
-    """A constant of a type."""
-    return pa.scalar(value, kind)
