@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from anabranch.errors import NotBuilt
 from anabranch.expressions.blocks import unqualified
-from anabranch.expressions.computations import computation_of
+from anabranch.expressions.computations import HIDDEN, called_in, computation_in, computation_of
 from anabranch.expressions.context import Context
 from anabranch.expressions.depth import shallow
 from anabranch.expressions.dialect import TokenizedText
@@ -77,10 +77,12 @@ def condition(
         return Condition(given.text, Unknown(), row_local=False, expression=expression, columns=None)
     called = calls(read.tokens)
     is_plain = called <= DETERMINISTIC and not has_window(read.tokens)
-    row_local = is_plain and (not called or context.is_builtin(called))
-    columns, computation = mentioned(read.tokens, context.schema), computation_of(read.text, context)
-    predicate = predicate_of(known, context)
-    return Condition(given.text, predicate, row_local, expression, columns, computation=computation)
+    computation = computation_in(read.text, context)
+    asked = (called if is_plain else frozenset()) | called_in(computation)
+    is_own = not asked or context.is_builtin(asked)  # one question for both, since Spark takes its time
+    columns, predicate = mentioned(read.tokens, context.schema), predicate_of(known, context)
+    computation = computation if is_own else HIDDEN
+    return Condition(given.text, predicate, is_plain and is_own, expression, columns, computation=computation)
 
 
 def assignment(text: str | TokenizedText, context: Context, names: tuple[str, ...] = ()) -> str | Assigned:

@@ -11,6 +11,9 @@ from anabranch.expressions.instants import is_fixed
 from anabranch.protocol.expressions.computation import Computation, computation_over
 from anabranch.protocol.expressions.tree import Foreign, functions_of
 
+HIDDEN = Computation(Foreign("the session has a function of its own under a name that is called"))
+"""Of a text that calls such a function."""
+
 
 def computation_of(text: str, context: Context) -> Computation:
     """The computation of an expression; one with a reason where Spark has to be asked.
@@ -19,8 +22,16 @@ def computation_of(text: str, context: Context) -> Computation:
         >>> computation_of("lower(name) = 'x'", context).reason is None
         True
     """
-    found = computation_over(text, context.schema, context.tzinfo if is_fixed(context.tzinfo) else None)
-    called = functions_of(found.tree) if found.reason is None else frozenset()
-    if called and not context.is_builtin(called):
-        return Computation(Foreign("the session has a function of its own under a name that is called"))
-    return found
+    found = computation_in(text, context)
+    called = called_in(found)
+    return found if not called or context.is_builtin(called) else HIDDEN
+
+
+def computation_in(text: str, context: Context) -> Computation:
+    """The same, if each function that it calls (`called_in`) is Spark's own."""
+    return computation_over(text, context.schema, context.tzinfo if is_fixed(context.tzinfo) else None)
+
+
+def called_in(computation: Computation) -> frozenset[str]:
+    """The functions that have to be Spark's own for it to be computed here; none where it is not."""
+    return functions_of(computation.tree) if computation.reason is None else frozenset()
