@@ -11,6 +11,8 @@ import datetime as dt
 from collections.abc import Callable, Mapping
 from zoneinfo import ZoneInfo
 
+from anabranch.protocol.expressions.moments import UNITS
+
 _ANY_ZONE = dt.timedelta(hours=18)
 """No zone is further from UTC (java.time.ZoneOffset)."""
 _CLOCK_CHANGE = dt.timedelta(hours=2)
@@ -52,12 +54,6 @@ def locals_of(instant: dt.datetime, zone: dt.tzinfo | None) -> Span:
 
 # -- units -------------------------------------------------------------------------------------------------------------
 
-_NAMES: Mapping[str, str] = {
-    **dict.fromkeys(("YEAR", "YYYY", "YY"), "year"),
-    **dict.fromkeys(("MONTH", "MON", "MM"), "month"),
-    **dict.fromkeys(("DAY", "DD"), "day"),
-    **{name: name.lower() for name in ("QUARTER", "WEEK", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")},
-}
 _STEPS = {
     "week": dt.timedelta(days=7),
     "day": dt.timedelta(days=1),
@@ -84,7 +80,7 @@ _MONTHS = {"year": 12, "quarter": 3, "month": 1}
 
 def unit_of(name: str) -> str | None:
     """The unit that Spark's ``date_trunc`` and ``trunc`` know by this name; None for none."""
-    return _NAMES.get(name.upper())
+    return UNITS.get(name.upper())
 
 
 def floored(unit: str, moment: dt.datetime) -> dt.datetime:

@@ -16,7 +16,6 @@ from anabranch.protocol.schema.types import Field, Struct, arrow_type
 from anabranch.spark.arrow_reading import MOST_BYTES
 
 _AT_ONCE = 1 << 16
-_ONE_ROW = pa.RecordBatch.from_arrays([pa.nulls(1)], ["x"])
 
 
 def assigned(rows: pa.Table, schema: Struct, values: Mapping[str, Computation]) -> pa.Table:
@@ -54,7 +53,7 @@ def rows_of(rows: Sequence[Sequence[Computation]], columns: Sequence[Field], sch
     """
     given = {field.name: list(values) for field, values in zip(columns, zip(*rows, strict=True), strict=True)}
     arrays = [
-        pa.concat_arrays([each.values(_ONE_ROW).cast(arrow_type(field.type)) for each in given[field.name]])
+        pa.concat_arrays([each.value().cast(arrow_type(field.type)) for each in given[field.name]])
         if field.name in given
         else pa.nulls(len(rows), arrow_type(field.type))
         for field in schema

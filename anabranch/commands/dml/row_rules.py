@@ -21,7 +21,6 @@ from anabranch.protocol.schema.types import VOID, Field, Struct, arrow_type, upc
 from anabranch.protocol.storing import stored_in
 
 _SHOWN_CHARACTERS, _SHOWN_COLUMNS = 200, 20
-_ONE_ROW = pa.RecordBatch.from_arrays([pa.nulls(1)], ["x"])
 
 
 def default_scalars(table: str, schema: Struct, rules: Rules, absent: Sequence[str]) -> dict[str, pa.Scalar]:
@@ -68,7 +67,7 @@ def _scalar(field: Field, text: str, table: str) -> pa.Scalar:
     fits = isinstance(value.tree, Constant) or upcastable(given.tree.type or VOID, field.type)
     if value.reason is None and fits:
         try:
-            return value.values(_ONE_ROW).cast(wanted)[0]
+            return value.value().cast(wanted)[0]
         except (LeftToSpark, pa.ArrowException):
             pass  # it does not fit, or not exactly
     raise _needs_spark(f"computing the default {text} of the column {field.name}", table)

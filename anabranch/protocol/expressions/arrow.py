@@ -41,7 +41,7 @@ def computed(tree: Expression, rows: pa.RecordBatch, zone: dt.tzinfo | None = No
         raise LeftToSpark("it is nested too deep") from None
     if isinstance(found, pa.Scalar):
         found = pa.repeat(found, rows.num_rows)
-    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    return found
 
 
 def selected(tree: Expression, rows: pa.RecordBatch, zone: dt.tzinfo | None = None) -> pa.BooleanArray:

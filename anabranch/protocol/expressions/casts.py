@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.protocol.expressions.meeting import MOST_DIGITS
+from anabranch.protocol.expressions.meeting import MOST_DIGITS, shown
 from anabranch.protocol.expressions.table import Datum, Fit, Function, Given, LeftToSpark, Site, Unfit
 from anabranch.protocol.schema.types import INTEGERS, VOID, DataType, arrow_type, decimal_of
 
@@ -22,7 +22,6 @@ _DOUBLE_DIGITS, _DOUBLE_TENS = 15, 22
 """A decimal of so many digits divided by so many tens has one nearest ``double``, which each language finds."""
 _INTEGER_TEXT = r"^-?(0|[1-9][0-9]{0,17})$"
 _DATE_TEXT = r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"
-_MOMENTS = ("date", "timestamp", "timestamp_ntz")
 _YEAR_1, _YEAR_9999 = dt.date(1, 1, 1), dt.date(9999, 12, 31)
 
 
@@ -31,7 +30,7 @@ def cast_fit(given: Given, to: DataType) -> Fit:
     if given.type == to or given.type == VOID:
         return Fit(to, (to,))
     if not (isinstance(given.type, str) and isinstance(to, str)) or _kernel(given.type, to) is None:
-        raise Unfit(f"no cast of {_shown(given.type)} to {_shown(to)} is computed here")
+        raise Unfit(f"no cast of {shown(given.type)} to {shown(to)} is computed here")
     return Fit(to, (given.type,), (given.type,))
 
 
@@ -44,7 +43,7 @@ def _cast(arguments: Sequence[Datum], gives: DataType, options: tuple[Any, ...],
     return kernel(values, str(gives), site)
 
 
-CAST = Function("cast", lambda given: cast_fit(given[0], str(given[0].type)), _cast, is_named=False)
+CAST = Function("cast", lambda given: cast_fit(given[0], str(given[0].type)), _cast)
 """An entry that is no word of SQL: `resolving` puts it wherever types are brought together."""
 
 
@@ -66,8 +65,9 @@ def _family(kind: str) -> str:
 # -- numbers -----------------------------------------------------------------------------------------------------------
 
 
-def _integers(values: Datum, to: str, site: Site) -> Datum:
-    return values.cast(arrow_type(to))  # raises where one does not fit
+def _plainly(values: Datum, to: str, site: Site) -> Datum:
+    """As Arrow does it, which raises where a value does not fit."""
+    return values.cast(arrow_type(to))
 
 
 def _integer_to_double(values: Datum, to: str, site: Site) -> Datum:
@@ -92,7 +92,7 @@ def _decimal_to_decimal(values: Datum, to: str, site: Site) -> Datum:
     return pc.round(wide, scale, "half_towards_infinity").cast(arrow_type(to))
 
 
-def decimal_to_double(values: Datum, to: str, site: Site) -> Datum:
+def _decimal_to_double(values: Datum, to: str, site: Site) -> Datum:
     """The nearest doubles. Raises LeftToSpark: the digits are too many to be certain."""
     kind = values.type
     if kind.precision > _DOUBLE_DIGITS or kind.scale > _DOUBLE_TENS:
@@ -113,19 +113,15 @@ def _decimal_to_integer(values: Datum, to: str, site: Site) -> Datum:
 
 
 def _double_to_integer(values: Datum, to: str, site: Site) -> Datum:
-    whole = pc.trunc(values)
+    return longs(pc.trunc(values)).cast(arrow_type(to))
+
+
+def longs(whole: Datum) -> Datum:
+    """Doubles without a fraction as whole numbers. Raises LeftToSpark: one is no number, or too large."""
     is_in = pc.and_(pc.greater_equal(whole, -(2.0**63)), pc.less(whole, 2.0**63))
     if not pc.all(is_in, min_count=0).as_py():
         raise LeftToSpark("a number that is none, or too large, becomes a whole one")
-    return whole.cast(pa.int64()).cast(arrow_type(to))
-
-
-def _float_to_double(values: Datum, to: str, site: Site) -> Datum:
-    return values.cast(pa.float64())
-
-
-def _boolean_to_integer(values: Datum, to: str, site: Site) -> Datum:
-    return values.cast(arrow_type(to))
+    return whole.cast(pa.int64())
 
 
 def _number_to_boolean(values: Datum, to: str, site: Site) -> Datum:
@@ -149,10 +145,6 @@ def _text_to_date(values: Datum, to: str, site: Site) -> Datum:
     if not _all_match(values, _DATE_TEXT):
         raise LeftToSpark("a text that is no plain date becomes one")
     return values.cast(pa.date32())  # raises for a day that no calendar has
-
-
-def _integer_to_text(values: Datum, to: str, site: Site) -> Datum:
-    return values.cast(pa.string())
 
 
 def _boolean_to_text(values: Datum, to: str, site: Site) -> Datum:
@@ -229,19 +221,19 @@ def _moment_to_moment(values: Datum, to: str, site: Site) -> Datum:
 
 
 _KERNELS: Mapping[tuple[str, str], _Kernel] = {
-    ("integers", "integers"): _integers,
+    ("integers", "integers"): _plainly,
     ("integers", "double"): _integer_to_double,
     ("integers", "decimal"): _integer_to_decimal,
-    ("integers", "string"): _integer_to_text,
+    ("integers", "string"): _plainly,
     ("integers", "boolean"): _number_to_boolean,
     ("decimal", "decimal"): _decimal_to_decimal,
-    ("decimal", "double"): decimal_to_double,
+    ("decimal", "double"): _decimal_to_double,
     ("decimal", "integers"): _decimal_to_integer,
     ("decimal", "string"): _decimal_to_text,
     ("double", "integers"): _double_to_integer,
     ("float", "integers"): _double_to_integer,
-    ("float", "double"): _float_to_double,
-    ("boolean", "integers"): _boolean_to_integer,
+    ("float", "double"): _plainly,
+    ("boolean", "integers"): _plainly,
     ("boolean", "string"): _boolean_to_text,
     ("string", "integers"): _text_to_integer,
     ("string", "date"): _text_to_date,
@@ -253,7 +245,3 @@ _KERNELS: Mapping[tuple[str, str], _Kernel] = {
     ("timestamp", "timestamp_ntz"): _moment_to_moment,
     ("timestamp_ntz", "timestamp"): _moment_to_moment,
 }
-
-
-def _shown(kind: DataType | None) -> str:
-    return str(kind) if isinstance(kind, str | None) else type(kind).__name__.lower()

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.protocol.expressions.meeting import compared_as
-from anabranch.protocol.expressions.table import Datum, Fit, Given, LeftToSpark, Site, Unfit, add
+from anabranch.protocol.expressions.table import Datum, Fit, Given, LeftToSpark, Site, Unfit, add, of_values
 from anabranch.protocol.schema.types import VOID
 
 _ARROW: Mapping[str, Callable[..., Datum]] = {
@@ -44,27 +44,15 @@ def compared(sign: str, left: Datum, right: Datum) -> Datum:
     return pc.if_else(pc.or_(one, other), by_nan, as_numbers)
 
 
-def _comparing(sign: str) -> Callable[..., Datum]:
-    def kernel(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
-        return compared(sign, *arguments)
-
-    return kernel
-
-
-def same(left: Datum, right: Datum) -> Datum:
+def _same(left: Datum, right: Datum) -> Datum:
     """``left <=> right``: never NULL."""
     equal = pc.fill_null(compared("=", left, right), False)
     return pc.or_(equal, pc.and_(pc.is_null(left), pc.is_null(right)))
 
 
-def _null_safe(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
-    return same(*arguments)
-
-
 for _sign in _ARROW:
-    add(_sign, _comparison_fit, _comparing(_sign), is_named=False)
-add("<=>", _comparison_fit, _null_safe, is_named=False)
-add("equal_null", _comparison_fit, _null_safe)
+    add(_sign, _comparison_fit, of_values(functools.partial(compared, _sign)))
+add("<=>, equal_null", _comparison_fit, of_values(_same))
 
 
 # -- one of several ----------------------------------------------------------------------------------------------------
@@ -77,8 +65,7 @@ def _in_fit(given: Sequence[Given]) -> Fit:
     return Fit("boolean", (kind,) * len(given))
 
 
-def _in(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
-    searched, *values = arguments
+def _in(searched: Datum, *values: Datum) -> Datum:
     is_plain = all(isinstance(each, pa.Scalar) for each in values) and not pa.types.is_floating(searched.type)
     if is_plain and not isinstance(searched, pa.Scalar):
         known = [each.as_py() for each in values if each.is_valid]
@@ -98,13 +85,12 @@ def _between_fit(given: Sequence[Given]) -> Fit:
     return Fit("boolean", (kind,) * 3)
 
 
-def _between(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
-    value, low, high = arguments
+def _between(value: Datum, low: Datum, high: Datum) -> Datum:
     return pc.and_kleene(compared(">=", value, low), compared("<=", value, high))
 
 
-add("in", _in_fit, _in, is_named=False)
-add("between", _between_fit, _between)
+add("in", _in_fit, of_values(_in))
+add("between", _between_fit, of_values(_between))
 
 
 # -- truth values ------------------------------------------------------------------------------------------------------
@@ -144,13 +130,9 @@ def _where_open(found: Datum, part: Callable[..., Datum], decides: bool, site: S
     return pc.replace_with_mask(pa.nulls(len(is_open), pa.bool_()), is_open, values)
 
 
-def _not(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
-    return pc.invert(arguments[0])
-
-
-add("and", _truths, _joined(pc.and_kleene, decides=False), is_named=False, is_lazy=True)
-add("or", _truths, _joined(pc.or_kleene, decides=True), is_named=False, is_lazy=True)
-add("not", _truths, _not)
+add("and", _truths, _joined(pc.and_kleene, decides=False), is_lazy=True)
+add("or", _truths, _joined(pc.or_kleene, decides=True), is_lazy=True)
+add("not", _truths, of_values(pc.invert))
 
 
 def _any_fit(given: Sequence[Given]) -> Fit:
@@ -159,27 +141,11 @@ def _any_fit(given: Sequence[Given]) -> Fit:
     return Fit("boolean", (given[0].type,))
 
 
-def _is_null(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
-    return pc.is_null(arguments[0])
-
-
-def _is_not_null(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
-    return pc.is_valid(arguments[0])
-
-
-def _is_truth(truth: bool) -> Callable[..., Datum]:
-    def kernel(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
-        return pc.fill_null(pc.equal(arguments[0], pa.scalar(truth)), False)
-
-    return kernel
-
-
-add("is null", _any_fit, _is_null, is_named=False)
-add("isnull", _any_fit, _is_null)
-add("isnotnull", _any_fit, _is_not_null)
-add("is unknown", _truths, _is_null, is_named=False)
-add("is true", _truths, _is_truth(True), is_named=False)
-add("is false", _truths, _is_truth(False), is_named=False)
+add("is null, isnull", _any_fit, of_values(pc.is_null))
+add("isnotnull", _any_fit, of_values(pc.is_valid))
+add("is unknown", _truths, of_values(pc.is_null))
+add("is true", _truths, of_values(lambda values: pc.fill_null(values, False)))
+add("is false", _truths, of_values(lambda values: pc.fill_null(pc.invert(values), False)))
 
 
 def _isnan_fit(given: Sequence[Given]) -> Fit:
@@ -188,8 +154,4 @@ def _isnan_fit(given: Sequence[Given]) -> Fit:
     return Fit("boolean", (str(given[0].type),))
 
 
-def _isnan(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
-    return pc.fill_null(pc.is_nan(arguments[0]), False)
-
-
-add("isnan", _isnan_fit, _isnan)
+add("isnan", _isnan_fit, of_values(lambda values: pc.fill_null(pc.is_nan(values), False)))

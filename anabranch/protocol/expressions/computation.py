@@ -24,6 +24,8 @@ from anabranch.protocol.schema.leaves import leaf_at
 from anabranch.protocol.schema.types import VOID, Struct
 from anabranch.protocol.stats.literals import domain
 
+_ONE_ROW = pa.RecordBatch.from_arrays([pa.nulls(1)], ["x"])
+
 
 @dataclass(frozen=True)
 class Computation:
@@ -56,6 +58,10 @@ class Computation:
     def values(self, rows: pa.RecordBatch) -> pa.Array:
         """Its value for each row. Raises LeftToSpark: only Spark says what it is."""
         return computed(self.tree, rows, self.zone)
+
+    def value(self) -> pa.Array:
+        """Its one value, in an array, where it reads no column. Raises LeftToSpark, as `values`."""
+        return self.values(_ONE_ROW)
 
     def truths(self, rows: pa.RecordBatch) -> pa.BooleanArray:
         """For each row whether it is TRUE; never NULL. Raises LeftToSpark: only Spark says."""

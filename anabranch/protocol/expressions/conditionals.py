@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from anabranch.protocol.expressions.comparisons import compared
 from anabranch.protocol.expressions.meeting import common, compared_as
-from anabranch.protocol.expressions.table import Datum, Fit, Given, Site, Unfit, add
+from anabranch.protocol.expressions.table import Datum, Fit, Given, Site, Unfit, add, of_values
 from anabranch.protocol.schema.types import VOID, DataType, arrow_type
 
 Part = Callable[[Datum], Datum]
@@ -102,7 +102,7 @@ def _coalesce(parts: Sequence[Part], gives: DataType, options: tuple[Any, ...], 
     return _joined(pieces, kind, site.count)
 
 
-add("case", _case_fit, _case, is_named=False, is_lazy=True)
+add("case", _case_fit, _case, is_lazy=True)
 add("if", _if_fit, _case, is_lazy=True)
 add("coalesce", _chosen_fit, _coalesce, is_lazy=True)
 
@@ -139,13 +139,12 @@ def _nullif_fit(given: Sequence[Given]) -> Fit:
     return Fit(given[0].type, (given[0].type,) * 2)
 
 
-def _nullif(arguments: Sequence[Datum], gives: DataType, options: tuple[Any, ...], site: Site) -> Datum:
-    value, other = arguments
+def _nullif(value: Datum, other: Datum) -> Datum:
     are_equal = pc.fill_null(compared("=", value, other), False)
-    return pc.if_else(are_equal, pa.scalar(None, arrow_type(gives)), value)
+    return pc.if_else(are_equal, pa.scalar(None, value.type), value)
 
 
-add("nullif", _nullif_fit, _nullif)
+add("nullif", _nullif_fit, of_values(_nullif))
 
 
 def _several_fit(given: Sequence[Given]) -> Fit:
@@ -158,14 +157,13 @@ def _several_fit(given: Sequence[Given]) -> Fit:
 def _extreme(sign: str) -> Callable[..., Datum]:
     """The value that no other one is greater, or less, than; NULLs count for nothing."""
 
-    def kernel(arguments: Sequence[Datum], gives: DataType, options: tuple[Any, ...], site: Site) -> Datum:
-        found = arguments[0]
-        for other in arguments[1:]:
+    def extreme(found: Datum, *others: Datum) -> Datum:
+        for other in others:
             is_better = pc.or_(pc.fill_null(compared(sign, other, found), False), pc.is_null(found))
             found = pc.if_else(is_better, other, found)
         return found
 
-    return kernel
+    return of_values(extreme)
 
 
 add("greatest", _several_fit, _extreme(">"))

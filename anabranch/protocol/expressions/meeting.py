@@ -6,16 +6,14 @@ meets anything else, there is none.
 
 from __future__ import annotations
 
-import datetime as dt
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from anabranch.protocol.expressions.table import Given, Unfit
+from anabranch.protocol.predicates import date_of
 from anabranch.protocol.schema.types import INTEGERS, VOID, DataType, decimal_of
 
 MOST_DIGITS = 38
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
 FLOAT_INTEGERS = 1 << 24
 """Up to here every whole number is a ``float``, so it does not matter in which type both meet."""
@@ -87,7 +85,7 @@ def _pair(one: Given, other: Given) -> DataType:
     if {a, b} == {"date", "string"} and is_date((one if a == "string" else other).constant):
         return "date"
     if not (is_number(a) and is_number(b)):
-        raise Unfit(f"{_shown(a)} meets {_shown(b)}")
+        raise Unfit(f"{shown(a)} meets {shown(b)}")
     return a if a == b else _numbers(one, other)
 
 
@@ -107,13 +105,12 @@ def _numbers(one: Given, other: Given) -> DataType:
 def is_date(text: str | tuple[Any] | None) -> bool:
     """Whether a text, or the constant one of an argument, is a day in full, which every session reads alike."""
     value = text[0] if isinstance(text, tuple) else text
-    if not isinstance(value, str) or not _DATE.fullmatch(value):
-        return False
     try:
-        return dt.date.fromisoformat(value) is not None
-    except ValueError:
+        return isinstance(value, str) and date_of(value) is not None
+    except TypeError:
         return False
 
 
-def _shown(kind: DataType) -> str:
-    return kind if isinstance(kind, str) else type(kind).__name__.lower()
+def shown(kind: DataType | None) -> str:
+    """A type, for people."""
+    return str(kind) if isinstance(kind, str | None) else type(kind).__name__.lower()

@@ -14,17 +14,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.protocol.expressions.casts import check_years, instants, local
-from anabranch.protocol.expressions.table import Datum, Fit, Given, LeftToSpark, Site, Unfit, add, check_type
+from anabranch.protocol.expressions.table import Datum, Fit, Given, LeftToSpark, Site, Unfit, add, function, of_values
 from anabranch.protocol.schema.types import INTEGERS, VOID
 
-_MOMENTS = ("date", "timestamp", "timestamp_ntz")
+_CLOCKS = ("timestamp", "timestamp_ntz")
+_MOMENTS = ("date", *_CLOCKS)
 
 
-def _moment_fit(gives: str) -> Callable[[Sequence[Given]], Fit]:
+def _part_fit(kinds: Sequence[str]) -> Callable[[Sequence[Given]], Fit]:
     def fit(given: Sequence[Given]) -> Fit:
-        if len(given) != 1 or given[0].type not in _MOMENTS:
-            raise Unfit("it is computed here for one date or timestamp")
-        return Fit(gives, (str(given[0].type),))
+        if len(given) != 1 or given[0].type not in kinds:
+            raise Unfit(f"it is computed here for one {' or '.join(kinds)}")
+        return Fit("integer", (str(given[0].type),))
 
     return fit
 
@@ -35,11 +36,11 @@ def _days(values: Datum, site: Site) -> Datum:
     return values if pa.types.is_date(values.type) else local(values, site)
 
 
-def _part(names: str, compute: Callable[[Datum], Datum]) -> None:
+def _part(names: str, compute: Callable[[Datum], Datum], kinds: Sequence[str] = _MOMENTS) -> None:
     def kernel(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
         return compute(_days(arguments[0], site)).cast(pa.int32())
 
-    add(names, _moment_fit("integer"), kernel)
+    add(names, _part_fit(kinds), kernel)
 
 
 _part("year", pc.year)
@@ -50,24 +51,9 @@ _part("dayofyear", pc.day_of_year)
 _part("dayofweek", lambda values: pc.day_of_week(values, count_from_zero=False, week_start=7))
 _part("weekday", lambda values: pc.day_of_week(values, count_from_zero=True, week_start=1))
 _part("weekofyear", pc.iso_week)
-
-
-def _clock_fit(given: Sequence[Given]) -> Fit:
-    if len(given) != 1 or given[0].type not in ("timestamp", "timestamp_ntz"):
-        raise Unfit("it is computed here for one timestamp")
-    return Fit("integer", (str(given[0].type),))
-
-
-def _clock_part(name: str, compute: Callable[[Datum], Datum]) -> None:
-    def kernel(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
-        return compute(_days(arguments[0], site)).cast(pa.int32())
-
-    add(name, _clock_fit, kernel)
-
-
-_clock_part("hour", pc.hour)
-_clock_part("minute", pc.minute)
-_clock_part("second", pc.second)
+_part("hour", pc.hour, _CLOCKS)
+_part("minute", pc.minute, _CLOCKS)
+_part("second", pc.second, _CLOCKS)
 
 
 # -- days --------------------------------------------------------------------------------------------------------------
@@ -80,13 +66,12 @@ def _shift_fit(given: Sequence[Given]) -> Fit:
 
 
 def _shifting(compute: Callable[[Datum, Datum], Datum]) -> Callable[..., Datum]:
-    def kernel(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
-        days, count = arguments
+    def shifted(days: Datum, count: Datum) -> Datum:
         found = compute(_numbered(days), count.cast(pa.int32())).cast(pa.int32()).cast(pa.date32())
         check_years(found)
         return found
 
-    return kernel
+    return of_values(shifted)
 
 
 def _numbered(days: Datum) -> Datum:
@@ -98,19 +83,9 @@ add("date_add, dateadd", _shift_fit, _shifting(pc.add_checked))
 add("date_sub", _shift_fit, _shifting(pc.subtract_checked))
 
 
-def _difference_fit(given: Sequence[Given]) -> Fit:
-    if len(given) != 2:
-        raise Unfit("it takes two arguments")
-    for each in given:
-        check_type(each, "date")
-    return Fit("integer", ("date", "date"))
-
-
-def _difference(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
-    return pc.subtract_checked(*map(_numbered, arguments))
-
-
-add("datediff, date_diff", _difference_fit, _difference)
+@function("datediff, date_diff", "date date", gives="integer")
+def _difference(end: Datum, start: Datum) -> Datum:
+    return pc.subtract_checked(_numbered(end), _numbered(start))
 
 
 def _months_later(days: Datum, months: Datum) -> Datum:
@@ -134,8 +109,7 @@ def _first_of(number: Datum) -> Datum:
     return pa.array(days, pa.int32(), mask=mask).cast(pa.date32())
 
 
-def _add_months(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
-    days, months = arguments
+def _add_months(days: Datum, months: Datum) -> Datum:
     if isinstance(days, pa.Scalar):
         days = pa.repeat(days, len(months))
     check_years(days)
@@ -144,37 +118,29 @@ def _add_months(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...]
     return found
 
 
-add("add_months", _shift_fit, _add_months)
+add("add_months", _shift_fit, of_values(_add_months))
 
 
-def _last_day_fit(given: Sequence[Given]) -> Fit:
-    if len(given) != 1 or given[0].type != "date":
-        raise Unfit("it is computed here for one date")
-    return Fit("date", ("date",))
-
-
-def _last_day(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
-    (days,) = arguments
+@function("last_day", "date", gives="date")
+def _last_day(days: Datum) -> Datum:
     check_years(days)
     number = pc.add(pc.multiply(pc.year(days), 12), pc.month(days))
     return pc.subtract(_numbered(_first_of(number)), pa.scalar(1, pa.int32())).cast(pa.date32())
 
 
-add("last_day", _last_day_fit, _last_day)
-
-
 # -- units -------------------------------------------------------------------------------------------------------------
 
-_UNITS = {
+UNITS = {
     **dict.fromkeys(("YEAR", "YYYY", "YY"), "year"),
     **dict.fromkeys(("MONTH", "MON", "MM"), "month"),
     **dict.fromkeys(("DAY", "DD"), "day"),
     **{name: name.lower() for name in ("QUARTER", "WEEK", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")},
 }
+"""What ``date_trunc`` and ``trunc`` call a unit."""
 
 
 def _unit(given: Given, units: Sequence[str]) -> str:
-    found = None if given.constant is None else _UNITS.get(str(given.constant[0]).upper())
+    found = None if given.constant is None else UNITS.get(str(given.constant[0]).upper())
     if found not in units:
         raise Unfit("only with a constant unit is it computed here")
     return str(found)
@@ -189,17 +155,16 @@ def _trunc_fit(given: Sequence[Given]) -> Fit:
 def _date_trunc_fit(given: Sequence[Given]) -> Fit:
     if len(given) != 2 or given[1].type != "timestamp":
         raise Unfit("it is computed here for a unit and a timestamp")
-    return Fit("timestamp", ("timestamp",), (_unit(given[0], tuple(_UNITS.values())),))
+    return Fit("timestamp", ("timestamp",), (_unit(given[0], tuple(UNITS.values())),))
 
 
 def _floored(values: Datum, unit: str) -> Datum:
     return pc.floor_temporal(values.cast(pa.timestamp("us")), unit=unit, week_starts_monday=True)
 
 
-def _trunc(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
-    days = arguments[0]
+def _trunc(days: Datum, unit: str) -> Datum:
     check_years(days)
-    found = _floored(days, options[0]).cast(pa.date32())
+    found = _floored(days, unit).cast(pa.date32())
     check_years(found)
     return found
 
@@ -212,5 +177,5 @@ def _date_trunc(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...]
     return found
 
 
-add("trunc", _trunc_fit, _trunc)
+add("trunc", _trunc_fit, of_values(_trunc))
 add("date_trunc", _date_trunc_fit, _date_trunc)

@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch.protocol.expressions.casts import longs
 from anabranch.protocol.expressions.meeting import common, decimal, digits_of, is_number
-from anabranch.protocol.expressions.table import Datum, Fit, Given, LeftToSpark, Site, Unfit, add
+from anabranch.protocol.expressions.table import Datum, Fit, Given, Kernel, LeftToSpark, Site, Unfit, add
 from anabranch.protocol.schema.types import INTEGERS, VOID, arrow_type, decimal_of
 
 _NEGATED_DIGITS = 34
@@ -35,26 +36,27 @@ def _is_decimal(given: Sequence[Given]) -> bool:
     return any(decimal_of(kind) for kind in kinds) and not {"float", "double"} & {*kinds}
 
 
-def _sum_fit(given: Sequence[Given]) -> Fit:
-    one, other = _two(given)
-    if not _is_decimal(given):
-        kind = common(given)
-        return Fit(kind, (kind, kind))
-    (p, s), (q, t) = digits_of(one), digits_of(other)
-    scale = max(s, t)
-    return Fit(decimal(max(p - s, q - t) + scale + 1, scale), (decimal(p, s), decimal(q, t)))
+def _exact_fit(of_digits: Callable[[int, int, int, int], str]) -> Callable[[Sequence[Given]], Fit]:
+    """Of arithmetic that numbers do in their common type, and decimals each in its own."""
+
+    def fit(given: Sequence[Given]) -> Fit:
+        one, other = _two(given)
+        if not _is_decimal(given):
+            kind = common(given)
+            return Fit(kind, (kind, kind))
+        (p, s), (q, t) = digits_of(one), digits_of(other)
+        return Fit(of_digits(p, s, q, t), (decimal(p, s), decimal(q, t)))
+
+    return fit
 
 
-def _product_fit(given: Sequence[Given]) -> Fit:
-    one, other = _two(given)
-    if not _is_decimal(given):
-        kind = common(given)
-        return Fit(kind, (kind, kind))
-    (p, s), (q, t) = digits_of(one), digits_of(other)
-    return Fit(decimal(p + q + 1, s + t), (decimal(p, s), decimal(q, t)))
+_sum_fit = _exact_fit(lambda p, s, q, t: decimal(max(p - s, q - t) + max(s, t) + 1, max(s, t)))
+_product_fit = _exact_fit(lambda p, s, q, t: decimal(p + q + 1, s + t))
 
 
-def _checked(compute: Callable[..., Any]) -> Callable[..., Datum]:
+def _of(compute: Callable[..., Datum]) -> Kernel:
+    """A kernel whose value is cast to the type that is given."""
+
     def kernel(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
         return compute(*arguments).cast(arrow_type(gives))
 
@@ -88,26 +90,19 @@ def _refuse_zero(divisor: Datum) -> None:
         raise LeftToSpark("something is divided by zero")
 
 
-def _divide(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
-    _refuse_zero(arguments[1])
-    return pc.divide(*arguments)
-
-
-def _div(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
-    _refuse_zero(arguments[1])
-    return pc.divide_checked(*arguments)
-
-
-def _remainder(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
-    """What is left of a truncated division: it has the sign of the dividend."""
-    dividend, divisor = arguments
+def _quotient(dividend: Datum, divisor: Datum) -> Datum:
     _refuse_zero(divisor)
-    kind = arrow_type(gives)
-    if pa.types.is_floating(kind):
-        return _by_numpy(np.fmod, arguments, kind)
+    return pc.divide_checked(dividend, divisor)
+
+
+def _remainder(dividend: Datum, divisor: Datum) -> Datum:
+    """What is left of a truncated division: it has the sign of the dividend."""
+    _refuse_zero(divisor)
+    if pa.types.is_floating(divisor.type):
+        return _by_numpy(np.fmod, (dividend, divisor), divisor.type)
     one = pa.scalar(1, divisor.type)
     divisor = pc.if_else(pc.equal(divisor, pa.scalar(-1, divisor.type)), one, divisor)  # both leave nothing
-    return pc.subtract(dividend, pc.multiply(pc.divide(dividend, divisor), divisor)).cast(kind)
+    return pc.subtract(dividend, pc.multiply(pc.divide(dividend, divisor), divisor))
 
 
 def _by_numpy(compute: Callable[..., Any], arguments: Sequence[Datum], kind: pa.DataType) -> Datum:
@@ -120,13 +115,12 @@ def _by_numpy(compute: Callable[..., Any], arguments: Sequence[Datum], kind: pa.
         return pa.array(compute(*plain), kind, mask=mask)
 
 
-add("+", _sum_fit, _checked(pc.add_checked), is_named=False)
-add("-", _sum_fit, _checked(pc.subtract_checked), is_named=False)
-add("*", _product_fit, _checked(pc.multiply_checked), is_named=False)
-add("/", _quotient_fit, _divide, is_named=False)
-add("div", _whole_fit, _div, is_named=False)
-add("%", _remainder_fit, _remainder, is_named=False)
-add("mod", _remainder_fit, _remainder)
+add("+", _sum_fit, _of(pc.add_checked))
+add("-", _sum_fit, _of(pc.subtract_checked))
+add("*", _product_fit, _of(pc.multiply_checked))
+add("/", _quotient_fit, _of(_quotient))
+add("div", _whole_fit, _of(_quotient))
+add("%, mod", _remainder_fit, _of(_remainder))
 
 
 def _one_fit(given: Sequence[Given]) -> Fit:
@@ -145,13 +139,6 @@ def _negation_fit(given: Sequence[Given]) -> Fit:
     return fit
 
 
-def _of_one(compute: Callable[[Datum], Datum]) -> Callable[..., Datum]:
-    def kernel(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
-        return compute(arguments[0]).cast(arrow_type(gives))
-
-    return kernel
-
-
 def _negated(values: Datum) -> Datum:
     return pc.negate(values) if pa.types.is_decimal(values.type) else pc.negate_checked(values)
 
@@ -160,11 +147,9 @@ def _absolute(values: Datum) -> Datum:
     return pc.abs(values) if pa.types.is_decimal(values.type) else pc.abs_checked(values)
 
 
-add("-x", _negation_fit, _of_one(_negated), is_named=False)
-add("+x", _one_fit, _of_one(lambda values: values), is_named=False)
-add("negative", _negation_fit, _of_one(_negated))
-add("positive", _one_fit, _of_one(lambda values: values))
-add("abs", _negation_fit, _of_one(_absolute))
+add("-x, negative", _negation_fit, _of(_negated))
+add("+x, positive", _one_fit, _of(lambda values: values))
+add("abs", _negation_fit, _of(_absolute))
 
 
 def _sign_fit(given: Sequence[Given]) -> Fit:
@@ -177,7 +162,7 @@ def _sign(values: Datum) -> Datum:
     return pc.if_else(pc.equal(values, 0.0), values, pc.sign(values))
 
 
-add("sign, signum", _sign_fit, _of_one(_sign))
+add("sign, signum", _sign_fit, _of(_sign))
 
 
 def _whole_number_fit(given: Sequence[Given]) -> Fit:
@@ -196,17 +181,13 @@ def _to_whole(compute: Callable[[Datum], Datum]) -> Callable[[Datum], Datum]:
     def computed(values: Datum) -> Datum:
         if not pa.types.is_floating(values.type):
             return values if pa.types.is_integer(values.type) else compute(values)
-        whole = compute(values)
-        is_in = pc.and_(pc.greater_equal(whole, -(2.0**63)), pc.less(whole, 2.0**63))
-        if not pc.all(is_in, min_count=0).as_py():
-            raise LeftToSpark("a number that is none, or too large, becomes a whole one")
-        return whole.cast(pa.int64())
+        return longs(compute(values))
 
     return computed
 
 
-add("floor", _whole_number_fit, _of_one(_to_whole(pc.floor)))
-add("ceil, ceiling", _whole_number_fit, _of_one(_to_whole(pc.ceil)))
+add("floor", _whole_number_fit, _of(_to_whole(pc.floor)))
+add("ceil, ceiling", _whole_number_fit, _of(_to_whole(pc.ceil)))
 
 
 def _round_fit(given: Sequence[Given]) -> Fit:

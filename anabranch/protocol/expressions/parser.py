@@ -56,6 +56,13 @@ _KEYWORDS = frozenset(
     """not case cast try_cast interval true false null anti cross except full inner intersect join lateral left natural
     on right semi setminus union using""".split()  # noqa: SIM905
 )
+_WORDS_BETWEEN: Mapping[str, Mapping[int, tuple[str, ...]]] = {
+    "trim": {1: ("from",)},
+    "substring": {1: ("from",), 2: ("for",)},
+    "substr": {1: ("from",), 2: ("for",)},
+    "overlay": {1: ("placing",), 2: ("from",), 3: ("for",)},
+}
+"""The keywords that may stand behind so many arguments."""
 _WITH_WORDS = frozenset({"extract", "overlay", "substr", "substring", "trim"})
 _READS_COLUMNS = frozenset({"from_csv", "from_json"})
 
@@ -213,7 +220,7 @@ class _Parser(Cursor):
     def _refuse_query(self) -> None:
         """Raises if a query begins here, which no name with an operator behind it does."""
         if self.at(*_QUERIES) and not (self.ahead(1).kind == "sign" and self.ahead(1).text in _ENDS_A_NAME):
-            if self.at("map", "reduce", "values") and self.at_sign("(", by=1) and not self.at("values"):
+            if self.at("map", "reduce") and self.at_sign("(", by=1):
                 return
             raise NotUnderstood("a subquery", "its value depends on other rows", at=self.ahead().start)
 
@@ -375,13 +382,7 @@ class _Parser(Cursor):
 
     def _word_between(self, name: str, count: int) -> str:
         """The keyword that stands where others have a comma, as in ``substring(x FROM 1 FOR 2)``."""
-        known = {
-            "trim": {1: ("from",)},
-            "substring": {1: ("from",), 2: ("for",)},
-            "substr": {1: ("from",), 2: ("for",)},
-            "overlay": {1: ("placing",), 2: ("from",), 3: ("for",)},
-        }
-        return self.next().folded.upper() if self.at(*known.get(name, {}).get(count, ())) else ""
+        return self.next().folded.upper() if self.at(*_WORDS_BETWEEN.get(name, {}).get(count, ())) else ""
 
     def _argument(self, *, is_value: bool = False) -> Syntax:
         start, arguments = self.i, self._lambda()

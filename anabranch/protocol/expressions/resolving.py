@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 
 from anabranch.protocol.expressions import (  # noqa: F401 - they fill the table
@@ -24,6 +24,7 @@ from anabranch.protocol.expressions.casts import CAST, cast_fit
 from anabranch.protocol.expressions.meeting import FLOAT_INTEGERS, MOST_DIGITS, is_date
 from anabranch.protocol.expressions.table import TABLE, Function, Given, Unfit
 from anabranch.protocol.expressions.tree import Apply, Column, Constant, Expression, Foreign
+from anabranch.protocol.predicates import date_of
 from anabranch.protocol.schema.types import INTEGERS, VOID, DataType, decimal_of
 
 _TYPES: Mapping[str, str] = {
@@ -81,7 +82,7 @@ def resolved(node: S.Syntax, scope: Scope) -> Expression:
         >>> resolved(parsed("a + 1"), scope).type
         'long'
     """
-    return replace(_Resolver(scope).of(node), span=(node.start, node.stop))
+    return _Resolver(scope).of(node)
 
 
 class _Resolver:
@@ -89,9 +90,6 @@ class _Resolver:
         self._scope = scope
 
     def of(self, node: S.Syntax) -> Expression:
-        return replace(self._of(node), span=(node.start, node.stop))
-
-    def _of(self, node: S.Syntax) -> Expression:
         match node:
             case S.Literal():
                 return _literal(node)
@@ -202,9 +200,9 @@ def brought(node: Expression, to: DataType) -> Expression:
     if kind == to:
         return node
     if isinstance(node, Constant) and isinstance(to, str) and (constant := _constant(node, to)) is not None:
-        return replace(constant, span=node.span)
+        return constant
     fit = cast_fit(_given(node), to)
-    return Apply(CAST, (node,), fit.gives, fit.options, span=node.span)
+    return Apply(CAST, (node,), fit.gives, fit.options)
 
 
 def _constant(node: Constant, to: str) -> Constant | None:
@@ -215,7 +213,7 @@ def _constant(node: Constant, to: str) -> Constant | None:
     if node.type in INTEGERS and to in INTEGERS:
         return Constant(value, to) if abs(value) >> _WIDTHS[to] == 0 else None
     if node.type == "string" and to == "date":
-        return Constant(dt.date.fromisoformat(value), to) if is_date(value) else None
+        return Constant(date_of(value), to) if is_date(value) else None
     exact = isinstance(value, int | Decimal) and not isinstance(value, bool)
     if exact and to == "double":
         return Constant(float(value), to)

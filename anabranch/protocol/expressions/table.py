@@ -70,14 +70,12 @@ class Function:
         name: in lower case, or the operator's sign.
         fit: which arguments it takes. Raises Unfit: not these.
         kernel: its value: of the arguments, which are as ``fit`` says, the type that it gives, its options, the site.
-        is_named: whether SQL calls it by its names; else it is an operator.
         is_lazy: the kernel is given functions that compute the arguments for some rows, in place of values.
     """
 
     name: str
     fit: Fitting
     kernel: Kernel = field(compare=False, repr=False)
-    is_named: bool = True
     is_lazy: bool = False
 
 
@@ -85,40 +83,41 @@ TABLE: dict[str, Function] = {}
 """Every entry by each of its names."""
 
 
-def add(names: str, fit: Fitting, kernel: Kernel, **more: bool) -> Function:
-    """Put an entry into the table, under each of these names."""
+def add(names: str, fit: Fitting, kernel: Kernel, *, is_lazy: bool = False) -> None:
+    """Put an entry into the table, under each of these names, which have commas between them."""
     first, *others = names.split(", ")
-    entry = Function(first, fit, kernel, **more)
+    entry = Function(first, fit, kernel, is_lazy)
     for name in (first, *others):
         assert name not in TABLE, name
         TABLE[name] = entry
-    return entry
 
 
-def function(
-    names: str, takes: str | Fitting, gives: DataType = ""
-) -> Callable[[Callable[..., Datum]], Callable[..., Datum]]:
-    """A kernel as an entry of the table.
+def of_values(compute: Callable[..., Datum]) -> Kernel:
+    """A kernel that needs its arguments and its options only."""
+
+    def kernel(arguments: Sequence[Datum], gives: DataType, options: tuple[Any, ...], site: Site) -> Datum:
+        return compute(*arguments, *options)
+
+    return kernel
+
+
+def function(names: str, takes: str, gives: DataType) -> Callable[[Callable[..., Datum]], Callable[..., Datum]]:
+    """What computes values as an entry of the table.
 
     Args:
         names: its names in SQL, with commas between them.
         takes: the types of its arguments, one word each; behind a ``?`` one that may be left out, with a ``=`` in front
-            one that has to be constant and not NULL, which the kernel gets as a plain value behind the others. Or a
-            function that says more.
+            one that has to be constant and not NULL, which it gets as a plain value behind the others.
         gives: the type of its value.
 
     Example:
         >>> @function("left", "string =integer", gives="string")
         ... def left(values, count): ...
     """
-    fit = takes if callable(takes) else _fitting(takes.split(), gives)
 
-    def added(kernel: Kernel) -> Callable[..., Datum]:
-        def called(arguments: Sequence[Datum], gives: DataType, options: tuple[Any, ...], site: Site) -> Datum:
-            return kernel(*arguments, *options)
-
-        add(names, fit, called)
-        return kernel
+    def added(compute: Callable[..., Datum]) -> Callable[..., Datum]:
+        add(names, _fitting(takes.split(), gives), of_values(compute))
+        return compute
 
     return added
 

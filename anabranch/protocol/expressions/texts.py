@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.protocol.expressions.table import Datum, Fit, Given, LeftToSpark, Site, Unfit, add, function
+from anabranch.protocol.expressions.table import Datum, Fit, Given, LeftToSpark, Unfit, add, function, of_values
 from anabranch.protocol.schema.types import INTEGERS, VOID
 
 _FOLDED_OTHERWISE = re.compile(
@@ -87,8 +87,7 @@ def _trimming(trim: Callable[..., Datum]) -> Callable[..., Datum]:
     return trimmed
 
 
-function("trim", "string", gives="string")(_trimming(pc.utf8_trim))
-function("btrim", "string", gives="string")(_trimming(pc.utf8_trim))
+function("trim, btrim", "string", gives="string")(_trimming(pc.utf8_trim))
 function("ltrim", "string", gives="string")(_trimming(pc.utf8_ltrim))
 function("rtrim", "string", gives="string")(_trimming(pc.utf8_rtrim))
 
@@ -157,19 +156,18 @@ def _texts_fit(given: Sequence[Given]) -> Fit:
     return Fit("string", ("string",) * len(given))
 
 
-def _concat(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
-    return pc.binary_join_element_wise(*arguments, "")
+def _concat(*texts: Datum) -> Datum:
+    return pc.binary_join_element_wise(*texts, "")
 
 
-add("concat", _texts_fit, _concat)
-add("||", _texts_fit, _concat, is_named=False)
+add("concat, ||", _texts_fit, of_values(_concat))
 
 
-def _concat_ws(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
-    _, first, *others = arguments  # Arrow's own way to skip NULLs skips rows of which all are
+def _concat_ws(separator: Datum, first: Datum, *others: Datum) -> Datum:
+    """Arrow's own way to skip NULLs skips rows of which all are."""
     joined, is_begun = pc.coalesce(first, ""), pc.is_valid(first)
     for each in others:
-        between = pc.if_else(pc.and_(is_begun, pc.is_valid(each)), options[0], "")
+        between = pc.if_else(pc.and_(is_begun, pc.is_valid(each)), separator, "")
         joined = pc.binary_join_element_wise(joined, between, pc.coalesce(each, ""), "")
         is_begun = pc.or_(is_begun, pc.is_valid(each))
     return joined
@@ -180,10 +178,10 @@ def _concat_ws_fit(given: Sequence[Given]) -> Fit:
         raise Unfit("only with a constant separator is it computed here")
     if any(each.type != "string" for each in given):
         raise Unfit("only texts are put together here")
-    return Fit("string", ("string",) * len(given), (given[0].constant[0],))
+    return Fit("string", ("string",) * len(given))
 
 
-add("concat_ws", _concat_ws_fit, _concat_ws)
+add("concat_ws", _concat_ws_fit, of_values(_concat_ws))
 
 
 # -- searching ---------------------------------------------------------------------------------------------------------
@@ -211,8 +209,8 @@ def _instr(values: Datum, searched: str) -> Datum:
     return pa.array(found, pa.int32())
 
 
-def _like(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
-    return pc.match_substring_regex(arguments[0], regular(options[0]))
+def _like(values: Datum, pattern: str) -> Datum:
+    return pc.match_substring_regex(values, regular(pattern))
 
 
 def _like_fit(given: Sequence[Given]) -> Fit:
@@ -239,7 +237,7 @@ def _quoted(letter: str) -> str:
     return letter if letter.isalnum() or not letter.isascii() else f"\\x{ord(letter):02x}"
 
 
-add("like", _like_fit, _like)
+add("like", _like_fit, of_values(_like))
 
 
 # -- digests -----------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ means the same in every session, and the computation of `arrow` gives its value 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from anabranch.protocol.predicates import Name
@@ -25,17 +25,14 @@ class Constant:
 
     value: Any
     type: str
-    span: tuple[int, int] = field(default=(0, 0), compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the row, or a member of one by its path; ``side`` tells the rows of a MERGE apart."""
+    """A column of the row, or a member of one by its path."""
 
     name: Name
     type: DataType
-    side: str = ""
-    span: tuple[int, int] = field(default=(0, 0), compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -52,7 +49,6 @@ class Apply:
     type: DataType
     options: tuple[Any, ...] = ()
     called: str = ""
-    span: tuple[int, int] = field(default=(0, 0), compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -70,7 +66,6 @@ class Foreign:
     called: str = ""
     parts: tuple[Expression, ...] = ()
     type: DataType | None = None
-    span: tuple[int, int] = field(default=(0, 0), compare=False, repr=False, kw_only=True)
 
 
 Expression: TypeAlias = Constant | Column | Apply | Foreign

@@ -86,11 +86,11 @@ def _values(change: RowChange, snapshot: Snapshot, run: Running) -> Iterator[str
     context = context_of(snapshot, run.engine)
     values = row_changes.assigned(change, snapshot, run) if isinstance(change, UpdateRows) else {}
     for path, value in leaves(values):
-        reason = "it is a member of a struct"
+        reason: str | None = "it is a member of a struct"
         if len(path) == 1:
             known = value.computation if isinstance(value, Assigned) else computation_of(str(value), context)
-            reason = known.reason or stored_in(known, snapshot.schema.field(path[0])).reason or ""
-        yield f"  SET {'.'.join(path)}: {_computed(reason or None)}"
+            reason = known.reason or stored_in(known, snapshot.schema.field(path[0])).reason
+        yield f"  SET {'.'.join(path)}: {_computed(reason)}"
 
 
 def _computed(reason: str | None) -> str:
