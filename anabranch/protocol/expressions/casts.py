@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -82,9 +83,20 @@ def _integer_to_decimal(values: Datum, to: str, site: Site) -> Datum:
     return wide.cast(arrow_type(to))
 
 
+def _check_digits(values: Datum, most: int) -> None:
+    """Raises LeftToSpark: a decimal has more digits before the point; beyond 128 bits Arrow gives another number."""
+    kind = values.type
+    if kind.precision - kind.scale <= most:
+        return
+    is_in = pc.less(pc.abs(values), pa.scalar(Decimal(10) ** most, kind))
+    if not pc.all(is_in, min_count=0).as_py():
+        raise LeftToSpark("a decimal has no room in its type")
+
+
 def _decimal_to_decimal(values: Datum, to: str, site: Site) -> Datum:
-    _, scale = decimal_of(to) or (0, 0)
+    precision, scale = decimal_of(to) or (0, 0)
     if values.type.scale <= scale:
+        _check_digits(values, precision - scale)
         return values.cast(arrow_type(to))
     if values.type.precision == MOST_DIGITS:
         raise LeftToSpark("a decimal of all its digits is rounded")

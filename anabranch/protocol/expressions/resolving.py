@@ -295,6 +295,7 @@ def _floating(text: str, suffix: str) -> Expression:
 
 
 def _decimal(value: Decimal) -> Expression:
+    value = value or abs(value)  # a zero of Spark's has no sign
     digits, exponent = value.as_tuple()[1:]
     scale = max(-int(exponent), 0)
     precision = max(len(digits) + max(int(exponent), 0), scale)

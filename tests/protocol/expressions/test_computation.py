@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import random
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from anabranch.protocol.schema.types import VOID, Field, Struct, arrow_type, to_
 from tests.protocol.expressions.typed_texts import COLUMNS, Texts, rows
 from tests.support.tiers import examples
 
+EXACT = Context(prec=200)
 TYPES = {
     **{"id": "long", "s": "string", "d": "date", "t": "timestamp", "b": "boolean", "x": "double", "f": "float"},
     **{"m": "decimal(5,2)", "w": "decimal(38,0)", "fine": "decimal(38,10)", "n": "timestamp_ntz"},
@@ -140,3 +141,25 @@ def test_chains_in_brackets_end_without_a_stack_overflow() -> None:
     if found.reason is None:
         with contextlib.suppress(LeftToSpark):
             found.values(pa.RecordBatch.from_pylist([{"id": 1}], to_arrow(SCHEMA)))
+
+
+def test_a_decimal_becomes_another_by_rounding_half_up_or_is_left_to_spark() -> None:
+    """Whatever the digits of both types: Arrow's own cast gives another number beyond 128 bits, and says nothing."""
+    draw, made = random.Random(4), 0
+    for _ in range(examples(4000, 500)):
+        p, q = (draw.choice([38, draw.randint(1, 38)]) for _ in range(2))
+        s, t = draw.randint(0, p), draw.randint(0, q)
+        kind, schema = pa.decimal128(p, s), Struct((Field("m", f"decimal({p},{s})"),))
+        value = Decimal(draw.choice([0, 1, 10**p - 1, draw.randrange(10**p)]) * draw.choice([1, -1])).scaleb(-s, EXACT)
+        found = computation_over(f"CAST(m AS DECIMAL({q}, {t}))", schema)
+        with contextlib.suppress(LeftToSpark):
+            (given,) = found.values(pa.RecordBatch.from_arrays([pa.array([value], kind)], ["m"])).to_pylist()
+            assert given == value.quantize(Decimal(1).scaleb(-t), ROUND_HALF_UP, EXACT)
+            assert given.copy_abs() < Decimal(10) ** (q - t)
+            made += 1
+    assert made > 100
+
+
+def test_a_zero_with_a_minus_is_a_decimal_without_one_and_a_double_with_it() -> None:
+    values = [computation_over(text, Struct()).value()[0].as_py() for text in ("-0.0", "CAST(-0.0 AS DOUBLE)", "-0.0D")]
+    assert list(map(str, values)) == ["0.0", "0.0", "-0.0"]
