@@ -120,6 +120,9 @@ def test_an_insert_of_literals_is_no_job(spark: SparkSession, path: str) -> None
     assert jobs(spark, lambda: anabranch.sql(spark, f"INSERT INTO delta.`{path}` VALUES (200, 'a', 1.5)")) == 0
     assert jobs(spark, lambda: anabranch.sql(spark, f"INSERT INTO delta.`{path}` (id) VALUES (201), (202)")) == 0
     assert rows(path, 200, 201, 202) == [(200, "a", 1.5), (201, None, None), (202, None, None)]
+    wide = f"INSERT INTO delta.`{path}` VALUES (203, 'b', 10.25), (5000000000, 'c', 0.5)"
+    assert jobs(spark, lambda: anabranch.sql(spark, wide)) == 0, "also of literals of several widths"
+    assert rows(path, 203, 5000000000) == [(203, "b", 10.25), (5000000000, "c", 0.5)]
 
 
 def test_an_append_of_a_dataframe_is_one_job(spark: SparkSession, path: str) -> None:

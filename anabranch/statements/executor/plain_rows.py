@@ -14,9 +14,11 @@ from anabranch.expressions.computations import computation_of
 from anabranch.expressions.context import Context
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.expressions.computation import Computation
+from anabranch.protocol.expressions.meeting import common
+from anabranch.protocol.expressions.table import Given, Unfit
 from anabranch.protocol.rules.identity import identities
 from anabranch.protocol.rules.table_rules import default_of, rules_of
-from anabranch.protocol.schema.types import VOID, Field
+from anabranch.protocol.schema.types import INTEGERS, VOID, DataType, Field, decimal_of
 from anabranch.protocol.storing import is_plain_column, stored_in
 from anabranch.spark.arrow_values import rows_of
 from anabranch.spark.few_rows import attempted
@@ -63,7 +65,7 @@ def _takes_rows_as_they_are(snapshot: Snapshot, fields: Sequence[Field]) -> bool
 
 def _stored(cells: Sequence[Expression | None], field: Field, context: Context) -> list[Computation] | None:
     """What a column stores of the values that rows give it; None where only Spark says that. Spark makes one type of
-    all before it stores them, so those of several types are its own.
+    all before it stores them, which changes no value where all are whole numbers, or all are decimals with room.
     """
     found = []
     for cell in cells:
@@ -71,7 +73,18 @@ def _stored(cells: Sequence[Expression | None], field: Field, context: Context) 
         if value is None or value.reason is not None or value.columns:
             return None
         found.append(value)
-    if len({each.tree.type for each in found} - {VOID}) > 1:
+    kinds = [each.tree.type for each in found if each.tree.type != VOID]
+    if len(set(kinds)) > 1 and not _widen(kinds):
         return None
     stored = [stored_in(each, field) for each in found]
     return None if any(each.reason is not None for each in stored) else stored
+
+
+def _widen(kinds: Sequence[DataType | None]) -> bool:
+    """Whether types are of one family of exact numbers, one of which holds the values of all."""
+    if not (all(kind in INTEGERS for kind in kinds) or all(decimal_of(str(kind)) for kind in kinds)):
+        return False
+    try:
+        return common([Given(kind) for kind in kinds]) is not None
+    except Unfit:
+        return False

@@ -20,8 +20,9 @@ import anabranch
 from anabranch.errors import AnabranchError
 from anabranch.expressions.computations import computation_of
 from anabranch.protocol.expressions.computation import Computation
-from anabranch.protocol.expressions.table import LeftToSpark
-from anabranch.protocol.schema.types import Field, Struct
+from anabranch.protocol.expressions.meeting import common
+from anabranch.protocol.expressions.table import Given, LeftToSpark, Unfit
+from anabranch.protocol.schema.types import INTEGERS, Field, Struct
 from anabranch.protocol.storing import stored_in
 from anabranch.spark.engine import SparkEngine
 from anabranch.statements.conditions import context_for
@@ -91,8 +92,17 @@ def plain_pairs(spark: SparkSession) -> list[tuple[str, str, str]]:
     return [
         (sql, one, other)
         for (sql, field), (one, a), (other, b) in product(kinds.items(), known.items(), known.items())
-        if len({a.tree.type, b.tree.type} - {"void"}) < 2 and is_made(field, a) and is_made(field, b)
+        if are_alike(a, b) and is_made(field, a) and is_made(field, b)
     ]
+
+
+def are_alike(*values: Computation) -> bool:
+    """Whether Spark's one type for all changes none: they are whole numbers, decimals with room, or of one type."""
+    kinds = {str(each.tree.type) for each in values} - {"void"}
+    families = {"integers" if kind in INTEGERS else kind.partition("(")[0] for kind in kinds}
+    with contextlib.suppress(Unfit):
+        return len(families) < 2 and common([Given(kind) for kind in kinds]) is not None
+    return False
 
 
 def is_made(field: Field, value: Computation) -> bool:
