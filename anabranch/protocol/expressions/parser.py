@@ -26,7 +26,7 @@ from anabranch.protocol.expressions.syntax import (
     Syntax,
     Typed,
 )
-from anabranch.protocol.expressions.words import NotUnderstood, words_of
+from anabranch.protocol.expressions.words import NotUnderstood, quoted, words_of
 
 _MOST_IN_A_ROW = 150
 """The maximum number of operators of which each takes what the one before gives; AND and OR take any number."""
@@ -326,13 +326,13 @@ class _Parser(Cursor):
 
     def _call(self) -> Syntax:
         start, word = self.i, self.next()
-        name = word.folded if word.kind == "word" else ""
+        name, function = word.folded, quoted(word.text) if word.kind == "name" else word.text
         self.expect_sign("(")
         self._refuse_query()
         if name in ("cast", "try_cast"):
             found: Syntax = self.nested(lambda: self._cast(name))
         else:
-            found = self.nested(lambda: self._arguments(word.text, name))
+            found = self.nested(lambda: self._arguments(function, name))
         self.expect_sign(")")
         return self.placed(found, start)
 

@@ -103,7 +103,7 @@ def _call(node: Call, arguments: Sequence[str]) -> str:
     inside = ", ".join(arguments)
     if node.words:
         inside = " ".join(f"{word} {each}" for word, each in zip(node.words, arguments, strict=True)).strip()
-    return f"{node.name if node.function.isidentifier() else quoted(node.function)}({inside})"
+    return f"{node.name if node.function.isidentifier() else node.function}({inside})"
 
 
 def _case(node: Case, spell: Spell) -> str:

@@ -81,7 +81,7 @@ class Call(_Placed):
     """``f(x, y)``.
 
     Attributes:
-        function: its name, as it is written.
+        function: its name, as it is written, in backticks where it stands in such.
         words: what stands before each argument and behind the last one, where that is not a comma, as the keywords of
             ``trim(BOTH x FROM y)``; empty where all is commas.
     """
@@ -92,8 +92,8 @@ class Call(_Placed):
 
     @property
     def name(self) -> str:
-        """In lower case."""
-        return self.function.lower()
+        """In lower case, without backticks."""
+        return self.function.strip("`").lower()
 
 
 @dataclass(frozen=True)

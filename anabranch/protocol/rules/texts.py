@@ -151,7 +151,7 @@ class _Reader:
 
     def _check_call(self, node: Call) -> None:
         name = node.name
-        if name not in FUNCTIONS | CLOCKS or not node.function.isascii():
+        if node.function.lower() not in FUNCTIONS | CLOCKS or not node.function.isascii():
             reason = "it is not on the list of functions that rules may call"
             raise NotUnderstood(f"the function {node.function}", reason)
         if name in CLOCKS or (not node.arguments and name in CLOCKS_WITHOUT_ARGUMENTS):

@@ -89,6 +89,7 @@ HOSTILE = [
     "xpath_string('<a/>', 'system-property(\"user.home\")') = ''",
     "reflect('java.lang.System', 'exit', 1) = ''",
     "`reflect`('x')",
+    "`abs`(a) > 1",
     "java_method('x', 'y')",
     "try_reflect('x', 'y')",
     "system.builtin.reflect('x')",
