@@ -32,7 +32,7 @@ from anabranch.expressions.trees import columns_of, conjuncts, predicate_of, rea
 from anabranch.expressions.unusable import unusable
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.predicates import Unknown
-from anabranch.protocol.storing import Assigned
+from anabranch.protocol.storing import ComputedText
 
 __all__ = [
     "Context",
@@ -85,7 +85,7 @@ def condition(
     return Condition(given.text, predicate, is_plain and is_own, expression, columns, computation=computation)
 
 
-def assignment(text: str | TokenizedText, context: Context, names: tuple[str, ...] = ()) -> str | Assigned:
+def assignment(text: str | TokenizedText, context: Context, names: tuple[str, ...] = ()) -> str | ComputedText:
     """A value to be assigned, in SQL, with the clock fixed, and with what it is where that is plain; it may depend on
     its own row only. ``names`` as for `condition`.
 
@@ -101,4 +101,4 @@ def assignment(text: str | TokenizedText, context: Context, names: tuple[str, ..
         what = f"a window in the assignment {given.text}"
         raise NotBuilt(what=what, instead="Compute it first, and join the result.")
     expression, computation = unnamed(read, context.table), computation_of(read.text, context)
-    return expression if computation.reason is not None else Assigned(expression, computation)
+    return expression if computation.reason is not None else ComputedText(expression, computation)

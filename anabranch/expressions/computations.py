@@ -6,6 +6,8 @@ that it calls, is computed by Spark.
 
 from __future__ import annotations
 
+import datetime as dt
+
 from anabranch.expressions.context import Context
 from anabranch.expressions.instants import is_fixed
 from anabranch.protocol.expressions.computation import Computation, computation_over
@@ -29,7 +31,12 @@ def computation_of(text: str, context: Context) -> Computation:
 
 def computation_in(text: str, context: Context) -> Computation:
     """The same, if each function that it calls (`called_in`) is Spark's own."""
-    return computation_over(text, context.schema, context.tzinfo if is_fixed(context.tzinfo) else None)
+    return computation_over(text, context.schema, fixed_zone(context))
+
+
+def fixed_zone(context: Context) -> dt.tzinfo | None:
+    """The session's time zone, if its clocks never change."""
+    return context.tzinfo if is_fixed(context.tzinfo) else None
 
 
 def called_in(computation: Computation) -> frozenset[str]:

@@ -8,25 +8,31 @@ alone, and is the same each time.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlglot import exp
 
 from anabranch.errors import NotBuilt
+from anabranch.expressions.computations import HIDDEN, called_in, fixed_zone
 from anabranch.expressions.context import Context
 from anabranch.expressions.depth import shallow
 from anabranch.expressions.dialect import TokenizedText
 from anabranch.expressions.endings import unnamed
 from anabranch.expressions.printed_columns import check_assigned, column_condition, equalities, printed
 from anabranch.expressions.sides import Reading, Sides, name_parts
-from anabranch.expressions.tokens import DETERMINISTIC, calls, fixed, has_window
-from anabranch.expressions.trees import predicate_of, readable_tree
+from anabranch.expressions.tokens import BARE_FUNCTIONS, CLOCKS, DETERMINISTIC, calls, fixed, has_window
+from anabranch.expressions.trees import known_tree, predicate_of
 from anabranch.protocol.conditions import Condition
-from anabranch.protocol.merges import Clause, Matching, SourceColumn, When
+from anabranch.protocol.expressions import syntax as S
+from anabranch.protocol.expressions.computation import Computation, computation_where
+from anabranch.protocol.expressions.parser import parsed
+from anabranch.protocol.expressions.words import NotUnderstood
+from anabranch.protocol.merges import NOTHING_MORE, SEEN, UNREAD, Clause, Matching, SourceColumn, When
 from anabranch.protocol.predicates import Predicate, Unknown
 from anabranch.protocol.schema.assignments import leaves, mapped
+from anabranch.protocol.storing import ComputedText
 
 _NO_COLUMN = exp.column("x", table="nobody")
 """Two parts, so that nothing is said of it."""
@@ -38,15 +44,21 @@ class _Read:
 
     Attributes:
         called: what has to mean Spark's own for it to be decided row by row; None where it is not so decided anyway.
-        tree: how a text was read.
-        is_certain: whether Spark reads it just so.
+        syntax: how a text was read.
+        computation: how it is computed over pairs of rows.
     """
 
     expression: Any
     called: frozenset[str] | None
     predicate: Predicate
-    tree: exp.Expr | None = None
-    is_certain: bool = False
+    syntax: S.Syntax | None = None
+    computation: Computation = UNREAD
+
+    def for_engine(self, *, is_own: bool) -> Any:
+        """The expression; of a text how it is computed, too, if every function is Spark's own."""
+        if not isinstance(self.expression, str):
+            return self.expression
+        return ComputedText(self.expression, self.computation if is_own else HIDDEN)
 
 
 def understood_merge(on: Any, clauses: Sequence[Clause], sides: Sides, context: Context) -> tuple[Condition, Matching]:
@@ -62,20 +74,39 @@ def understood_merge(on: Any, clauses: Sequence[Clause], sides: Sides, context: 
         NotBuilt: an expression holds a subquery or a window.
     """
     first = _read(on, sides, context)
-    equated = _equated(on, first.tree, sides)
-    keys = equated if first.is_certain else ()
-    matching, reads = Matching(first.expression, (), sides.target, sides.source, equated, keys), [first]
-    alone = len(keys) > 0 and len(keys) == len(_required(first.tree))
-    matching = replace(matching, by_keys_alone=alone, evolves=sides.evolved is not None)
-    for clause in clauses:
-        condition = None if clause.condition is None else _read(clause.condition, sides, context)
-        values = mapped(clause.values, lambda value: _read(value, sides, context))
-        reads += [*(read for _, read in leaves(values)), *([condition] if condition else [])]
-        given = mapped(values, lambda read: read.expression)
-        done = replace(clause, condition=condition.expression if condition else None, values=given)
-        matching = replace(matching, clauses=(*matching.clauses, done))
-    row_local = _all_row_local(reads, context)
+    read = [_read_clause(each, sides, context) for each in clauses]
+    reads = [first, *(read for each in read for read in _reads_of(each))]
+    row_local, is_own = _are_row_local(reads, context)
+    keys, rest = _keys_and_rest(first, sides, context)
+    matching = Matching(
+        first.expression,
+        tuple(_for_engine(each, is_own=is_own) for each in read),
+        sides.target,
+        sides.source,
+        keys if isinstance(on, str) else tuple(_pairs(map(_names_in, equalities(on)), sides)),
+        keys,
+        rest if is_own else HIDDEN,
+        evolves=sides.evolved is not None,
+    )
     return Condition(printed(on), first.predicate, row_local, first.expression, None), matching
+
+
+def _read_clause(clause: Clause, sides: Sides, context: Context) -> Clause:
+    """A clause whose expressions are read."""
+    condition = None if clause.condition is None else _read(clause.condition, sides, context, clause.when)
+    values = mapped(clause.values, lambda value: _read(value, sides, context, clause.when))
+    return replace(clause, condition=condition, values=values)
+
+
+def _reads_of(clause: Clause) -> list[_Read]:
+    return [*(read for _, read in leaves(clause.values)), *([clause.condition] if clause.condition else [])]
+
+
+def _for_engine(clause: Clause, *, is_own: bool) -> Clause:
+    condition = clause.condition and clause.condition.for_engine(is_own=is_own)
+    return replace(
+        clause, condition=condition, values=mapped(clause.values, lambda read: read.for_engine(is_own=is_own))
+    )
 
 
 def parameters_of(where: Condition, matching: Matching) -> dict[str, str]:
@@ -96,20 +127,26 @@ def _shown(matching: Matching, when: When) -> str:
     return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
 
 
-def _all_row_local(reads: Sequence[_Read], context: Context) -> bool:
-    called: frozenset[str] = frozenset()
-    for read in reads:
-        if read.called is None or not read.called <= DETERMINISTIC:
-            return False
-        called |= read.called
-    return not called or context.is_builtin(called)
+def _are_row_local(reads: Sequence[_Read], context: Context) -> tuple[bool, bool]:
+    """Whether every expression is decided row by row; and whether each function that is called by one that is so
+    decided, or computed here, is Spark's own. The session is asked once, since Spark takes its time.
+    """
+    called = [read.called for read in reads]
+    row_local = all(names is not None and names <= DETERMINISTIC for names in called)
+    asked = frozenset().union(*(names for names in called if names and row_local), *(map(_called_in, reads)))
+    is_own = not asked or context.is_builtin(asked)
+    return row_local and is_own, is_own
 
 
-def _read(expression: Any, sides: Sides, context: Context) -> _Read:
+def _called_in(read: _Read) -> frozenset[str]:
+    return called_in(read.computation)
+
+
+def _read(expression: Any, sides: Sides, context: Context, when: When = "matched") -> _Read:
     if isinstance(expression, SourceColumn):
         return _Read(expression, frozenset(), Unknown())
     if isinstance(expression, str):
-        return _read_text(expression, sides, context)
+        return _read_text(expression, sides, context, when)
     check_assigned(expression)
     known = column_condition(
         expression, context, lambda name: sides.target_column(name.split(".")), others=sides.source_columns
@@ -117,21 +154,32 @@ def _read(expression: Any, sides: Sides, context: Context) -> _Read:
     return _Read(expression, frozenset() if known.row_local else None, known.predicate)
 
 
-def _read_text(text: str, sides: Sides, context: Context) -> _Read:
+def _read_text(text: str, sides: Sides, context: Context, when: When) -> _Read:
     given = fixed(shallow(TokenizedText(text), context.table), replace(context, schema=sides.all_columns))
     if has_window(given.tokens):
         raise NotBuilt(what=f"a window in {text}", instead="Compute it first, and merge the result.")
+    predicate = predicate_of(_of_target(known_tree(given, context), sides), context)
+    expression, syntax = unnamed(given, context.table), _parsed(given.text, sides)
+    if syntax is None:
+        return _Read(expression, None, predicate)
+    names = [each for each in S.all_parts(syntax) if isinstance(each, S.Name)]
+    called = calls(given.tokens) if all(sides.readings(each.parts) for each in names) else None
+    return _Read(expression, called, predicate, syntax, _computation(syntax, sides, context, when))
 
-    def names_columns(tree: exp.Expr) -> bool:
-        return all(sides.readings(_parts(column)) for column in tree.find_all(exp.Column))
 
-    known, is_known = readable_tree(given, context, names_columns)
-    predicate = Unknown() if known is None else predicate_of(_of_target(known, sides), context)
-    called, is_certain = calls(given.tokens) if is_known else None, known is not None and is_known
-    return _Read(unnamed(given, context.table), called, predicate, known or given.tree, is_certain)
+def _parsed(text: str, sides: Sides) -> S.Syntax | None:
+    try:
+        return parsed(text, frozenset(name.lower() for name in sides.all_columns.names))
+    except NotUnderstood:
+        return None
 
 
-def _of_target(tree: exp.Expr, sides: Sides) -> exp.Expr:
+def _computation(syntax: S.Syntax, sides: Sides, context: Context, when: When = "matched") -> Computation:
+    """How an expression is computed over the rows that a clause sees."""
+    return computation_where(syntax, lambda parts: sides.column(parts, SEEN[when]), fixed_zone(context))
+
+
+def _of_target(tree: exp.Expr | None, sides: Sides) -> exp.Expr | None:
     """The tree with the table's columns under their bare names, and nothing else that could be taken for one."""
 
     def bare(node: exp.Expr) -> exp.Expr:
@@ -140,25 +188,59 @@ def _of_target(tree: exp.Expr, sides: Sides) -> exp.Expr:
         name = sides.target_column(_parts(node))
         return _NO_COLUMN.copy() if name is None else exp.column(name, quoted=True)
 
-    return tree.transform(bare)
+    return None if tree is None else tree.transform(bare)
 
 
-def _equated(on: Any, tree: exp.Expr | None, sides: Sides) -> tuple[tuple[str, str], ...]:
-    """The table's and the source's columns that ON requires to be equal, where each name can mean nothing else."""
-    names = _equal_columns(tree) if isinstance(on, str) else [tuple(map(name_parts, p)) for p in equalities(on)]
-    readings = [[sides.readings(parts) for parts in both] for both in names if all(both)]
-    return tuple(pair for both in readings if (pair := _pair(both)) is not None)
+def _keys_and_rest(on: _Read, sides: Sides, context: Context) -> tuple[tuple[tuple[str, str], ...], Computation]:
+    """The table's and the source's columns that ON requires to be equal, where each name can mean nothing else; and
+    what it requires besides.
+    """
+    keys, rest = list[tuple[str, str]](), list[S.Syntax]()
+    for part in _required(on.syntax):
+        pairs = list(_pairs([_equal_names(part)], sides))
+        keys += pairs
+        rest += [] if pairs else [part]
+    if len(rest) > 1:
+        return tuple(keys), _computation(S.Operation("and", tuple(rest)), sides, context)
+    if rest:
+        return tuple(keys), _computation(rest[0], sides, context)
+    return tuple(keys), NOTHING_MORE if keys else UNREAD
 
 
-def _required(tree: exp.Expr | None) -> list[exp.Expr]:
+def _required(syntax: S.Syntax | None) -> list[S.Syntax]:
     """The parts that all have to hold."""
-    return list(tree.flatten()) if isinstance(tree, exp.And) else [tree] if tree is not None else []
+    found, left = list[S.Syntax](), [] if syntax is None else [syntax]
+    while left:
+        match left.pop():
+            case S.Operation("and", parts):
+                left += reversed(parts)
+            case part:
+                found.append(part)
+    return found
 
 
-def _equal_columns(tree: exp.Expr | None) -> list[tuple[list[str], ...]]:
-    found = [each for part in _required(tree) if isinstance(each := part.unnest(), exp.EQ)]
-    pairs = [(each.left.unnest(), each.right.unnest()) for each in found]
-    return [(_parts(a), _parts(b)) for a, b in pairs if isinstance(a, exp.Column) and isinstance(b, exp.Column)]
+def _equal_names(part: S.Syntax) -> list[Sequence[str]]:
+    """The two names that a part requires to be equal."""
+    match part:
+        case S.Operation("=", (S.Name() as one, S.Name() as other)) if not any(map(_may_be_called, (one, other))):
+            return [one.parts, other.parts]
+    return []
+
+
+def _may_be_called(name: S.Name) -> bool:
+    return name.quoted == (False,) and name.parts[0].lower() in BARE_FUNCTIONS | CLOCKS.keys()
+
+
+def _names_in(words: tuple[str, str]) -> list[Sequence[str]]:
+    return [*map(name_parts, words)]
+
+
+def _pairs(names: Iterable[list[Sequence[str]]], sides: Sides) -> Iterator[tuple[str, str]]:
+    """Of pairs of names those that can mean only a column of each side."""
+    for both in names:
+        pair = _pair([sides.readings(parts) for parts in both if parts])
+        if pair is not None:
+            yield pair
 
 
 def _pair(readings: list[list[Reading]]) -> tuple[str, str] | None:

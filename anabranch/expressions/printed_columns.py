@@ -21,6 +21,7 @@ from anabranch.protocol.expressions.computation import computation_of_predicate
 from anabranch.protocol.predicates import And, Compare, Not, Or, Predicate, Unknown
 from anabranch.protocol.schema.leaves import leaves_of
 from anabranch.protocol.schema.types import Struct
+from anabranch.protocol.storing import ComputedText
 
 _PLAIN = re.compile(r"^Column<'(.*)'>$", re.DOTALL)
 _ARGUMENT = re.compile(
@@ -114,8 +115,8 @@ def check_assigned(column: Any) -> None:
 
 def printed(expression: Any) -> str:
     """A Column as SQL where its print says that, else what it prints, for people; a text as it is."""
-    if isinstance(expression, str):
-        return expression
+    if isinstance(expression, str | ComputedText):
+        return str(expression)
     text = _printed(expression)[0]
     return _as_sql(expression, text, lambda word: word if _DOTTED.fullmatch(word) else None) or _readable(text)
 

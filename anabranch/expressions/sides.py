@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 from anabranch.errors import InvalidOption, SchemaMismatch, UnknownColumn
 from anabranch.expressions.context import Context
-from anabranch.protocol.merges import SourceColumn
+from anabranch.protocol.expressions.computation import column_of
+from anabranch.protocol.expressions.tree import Column
+from anabranch.protocol.merges import Side, SourceColumn
 from anabranch.protocol.rules.identity import STEP
 from anabranch.protocol.rules.table_rules import default_of, generation_of
 from anabranch.protocol.schema.assignments import Members, Path, gathered, spelled
@@ -27,7 +29,7 @@ _PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`\s*|([^`.]+))(?:\.|$)")
 class Reading:
     """One way to read a name: the column of a side, and whether a member of that column is meant."""
 
-    side: Literal["target", "source"]
+    side: Side
     column: str
     nested: bool
 
@@ -41,7 +43,7 @@ class Sides:
         source_columns: the source's.
         target, source: their aliases, None where there is none.
         evolved: what the target's columns become, where the MERGE may add some.
-        described: the source's columns with their types, known in that case.
+        described: the source's columns with their types.
     """
 
     table: Struct
@@ -65,10 +67,8 @@ class Sides:
 
     def readings(self, parts: Sequence[str]) -> list[Reading]:
         """Every way in which a dotted name can be read; none where it is no column."""
-        found = [self._column("target", parts), self._column("source", parts)]
-        if len(parts) > 1:
-            found += [self._column("target", parts[1:])] if _same(parts[0], self.target) else []
-            found += [self._column("source", parts[1:])] if _same(parts[0], self.source) else []
+        sides: tuple[Side, ...] = ("target", "source")
+        found = [self._column(side, some) for side in sides for some in self._paths(side, parts)]
         return [reading for reading in found if reading is not None]
 
     def target_column(self, parts: Sequence[str]) -> str | None:
@@ -78,6 +78,27 @@ class Sides:
                 return column
         return None
 
+    def column(self, parts: Sequence[str], seen: Sequence[Side]) -> Column | None:
+        """What a dotted name stands for in a pair of rows, of which these sides are seen; None where it may stand for
+        several things, or is of no type that is known.
+        """
+        found = [(side, some) for side in seen for some in self._paths(side, parts) if self._column(side, some)]
+        if len(found) != 1:
+            return None
+        side, path = found[0]
+        columns = self.table if side == "target" else self.described
+        if not columns.exact and sum(name.lower() == path[0].lower() for name in columns.names) > 1:
+            return None
+        known = column_of(tuple(path), columns)
+        if known is None:
+            return None
+        return Column((side, *((known.name,) if isinstance(known.name, str) else known.name)), known.type)
+
+    def _paths(self, side: Side, parts: Sequence[str]) -> list[Sequence[str]]:
+        """The ways to read a dotted name as a column of one side."""
+        alias = self.target if side == "target" else self.source
+        return [parts, parts[1:]] if len(parts) > 1 and _same(parts[0], alias) else [parts]
+
     def source_column(self, name: str) -> str | None:
         """The source's column of this name, else, unless names are exact, the one whose name differs only in case."""
         alike = [each for each in self.source_columns if each.lower() == name.lower()]
@@ -85,7 +106,7 @@ class Sides:
             return name if name in alike else None
         return name if name in alike else next(iter(alike), None)
 
-    def _column(self, side: Literal["target", "source"], parts: Sequence[str]) -> Reading | None:
+    def _column(self, side: Side, parts: Sequence[str]) -> Reading | None:
         nested = len(parts) > 1
         if side == "source":
             name = self.source_column(parts[0])

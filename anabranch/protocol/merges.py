@@ -1,7 +1,8 @@
 """What a MERGE does with rows, and the result of its join.
 
 Pure data, passed between the code that decides and the code that knows rows. Expressions are the engine's own (SQL text
-or a Column on Spark), over the columns of the target and the source under their aliases.
+or a Column on Spark), over the columns of the target and the source under their aliases. What is computed without it is
+so over pairs of rows, which have the columns of each side in a struct.
 """
 
 from __future__ import annotations
@@ -10,10 +11,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from anabranch.protocol.expressions.computation import Computation
+from anabranch.protocol.expressions.tree import Constant, Foreign
 from anabranch.protocol.layout.file_sets import Marks, difference_of
 
+Side = Literal["target", "source"]
+"""One side of a MERGE; of a pair of rows, the struct that holds the columns of that side."""
 When = Literal["matched", "not matched", "not matched by source"]
 Action = Literal["update", "delete", "insert"]
+SEEN: Mapping[When, tuple[Side, ...]] = {
+    "matched": ("target", "source"),
+    "not matched": ("source",),
+    "not matched by source": ("target",),
+}
+"""The sides whose columns a clause sees."""
+NOTHING_MORE = Computation(Constant(True, "boolean"))
+"""What ON requires beside its keys where these are all."""
+UNREAD = Computation(Foreign("it is no text that is read here"))
 
 
 @dataclass(frozen=True)
@@ -65,7 +79,7 @@ class Matching:
         target, source: the aliases, None where there is none.
         equated: pairs of a table's and a source's column that ON requires to be equal; only for messages.
         keys: those of them that it requires for certain.
-        by_keys_alone: whether ON requires nothing else.
+        rest: what ON requires besides, of a pair of rows.
         evolves: whether structs of the source may lack members, which are then NULL.
         added: columns that the MERGE adds to the table, used in no expression.
         recorded: whether it has to be known what changed rows were before.
@@ -77,7 +91,7 @@ class Matching:
     source: str | None = None
     equated: tuple[tuple[str, str], ...] = ()
     keys: tuple[tuple[str, str], ...] = ()
-    by_keys_alone: bool = False
+    rest: Computation = UNREAD
     evolves: bool = False
     added: tuple[str, ...] = ()
     recorded: bool = False

@@ -24,13 +24,12 @@ from anabranch.protocol.schema.types import Field, Struct
 from anabranch.spark import few_rows
 from anabranch.spark.expression_checks import check_deterministic
 from anabranch.spark.failures import reported
-from anabranch.spark.merge_by_keys import inserts_plainly, joins_plainly, narrowed, outcome
+from anabranch.spark.merge_by_keys import computed_join, narrowed, outcome
 from anabranch.spark.merge_clauses import (
     Decider,
     Names,
     columns_set,
     explained,
-    first_acting,
     null_of,
     numbered,
     of_side,
@@ -39,6 +38,7 @@ from anabranch.spark.merge_clauses import (
 from anabranch.spark.merge_here import IMAGE, ROW_ID, few_changes, images_here, inserts_here, left_here
 from anabranch.spark.merge_outcome import Outcome, counted_here, counted_in
 from anabranch.spark.merge_source import Held, as_kept, named_source
+from anabranch.spark.merge_values import computed_clauses
 from anabranch.spark.raw_rows import address_of
 from anabranch.spark.row_addresses import as_column
 from anabranch.spark.row_numbers import counted
@@ -94,17 +94,14 @@ def check(spark: SparkSession, files: FileSet, matching: Matching, source: T.Str
     """
     check_types(source)
     held = Held("", T.StructType([as_kept(each) for each in source]), 0, 0)
-    checked: list[When] = ["not matched"]
-    if not joins_plainly(files, matching, source):
+    checked: list[When] = []
+    if computed_join(files, matching, source) is None:
         _ = _changes(spark, files, matching, held).schema
         checked += ["matched", "not matched by source"]
-    names, decider = _decider(files, matching, held)
-    if matching.inserts and not inserts_plainly(files, matching, source):
-        _ = _inserted(files, matching, held, named_source(spark, held, names)).schema
-    elif conditional := [each for each in matching.of("not matched") if each.condition is not None]:
-        rows = named_source(spark, held, names)
-        for clause in conditional:
-            decider.apply_expressions(rows, clause)
+    are_known = not files.rules.bind_rows and computed_clauses(matching, "not matched", files, source) is not None
+    if matching.inserts and not are_known:
+        _ = _inserted(files, matching, held, named_source(spark, held, _names(files, matching, held))).schema
+        checked.append("not matched")
     _check_conditions(spark, files, matching, held, checked)
 
 
@@ -239,24 +236,11 @@ def write_inserts(
 
 
 def _put_inserts(spark: SparkSession, files: FileSet, matching: Matching, held: Held, folder: str) -> bool:
-    """Write the rows that are here without Spark, if they are inserted as they are."""
-    inserting, acting = matching.of("not matched"), None
-    if held.here is None:
+    """Write what is inserted of the rows that are here without Spark, if it is known without."""
+    if held.here is None or not are_put_as_they_are(spark, files):
         return False
-    if len(inserting) > 1 or inserting[0].condition is not None:
-        if not (inserts_plainly(files, matching, held.schema) and are_put_as_they_are(spark, files)):
-            return False
-        acting = _acting(spark, files, matching, held)
-    rows = inserts_here(files, matching, held, acting)
+    rows = few_rows.attempted(lambda: inserts_here(files, matching, held))
     return rows is not None and (not len(rows) or put_as_they_are(spark, rows, files, folder))
-
-
-def _acting(spark: SparkSession, files: FileSet, matching: Matching, held: Held) -> pa.Table:
-    """The numbers of the rows that are here, and of the NOT MATCHED clause that acts on each, if any."""
-    names = _names(files, matching, held)
-    with explained("the rows that MERGE inserts", files.root):
-        acts = first_acting(numbered(matching, "not matched"), spark).alias("clause")
-        return named_source(spark, held, names).select(column(names.number).alias("number"), acts).toArrow()
 
 
 def _inserted(files: FileSet, matching: Matching, held: Held, rows: DataFrame) -> DataFrame:

@@ -1,14 +1,16 @@
 """A MERGE whose rows match by keys, as far as Arrow does it: the table's rows are looked for by the source's keys.
 
-Knows Arrow tables and which comparisons of keys are Spark's own. Guarantee: of a join by keys alone, whose clauses take
-columns of the source as they are, the outcome is the one that `anabranch.spark.merge` would find; of any other the rows
-that are brought are all those that can match. What is in doubt is left to Spark, and so is a MERGE that is ambiguous,
-since it says how often.
+Knows Arrow tables and which comparisons of keys are Spark's own. Guarantee: of a join whose conditions and values are
+computed here the outcome is the one that `anabranch.spark.merge` would find; of any other the rows that are brought
+are all those that can match. What is in doubt is left to Spark, and so is a MERGE that is ambiguous, since it says how
+often.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,60 +19,121 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.merges import Clause, Matching, SourceColumn
-from anabranch.protocol.rules.table_rules import LENGTH
-from anabranch.protocol.schema.types import INTEGERS, DataType, Field, arrow_type
+from anabranch.protocol.merges import Matching
+from anabranch.protocol.schema.types import INTEGERS, Field, arrow_type
 from anabranch.protocol.stats.literals import domain
 from anabranch.spark import arrow_finding, few_rows
 from anabranch.spark.merge_here import IMAGE
+from anabranch.spark.merge_pairs import NONE, Half, Pairs, acting_on, stored
 from anabranch.spark.merge_source import Held
+from anabranch.spark.merge_values import Acting, columns_of, computed_clauses, is_seen, place_of, type_of
 from anabranch.spark.raw_rows import Address, address_of
-from anabranch.spark.types import delta_type
 
 _AT, _NUMBER = "at", "number"
 
 
-def joins_plainly(files: FileSet, matching: Matching, source: T.StructType) -> bool:
-    """Whether the join of a MERGE on a source of these columns needs no expression: rows match by keys alone, and what
-    becomes of them are columns of the source as they are. Then nothing in it can fail to fit.
+def computed_join(files: FileSet, matching: Matching, source: T.StructType) -> list[Acting] | None:
+    """The matched clauses of a MERGE on a source of these columns whose join needs no Spark: rows match by keys, and
+    what else is asked of them is computed here. Then nothing in it can fail to fit. None of any other.
     """
     beyond = matching.evolves or matching.added or matching.recorded or matching.acts_without_match
-    if not matching.by_keys_alone or beyond or files.tracked is not None or files.rules.bind_rows:
-        return False
-    matched = matching.of("matched")
-    if len(matched) > 1 or _keys(files, matching, source) is None:
-        return False
-    return all(each.condition is None and _takes_columns(files, each, source) for each in matched)
-
-
-def inserts_plainly(files: FileSet, matching: Matching, source: T.StructType) -> bool:
-    """Whether what a MERGE inserts are rows of the source as they are, whichever of its clauses inserts them."""
-    inserting, names = matching.of("not matched"), {name.lower() for name in files.schema.names}
-    if matching.evolves or matching.added or matching.recorded or files.rules.bind_rows:
-        return False
-    return all(names == {*map(str.lower, e.values)} and _takes_columns(files, e, source) for e in inserting)
+    if beyond or files.tracked is not None or files.rules.bind_rows or _keys(files, matching, source) is None:
+        return None
+    if not (matching.rest.is_condition and is_seen(matching.rest, source)):
+        return None
+    return computed_clauses(matching, "matched", files, source)
 
 
 def outcome(spark: SparkSession, files: FileSet, matching: Matching, held: Held) -> pa.Table | None:
-    """What the join of a plain MERGE leaves behind: address, source row, acting clause, and new images if some clause
+    """What the join of such a MERGE leaves behind: address, source row, acting clause, and new images if some clause
     updates; None where Spark has to join.
+
+    Raises:
+        LeftToSpark: only Spark says what some value is.
     """
-    if held.arrow is None or not joins_plainly(files, matching, held.schema):
+    clauses = computed_join(files, matching, held.schema)
+    if held.arrow is None or clauses is None:
         return None
-    address = address_of(files.schema)
-    pairs = _pairs(spark, files, matching, held, address)
-    if pairs is None:
+    join = _Join(spark, files, held, address_of(files.schema))
+    found = _pairs(spark, files, matching, held, join.address)
+    asked = columns_of([matching.rest, *(each.condition for each in clauses)])
+    pairs = None if found is None else join.pairs(found, asked)
+    if found is None or pairs is None:
         return None
-    acting = [(i, each) for i, each in enumerate(matching.clauses) if each.when == "matched"]
-    if acting and not matching.may_match_twice and _repeats(pairs):
+    every = np.arange(len(found))
+    matched = every[pairs.truths(matching.rest, every)]
+    acts = acting_on(clauses, pairs, matched)[matched]
+    found = found.take(pa.array(matched))
+    if not matching.may_match_twice and _repeats(found.filter(pa.array(acts != NONE))):
         return None
-    number, clause = (acting[0][0] if acting else None), (acting[0][1] if acting else None)
-    images = _images(spark, files, clause, held, pairs, address) if clause and clause.action == "update" else {}
+    images = join.images(clauses, found, acts) if any(each.updates for each in clauses) else {}
     if images is None:
         return None
-    own = held.arrow.column(len(held.schema)).take(pairs[_NUMBER])
-    kept = {"path": pairs[address.path], "row": pairs[address.row], "number": own}
-    return pa.table({**kept, "clause": pa.repeat(pa.scalar(number, pa.int32()), len(pairs)), **images})
+    own = held.arrow.column(len(held.schema)).take(found[_NUMBER])
+    kept = {"path": found[join.address.path], "row": found[join.address.row], "number": own}
+    return pa.table({**kept, "clause": pa.array(acts, mask=acts == NONE), **images})
+
+
+@dataclass(frozen=True)
+class _Join:
+    """A join as it goes on: where the rows of both sides are."""
+
+    spark: SparkSession
+    files: FileSet
+    held: Held
+    address: Address
+
+    def pairs(self, found: pa.Table, columns: Sequence[str]) -> Pairs | None:
+        """Pairs, as `_pairs` gives them, with these columns of the table's rows; None where Spark has to read them."""
+        assert self.held.arrow is not None
+        source = self.held.arrow.rename_columns([*self.held.schema.names, _NUMBER])
+        halves = {"source": Half(source, found[_NUMBER].to_numpy())}
+        if columns:
+            rows, places = np.unique(found[_AT].to_numpy(), return_inverse=True)
+            own = self._own(found, columns)  # in the order of the pairs
+            if own is None or len(own) != len(rows):
+                return None
+            halves["target"] = Half(own, places)
+        return Pairs(len(found), halves)
+
+    def _own(self, found: pa.Table, columns: Sequence[str]) -> pa.Table | None:
+        if not len(found):
+            fields = [self.files.schema.field(name) for name in columns]
+            return pa.schema([(each.name, arrow_type(each.type)) for each in fields]).empty_table()
+        marks = few_rows.marks(found[self.address.path], found[self.address.row])
+        return arrow_finding.brought(self.spark, self.files, marks, columns)
+
+    def images(self, clauses: Sequence[Acting], found: pa.Table, acts: Any) -> Mapping[str, Any] | None:
+        """The new values of all columns: those that no clause names keep the table's, and there are none where a row is
+        not updated.
+        """
+        schema = self.files.schema
+        parts, order = [], [np.flatnonzero(~np.isin(acts, [each.number for each in clauses if each.updates]))]
+        nothing = [pa.nulls(len(order[0]), arrow_type(each.type)) for each in schema]
+        parts.append(pa.table(nothing, list(schema.names)))
+        for clause in clauses:
+            those = np.flatnonzero(acts == clause.number)
+            if clause.updates and len(those):
+                part = self._updated(clause, found.take(pa.array(those)))
+                if part is None:
+                    return None
+                parts.append(part)
+                order.append(those)
+        images = pa.concat_tables(parts).take(pa.array(np.argsort(np.concatenate(order))))
+        return {f"{IMAGE}{i}": column for i, column in enumerate(images.columns)}
+
+    def _updated(self, clause: Acting, found: pa.Table) -> pa.Table | None:
+        """The new images of pairs on which one clause acts."""
+        schema = self.files.schema
+        rest = [name for name in schema.names if name not in clause.values]
+        pairs = self.pairs(found, sorted({*rest, *columns_of([*clause.values.values()])}))
+        if pairs is None:
+            return None
+        every = np.arange(len(found))
+        values = stored(clause, pairs, every, schema)
+        own = pairs.halves["target"].rows if rest else None
+        columns = [values.get(name) if own is None or name in values else own[name] for name in schema.names]
+        return pa.table(columns, list(schema.names))
 
 
 def narrowed(
@@ -96,7 +159,7 @@ def _keys(files: FileSet, matching: Matching, source: T.StructType) -> dict[str,
     """
     found: dict[str, tuple[int, pa.DataType]] = {}
     for ours, theirs in matching.keys:
-        field, at = files.schema.field(ours), _place_of(source, theirs)
+        field, at = files.schema.field(ours), place_of(source, theirs)
         if at is None or ours in found or not _are_alike(field, source[at]):
             return None
         kind = domain(field)
@@ -108,21 +171,8 @@ def _keys(files: FileSet, matching: Matching, source: T.StructType) -> dict[str,
 
 def _are_alike(field: Field, theirs: T.StructField) -> bool:
     """Whether Spark compares values of both as they are."""
-    other = _type_of(theirs)
+    other = type_of(theirs)
     return other == field.type or (field.type in INTEGERS and other in INTEGERS)
-
-
-def _type_of(field: T.StructField) -> DataType | None:
-    """Delta's type of a source's column; None where it is none that Arrow sees as Spark does, or padded."""
-    if LENGTH in (field.metadata or {}) or not few_rows.are_plain(T.StructType([field])):
-        return None
-    return delta_type(field.dataType, field.name)
-
-
-def _place_of(source: T.StructType, name: str) -> int | None:
-    """The place of the source's one column of this name, whatever the case."""
-    named = [i for i, each in enumerate(source.names) if each.lower() == name.lower()]
-    return named[0] if len(named) == 1 else None
 
 
 def _values(files: FileSet, matching: Matching, held: Held) -> dict[str, pa.Array] | None:
@@ -151,42 +201,3 @@ def _pairs(spark: SparkSession, files: FileSet, matching: Matching, held: Held, 
 def _repeats(pairs: pa.Table) -> bool:
     """Whether a row of the table matches several of the source."""
     return pc.count_distinct(pairs[_AT]).as_py() < len(pairs)
-
-
-# -- what clauses write ------------------------------------------------------------------------------------------------
-
-
-def _takes_columns(files: FileSet, clause: Clause, source: T.StructType) -> bool:
-    return all(_taken_from(files.schema.find(name), value, source) is not None for name, value in clause.values.items())
-
-
-def _taken_from(field: Field | None, value: object, source: T.StructType) -> int | None:
-    """The place of the source's column whose values a column gets as they are."""
-    if field is None or not isinstance(value, SourceColumn) or value.members or LENGTH in field.metadata:
-        return None
-    at = _place_of(source, value.name)
-    return at if at is not None and _type_of(source[at]) == field.type else None
-
-
-def _images(
-    spark: SparkSession, files: FileSet, clause: Clause, held: Held, pairs: pa.Table, address: Address
-) -> Mapping[str, pa.ChunkedArray] | None:
-    """The new values of all columns; those that the clause does not name keep the table's."""
-    assert held.arrow is not None
-    given = {name: _taken_from(files.schema.find(name), value, held.schema) for name, value in clause.values.items()}
-    rest, own = [name for name in files.schema.names if name not in given], None
-    if rest and len(pairs):
-        marks = few_rows.marks(pairs[address.path], pairs[address.row])
-        own = arrow_finding.brought(spark, files, marks, rest)  # in the order of the pairs, since no row is there twice
-        if own is None or len(own) != len(pairs):
-            return None
-    images = {}
-    for i, field in enumerate(files.schema):
-        at = given.get(field.name)
-        if at is not None:
-            images[f"{IMAGE}{i}"] = held.arrow.column(at).take(pairs[_NUMBER])
-        elif own is not None:
-            images[f"{IMAGE}{i}"] = own[field.name]
-        else:
-            images[f"{IMAGE}{i}"] = pa.chunked_array([], arrow_type(field.type))
-    return images

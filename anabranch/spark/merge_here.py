@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.merges import Clause, Joined, Matching, SourceColumn
-from anabranch.protocol.rules.table_rules import LENGTH
-from anabranch.protocol.schema.types import Field, arrow_type
+from anabranch.protocol.merges import Joined, Matching
 from anabranch.spark import few_rows
+from anabranch.spark.merge_pairs import Half, Pairs, acting_on, stored
 from anabranch.spark.merge_source import Held
+from anabranch.spark.merge_values import computed_clauses
 from anabranch.spark.write import rows_in
 
 ROW_ID, IMAGE = "row_id", "image"
@@ -54,39 +55,18 @@ def left_here(held: Held, joined: Sequence[Joined]) -> tuple[Held, Sequence[Join
     return replace(held, here=left, arrow=left, rows=len(left)), others
 
 
-def inserts_here(files: FileSet, matching: Matching, held: Held, acting: pa.Table | None = None) -> pa.Table | None:
-    """What NOT MATCHED clauses make of a source's rows, if each takes all columns as they are.
+def inserts_here(files: FileSet, matching: Matching, held: Held) -> pa.Table | None:
+    """What NOT MATCHED clauses make of a source's rows that are here; None where Spark computes some part of it.
 
-    ``acting`` says which clause acts on which row, by their numbers; the one there is acts on all where None.
+    Raises:
+        LeftToSpark: only Spark says what some value is.
     """
-    rows, made = held.here, list[pa.Table]()
-    if rows is None:
+    clauses = computed_clauses(matching, "not matched", files, held.schema)
+    if held.here is None or clauses is None:
         return None
-    for number, clause in enumerate(matching.clauses):
-        if clause.when == "not matched":
-            found = _inserted(files, clause, held, rows if acting is None else _acted_on(rows, acting, number))
-            if found is None:
-                return None
-            made.append(found)
+    source = held.here.rename_columns([*held.schema.names, ""])
+    every = np.arange(len(source))
+    pairs = Pairs(len(source), {"source": Half(source, every)})
+    acts = acting_on(clauses, pairs, every)
+    made = [pa.table(stored(each, pairs, every[acts == each.number], files.schema)) for each in clauses]
     return pa.concat_tables(made)
-
-
-def _acted_on(rows: pa.Table, acting: pa.Table, clause: int) -> pa.Table:
-    numbers = acting.filter(pc.equal(acting["clause"], clause))["number"]
-    return rows.filter(pc.is_in(rows.column(rows.num_columns - 1), value_set=numbers.combine_chunks()))
-
-
-def _inserted(files: FileSet, clause: Clause, held: Held, rows: pa.Table) -> pa.Table | None:
-    values = {name.lower(): value for name, value in clause.values.items()}
-    found = [_as_it_is(rows, held, each, values.get(each.name.lower())) for each in files.schema]
-    columns = [each for each in found if each is not None]
-    return pa.table(columns, names=list(files.schema.names)) if len(columns) == len(found) else None
-
-
-def _as_it_is(rows: pa.Table, held: Held, field: Field, value: object) -> pa.ChunkedArray | None:
-    """A column of the source that is the table's as it is."""
-    if not isinstance(value, SourceColumn) or value.members or LENGTH in field.metadata or field.type == "variant":
-        return None
-    named = [i for i, name in enumerate(held.schema.names) if name.lower() == value.name.lower()]
-    column = rows.column(named[0]) if len(named) == 1 else None
-    return column if column is not None and column.type == arrow_type(field.type) else None

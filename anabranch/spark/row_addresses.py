@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.stats.statistics import num_records
-from anabranch.protocol.storing import Assigned
+from anabranch.protocol.storing import ComputedText
 from anabranch.spark.failures import reported
 from anabranch.spark.raw_rows import Address, address_of
 from anabranch.spark.row_positions import bitmap, file_keys, rows_of
@@ -70,7 +70,7 @@ def as_column(given: object, spark: SparkSession) -> Column:
     """An expression as the engine gets it: SQL text, or a Column already."""
     if isinstance(given, Named):
         return given.column
-    given = given.text if isinstance(given, Assigned) else given
+    given = given.text if isinstance(given, ComputedText) else given
     return expression(given, spark) if isinstance(given, str) else given  # type: ignore[return-value]
 
 

@@ -113,10 +113,11 @@ class MergeRequest:
 def _sides(asked: MergeRequest, snapshot: Snapshot, named: Struct) -> Sides:
     """Both sides, with the table's columns as the session names them, and what they become if they may."""
     alias = asked.source_alias or asked.engine.alias(asked.source)
-    sides = Sides(named, tuple(asked.source.columns), asked.alias, alias)
+    described = all_nullable(asked.engine.describe(asked.source))
+    described = described.exactly() if named.exact else described
+    sides = Sides(named, tuple(asked.source.columns), asked.alias, alias, described=described)
     if not (asked.evolves or asked.engine.merges_schema()):
         return sides
-    sides = replace(sides, described=all_nullable(asked.engine.describe(asked.source)))
     schema = snapshot.schema
     for clause in asked.clauses:
         if clause.action != "delete" and clause.when != "not matched by source":

@@ -49,9 +49,13 @@ def jobs(spark: SparkSession, work: Callable[[], Any]) -> int:
         spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
 
 
-def merge(spark: SparkSession, path: str) -> Any:
+def matching(spark: SparkSession, path: str) -> Any:
     source = spark.createDataFrame(TWO).alias("s")
-    return DeltaTable.forPath(spark, path).alias("t").merge(source, "t.id = s.id").whenMatchedUpdateAll()
+    return DeltaTable.forPath(spark, path).alias("t").merge(source, "t.id = s.id")
+
+
+def merge(spark: SparkSession, path: str) -> Any:
+    return matching(spark, path).whenMatchedUpdateAll()
 
 
 def test_a_delete_by_a_condition_that_is_certain_is_no_job(spark: SparkSession, path: str) -> None:
@@ -95,9 +99,16 @@ def test_a_merge_of_two_rows_is_one_job(spark: SparkSession, path: str) -> None:
     assert rows(path, 5, 1000) == [(5, "a", 1.0), (1000, "b", 2.0)]
 
 
-def test_a_merge_that_computes_what_it_inserts_is_two_jobs(spark: SparkSession, path: str) -> None:
-    builder = merge(spark, path).whenNotMatchedInsert(values={"id": "s.id", "v": "s.v * 2"})
-    assert jobs(spark, builder.execute) == 2
+def test_a_merge_that_computes_what_it_writes_is_one_job_where_spark_is_not_asked(
+    spark: SparkSession, path: str
+) -> None:
+    merges = matching(spark, path)
+    assert jobs(spark, merges.whenNotMatchedInsert(values={"id": "s.id", "v": "s.v * 2"}).execute) == 1
+    merges = matching(spark, path).whenMatchedUpdate("t.v < s.v", {"v": "t.v + s.v", "name": "upper(t.name)"})
+    assert jobs(spark, merges.execute) == 1
+    assert rows(path, 5, 1000) == [(5, "N", 1.5), (1000, None, 4.0)]
+    merges = matching(spark, path).whenMatchedUpdate(set={"v": "pmod(s.v, 2)"})
+    assert jobs(spark, merges.execute) == 2
 
 
 def test_a_merge_of_a_small_table_is_no_job(spark: SparkSession, path: str, tmp_path: Path) -> None:

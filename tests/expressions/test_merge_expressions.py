@@ -14,9 +14,12 @@ from hypothesis import strategies as st
 
 from anabranch import errors
 from anabranch.expressions import Context, Sides, parameters_of, understood_merge
+from anabranch.expressions.computations import HIDDEN
 from anabranch.protocol.conditions import Condition
-from anabranch.protocol.merges import Clause, Matching, SourceColumn
-from anabranch.protocol.predicates import Always, And, Compare, In, IsNull, Not, Or, Predicate, Unknown, holds
+from anabranch.protocol.expressions.computation import Computation
+from anabranch.protocol.expressions.tree import names_of
+from anabranch.protocol.merges import NOTHING_MORE, Clause, Matching, SourceColumn
+from anabranch.protocol.predicates import Always, And, Compare, In, IsNull, Name, Not, Or, Predicate, Unknown, holds
 from anabranch.protocol.schema.types import Field, Struct
 from tests.support.tiers import examples
 
@@ -276,9 +279,16 @@ def test_every_text_keeps_its_words_and_gets_one_moment() -> None:
     where, matching = merged("t.id = src.id  AND t.seen < current_timestamp", update, INSERT)
     assert where.text == "t.id = src.id  AND t.seen < current_timestamp"
     assert matching.on == where.expression == f"t.id = src.id  AND t.seen < {MOMENT}"
-    assert matching.clauses[0].condition == f"t.seen <  {MOMENT}"
-    assert matching.clauses[0].values == {"seen": MOMENT, "name": "'current_date'"}
-    assert matching.clauses[1] == INSERT
+    assert str(matching.clauses[0].condition) == f"t.seen <  {MOMENT}"
+    assert {key: str(value) for key, value in matching.clauses[0].values.items()} == {
+        "seen": MOMENT,
+        "name": "'current_date'",
+    }
+    assert str(matching.clauses[1].condition) == INSERT.condition
+    assert {key: str(value) for key, value in matching.clauses[1].values.items()} == {
+        "id": "source.id",
+        "name": "upper(src.name)",
+    }
     assert (matching.target, matching.source) == ("t", "src")
     assert where.columns is None
 
@@ -286,7 +296,7 @@ def test_every_text_keeps_its_words_and_gets_one_moment() -> None:
 def test_a_column_of_the_source_is_not_taken_for_the_clock() -> None:
     insert = Clause("not matched", "insert", None, {"day": "current_date", "seen": "src.current_timestamp"})
     _, matching = merged("t.id = src.id", insert, columns=(*SOURCE, "current_date", "current_timestamp"))
-    assert matching.clauses[0].values == insert.values
+    assert {key: str(value) for key, value in matching.clauses[0].values.items()} == insert.values
 
 
 @pytest.mark.parametrize("expression", ["t.id IN (SELECT 1)", "max(src.id) OVER (PARTITION BY src.day) = 1"])
@@ -305,6 +315,63 @@ def test_subqueries_and_windows_are_refused_everywhere(expression: str) -> None:
 def test_a_text_that_is_none_is_refused(on: str) -> None:
     with pytest.raises(errors.InvalidCondition):
         merged(on, INSERT)
+
+
+# -- what is computed without the engine -------------------------------------------------------------------------------
+
+DESCRIBED = Struct((Field("id", "long"), Field("day", "date"), Field("name", "string"), Field("only_s", "integer")))
+
+
+def computed(on: str, *clauses: Clause, is_builtin: Callable[[frozenset[str]], bool] = lambda names: True) -> Matching:
+    context, names = Context("table", SCHEMA, NOW, "UTC", is_builtin), tuple(DESCRIBED.names)
+    return understood_merge(on, clauses, Sides(SCHEMA, names, "t", "src", described=DESCRIBED), context)[1]
+
+
+def read_by(computation: Computation) -> set[Name]:
+    return set(names_of(computation.tree))
+
+
+def test_what_on_requires_beside_its_keys_is_computed_over_pairs_of_rows() -> None:
+    assert computed("t.id = src.id").rest == computed("src.day = t.day AND (t.id = src.id)").rest == NOTHING_MORE
+    found = computed("t.id = src.id AND (t.only_t > only_s OR src.name = 'a') AND t.name = src.name")
+    assert found.keys == (("id", "id"), ("name", "name"))
+    assert read_by(found.rest) == {("target", "only_t"), ("source", "only_s"), ("source", "name")}
+    assert found.rest.is_condition
+
+
+@pytest.mark.parametrize("on", ["t.id <=> src.id", "true", "t.id = src.id OR t.day = src.day", "t.id + 1 = src.id"])
+def test_without_keys_nothing_is_said_of_what_on_requires(on: str) -> None:
+    assert computed(on).keys == ()
+
+
+def test_a_clause_sees_the_rows_that_it_is_for() -> None:
+    update = Clause("matched", "update", "t.id > src.only_s", {"name": "concat(t.name, src.name)"})
+    insert = Clause("not matched", "insert", "id > 5", {"id": "id + 1", "name": "lower(name)"})
+    delete = Clause("not matched by source", "delete", "id > 5")
+    matched, unmatched, alone = computed("t.id = src.id", update, insert, delete).clauses
+    assert read_by(matched.condition.computation) == {("target", "id"), ("source", "only_s")}
+    assert read_by(matched.values["name"].computation) == {("target", "name"), ("source", "name")}
+    assert read_by(unmatched.condition.computation) == read_by(unmatched.values["id"].computation) == {("source", "id")}
+    assert read_by(alone.condition.computation) == {("target", "id")}
+
+
+@pytest.mark.parametrize("condition", ["id > 5", "t2.id > 5", "src.nope > 5", "t.a > 5", "rand() > src.id"])
+def test_what_may_be_of_either_side_or_of_none_is_left_to_the_engine(condition: str) -> None:
+    (clause,) = computed("t.id = src.id", Clause("matched", "delete", condition)).clauses
+    assert clause.condition.computation.reason is not None
+
+
+def test_nothing_is_computed_where_a_function_that_is_called_may_be_somebody_elses() -> None:
+    asked: list[frozenset[str]] = []
+
+    def is_builtin(names: frozenset[str]) -> bool:
+        asked.append(names)
+        return False
+
+    update = Clause("matched", "update", "upper(src.name) = 'A'", {"name": "trim(src.name)"})
+    found = computed("t.id = src.id AND lower(t.name) = 'a'", update, is_builtin=is_builtin)
+    assert found.rest == found.clauses[0].condition.computation == HIDDEN
+    assert asked == [frozenset({"lower", "upper", "trim"})]
 
 
 # -- Columns -----------------------------------------------------------------------------------------------------------

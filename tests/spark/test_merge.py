@@ -27,7 +27,7 @@ from anabranch.errors import (
     UnsupportedType,
 )
 from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.merges import Clause, Joined, Matching, SourceColumn
+from anabranch.protocol.merges import NOTHING_MORE, Clause, Joined, Matching, SourceColumn
 from anabranch.protocol.partitions import parse_hive_path
 from anabranch.spark import few_rows
 from anabranch.spark.engine import SparkEngine
@@ -469,7 +469,7 @@ def test_a_condition_of_an_insert_is_checked_though_all_else_is_put_as_it_is(
     spark: SparkSession, files: FileSet
 ) -> None:
     clause, keys = insert("s.id + 1", id=SourceColumn("id"), s=SourceColumn("s")), (("id", "id"),)
-    matching = Matching("t.id = s.id", (clause,), "t", "s", equated=keys, keys=keys, by_keys_alone=True)
+    matching = Matching("t.id = s.id", (clause,), "t", "s", equated=keys, keys=keys, rest=NOTHING_MORE)
     with pytest.raises(InvalidCondition, match=r"NOT MATCHED AND s\.id \+ 1"):
         SparkEngine(spark).check_merge(files, matching, source_of((1, "x")))
 

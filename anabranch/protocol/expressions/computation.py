@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from anabranch.protocol.expressions.arrow import computed, selected
 from anabranch.protocol.expressions.parser import parsed
-from anabranch.protocol.expressions.resolving import Scope, applied, resolved
+from anabranch.protocol.expressions.resolving import Columns, Scope, applied, resolved
+from anabranch.protocol.expressions.syntax import Syntax
 from anabranch.protocol.expressions.table import TABLE
 from anabranch.protocol.expressions.tree import Column, Constant, Expression, Foreign, first_foreign, names_of
 from anabranch.protocol.expressions.words import NotUnderstood
@@ -78,9 +79,15 @@ def computation_over(text: str, schema: Struct, zone: dt.tzinfo | None = None) -
     """
     try:
         syntax = parsed(text, frozenset(name.lower() for name in schema.names))
-        return Computation(resolved(syntax, Scope(lambda parts: column_of(parts, schema), zone)), zone)
     except NotUnderstood as error:
         return Computation(Foreign(f"{error.found}: {error.reason}"))
+    return computation_where(syntax, lambda parts: column_of(parts, schema), zone)
+
+
+def computation_where(syntax: Syntax, column: Columns, zone: dt.tzinfo | None = None) -> Computation:
+    """The same of what was parsed, over any rows; ``column`` says what a dotted name means."""
+    try:
+        return Computation(resolved(syntax, Scope(column, zone)), zone)
     except RecursionError:  # a chain in brackets, each of them as long as may be
         return Computation(Foreign("it is nested too deep"))
 

@@ -18,8 +18,11 @@ from anabranch.expressions.blocks import unqualified
 from anabranch.expressions.computations import computation_of
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.conditions import Condition
-from anabranch.protocol.schema.assignments import leaves
-from anabranch.protocol.storing import Assigned, stored_in
+from anabranch.protocol.expressions.computation import Computation
+from anabranch.protocol.merges import Matching
+from anabranch.protocol.schema.assignments import Path, leaves
+from anabranch.protocol.schema.types import Struct
+from anabranch.protocol.storing import ComputedText, stored_in
 from anabranch.spark.sql_text import exact_sql
 from anabranch.spark.types import quoted
 from anabranch.statements.conditions import context_of
@@ -48,22 +51,27 @@ _VERBS: dict[type[RowChange], str] = {
 def explain(statement: ExplainChange, run: Running) -> DataFrame:
     """EXPLAIN; gives one row with a text, as Spark does."""
     change, snapshot = statement.change, run.snapshot(statement.change.table)
+    lines = _looked_at(change, snapshot, run)
     head = f"EXPLAIN {statement.mode} "
     if isinstance(change, InsertRows):
         rows = row_changes.inserted(change, run, snapshot, evolves=change.evolves or run.engine.merges_schema())
         plan = exact_sql(run.spark, [f"{head}SELECT * FROM ", rows])
     else:
-        query = _joined(change, snapshot, run) if isinstance(change, MergeRows) else _found(change, snapshot, run)
+        query = _joined(change) if isinstance(change, MergeRows) else _found(change, snapshot, run)
         _ = run.query(query)  # an error of it is raised, where EXPLAIN would make a plan of it
         plan = run.query(_behind(head, query))
     (shown,) = plan.collect()
-    text = "\n".join(["== Delta Command ==", *_looked_at(change, snapshot, run), "", shown["plan"]])
+    text = "\n".join(["== Delta Command ==", *lines, "", shown["plan"]])
     return run.shown({"plan": [text]}, pa.schema([("plan", pa.string())]))
 
 
 def _looked_at(change: RowChange, snapshot: Snapshot, run: Running) -> list[str]:
     """What is done to which version; where a condition chooses the rows, with the files that it leaves."""
     verb, where = _VERBS[type(change)], getattr(change, "where", None)
+    if isinstance(change, MergeRows):
+        matching = row_changes.merge_request(change, snapshot, run).command(snapshot).matching
+        head = f"{verb}: {snapshot.table} at version {snapshot.version}"
+        return [head, *_matched(matching, snapshot.schema)]
     if where is None:
         return [f"{verb}: {snapshot.table} at version {snapshot.version}"]
     context = context_of(snapshot, run.engine)
@@ -75,9 +83,10 @@ def _looked_at(change: RowChange, snapshot: Snapshot, run: Running) -> list[str]
 
 def _reason(understood: Condition) -> str | None:
     """Why Spark computes a condition; None where it does not."""
-    computation = understood.computation
-    if computation is None:
-        return "it holds a subquery"
+    return "it holds a subquery" if understood.computation is None else _truth(understood.computation)
+
+
+def _truth(computation: Computation) -> str | None:
     return computation.reason or (None if computation.is_condition else "it is no condition")
 
 
@@ -86,11 +95,30 @@ def _values(change: RowChange, snapshot: Snapshot, run: Running) -> Iterator[str
     context = context_of(snapshot, run.engine)
     values = row_changes.assigned(change, snapshot, run) if isinstance(change, UpdateRows) else {}
     for path, value in leaves(values):
-        reason: str | None = "it is a member of a struct"
-        if len(path) == 1:
-            known = value.computation if isinstance(value, Assigned) else computation_of(str(value), context)
-            reason = known.reason or stored_in(known, snapshot.schema.field(path[0])).reason
-        yield f"  SET {'.'.join(path)}: {_computed(reason)}"
+        known = value.computation if isinstance(value, ComputedText) else computation_of(str(value), context)
+        yield f"  SET {'.'.join(path)}: {_computed(_stored(known, path, snapshot.schema))}"
+
+
+def _matched(matching: Matching, schema: Struct) -> Iterator[str]:
+    """Of a MERGE, where each expression is computed."""
+    keys = ", ".join(ours for ours, _ in matching.keys)
+    reason = matching.rest.reason if keys else "it requires no column of the table to equal one of the source"
+    yield f"  ON: {_computed(reason)}"
+    for clause in matching.clauses:
+        if clause.condition is not None:
+            said = _computed(_truth(clause.condition.computation))
+            yield f"  WHEN {clause.when.upper()} AND {clause.condition}: {said}"
+        for path, value in leaves(clause.values):
+            if isinstance(value, ComputedText):
+                said = _computed(_stored(value.computation, path, schema))
+                yield f"  {clause.action.upper()} {'.'.join(path)}: {said}"
+
+
+def _stored(value: Computation, path: Path, schema: Struct) -> str | None:
+    """Why Spark computes what a column stores; None where it does not."""
+    if len(path) > 1:
+        return "it is a member of a struct"
+    return value.reason or stored_in(value, schema.field(path[0])).reason
 
 
 def _computed(reason: str | None) -> str:
@@ -116,9 +144,8 @@ def _found(change: DeleteRows | TruncateTable | UpdateRows, snapshot: Snapshot, 
     return Query(between + where.text, (table, *inside), span=where.span)
 
 
-def _joined(change: MergeRows, snapshot: Snapshot, run: Running) -> Query:
+def _joined(change: MergeRows) -> Query:
     """The query that joins the rows of a table with those of a MERGE's source, as far as its clauses need them."""
-    row_changes.merge_request(change, snapshot, run).command(snapshot)
     says = {each.when for each in change.clauses}
     kept = {"not matched": "RIGHT", "not matched by source": "LEFT"}
     sides = [side for when, side in kept.items() if when in says]

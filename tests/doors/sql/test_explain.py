@@ -56,6 +56,19 @@ def test_a_merge_shows_the_join_that_its_clauses_need(plan: Any) -> None:
     assert "FullOuter" in plan(both)
 
 
+def test_a_merge_says_where_each_expression_is_computed(plan: Any) -> None:
+    shown = plan(
+        "EXPLAIN MERGE INTO @T AS t USING @T AS s ON t.id = s.id AND s.v > 1 WHEN MATCHED AND t.v < s.v THEN DELETE "
+        "WHEN MATCHED THEN UPDATE SET v = s.v + 1 WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, pmod(s.v, 2))"
+    )
+    assert "ON: computed without Spark" in shown
+    assert "WHEN MATCHED AND t.v < s.v: computed without Spark" in shown
+    assert "UPDATE v: computed without Spark" in shown
+    assert "INSERT v: computed by Spark, since `pmod` is not in the table of functions" in shown
+    shown = plan("EXPLAIN MERGE INTO @T AS t USING @T AS s ON t.id > s.id WHEN MATCHED THEN DELETE")
+    assert "ON: computed by Spark, since it requires no column of the table to equal one of the source" in shown
+
+
 def test_an_insert_shows_the_rows_that_it_would_write(plan: Any) -> None:
     shown = plan("EXPLAIN WITH s AS (SELECT id FROM range(7)) INSERT INTO @T (id) SELECT id FROM s")
     assert "INSERT: file://" in shown

@@ -1,0 +1,123 @@
+"""What clauses of a MERGE compute without Spark: which of them acts, and what it stores.
+
+Knows computations and the types of both sides' columns. Pure. Guarantee: what is given here is what Spark computes, and
+nothing in it can fail to fit; of all else there is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import types as T
+
+from anabranch.protocol.expressions.computation import Computation
+from anabranch.protocol.expressions.tree import Column, Constant, names_of
+from anabranch.protocol.layout.file_sets import FileSet
+from anabranch.protocol.merges import NOTHING_MORE, UNREAD, Clause, Matching, SourceColumn, When
+from anabranch.protocol.rules.table_rules import LENGTH
+from anabranch.protocol.schema.types import VOID, DataType, Field
+from anabranch.protocol.storing import ComputedText, is_plain_column, stored_in
+from anabranch.spark import few_rows
+from anabranch.spark.types import delta_type
+
+
+@dataclass(frozen=True)
+class Acting:
+    """A clause as it is computed over pairs of rows.
+
+    Attributes:
+        number: which of the command's clauses it is.
+        condition: when it acts.
+        updates: whether it updates rows.
+        values: the table's column -> what it stores there, for an update or an insert.
+    """
+
+    number: int
+    condition: Computation
+    updates: bool
+    values: dict[str, Computation]
+
+
+def computed_clauses(matching: Matching, when: When, files: FileSet, source: T.StructType) -> list[Acting] | None:
+    """The clauses of one kind, on a source of these columns; None where Spark computes some part of them. An insert
+    stores something in each column.
+    """
+    found = []
+    for number, clause in enumerate(matching.clauses):
+        if clause.when == when:
+            condition, values = _condition(clause, source), _values(clause, files, source)
+            if condition is None or values is None:
+                return None
+            found.append(Acting(number, condition, clause.action == "update", values))
+    return found
+
+
+def _condition(clause: Clause, source: T.StructType) -> Computation | None:
+    if clause.condition is None:
+        return NOTHING_MORE
+    given = clause.condition.computation if isinstance(clause.condition, ComputedText) else None
+    return given if given is not None and given.is_condition and is_seen(given, source) else None
+
+
+def _values(clause: Clause, files: FileSet, source: T.StructType) -> dict[str, Computation] | None:
+    found = {}
+    for name, value in clause.values.items():
+        field = files.schema.find(name)
+        stored = None if field is None else _stored(field, value, source)
+        if field is None or stored is None:
+            return None
+        found[field.name] = stored
+    lacking = [each for each in files.schema if each.name not in found] if clause.action == "insert" else []
+    for field in lacking:
+        if field.name in files.rules.defaults:
+            return None
+        found[field.name] = Computation(Constant(None, VOID))
+    return found
+
+
+def _stored(field: Field, value: object, source: T.StructType) -> Computation | None:
+    """What a column stores of a value; of a source's column of its own type just that, whatever the type."""
+    given = _computation(value, source)
+    if given is None or LENGTH in field.metadata or not is_seen(given, source):
+        return None
+    if isinstance(value, SourceColumn) and given.tree.type == field.type:
+        return given
+    stored = stored_in(given, field) if is_plain_column(field) else UNREAD
+    return stored if stored.reason is None else None
+
+
+def _computation(value: object, source: T.StructType) -> Computation | None:
+    match value:
+        case ComputedText():
+            return value.computation
+        case SourceColumn(members=()):
+            at = place_of(source, value.name)
+            kind = None if at is None else type_of(source[at])
+            return None if at is None or kind is None else Computation(Column(("source", source[at].name), kind))
+    return None
+
+
+def is_seen(computation: Computation, source: T.StructType) -> bool:
+    """Whether Arrow sees the same in the source's columns of a computation as Spark."""
+    names = [name for name in names_of(computation.tree) if name[0] == "source"]
+    return all((at := place_of(source, name[1])) is not None and type_of(source[at]) for name in names)
+
+
+def type_of(field: T.StructField) -> DataType | None:
+    """Delta's type of a source's column; None where it is none that Arrow sees as Spark does, or padded."""
+    if LENGTH in (field.metadata or {}) or not few_rows.are_plain(T.StructType([field])):
+        return None
+    return delta_type(field.dataType, field.name)
+
+
+def place_of(source: T.StructType, name: str) -> int | None:
+    """The place of the source's one column of this name, whatever the case."""
+    named = [i for i, each in enumerate(source.names) if each.lower() == name.lower()]
+    return named[0] if len(named) == 1 else None
+
+
+def columns_of(computations: Sequence[Computation]) -> list[str]:
+    """The table's columns that these read."""
+    names = {name[1] for each in computations for name in names_of(each.tree) if name[0] == "target"}
+    return sorted(names)

@@ -1,0 +1,121 @@
+"""Clauses whose parts are all known are computed without Spark; where a part is not, no clause of the kind is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import types as T
+
+from anabranch.protocol.expressions.computation import Computation, computation_where
+from anabranch.protocol.expressions.parser import parsed
+from anabranch.protocol.expressions.tree import Column, Constant
+from anabranch.protocol.layout.file_sets import FileSet
+from anabranch.protocol.merges import NOTHING_MORE, Clause, Matching, Reserved, SourceColumn
+from anabranch.protocol.rules.table_rules import LENGTH, Rules
+from anabranch.protocol.schema.assignments import Members
+from anabranch.protocol.schema.types import Field, Struct
+from anabranch.protocol.storing import ComputedText
+from anabranch.spark.merge_values import Acting, columns_of, computed_clauses
+from tests.spark.tables import file_set
+
+SOURCE = T.StructType(
+    [
+        T.StructField("id", T.IntegerType()),
+        T.StructField("s", T.StringType()),
+        T.StructField("padded", T.StringType(), True, {LENGTH: "char(3)"}),
+        T.StructField("list", T.ArrayType(T.LongType())),
+        T.StructField("Two", T.LongType()),
+        T.StructField("two", T.LongType()),
+    ]
+)
+TYPES = {"id": "integer", "s": "string", "padded": "string", "two": "long"}
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> FileSet:
+    short = Field("short", "string", metadata={LENGTH: "varchar(2)"})
+    return file_set(tmp_path, [], Struct((Field("id", "long"), Field("s", "string"), short, Field("day", "date"))))
+
+
+def over_source(text: str) -> ComputedText:
+    return ComputedText(
+        text, computation_where(parsed(text), lambda parts: Column(("source", *parts), TYPES[parts[0]]))
+    )
+
+
+def update(files: FileSet, condition: Any = None, **values: Any) -> Acting | None:
+    found = computed_clauses(
+        Matching(None, (Clause("matched", "update", condition, values),)), "matched", files, SOURCE
+    )
+    return None if found is None else found[0]
+
+
+def test_values_are_brought_to_the_columns_types(files: FileSet) -> None:
+    found = update(files, over_source("id > 5"), ID=SourceColumn("id"), s=over_source("lower(s)"))
+    assert found is not None
+    assert {name: value.tree.type for name, value in found.values.items()} == {"id": "long", "s": "string"}
+    assert found.updates
+    assert found.condition.is_condition
+
+
+def test_a_clause_without_a_condition_acts_always(files: FileSet) -> None:
+    found = update(files, s=SourceColumn("s"))
+    assert found is not None
+    assert found.condition == NOTHING_MORE
+    assert found.values == {"s": Computation(Column(("source", "s"), "string"))}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        SourceColumn("id", ("a",)),
+        SourceColumn("padded"),
+        SourceColumn("list"),
+        SourceColumn("two"),
+        SourceColumn("nope"),
+        over_source("padded"),
+        over_source("two + 1"),
+        over_source("rand()"),
+        Reserved(range(3)),
+        Members({"a": SourceColumn("s")}),
+        "text of the engine",
+    ],
+    ids=str,
+)
+def test_what_only_spark_computes_leaves_all_clauses_of_the_kind_to_it(files: FileSet, value: Any) -> None:
+    assert update(files, s=value) is None
+    assert update(files, value, s=SourceColumn("s")) is None
+
+
+def test_what_spark_looks_at_when_it_stores_it_is_left_to_it(files: FileSet) -> None:
+    assert update(files, short=SourceColumn("s")) is None
+    assert update(files, short=over_source("s")) is None
+    assert update(files, day=over_source("s")) is None
+    assert update(files, over_source("id + 1"), s=SourceColumn("s")) is None, "a number is no condition"
+
+
+def test_an_insert_stores_null_in_what_it_does_not_name_unless_that_has_a_default(files: FileSet) -> None:
+    matching = Matching(None, (Clause("not matched", "insert", None, {"id": SourceColumn("id")}),))
+    found = computed_clauses(matching, "not matched", files, SOURCE)
+    assert found is not None
+    assert {name for name, value in found[0].values.items() if isinstance(value.tree, Constant)} == {
+        "s",
+        "short",
+        "day",
+    }
+    given = replace(files, rules=Rules(defaults={"s": "'x'"}))
+    assert computed_clauses(matching, "not matched", given, SOURCE) is None
+
+
+def test_only_the_clauses_of_one_kind_are_asked_for(files: FileSet) -> None:
+    kinds = Matching(None, (Clause("not matched by source", "delete", "rand() < 1"), Clause("matched", "delete")))
+    assert computed_clauses(kinds, "matched", files, SOURCE) == [Acting(1, NOTHING_MORE, False, {})]
+    assert computed_clauses(kinds, "not matched", files, SOURCE) == []
+
+
+def test_the_tables_columns_that_computations_read_are_known_by_name() -> None:
+    one = Computation(Column(("target", "b", "member"), "long"))
+    assert columns_of([one, Computation(Column(("source", "c"), "long")), NOTHING_MORE]) == ["b"]
