@@ -15,6 +15,7 @@ from typing import Any
 from sqlglot import exp
 
 from anabranch.errors import NotBuilt
+from anabranch.expressions.computations import predicate_in
 from anabranch.expressions.context import Context
 from anabranch.expressions.depth import shallow
 from anabranch.expressions.dialect import TokenizedText
@@ -22,14 +23,13 @@ from anabranch.expressions.endings import unnamed
 from anabranch.expressions.printed_columns import check_assigned, column_condition, equalities, printed
 from anabranch.expressions.sides import Reading, Sides, name_parts
 from anabranch.expressions.tokens import DETERMINISTIC, calls, fixed, has_window
-from anabranch.expressions.trees import predicate_of, readable_tree
+from anabranch.expressions.trees import readable_tree
 from anabranch.protocol.conditions import Condition
+from anabranch.protocol.expressions.computation import column_of
+from anabranch.protocol.expressions.tree import Expression
 from anabranch.protocol.merges import Clause, Matching, SourceColumn, When
 from anabranch.protocol.predicates import Predicate, Unknown
 from anabranch.protocol.schema.assignments import leaves, mapped
-
-_NO_COLUMN = exp.column("x", table="nobody")
-"""Two parts, so that nothing is said of it."""
 
 
 @dataclass(frozen=True)
@@ -126,21 +126,15 @@ def _read_text(text: str, sides: Sides, context: Context) -> _Read:
         return all(sides.readings(_parts(column)) for column in tree.find_all(exp.Column))
 
     known, is_known = readable_tree(given, context, names_columns)
-    predicate = Unknown() if known is None else predicate_of(_of_target(known, sides), context)
+    predicate = predicate_in(given.text, context, lambda parts: _target_column(parts, sides))
     called, is_certain = calls(given.tokens) if is_known else None, known is not None and is_known
     return _Read(unnamed(given, context.table), called, predicate, known or given.tree, is_certain)
 
 
-def _of_target(tree: exp.Expr, sides: Sides) -> exp.Expr:
-    """The tree with the table's columns under their bare names, and nothing else that could be taken for one."""
-
-    def bare(node: exp.Expr) -> exp.Expr:
-        if not isinstance(node, exp.Column):
-            return node
-        name = sides.target_column(_parts(node))
-        return _NO_COLUMN.copy() if name is None else exp.column(name, quoted=True)
-
-    return tree.transform(bare)
+def _target_column(parts: tuple[str, ...], sides: Sides) -> Expression | None:
+    """The column of the table that a name means, where it can mean nothing else."""
+    name = sides.target_column(parts)
+    return None if name is None else column_of((name,), sides.table)
 
 
 def _equated(on: Any, tree: exp.Expr | None, sides: Sides) -> tuple[tuple[str, str], ...]:
