@@ -257,7 +257,7 @@ def explain(
         >>> print(anabranch.explain("/data/flights", "day = '2013-01-01' AND length(carrier) > 2"))
         file:///data/flights at version 7: 1 of 365 files, 0.8 MB of 290.4 MB
           day = '2013-01-01': 364 ruled out
-          LENGTH(carrier) > 2: 0 ruled out (not understood)
+          length(carrier) > 2: 0 ruled out (not understood)
     """
     snapshot = open_log(path, storage_options).snapshot(version)
     context = _context(snapshot)

@@ -1,16 +1,24 @@
 """SQL text: what can be known of an expression before any row is read.
 
-The one room that knows sqlglot. It never evaluates anything and never changes what Spark is asked, with one exception:
-``current_timestamp`` and its like are fixed to one value when a command starts. Guarantee: what it says of an
-expression holds whatever Spark makes of it; where a text could mean something else to Spark (another session setting, a
-function of that name registered by the user), it says that nothing is known.
+The room that cuts texts into sqlglot's words; what they say, `protocol.expressions` reads. It never evaluates anything
+and never changes what Spark is asked, with one exception: ``current_timestamp`` and its like are fixed to one value
+when a command starts. Guarantee: what it says of an expression holds whatever Spark makes of it; where a text could
+mean something else to Spark (another session setting, a function of that name registered by the user), it says that
+nothing is known.
 """
 
 from __future__ import annotations
 
 from anabranch.errors import NotBuilt
 from anabranch.expressions.blocks import unqualified
-from anabranch.expressions.computations import HIDDEN, called_in, computation_in, computation_of
+from anabranch.expressions.computations import (
+    HIDDEN,
+    called_in,
+    computation_of,
+    conjuncts,
+    reading_of,
+    unknown_names,
+)
 from anabranch.expressions.context import Context
 from anabranch.expressions.depth import shallow
 from anabranch.expressions.dialect import TokenizedText
@@ -28,7 +36,6 @@ from anabranch.expressions.tokens import (
     tokens_of,
     with_fixed_clock,
 )
-from anabranch.expressions.trees import columns_of, conjuncts, predicate_of, readable_tree
 from anabranch.expressions.unusable import unusable
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.predicates import Unknown
@@ -72,16 +79,16 @@ def condition(
         return Condition(given.text, Unknown(), False, expression, alias=names[-1] if names else None, asks=True)
     read = fixed(flat, context)
     expression = unnamed(read, context.table)
-    known, is_known = readable_tree(read, context, lambda tree: columns_of(tree, context.schema) is not None)
-    if not is_known:
-        return Condition(given.text, Unknown(), row_local=False, expression=expression, columns=None)
-    called = calls(read.tokens)
+    reading = reading_of(read.text, context)
+    computation = reading.computation
+    if reading.syntax is None or unknown_names(reading.syntax, context.schema):
+        return Condition(given.text, Unknown(), row_local=False, expression=expression, computation=computation)
+    called, said = calls(read.tokens), reading.said(context)
     is_plain = called <= DETERMINISTIC and not has_window(read.tokens)
-    computation = computation_in(read.text, context)
-    asked = (called if is_plain else frozenset()) | called_in(computation)
-    is_own = not asked or context.is_builtin(asked)  # one question for both, since Spark takes its time
-    columns, predicate = mentioned(read.tokens, context.schema), predicate_of(known, context)
-    computation = computation if is_own else HIDDEN
+    asked = (called if is_plain else frozenset()) | called_in(computation) | said.called
+    is_own = not asked or context.is_builtin(asked)  # one question for all, since Spark takes its time
+    computation, predicate = computation if is_own else HIDDEN, said.known(is_own=is_own)
+    columns = mentioned(read.tokens, context.schema)
     return Condition(given.text, predicate, is_plain and is_own, expression, columns, computation=computation)
 
 

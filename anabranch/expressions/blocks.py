@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlglot import exp
-
+from anabranch.expressions.computations import predicate_in
 from anabranch.expressions.context import Context
 from anabranch.expressions.dialect import Token, TokenizedText, TokenType
-from anabranch.expressions.trees import known_tree, predicate_of
-from anabranch.protocol.predicates import Predicate, Unknown
+from anabranch.protocol.expressions.computation import column_of
+from anabranch.protocol.expressions.tree import Expression
+from anabranch.protocol.predicates import Predicate
 from anabranch.protocol.schema.types import Struct
-
-_MOST_PARTS = 4
-_NOBODYS = exp.column("x", table="nobody")
 
 
 def block_predicate(where: str, names: tuple[str, ...], context: Context, *, sole: bool) -> Predicate:
@@ -27,27 +24,13 @@ def block_predicate(where: str, names: tuple[str, ...], context: Context, *, sol
         names: what the condition calls it, and what may stand before that, such as a schema.
         sole: whether the block reads nothing else, so that a bare name is one of its columns.
     """
-    tree = known_tree(TokenizedText(where), context)
-    if tree is None:
-        return Unknown()
 
-    def bare(node: exp.Expr) -> exp.Expr:
-        if not isinstance(node, exp.Column):
-            return node
-        parts = [part.name for part in node.parts]
+    def column(parts: tuple[str, ...]) -> Expression | None:
         length = _qualifying(parts, names)
         is_either = bool(length) and context.schema.find(parts[0]) is not None
-        if is_either or not (length or sole):
-            return _NOBODYS.copy()
-        found, inside = context.schema.find(parts[length]), parts[length + 1 :]
-        if found is None or len(inside) >= _MOST_PARTS:
-            return _NOBODYS.copy()
-        return exp.column(*reversed([found.name, *inside]), quoted=True)
+        return None if is_either or not (length or sole) else column_of(parts[length:], context.schema)
 
-    try:
-        return predicate_of(tree.transform(bare), context)
-    except RecursionError:  # it is nested deeper than its reader goes
-        return Unknown()
+    return predicate_in(where, context, column)
 
 
 def _qualifying(parts: Sequence[str], names: Sequence[str]) -> int:

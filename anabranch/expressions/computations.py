@@ -1,20 +1,99 @@
-"""What a text is as a computation in a session: its tree over a table's columns, with Spark's own functions only.
+"""What a text is in a session: its tree over a table's columns, with Spark's own functions only, and what skipping may
+use of it.
 
 Guarantee: a text that Spark could read in another way, by a setting or since a function was registered under the name
-that it calls, is computed by Spark.
+that it calls, is computed by Spark, and rules out no file.
 """
 
 from __future__ import annotations
 
-import datetime as dt
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from anabranch.expressions.context import Context
-from anabranch.expressions.instants import is_fixed
-from anabranch.protocol.expressions.computation import Computation, computation_over
-from anabranch.protocol.expressions.tree import Foreign, functions_of
+from anabranch.protocol.expressions.computation import Computation, column_of, computation_of_syntax, syntax_over
+from anabranch.protocol.expressions.instants import is_fixed
+from anabranch.protocol.expressions.resolving import Columns
+from anabranch.protocol.expressions.skipping import Named, of_table, predicate_of
+from anabranch.protocol.expressions.skipping import called_in as called_by_skipping
+from anabranch.protocol.expressions.syntax import Interval, Lambda, Literal, Name, Operation, Syntax, all_parts
+from anabranch.protocol.expressions.tree import Expression, Foreign, functions_of
+from anabranch.protocol.expressions.words import NotUnderstood, without_comments
+from anabranch.protocol.predicates import Predicate, Unknown
+from anabranch.protocol.schema.types import Struct
 
+_NOTHING = Unknown()
 HIDDEN = Computation(Foreign("the session has a function of its own under a name that is called"))
 """Of a text that calls such a function."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What skipping can use of a condition.
+
+    Attributes:
+        predicate: that, if each function of ``called`` is Spark's own.
+        otherwise: the same, if one is not.
+        called: none where that makes no difference.
+    """
+
+    predicate: Predicate = _NOTHING
+    otherwise: Predicate = _NOTHING
+    called: frozenset[str] = frozenset()
+
+    def known(self, *, is_own: bool) -> Predicate:
+        """What is said in a session where all that is called is Spark's own, or is not."""
+        return self.predicate if is_own else self.otherwise
+
+
+def said_by(tree: Expression, context: Context, named: Named = of_table) -> Said:
+    """What skipping can use of a tree; ``named`` says whose columns its are."""
+    predicate, called = predicate_of(tree, context.tzinfo, named), called_by_skipping(tree)
+    otherwise = predicate_of(tree, context.tzinfo, named, calls=False) if called else predicate
+    return Said(predicate, otherwise, called if otherwise != predicate else frozenset())
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A text over a table's columns, read once.
+
+    Attributes:
+        text: without its comments.
+        computation: what it is, if each function that it calls (`called_in`) is Spark's own.
+        syntax: None where it is not understood.
+    """
+
+    text: str
+    computation: Computation
+    syntax: Syntax | None = None
+
+    def said(self, context: Context, named: Named = of_table) -> Said:
+        """What skipping can use of it; ``named`` as for `said_by`."""
+        return said_by(self.computation.tree, context, named) if self.ends_alike else Said()
+
+    @property
+    def ends_alike(self) -> bool:
+        """Whether each literal of it ends at the same place in every session: none holds a backslash."""
+        if "\\" not in self.text or self.syntax is None:
+            return self.syntax is not None
+        parts = (each for each in all_parts(self.syntax) if isinstance(each, Interval | Literal))
+        return not any("\\" in self.text[each.start : each.stop] for each in parts)
+
+
+def reading_of(text: str, context: Context, columns: Columns | None = None) -> Reading:
+    """A text as it is read; names mean a table's columns, or what ``columns`` says."""
+    bare = without_comments(text)
+    try:
+        syntax = syntax_over(text, context.schema)
+    except NotUnderstood as error:
+        return Reading(bare, Computation(Foreign(f"{error.found}: {error.reason}")))
+    return Reading(bare, computed_in(syntax, context, columns), syntax)
+
+
+def computed_in(syntax: Syntax, context: Context, columns: Columns | None = None) -> Computation:
+    """The computation of what was read; ``columns`` as for `reading_of`."""
+    zone = context.tzinfo if is_fixed(context.tzinfo) else None
+    return computation_of_syntax(syntax, columns or (lambda parts: column_of(parts, context.schema)), zone)
 
 
 def computation_of(text: str, context: Context) -> Computation:
@@ -24,21 +103,63 @@ def computation_of(text: str, context: Context) -> Computation:
         >>> computation_of("lower(name) = 'x'", context).reason is None
         True
     """
-    found = computation_in(text, context)
+    found = reading_of(text, context).computation
     called = called_in(found)
     return found if not called or context.is_builtin(called) else HIDDEN
-
-
-def computation_in(text: str, context: Context) -> Computation:
-    """The same, if each function that it calls (`called_in`) is Spark's own."""
-    return computation_over(text, context.schema, fixed_zone(context))
-
-
-def fixed_zone(context: Context) -> dt.tzinfo | None:
-    """The session's time zone, if its clocks never change."""
-    return context.tzinfo if is_fixed(context.tzinfo) else None
 
 
 def called_in(computation: Computation) -> frozenset[str]:
     """The functions that have to be Spark's own for it to be computed here; none where it is not."""
     return functions_of(computation.tree) if computation.reason is None else frozenset()
+
+
+# -- conditions --------------------------------------------------------------------------------------------------------
+
+
+def predicate_in(text: str, context: Context, columns: Columns | None = None) -> Predicate:
+    """What skipping can use of a condition; ``columns`` as for `reading_of`."""
+    return _asked([reading_of(text, context, columns).said(context)], context)[0]
+
+
+def conjuncts(text: str, context: Context) -> list[tuple[str, Predicate]]:
+    """The parts of a condition that AND joins, each with what skipping can use of it; whole where it cannot be read."""
+    reading = reading_of(text, context)
+    if reading.syntax is None:
+        return [(text, Unknown())]
+    parts = list(_joined(reading.syntax))
+    trees = (computed_in(each, context).tree for each in parts)
+    said = [said_by(each, context) if reading.ends_alike else Said() for each in trees]
+    return [
+        (reading.text[each.start : each.stop], known) for each, known in zip(parts, _asked(said, context), strict=True)
+    ]
+
+
+def _asked(said: list[Said], context: Context) -> list[Predicate]:
+    """What is said in a session, which is asked once, if at all."""
+    called = frozenset[str]().union(*(each.called for each in said))
+    is_own = not called or context.is_builtin(called)
+    return [each.known(is_own=is_own) for each in said]
+
+
+def _joined(syntax: Syntax) -> Iterator[Syntax]:
+    left = [syntax]
+    while left:
+        node = left.pop()
+        if isinstance(node, Operation) and node.operator == "and":
+            left += reversed(node.operands)
+        else:
+            yield node
+
+
+def unknown_names(syntax: Syntax, schema: Struct) -> tuple[str, ...]:
+    """The names that are no columns, as they are written, each once and in order."""
+    nodes = list(all_parts(syntax))
+    bound = {name.lower() for each in nodes if isinstance(each, Lambda) for name in each.arguments}
+    names = sorted((each for each in nodes if isinstance(each, Name)), key=lambda each: each.start)
+    found = (each.parts for each in names if each.parts[0].lower() not in bound and _is_unknown(each.parts, schema))
+    return tuple(dict.fromkeys(map(".".join, found)))
+
+
+def _is_unknown(parts: tuple[str, ...], schema: Struct) -> bool:
+    known = schema.find(parts[0])
+    return known is None or (len(parts) > 1 and isinstance(known.type, str))

@@ -12,10 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlglot import exp
-
 from anabranch.errors import NotBuilt
-from anabranch.expressions.computations import HIDDEN, called_in, fixed_zone
+from anabranch.expressions.computations import HIDDEN, Said, called_in, computed_in, reading_of
 from anabranch.expressions.context import Context
 from anabranch.expressions.depth import shallow
 from anabranch.expressions.dialect import TokenizedText
@@ -23,19 +21,16 @@ from anabranch.expressions.endings import unnamed
 from anabranch.expressions.printed_columns import check_assigned, column_condition, equalities, printed
 from anabranch.expressions.sides import Reading, Sides, name_parts
 from anabranch.expressions.tokens import BARE_FUNCTIONS, CLOCKS, DETERMINISTIC, calls, fixed, has_window
-from anabranch.expressions.trees import known_tree, predicate_of
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.expressions import syntax as S
-from anabranch.protocol.expressions.computation import Computation, computation_where
-from anabranch.protocol.expressions.parser import parsed
-from anabranch.protocol.expressions.words import NotUnderstood
+from anabranch.protocol.expressions.computation import Computation
+from anabranch.protocol.expressions.tree import Column
 from anabranch.protocol.merges import NOTHING_MORE, SEEN, UNREAD, Clause, Matching, SourceColumn, When
-from anabranch.protocol.predicates import Predicate, Unknown
+from anabranch.protocol.predicates import Name
 from anabranch.protocol.schema.assignments import leaves, mapped
 from anabranch.protocol.storing import ComputedText
 
-_NO_COLUMN = exp.column("x", table="nobody")
-"""Two parts, so that nothing is said of it."""
+_NOTHING = Said()
 
 
 @dataclass(frozen=True)
@@ -44,13 +39,14 @@ class _Read:
 
     Attributes:
         called: what has to mean Spark's own for it to be decided row by row; None where it is not so decided anyway.
+        said: what skipping of the table's files can use of it.
         syntax: how a text was read.
         computation: how it is computed over pairs of rows.
     """
 
     expression: Any
     called: frozenset[str] | None
-    predicate: Predicate
+    said: Said = _NOTHING
     syntax: S.Syntax | None = None
     computation: Computation = UNREAD
 
@@ -76,7 +72,7 @@ def understood_merge(on: Any, clauses: Sequence[Clause], sides: Sides, context: 
     first = _read(on, sides, context)
     read = [_read_clause(each, sides, context) for each in clauses]
     reads = [first, *(read for each in read for read in _reads_of(each))]
-    row_local, is_own = _are_row_local(reads, context)
+    row_local, is_own = _are_row_local(reads, first.said, context)
     keys, rest = _keys_and_rest(first, sides, context)
     matching = Matching(
         first.expression,
@@ -88,7 +84,8 @@ def understood_merge(on: Any, clauses: Sequence[Clause], sides: Sides, context: 
         rest if is_own else HIDDEN,
         evolves=sides.evolved is not None,
     )
-    return Condition(printed(on), first.predicate, row_local, first.expression, None), matching
+    predicate = first.said.known(is_own=is_own)
+    return Condition(printed(on), predicate, row_local, first.expression, None), matching
 
 
 def _read_clause(clause: Clause, sides: Sides, context: Context) -> Clause:
@@ -127,13 +124,14 @@ def _shown(matching: Matching, when: When) -> str:
     return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
 
 
-def _are_row_local(reads: Sequence[_Read], context: Context) -> tuple[bool, bool]:
+def _are_row_local(reads: Sequence[_Read], said: Said, context: Context) -> tuple[bool, bool]:
     """Whether every expression is decided row by row; and whether each function that is called by one that is so
-    decided, or computed here, is Spark's own. The session is asked once, since Spark takes its time.
+    decided, or computed here, or in what skipping uses, is Spark's own. The session is asked once, since that takes its
+    time.
     """
     called = [read.called for read in reads]
     row_local = all(names is not None and names <= DETERMINISTIC for names in called)
-    asked = frozenset().union(*(names for names in called if names and row_local), *(map(_called_in, reads)))
+    asked = said.called.union(*(names for names in called if names and row_local), *(map(_called_in, reads)))
     is_own = not asked or context.is_builtin(asked)
     return row_local and is_own, is_own
 
@@ -144,51 +142,34 @@ def _called_in(read: _Read) -> frozenset[str]:
 
 def _read(expression: Any, sides: Sides, context: Context, when: When = "matched") -> _Read:
     if isinstance(expression, SourceColumn):
-        return _Read(expression, frozenset(), Unknown())
+        return _Read(expression, frozenset())
     if isinstance(expression, str):
         return _read_text(expression, sides, context, when)
     check_assigned(expression)
     known = column_condition(
         expression, context, lambda name: sides.target_column(name.split(".")), others=sides.source_columns
     )
-    return _Read(expression, frozenset() if known.row_local else None, known.predicate)
+    return _Read(expression, frozenset() if known.row_local else None, Said(known.predicate, known.predicate))
 
 
 def _read_text(text: str, sides: Sides, context: Context, when: When) -> _Read:
-    given = fixed(shallow(TokenizedText(text), context.table), replace(context, schema=sides.all_columns))
+    context = replace(context, schema=sides.all_columns)
+    given = fixed(shallow(TokenizedText(text), context.table), context)
     if has_window(given.tokens):
         raise NotBuilt(what=f"a window in {text}", instead="Compute it first, and merge the result.")
-    predicate = predicate_of(_of_target(known_tree(given, context), sides), context)
-    expression, syntax = unnamed(given, context.table), _parsed(given.text, sides)
-    if syntax is None:
-        return _Read(expression, None, predicate)
-    names = [each for each in S.all_parts(syntax) if isinstance(each, S.Name)]
+    expression = unnamed(given, context.table)
+    reading = reading_of(given.text, context, lambda parts: sides.column(parts, SEEN[when]))
+    if reading.syntax is None:
+        return _Read(expression, None)
+    names = [each for each in S.all_parts(reading.syntax) if isinstance(each, S.Name)]
     called = calls(given.tokens) if all(sides.readings(each.parts) for each in names) else None
-    return _Read(expression, called, predicate, syntax, _computation(syntax, sides, context, when))
+    return _Read(expression, called, reading.said(context, _of_target), reading.syntax, reading.computation)
 
 
-def _parsed(text: str, sides: Sides) -> S.Syntax | None:
-    try:
-        return parsed(text, frozenset(name.lower() for name in sides.all_columns.names))
-    except NotUnderstood:
-        return None
-
-
-def _computation(syntax: S.Syntax, sides: Sides, context: Context, when: When = "matched") -> Computation:
-    """How an expression is computed over the rows that a clause sees."""
-    return computation_where(syntax, lambda parts: sides.column(parts, SEEN[when]), fixed_zone(context))
-
-
-def _of_target(tree: exp.Expr | None, sides: Sides) -> exp.Expr | None:
-    """The tree with the table's columns under their bare names, and nothing else that could be taken for one."""
-
-    def bare(node: exp.Expr) -> exp.Expr:
-        if not isinstance(node, exp.Column):
-            return node
-        name = sides.target_column(_parts(node))
-        return _NO_COLUMN.copy() if name is None else exp.column(name, quoted=True)
-
-    return None if tree is None else tree.transform(bare)
+def _of_target(column: Column) -> Name | None:
+    """What the table calls a column of a pair of rows."""
+    path = tuple(column.name)[1:]
+    return None if column.name[0] != "target" else path[0] if len(path) == 1 else path
 
 
 def _keys_and_rest(on: _Read, sides: Sides, context: Context) -> tuple[tuple[tuple[str, str], ...], Computation]:
@@ -201,9 +182,9 @@ def _keys_and_rest(on: _Read, sides: Sides, context: Context) -> tuple[tuple[tup
         keys += pairs
         rest += [] if pairs else [part]
     if len(rest) > 1:
-        return tuple(keys), _computation(S.Operation("and", tuple(rest)), sides, context)
+        rest = [S.Operation("and", tuple(rest))]
     if rest:
-        return tuple(keys), _computation(rest[0], sides, context)
+        return tuple(keys), computed_in(rest[0], context, lambda parts: sides.column(parts, SEEN["matched"]))
     return tuple(keys), NOTHING_MORE if keys else UNREAD
 
 
@@ -247,7 +228,3 @@ def _pair(readings: list[list[Reading]]) -> tuple[str, str] | None:
     """A column of each side, whichever stands first."""
     sides = {each[0].side: each[0] for each in readings if len(each) == 1 and not each[0].nested}
     return (sides["target"].column, sides["source"].column) if len(sides) == 2 else None
-
-
-def _parts(column: exp.Column) -> list[str]:
-    return [part.name for part in column.parts]

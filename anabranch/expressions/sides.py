@@ -14,7 +14,7 @@ from typing import Any
 from anabranch.errors import InvalidOption, SchemaMismatch, UnknownColumn
 from anabranch.expressions.context import Context
 from anabranch.protocol.expressions.computation import column_of
-from anabranch.protocol.expressions.tree import Column
+from anabranch.protocol.expressions.tree import Column, Expression, Foreign
 from anabranch.protocol.merges import Side, SourceColumn
 from anabranch.protocol.rules.identity import STEP
 from anabranch.protocol.rules.table_rules import default_of, generation_of
@@ -78,7 +78,7 @@ class Sides:
                 return column
         return None
 
-    def column(self, parts: Sequence[str], seen: Sequence[Side]) -> Column | None:
+    def column(self, parts: Sequence[str], seen: Sequence[Side]) -> Expression | None:
         """What a dotted name stands for in a pair of rows, of which these sides are seen; None where it may stand for
         several things, or is of no type that is known.
         """
@@ -90,9 +90,7 @@ class Sides:
         if not columns.exact and sum(name.lower() == path[0].lower() for name in columns.names) > 1:
             return None
         known = column_of(tuple(path), columns)
-        if known is None:
-            return None
-        return Column((side, *((known.name,) if isinstance(known.name, str) else known.name)), known.type)
+        return None if known is None else _of_pair(known, side)
 
     def _paths(self, side: Side, parts: Sequence[str]) -> list[Sequence[str]]:
         """The ways to read a dotted name as a column of one side."""
@@ -244,6 +242,18 @@ def name_parts(name: str) -> list[str]:
         parts.append(match[1].replace("``", "`") if match[1] is not None else match[2].rstrip() or match[2])
         end = match.end()
     return [] if name.endswith(".") else parts
+
+
+def _of_pair(known: Expression, side: Side) -> Expression:
+    """A column of one side, or what is Spark's of one, as it stands in a pair of rows."""
+    match known:
+        case Column(str() as name, kind):
+            return Column((side, name), kind)
+        case Column(tuple() as path, kind):
+            return Column((side, *path), kind)
+        case Foreign():
+            return replace(known, parts=tuple(_of_pair(each, side) for each in known.parts))
+    return known
 
 
 def _same(name: str, alias: str | None) -> bool:

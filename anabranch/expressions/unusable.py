@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from sqlglot import exp
+import re
 
 from anabranch.errors import InvalidCondition, UnreadableExpression
+from anabranch.expressions.computations import unknown_names
 from anabranch.expressions.context import Context
-from anabranch.expressions.dialect import TokenizedText, misread
-from anabranch.protocol.schema.types import Struct
+from anabranch.protocol.expressions.computation import syntax_over
+from anabranch.protocol.expressions.words import NotUnderstood
+
+_WORD = re.compile(r"\w+|.")
 
 
 def unusable(text: str, context: Context) -> InvalidCondition:
@@ -16,21 +19,18 @@ def unusable(text: str, context: Context) -> InvalidCondition:
     Returns:
         UnreadableExpression of a text with a syntax error; else InvalidCondition, which says what is no column.
     """
-    given = TokenizedText(text)
-    if given.tree is None:
-        reason = f"it has a syntax error{misread(given)}."
-        return UnreadableExpression(expression=text, table=context.table, reason=reason)
-    strangers, there = unknown_names(given.tree, context.schema), ", ".join(context.schema.names)
+    try:
+        strangers = unknown_names(syntax_over(text, context.schema), context.schema)
+    except NotUnderstood as error:
+        return UnreadableExpression(expression=text, table=context.table, reason=_shown(error, text))
+    there = ", ".join(context.schema.names)
     named = f"{', '.join(strangers)} {'is none' if len(strangers) == 1 else 'are none'} of its columns"
     reason = f"{named if strangers else 'it names something else than columns'}; it has {there}."
     return InvalidCondition(expression=text, table=context.table, reason=reason)
 
 
-def unknown_names(tree: exp.Expr, schema: Struct) -> tuple[str, ...]:
-    """The names of a tree that are no columns, as they are written, each once and in order."""
-    found = []
-    for column in tree.find_all(exp.Column, bfs=False):
-        known = schema.find(column.parts[0].name)
-        if known is None or (len(column.parts) > 1 and isinstance(known.type, str)):
-            found.append(".".join(part.name for part in column.parts))
-    return tuple(dict.fromkeys(found))
+def _shown(error: NotUnderstood, text: str) -> str:
+    near = None if error.ends else _WORD.match(text, max(error.at, 0))
+    if near is None:
+        return "it has a syntax error at its end."
+    return f"it has a syntax error at or near {near[0]!r}." if error.at >= 0 else f"{error.found}: {error.reason}."

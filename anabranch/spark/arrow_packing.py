@@ -36,11 +36,11 @@ from anabranch.errors.process_state import per_object
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.parquet_files import saying_nan_free
 from anabranch.protocol.predicates import Name
-from anabranch.protocol.rules.table_rules import char_length
 from anabranch.protocol.schema.column_mapping import fields_of, file_schema
 from anabranch.protocol.schema.leaves import indexed
 from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.schema.voids import has_void
+from anabranch.protocol.stats.literals import char_length
 from anabranch.spark import arrow_ahead, arrow_dictionaries, arrow_files, arrow_orders, arrow_places, writer_settings
 from anabranch.spark.failures import is_cancelled
 from anabranch.spark.paths import on_disk, places, spark_root

@@ -23,10 +23,10 @@ from pyspark.sql import SparkSession
 
 from anabranch.protocol.layout.file_sets import FileSet, check_vectors
 from anabranch.protocol.partitions import partition_arrays
-from anabranch.protocol.rules.table_rules import char_length
 from anabranch.protocol.schema.column_mapping import file_schema
 from anabranch.protocol.schema.types import Field, Struct, arrow_type
 from anabranch.protocol.schema.voids import has_void
+from anabranch.protocol.stats.literals import char_length
 from anabranch.spark import writer_settings
 from anabranch.spark.arrow_dictionaries import small_in
 from anabranch.spark.arrow_files import Unlike, check_file, rows_at_once

@@ -22,10 +22,11 @@ from pyspark.sql import functions as F
 from anabranch.protocol.features.row_tracking import Tracked
 from anabranch.protocol.layout.file_sets import FileSet, Marks
 from anabranch.protocol.partitions import map_column, partition_arrays
-from anabranch.protocol.rules.table_rules import LENGTH, char_length
+from anabranch.protocol.rules.table_rules import LENGTH
 from anabranch.protocol.schema.column_mapping import is_renamed, physical_schema
 from anabranch.protocol.schema.types import Field, Struct, schema_json
 from anabranch.protocol.schema.voids import has_void, held_columns
+from anabranch.protocol.stats.literals import char_length
 from anabranch.spark import row_ids
 from anabranch.spark.failures import reported
 from anabranch.spark.hive_folders import folders_agree, names_no_instant

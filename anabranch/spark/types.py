@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 
 from anabranch.errors import InvalidOption, UnreadableType, UnsupportedType
 from anabranch.protocol.rules.identity import EXPLICIT, START, STEP
-from anabranch.protocol.rules.table_rules import DEFAULT, GENERATION, INVARIANT, LENGTH, char_length
+from anabranch.protocol.rules.table_rules import DEFAULT, GENERATION, INVARIANT, LENGTH
 from anabranch.protocol.schema.types import (
     DEEPEST,
     VOID,
@@ -33,6 +33,7 @@ from anabranch.protocol.schema.types import (
     from_arrow,
     to_arrow,
 )
+from anabranch.protocol.stats.literals import char_length
 
 _T = TypeVar("_T")
 

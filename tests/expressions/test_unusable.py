@@ -38,7 +38,7 @@ def test_names_that_are_no_columns_are_named(path: str, where: str, says: str, v
         ("id = = 1", "it has a syntax error at or near '='."),
         ("id = 1 AND", "it has a syntax error at its end."),
         ("(id = 1", "it has a syntax error at its end."),
-        ("where id = 1", "it has a syntax error at or near 'where'."),
+        ("where id = 1", "it has a syntax error at or near 'id'."),
     ],
 )
 def test_a_syntax_error_says_where(path: str, where: str, says: str) -> None:

@@ -111,7 +111,7 @@ def row(runtime: random.Random) -> dict[str, Any]:
         "d": moment(runtime).date(),
         "t": moment(runtime).replace(tzinfo=UTC),
         "n": moment(runtime),
-        "i": runtime.choice([-1, 0, 1, 2, 2019, 2020, 2**31 - 1]),
+        "i": runtime.choice([-(2**31), -1, 0, 1, 2, 2019, 2020, 2**31 - 1]),
         "s": runtime.choice(WORDS),
         "in": {"l": runtime.choice([-(2**63), 0, 5, 2**53 + 1, 2**63 - 1]), "T.x": moment(runtime).replace(tzinfo=UTC)},
         "b": runtime.random() < 0.5,
@@ -119,17 +119,17 @@ def row(runtime: random.Random) -> dict[str, Any]:
     return {name: None if runtime.random() < 0.1 else value for name, value in values.items()}
 
 
-def condition(runtime: random.Random, depth: int = 2) -> Condition:
-    """A random condition over `SCHEMA`."""
+def condition(runtime: random.Random, depth: int = 2, *, wraps: bool = False) -> Condition:
+    """A random condition over `SCHEMA`; with arithmetic, which fails under ANSI rules, if it ``wraps``."""
     if depth and runtime.random() < 0.5:
         op = runtime.choice(["AND", "OR", "NOT"])
         count = 1 if op == "NOT" else 2
-        return Condition(op, parts=tuple(condition(runtime, depth - 1) for _ in range(count)))
+        return Condition(op, parts=tuple(condition(runtime, depth - 1, wraps=wraps) for _ in range(count)))
     if runtime.random() < 0.15:
         return Condition(runtime.choice(["LIKE", "NOT LIKE"]), Term("s", (), "string"), (_pattern(runtime),))
     if runtime.random() < 0.05:
         return Condition("FLAG", Term("b", (), "boolean"))
-    term = _term(runtime)
+    term = _term(runtime, wraps)
     op = runtime.choice([*OPERATORS, *OPERATORS, "<=>", "IN", "BETWEEN", "NULL"])
     kind = runtime.choice(_KINDS[term.type])
     if op in ("IN", "<=>") and kind == "text" and term.type in ("timestamp", "timestamp_ntz"):
@@ -145,22 +145,30 @@ def _pattern(runtime: random.Random) -> tuple[str, Any]:
     return f"'{pattern}'", ("pattern", pattern.replace("%", ".*").replace("_", "."))
 
 
-def _term(runtime: random.Random) -> Term:
+def _term(runtime: random.Random, wraps: bool) -> Term:
     plain = runtime.choice(["moment", "moment", "moment", "number", "string"])
     if plain == "string":
         return Term("s", (), "string")
     if plain == "number":
         column = runtime.choice(["i", "`in`.l"])
         to = runtime.choice(["BIGINT", "DECIMAL(22,2)", *(["DOUBLE"] if column == "i" else [])])
-        return Term(column, (("CAST({0} AS {1})", to),) if runtime.random() < 0.6 else (), "number")
+        steps = tuple(_arithmetic(runtime) for _ in range(runtime.choice([0, 1, 1, 2]) * wraps))
+        cast = (("CAST({0} AS {1})", to),) if runtime.random() < 0.6 else ()
+        return Term(column, (*steps, *cast), "number")
     column = runtime.choice(list(COLUMNS))
     return _applied(runtime, Term(column.replace("in.", "`in`."), (), COLUMNS[column]), runtime.randint(0, 2))
+
+
+def _arithmetic(runtime: random.Random) -> tuple[str, str]:
+    shape = runtime.choice(["({0} + {1})", "({0} - {1})", "({1} - {0})", "({1} + {0})", "({0} * {1})", "(- {0})"])
+    return shape, str(runtime.choice([-7, -1, 0, 1, 2, 3, 1000]))
 
 
 def _applied(runtime: random.Random, term: Term, times: int) -> Term:
     if not times or term.type == "number":
         return term
-    choice = runtime.choice(["date", "timestamp", "timestamp_ntz", "to_date", "year", "trunc", "date_trunc", "date()"])
+    choices = ["date", "timestamp", "timestamp_ntz", "to_date", "year", "trunc", "date_trunc", "date()"]
+    choice = runtime.choice([*choices, *(["date_add", "date_sub"] if term.type == "date" else [])])
     steps: dict[str, tuple[str, str, str]] = {
         "date": ("CAST({0} AS {1})", "DATE", "date"),
         "timestamp": ("CAST({0} AS {1})", "TIMESTAMP", "timestamp"),
@@ -168,6 +176,8 @@ def _applied(runtime: random.Random, term: Term, times: int) -> Term:
         "to_date": ("to_date({0})", "", "date"),
         "date()": ("date({0})", "", "date"),
         "year": ("year({0})", "", "number"),
+        "date_add": ("date_add({0}, {1})", str(runtime.choice([-400, -1, 0, 1, 30])), "date"),
+        "date_sub": ("date_sub({0}, {1})", str(runtime.choice([-400, -1, 0, 1, 30])), "date"),
         "trunc": ("trunc({0}, '{1}')", runtime.choice(UNITS), "date"),
         "date_trunc": ("date_trunc('{1}', {0})", runtime.choice([*UNITS, "DAY", "HOUR"]), "timestamp"),
     }
@@ -248,13 +258,26 @@ def _value(term: Term, row: Mapping[str, Any], zone: ZoneInfo) -> Any:
     for name in path:
         value = None if value is None else value[name.replace("#", ".")]
     for function, unit in term.steps:
-        value = None if value is None else _step(function, unit, value, zone)
+        if value is not None and function.startswith("("):
+            value = _calculated(function, int(unit), value, 31 if term.column == "i" else 63)
+        elif value is not None:
+            value = _step(function, unit, value, zone)
     return value
+
+
+def _calculated(function: str, number: int, value: int, bits: int) -> int:
+    """As without ANSI rules, under which what is too large wraps."""
+    shape = function.replace("{0}", "x").replace("{1}", "n")
+    exact = {"(x + n)": value + number, "(n + x)": value + number, "(x * n)": value * number}
+    exact |= {"(x - n)": value - number, "(n - x)": number - value, "(- x)": -value}
+    return (exact[shape] + (1 << bits)) % (1 << bits + 1) - (1 << bits)
 
 
 def _step(function: str, unit: str, value: Any, zone: ZoneInfo) -> Any:
     if function.startswith("CAST") and unit in ("BIGINT", "DOUBLE", "DECIMAL(22,2)"):
         return value
+    if function.startswith(("date_add", "date_sub")):
+        return value + dt.timedelta(days=int(unit) * (1 if function.startswith("date_add") else -1))
     if function.startswith("year"):
         return _local(value, zone).year
     if function.startswith("trunc"):

@@ -15,14 +15,29 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch.protocol.expressions.instants import after, at_or_after, instants_of, locals_of, midnight
 from anabranch.protocol.expressions.meeting import MOST_DIGITS, shown
-from anabranch.protocol.expressions.table import Datum, Fit, Function, Given, LeftToSpark, Site, Unfit
-from anabranch.protocol.schema.types import INTEGERS, VOID, DataType, arrow_type, decimal_of
+from anabranch.protocol.expressions.table import (
+    Bound,
+    Datum,
+    Fit,
+    Function,
+    Given,
+    Inverse,
+    LeftToSpark,
+    Site,
+    Unfit,
+    Varying,
+    exactly,
+)
+from anabranch.protocol.schema.types import INTEGERS, VOID, DataType, arrow_type, decimal_of, upcastable
 
 _DOUBLE_DIGITS, _DOUBLE_TENS = 15, 22
 """A decimal of so many digits divided by so many tens has one nearest ``double``, which each language finds."""
 _INTEGER_TEXT = r"^-?(0|[1-9][0-9]{0,17})$"
 _DATE_TEXT = r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"
+_EXACT_DOUBLE = 1 << 53
+_MOMENTS = ("date", "timestamp", "timestamp_ntz")
 _YEAR_1, _YEAR_9999 = dt.date(1, 1, 1), dt.date(9999, 12, 31)
 
 
@@ -42,10 +57,6 @@ def _cast(arguments: Sequence[Datum], gives: DataType, options: tuple[Any, ...],
     kernel = _kernel(options[0], str(gives))
     assert kernel is not None
     return kernel(values, str(gives), site)
-
-
-CAST = Function("cast", lambda given: cast_fit(given[0], str(given[0].type)), _cast)
-"""An entry that is no word of SQL: `resolving` puts it wherever types are brought together."""
 
 
 _Kernel = Callable[[Datum, str, Site], Datum]
@@ -257,3 +268,58 @@ _KERNELS: Mapping[tuple[str, str], _Kernel] = {
     ("timestamp", "timestamp_ntz"): _moment_to_moment,
     ("timestamp_ntz", "timestamp"): _moment_to_moment,
 }
+
+
+# -- what a bound says of what was cast --------------------------------------------------------------------------------
+
+
+def _keeps_order(kind: DataType, gives: DataType) -> bool:
+    """Whether a value that is cast never falls where it rises, and is NULL only where it is."""
+    if kind in _MOMENTS and gives in _MOMENTS:
+        return True
+    return upcastable(kind, gives) or (kind in INTEGERS and gives == "double")
+
+
+def _cast_bound(call: Varying, value: Any, is_strict: bool) -> Bound:
+    match call.gives:
+        case "date":
+            return from_local(call, midnight(value + dt.timedelta(days=is_strict)))
+        case "timestamp_ntz":
+            return from_local(call, value, is_strict=is_strict)
+        case "timestamp":
+            return _from_instant(call, value, is_strict=is_strict)
+    if call.kind not in INTEGERS or (call.gives == "double" and abs(value) >= _EXACT_DOUBLE):
+        raise ValueError(value)
+    return exactly(value, is_strict=is_strict)
+
+
+def from_local(call: Varying, local: dt.datetime, *, is_strict: bool = False) -> Bound:
+    """Where the local time of a date or moment is at least, or after, another."""
+    if call.kind == "timestamp_ntz":
+        return exactly(local, is_strict=is_strict)
+    if call.kind == "timestamp":
+        return Bound(*instants_of(local, call.zone), is_strict=is_strict)
+    begin = after if is_strict else at_or_after
+    return exactly(begin("day", local).date())
+
+
+def _from_instant(call: Varying, instant: dt.datetime, *, is_strict: bool) -> Bound:
+    """Where the instant of a date or moment is at least, or after, another."""
+    early, late = locals_of(instant, call.zone)
+    if call.kind == "timestamp":  # by a setting it is a local time
+        slack = (late - early) / 2
+        return Bound(instant - slack, instant + slack, is_strict=is_strict)
+    if early == late:
+        return from_local(call, early, is_strict=is_strict)
+    if call.kind == "timestamp_ntz":
+        return Bound(early, late, is_strict=is_strict)
+    return Bound(early.date(), late.date(), is_strict=is_strict)
+
+
+CAST = Function(
+    "cast",
+    lambda given: cast_fit(given[0], str(given[0].type)),
+    _cast,
+    inverse=Inverse(_cast_bound, fits=_keeps_order),
+)
+"""An entry that is no word of SQL: `resolving` puts it wherever types are brought together."""

@@ -18,12 +18,12 @@ from anabranch.protocol.expressions.resolving import Columns, Scope, applied, re
 from anabranch.protocol.expressions.syntax import Syntax
 from anabranch.protocol.expressions.table import TABLE
 from anabranch.protocol.expressions.tree import Column, Constant, Expression, Foreign, first_foreign, names_of
-from anabranch.protocol.expressions.words import NotUnderstood
+from anabranch.protocol.expressions.words import NotUnderstood, without_comments
 from anabranch.protocol.predicates import Always, And, Compare, Not, Or, Predicate
 from anabranch.protocol.schema.assignments import spelled
 from anabranch.protocol.schema.leaves import leaf_at
 from anabranch.protocol.schema.types import VOID, Struct
-from anabranch.protocol.stats.literals import domain
+from anabranch.protocol.stats.literals import char_length, domain
 
 _ONE_ROW = pa.RecordBatch.from_arrays([pa.nulls(1)], ["x"])
 
@@ -78,16 +78,20 @@ def computation_over(text: str, schema: Struct, zone: dt.tzinfo | None = None) -
         True
     """
     try:
-        syntax = parsed(text, frozenset(name.lower() for name in schema.names))
+        return computation_of_syntax(syntax_over(text, schema), lambda parts: column_of(parts, schema), zone)
     except NotUnderstood as error:
         return Computation(Foreign(f"{error.found}: {error.reason}"))
-    return computation_where(syntax, lambda parts: column_of(parts, schema), zone)
 
 
-def computation_where(syntax: Syntax, column: Columns, zone: dt.tzinfo | None = None) -> Computation:
-    """The same of what was parsed, over any rows; ``column`` says what a dotted name means."""
+def syntax_over(text: str, schema: Struct) -> Syntax:
+    """The syntax of an SQL text over a table's columns; comments say nothing. Raises NotUnderstood."""
+    return parsed(without_comments(text), frozenset(name.lower() for name in schema.names))
+
+
+def computation_of_syntax(syntax: Syntax, columns: Columns, zone: dt.tzinfo | None = None) -> Computation:
+    """The computation of what was read, in which names mean these columns."""
     try:
-        return Computation(resolved(syntax, Scope(column, zone)), zone)
+        return Computation(resolved(syntax, Scope(columns, zone)), zone)
     except RecursionError:  # a chain in brackets, each of them as long as may be
         return Computation(Foreign("it is nested too deep"))
 
@@ -117,12 +121,21 @@ def _joined(name: str, parts: Sequence[Predicate], schema: Struct) -> Expression
     return applied(TABLE[name], [_tree_of(each, schema) for each in parts], f"`{name}`")
 
 
-def column_of(parts: tuple[str, ...], schema: Struct) -> Column | None:
-    """The column of a table, or member of one, that a dotted name means; None for texts of another order, too."""
+def column_of(parts: tuple[str, ...], schema: Struct) -> Expression | None:
+    """The column of a table, or member of one, that a dotted name means, or what is Spark's of one: texts that are
+    padded, or of another order. None for none, and for a struct.
+    """
     path = spelled(list(parts), schema)
-    if path is None:
+    name = None if path is None else path[0] if len(path) == 1 else path
+    leaf = None if name is None else leaf_at(schema, name)
+    if leaf is None or name is None:
         return None
-    name = path[0] if len(path) == 1 else path
-    leaf = leaf_at(schema, name)
-    is_padded = leaf is not None and leaf.type == "string" and domain(leaf.field) is None
-    return None if leaf is None or is_padded else Column(name, leaf.type)
+    column = Column(name, leaf.type)
+    if leaf.type != "string" or domain(leaf.field) is not None:
+        return column
+    length = char_length(leaf.field) if isinstance(name, str) else None
+    if length is None:
+        return Foreign("texts of another order are compared by Spark", "", (column,), None, "collate")
+    return Foreign(
+        "texts that are padded are compared by Spark", "", (column, Constant(length, "integer")), None, "char"
+    )

@@ -6,6 +6,7 @@ instant a local time is depends on the edition of the zone's rules.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,8 +14,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.protocol.expressions.casts import check_years, instants, local
-from anabranch.protocol.expressions.table import Datum, Fit, Given, LeftToSpark, Site, Unfit, add, function, of_values
+from anabranch.protocol.expressions.casts import check_years, from_local, instants, local
+from anabranch.protocol.expressions.instants import after, at_or_after, instants_of, locals_of, midnight
+from anabranch.protocol.expressions.table import (
+    Bound,
+    Datum,
+    Fit,
+    Given,
+    Inverse,
+    LeftToSpark,
+    Site,
+    Unfit,
+    Varying,
+    add,
+    exactly,
+    function,
+    of_values,
+)
 from anabranch.protocol.schema.types import INTEGERS, VOID
 
 _CLOCKS = ("timestamp", "timestamp_ntz")
@@ -36,14 +52,21 @@ def _days(values: Datum, site: Site) -> Datum:
     return values if pa.types.is_date(values.type) else local(values, site)
 
 
-def _part(names: str, compute: Callable[[Datum], Datum], kinds: Sequence[str] = _MOMENTS) -> None:
+def _part(
+    names: str, compute: Callable[[Datum], Datum], kinds: Sequence[str] = _MOMENTS, inverse: Inverse | None = None
+) -> None:
     def kernel(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
         return compute(_days(arguments[0], site)).cast(pa.int32())
 
-    add(names, _part_fit(kinds), kernel)
+    add(names, _part_fit(kinds), kernel, inverse=inverse)
 
 
-_part("year", pc.year)
+def _year_bound(call: Varying, value: int, is_strict: bool) -> Bound:
+    first = dt.date(value + is_strict, 1, 1)
+    return from_local(call, midnight(first))
+
+
+_part("year", pc.year, inverse=Inverse(_year_bound))
 _part("quarter", pc.quarter)
 _part("month", pc.month)
 _part("day, dayofmonth", pc.day)
@@ -79,8 +102,15 @@ def _numbered(days: Datum) -> Datum:
     return days.cast(pa.int32())
 
 
-add("date_add, dateadd", _shift_fit, _shifting(pc.add_checked))
-add("date_sub", _shift_fit, _shifting(pc.subtract_checked))
+def _shift_inverse(sign: int) -> Inverse:
+    def bound(call: Varying, value: dt.date, is_strict: bool) -> Bound:
+        return exactly(value - sign * dt.timedelta(days=call.constants[1]), is_strict=is_strict)
+
+    return Inverse(bound, fits=lambda kind, gives: kind == "date", safe=lambda call: (dt.date.min, dt.date.max))
+
+
+add("date_add, dateadd", _shift_fit, _shifting(pc.add_checked), inverse=_shift_inverse(1))
+add("date_sub", _shift_fit, _shifting(pc.subtract_checked), inverse=_shift_inverse(-1))
 
 
 @function("datediff, date_diff", "date date", gives="integer")
@@ -130,7 +160,7 @@ def _last_day(days: Datum) -> Datum:
 
 # -- units -------------------------------------------------------------------------------------------------------------
 
-UNITS = {
+_UNITS = {
     **dict.fromkeys(("YEAR", "YYYY", "YY"), "year"),
     **dict.fromkeys(("MONTH", "MON", "MM"), "month"),
     **dict.fromkeys(("DAY", "DD"), "day"),
@@ -140,7 +170,7 @@ UNITS = {
 
 
 def _unit(given: Given, units: Sequence[str]) -> str:
-    found = None if given.constant is None else UNITS.get(str(given.constant[0]).upper())
+    found = None if given.constant is None else _UNITS.get(str(given.constant[0]).upper())
     if found not in units:
         raise Unfit("only with a constant unit is it computed here")
     return str(found)
@@ -155,7 +185,7 @@ def _trunc_fit(given: Sequence[Given]) -> Fit:
 def _date_trunc_fit(given: Sequence[Given]) -> Fit:
     if len(given) != 2 or given[1].type != "timestamp":
         raise Unfit("it is computed here for a unit and a timestamp")
-    return Fit("timestamp", ("timestamp",), (_unit(given[0], tuple(UNITS.values())),))
+    return Fit("timestamp", ("timestamp",), (_unit(given[0], tuple(_UNITS.values())),))
 
 
 def _floored(values: Datum, unit: str) -> Datum:
@@ -177,5 +207,20 @@ def _date_trunc(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...]
     return found
 
 
-add("trunc", _trunc_fit, of_values(_trunc))
-add("date_trunc", _date_trunc_fit, _date_trunc)
+def _trunc_bound(call: Varying, value: dt.date, is_strict: bool) -> Bound:
+    begin = after if is_strict else at_or_after
+    return exactly(begin(call.options[0], midnight(value)).date())
+
+
+def _date_trunc_bound(call: Varying, value: dt.datetime, is_strict: bool) -> Bound:
+    """The instant from which on the beginnings of units are at least, or after, another."""
+    unit, (early, late) = call.options[0], locals_of(value, call.zone)
+    begin = after if is_strict else at_or_after
+    if early == late:
+        return Bound(*instants_of(begin(unit, early), call.zone))
+    slack = (late - early) / 2
+    return Bound(value - slack, instants_of(after(unit, late), call.zone)[1] + slack)
+
+
+add("trunc", _trunc_fit, of_values(_trunc), inverse=Inverse(_trunc_bound))
+add("date_trunc", _date_trunc_fit, _date_trunc, inverse=Inverse(_date_trunc_bound))

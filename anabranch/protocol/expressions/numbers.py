@@ -7,6 +7,8 @@ to Spark.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
+from math import ceil, floor
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,20 @@ import pyarrow.compute as pc
 
 from anabranch.protocol.expressions.casts import longs
 from anabranch.protocol.expressions.meeting import common, decimal, digits_of, is_number
-from anabranch.protocol.expressions.table import Datum, Fit, Given, Kernel, LeftToSpark, Site, Unfit, add
+from anabranch.protocol.expressions.table import (
+    Bound,
+    Datum,
+    Fit,
+    Given,
+    Inverse,
+    Kernel,
+    LeftToSpark,
+    Site,
+    Unfit,
+    Varying,
+    add,
+    exactly,
+)
 from anabranch.protocol.schema.types import INTEGERS, VOID, arrow_type, decimal_of
 
 _NEGATED_DIGITS = 34
@@ -115,9 +130,40 @@ def _by_numpy(compute: Callable[..., Any], arguments: Sequence[Datum], kind: pa.
         return pa.array(compute(*plain), kind, mask=mask)
 
 
-add("+", _sum_fit, _of(pc.add_checked))
-add("-", _sum_fit, _of(pc.subtract_checked))
-add("*", _product_fit, _of(pc.multiply_checked))
+# -- what a bound of a whole number says of an argument ----------------------------------------------------------------
+
+RANGES = {kind: (-(1 << bits), (1 << bits) - 1) for kind, bits in zip(INTEGERS, (7, 15, 31, 63), strict=True)}
+"""The least and the greatest number of each type; beyond them Spark fails, or wraps, by a setting."""
+
+
+def _inverse(line: Callable[[Varying], tuple[int, int]]) -> Inverse:
+    """Of a whole number that is an argument times a factor, plus an offset; ``line`` gives both."""
+
+    def bound(call: Varying, value: int, is_strict: bool) -> Bound:
+        factor, offset = line(call)
+        at, falls = Fraction(value - offset, factor), factor < 0
+        return exactly(floor(at) if is_strict != falls else ceil(at), is_strict=is_strict, falls=falls)
+
+    def safe(call: Varying) -> tuple[int, int]:
+        factor, offset = line(call)
+        low, high = sorted(Fraction(each - offset, factor) for each in RANGES[str(call.gives)])
+        return ceil(low), floor(high)
+
+    return Inverse(bound, fits=lambda kind, gives: kind == gives and gives in INTEGERS, safe=safe)
+
+
+def _difference(call: Varying) -> tuple[int, int]:
+    first, second = call.constants
+    return (1, -second) if first is None else (-1, first)
+
+
+_SUM = _inverse(lambda call: (1, next(each for each in call.constants if each is not None)))
+_PRODUCT = _inverse(lambda call: (next(each for each in call.constants if each is not None), 0))
+_NEGATION, _ITSELF = _inverse(lambda call: (-1, 0)), _inverse(lambda call: (1, 0))
+
+add("+", _sum_fit, _of(pc.add_checked), inverse=_SUM)
+add("-", _sum_fit, _of(pc.subtract_checked), inverse=_inverse(_difference))
+add("*", _product_fit, _of(pc.multiply_checked), inverse=_PRODUCT)
 add("/", _quotient_fit, _of(_quotient))
 add("div", _whole_fit, _of(_quotient))
 add("%, mod", _remainder_fit, _of(_remainder))
@@ -147,8 +193,8 @@ def _absolute(values: Datum) -> Datum:
     return pc.abs(values) if pa.types.is_decimal(values.type) else pc.abs_checked(values)
 
 
-add("-x, negative", _negation_fit, _of(_negated))
-add("+x, positive", _one_fit, _of(lambda values: values))
+add("-x, negative", _negation_fit, _of(_negated), inverse=_NEGATION)
+add("+x, positive", _one_fit, _of(lambda values: values), inverse=_ITSELF)
 add("abs", _negation_fit, _of(_absolute))
 
 

@@ -23,7 +23,7 @@ from anabranch.protocol.expressions import syntax as S
 from anabranch.protocol.expressions.casts import CAST, cast_fit
 from anabranch.protocol.expressions.meeting import FLOAT_INTEGERS, MOST_DIGITS, is_date
 from anabranch.protocol.expressions.table import TABLE, Function, Given, Unfit
-from anabranch.protocol.expressions.tree import Apply, Column, Constant, Expression, Foreign
+from anabranch.protocol.expressions.tree import Apply, Constant, Expression, Foreign
 from anabranch.protocol.predicates import date_of
 from anabranch.protocol.schema.types import INTEGERS, VOID, DataType, decimal_of
 
@@ -46,6 +46,7 @@ _FIELDS: Mapping[str, str] = {
     **{"years": "year", "quarters": "quarter", "months": "month", "days": "day", "hours": "hour", "minutes": "minute"},
     **{"dow": "dayofweek", "doy": "dayofyear", "week": "weekofyear", "weeks": "weekofyear"},
 }
+_TO_TIMESTAMP = frozenset({"timestamp", "to_timestamp"})
 _LOOKED_UP = frozenset({"between", "not"})
 """Operators that Spark may look up as functions."""
 _BARE_FUNCTIONS = frozenset(
@@ -57,8 +58,11 @@ _NUMBER = re.compile(r"(-?)(\d*\.?\d*)(e[+-]?\d+)?(bd|[lsydf])?", re.IGNORECASE)
 _WIDTHS = {"integer": 31, "long": 63, "short": 15, "byte": 7}
 _LOCAL = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2}:\d{2})(\.\d{1,6})?)?( UTC|Z)?")
 
-Columns = Callable[[tuple[str, ...]], "Column | None"]
-"""The column, or member of one, that a dotted name means; None for none that is certain."""
+_FLOAT_DIGITS = 15
+"""No number of so many digits is on another side of a whole one as a ``double``."""
+
+Columns = Callable[[tuple[str, ...]], "Expression | None"]
+"""The column, or member of one, that a dotted name means, or what of it is known; None for none that is certain."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +132,7 @@ class _Resolver:
         if entry is None:
             return Foreign(f"{shown} is not in the table of functions", called, tuple(arguments))
         if any(isinstance(each, Foreign) for each in arguments) and not entry.is_lazy:
-            return Foreign(f"a part of {shown} is Spark's", called, tuple(arguments), _type_of(name))
+            return Foreign(f"a part of {shown} is Spark's", called, tuple(arguments), _type_of(name), entry.name)
         return applied(entry, arguments, shown, called)
 
     def _case(self, node: S.Case) -> Expression:
@@ -143,17 +147,19 @@ class _Resolver:
 
     def _cast(self, node: S.Cast) -> Expression:
         operand, to = self.of(node.operand), type_of(node.type)
-        if to is None or node.how != "cast":
-            return Foreign(f"`{node.how}` to {node.type.lower()} is computed by Spark", "", (operand,))
-        return self._cast_to(operand, to)
+        if to is not None and node.how == "cast":
+            return self._cast_to(operand, to)
+        word = node.type.lower()
+        function = "timestamp" if word == "timestamp" else "cast" if to is not None else ""
+        return Foreign(f"`{node.how}` to {word} is computed by Spark", "", (operand,), to, function)
 
     def _cast_to(self, operand: Expression, to: str, called: str = "") -> Expression:
         if isinstance(operand, Foreign):
-            return Foreign("a part of `CAST` is Spark's", called, (operand,), to)
+            return Foreign("a part of `CAST` is Spark's", called, (operand,), to, "cast")
         try:
             found = brought(operand, to)
         except Unfit as error:
-            return Foreign(f"`CAST`: {error}", called, (operand,), to)
+            return Foreign(f"`CAST`: {error}", called, (operand,), to, "cast")
         return Apply(CAST, (found,), to, called=called) if called else found
 
     def _call(self, node: S.Call) -> Expression:
@@ -164,6 +170,8 @@ class _Resolver:
             return self._cast_to(arguments[0], _TYPES[name], name)
         if len(arguments) == 1 and name == "to_date":
             return self._cast_to(arguments[0], "date", name)
+        if len(arguments) == 1 and name in _TO_TIMESTAMP:
+            return Foreign(f"`{name}` is computed by Spark", name, tuple(arguments), None, "timestamp")
         return self._applied(name, arguments, f"`{name}`", called=name)
 
     def _with_words(self, node: S.Call, arguments: list[Expression]) -> Expression:
@@ -186,7 +194,7 @@ def applied(entry: Function, arguments: Sequence[Expression], shown: str, called
         fit = entry.fit([_given(each) for each in arguments])
         takes = [brought(each, to) for each, to in zip(arguments, fit.takes, strict=False)]
     except Unfit as error:
-        return Foreign(f"{shown}: {error}", called, tuple(arguments), _type_of(entry.name))
+        return Foreign(f"{shown}: {error}", called, tuple(arguments), _type_of(entry.name), entry.name)
     return Apply(entry, tuple(takes), fit.gives, fit.options, called)
 
 
@@ -289,9 +297,12 @@ def _whole(value: int, kind: str | None) -> Expression:
 
 
 def _floating(text: str, suffix: str) -> Expression:
-    if suffix != "d":
-        return Foreign("a number with an exponent is of another type by a setting", type=None)
-    return Constant(float(text), "double")
+    number = Constant(float(text), "double")
+    if suffix == "d":
+        return number
+    is_known = not suffix and len(Decimal(text).as_tuple().digits) <= _FLOAT_DIGITS
+    parts, function = ((number,), "double") if is_known else ((), "")
+    return Foreign("a number with an exponent is of another type by a setting", "", parts, None, function)
 
 
 def _decimal(value: Decimal) -> Expression:
@@ -314,7 +325,7 @@ def _typed(node: S.Typed, scope: Scope) -> Expression:
     return found or Foreign(f"what {node.kind.upper()} {text.spelling} means is read by Spark")
 
 
-def _moment(kind: str, text: str, scope: Scope) -> Constant | None:
+def _moment(kind: str, text: str, scope: Scope) -> Expression | None:
     match = _LOCAL.fullmatch(text)
     if match is None or (kind == "date" and (match[2] or match[4])):
         return None
@@ -328,5 +339,6 @@ def _moment(kind: str, text: str, scope: Scope) -> Constant | None:
         return Constant(local.replace(tzinfo=dt.UTC), "timestamp")
     # By a setting ``timestamp`` means a local time; as an instant that is the same one.
     if scope.zone is None:
-        return None
+        reason = "which instant a local time is, Spark knows where the clocks of the session's time zone change"
+        return Foreign(reason, "", (Constant(local, "timestamp_ntz"),), None, "timestamp")
     return Constant(local.replace(tzinfo=scope.zone).astimezone(dt.UTC), "timestamp")

@@ -1,8 +1,9 @@
 """The table of functions: one entry for each function or operator that is computed here.
 
-An entry says which types it takes and gives, and how Arrow computes it. Guarantee: where an entry computes a value, it
-is Spark's, whatever the session's settings; where Spark's settings decide (an overflow, a division by zero), or Arrow
-does otherwise than Spark (letters beyond those that both fold alike), it raises `LeftToSpark` and nothing is said.
+An entry says which types it takes and gives, how Arrow computes it, and what a bound of its value says of an argument.
+Guarantee: where an entry computes a value, it is Spark's, whatever the session's settings; where Spark's settings
+decide (an overflow, a division by zero), or Arrow does otherwise than Spark (letters beyond those that both fold
+alike), it raises `LeftToSpark` and nothing is said.
 
 To add a function: write its kernel in the file of its kind, under `function`. See `texts.py` for short ones.
 """
@@ -58,6 +59,70 @@ class Fit:
     options: tuple[Any, ...] = ()
 
 
+@dataclass(frozen=True)
+class Varying:
+    """A call of which one argument varies, and the others are constants.
+
+    Attributes:
+        kind: the type of the argument that varies.
+        gives: that of the value.
+        constants: the arguments, with None in the place of that one.
+        options: what the kernel is told.
+        zone: the session's time zone, whose clocks may change; None for one that is not known here.
+    """
+
+    kind: DataType
+    gives: DataType
+    constants: tuple[Any, ...] = (None,)
+    options: tuple[Any, ...] = ()
+    zone: dt.tzinfo | None = None
+
+
+@dataclass(frozen=True)
+class Bound:
+    """From which argument on a value is at least, or is more than, another one.
+
+    Attributes:
+        early, late: before the one it certainly is not, behind the other it certainly is; mostly they are the same.
+        is_strict: at the bound itself it is not.
+        is_vague: at the bound itself that is not certain.
+        falls: it is so up to the bound, and not from there on.
+    """
+
+    early: Any
+    late: Any
+    is_strict: bool = False
+    is_vague: bool = False
+    falls: bool = False
+
+
+def exactly(value: Any, *, is_strict: bool = False, falls: bool = False) -> Bound:
+    """The bound that is one value."""
+    return Bound(value, value, is_strict=is_strict, falls=falls)
+
+
+def _always(kind: DataType, gives: DataType) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Inverse:
+    """What a bound of a value says of the argument that varies. The value never falls, or never rises, where that one
+    rises, and is NULL exactly where that one is.
+
+    Attributes:
+        bound: from which argument on the value is at least another one, or is more (``is_strict``). Raises
+            OverflowError, ValueError, TypeError: that cannot be said.
+        fits: whether all this holds for an argument and a value of these types.
+        safe: the first and the last argument for which it holds; beyond them integers wrap, by a setting. None: for
+            all.
+    """
+
+    bound: Callable[[Varying, Any, bool], Bound]
+    fits: Callable[[DataType, DataType], bool] = _always
+    safe: Callable[[Varying], tuple[Any, Any]] | None = None
+
+
 Kernel: TypeAlias = Callable[..., Datum]
 Fitting: TypeAlias = Callable[[Sequence[Given]], Fit]
 
@@ -71,22 +136,24 @@ class Function:
         fit: which arguments it takes. Raises Unfit: not these.
         kernel: its value: of the arguments, which are as ``fit`` says, the type that it gives, its options, the site.
         is_lazy: the kernel is given functions that compute the arguments for some rows, in place of values.
+        inverse: what file skipping can say of an argument; None for nothing.
     """
 
     name: str
     fit: Fitting
     kernel: Kernel = field(compare=False, repr=False)
     is_lazy: bool = False
+    inverse: Inverse | None = field(default=None, compare=False, repr=False)
 
 
 TABLE: dict[str, Function] = {}
 """Every entry by each of its names."""
 
 
-def add(names: str, fit: Fitting, kernel: Kernel, *, is_lazy: bool = False) -> None:
+def add(names: str, fit: Fitting, kernel: Kernel, *, is_lazy: bool = False, inverse: Inverse | None = None) -> None:
     """Put an entry into the table, under each of these names, which have commas between them."""
     first, *others = names.split(", ")
-    entry = Function(first, fit, kernel, is_lazy)
+    entry = Function(first, fit, kernel, is_lazy, inverse)
     for name in (first, *others):
         assert name not in TABLE, name
         TABLE[name] = entry

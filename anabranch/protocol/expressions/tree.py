@@ -60,12 +60,15 @@ class Foreign:
         called: the function that is called, in lower case; empty where it is another kind of part.
         parts: what is known of its arguments.
         type: of its value, where that is known.
+        function: the entry of the table that it is, with arguments that it does not take here, or another name that
+            `resolving` gives; empty where only Spark knows.
     """
 
     reason: str
     called: str = ""
     parts: tuple[Expression, ...] = ()
     type: DataType | None = None
+    function: str = ""
 
 
 Expression: TypeAlias = Constant | Column | Apply | Foreign

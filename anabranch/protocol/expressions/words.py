@@ -83,6 +83,46 @@ def words_of(text: str) -> list[Word]:
     return [*_words(text), Word("end", "", "", len(text), len(text))]
 
 
+_LITERAL_OR_COMMENT = re.compile(
+    r"""[rR](?:'[^']*'|"[^"]*")|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`]|``)*`
+    |(?P<line>--(?:\\\n|[^\r\n])*)|(?P<opens>/\*(?!\+))""",
+    re.VERBOSE | re.DOTALL,
+)
+_INSIDE = re.compile(r"/\*\+?|\*/")
+
+
+def without_comments(text: str) -> str:
+    """The text with blanks in the place of its comments. One that does not end stays, as does one with a hint in it.
+
+    Example:
+        >>> without_comments("a /* b */ = 1 -- c")
+        'a         = 1     '
+    """
+    pieces, end, begin = [], 0, 0
+    while (match := _LITERAL_OR_COMMENT.search(text, begin)) is not None:
+        begin = match.end()
+        if match.lastgroup is None:
+            continue
+        stop = begin if match.lastgroup == "line" else _end_of_comment(text, begin)
+        if stop is None:
+            break
+        pieces += [text[end : match.start()], " " * (stop - match.start())]
+        begin = end = stop
+    return "".join([*pieces, text[end:]])
+
+
+def _end_of_comment(text: str, begin: int) -> int | None:
+    """Where a comment ends in which others may stand."""
+    depth = 1
+    for match in _INSIDE.finditer(text, begin):
+        if match[0] == "/*+":
+            return None
+        depth += 1 if match[0] == "/*" else -1
+        if depth == 0:
+            return match.end()
+    return None
+
+
 def quoted(name: str) -> str:
     """A name in backticks; the caller makes sure that Spark does not substitute ``${…}`` in it."""
     return "`" + name.replace("`", "``") + "`"

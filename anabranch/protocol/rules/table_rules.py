@@ -297,17 +297,6 @@ def limits_of(column: Field) -> Limits | None:
     return None if text is None else _limits(text)
 
 
-def char_length(column: Field) -> int | None:
-    """The length to which a char column is padded with blanks, on reads too; None for any other column.
-
-    Example:
-        >>> char_length(Field("c", "string", metadata={LENGTH: "char(3)"}))
-        3
-    """
-    limits = limits_of(column) if column.type == "string" else None
-    return limits.length if isinstance(limits, Length) and limits.padded else None
-
-
 def _limits(text: str, level: int = 1) -> Limits | None:
     text = text.strip()
     if found := _LENGTH.fullmatch(text):

@@ -84,7 +84,7 @@ def test_it_can_be_printed(table: str) -> None:
     assert rest == [
         "  id > 5: 1 ruled out (no statistics of id in 1 of 2)",
         "  day = 'tue': 1 ruled out",
-        "  LENGTH(name) > 2: 0 ruled out (not understood)",
+        "  length(name) > 2: 0 ruled out (not understood)",
     ]
 
 

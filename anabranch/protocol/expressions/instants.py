@@ -11,8 +11,6 @@ import datetime as dt
 from collections.abc import Callable, Mapping
 from zoneinfo import ZoneInfo
 
-from anabranch.protocol.expressions.moments import UNITS
-
 _ANY_ZONE = dt.timedelta(hours=18)
 """No zone is further from UTC (java.time.ZoneOffset)."""
 _CLOCK_CHANGE = dt.timedelta(hours=2)
@@ -31,7 +29,7 @@ def is_fixed(zone: dt.tzinfo | None) -> bool:
     return isinstance(zone, dt.timezone) or (isinstance(zone, ZoneInfo) and zone.key in _FIXED)
 
 
-def instants(local: dt.datetime, zone: dt.tzinfo | None) -> Span:
+def instants_of(local: dt.datetime, zone: dt.tzinfo | None) -> Span:
     """Between which instants the clocks of a zone come to a local time; before they are always earlier, later later."""
     if zone is None:
         return (local - _ANY_ZONE).replace(tzinfo=_UTC), (local + _ANY_ZONE).replace(tzinfo=_UTC)
@@ -76,11 +74,6 @@ _FLOORS: Mapping[str, Callable[[dt.datetime], dt.datetime]] = {
     "microsecond": lambda t: t,
 }
 _MONTHS = {"year": 12, "quarter": 3, "month": 1}
-
-
-def unit_of(name: str) -> str | None:
-    """The unit that Spark's ``date_trunc`` and ``trunc`` know by this name; None for none."""
-    return UNITS.get(name.upper())
 
 
 def floored(unit: str, moment: dt.datetime) -> dt.datetime:
