@@ -154,7 +154,7 @@ def of_source(snapshot: Snapshot, matching: Matching, where: Condition, values: 
     if matching.acts_without_match or not may_show(snapshot):
         return None
     known = columns_of(where.predicate)
-    pairs = {target: source for target, source in matching.equated if target not in known}
+    pairs = {target: source for target, source in matching.keys if target not in known}
     of_partition = [name for name in pairs if name in snapshot.partition_columns]
     found = []
     prefix = f"{_name(matching.target)}." if matching.target else ""

@@ -24,7 +24,7 @@ from anabranch.expressions.depth import shallow
 from anabranch.expressions.dialect import TokenizedText
 from anabranch.expressions.endings import unnamed
 from anabranch.expressions.merge_expressions import parameters_of, understood_merge
-from anabranch.expressions.printed_columns import check_assigned, column_condition
+from anabranch.expressions.printed_columns import check_assigned, column_condition, column_value
 from anabranch.expressions.sides import Sides, assigned, evolved_by
 from anabranch.expressions.tokens import (
     DETERMINISTIC,
@@ -39,7 +39,7 @@ from anabranch.expressions.tokens import (
 from anabranch.expressions.unusable import unusable
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.predicates import Unknown
-from anabranch.protocol.storing import ComputedText
+from anabranch.protocol.storing import Computed
 
 __all__ = [
     "Context",
@@ -48,6 +48,7 @@ __all__ = [
     "assignment",
     "check_assigned",
     "column_condition",
+    "column_value",
     "condition",
     "conjuncts",
     "evolved_by",
@@ -92,7 +93,7 @@ def condition(
     return Condition(given.text, predicate, is_plain and is_own, expression, columns, computation=computation)
 
 
-def assignment(text: str | TokenizedText, context: Context, names: tuple[str, ...] = ()) -> str | ComputedText:
+def assignment(text: str | TokenizedText, context: Context, names: tuple[str, ...] = ()) -> str | Computed:
     """A value to be assigned, in SQL, with the clock fixed, and with what it is where that is plain; it may depend on
     its own row only. ``names`` as for `condition`.
 
@@ -108,4 +109,4 @@ def assignment(text: str | TokenizedText, context: Context, names: tuple[str, ..
         what = f"a window in the assignment {given.text}"
         raise NotBuilt(what=what, instead="Compute it first, and join the result.")
     expression, computation = unnamed(read, context.table), computation_of(read.text, context)
-    return expression if computation.reason is not None else ComputedText(expression, computation)
+    return expression if computation.reason is not None else Computed(expression, computation)

@@ -108,6 +108,14 @@ def computation_of(text: str, context: Context) -> Computation:
     return found if not called or context.is_builtin(called) else HIDDEN
 
 
+def own(reading: Reading, context: Context) -> tuple[Predicate, Computation]:
+    """What skipping can use of a condition in a session, which is asked at most once, and its computation there."""
+    said = reading.said(context)
+    called = said.called | called_in(reading.computation)
+    is_own = not called or context.is_builtin(called)
+    return said.known(is_own=is_own), reading.computation if is_own else HIDDEN
+
+
 def called_in(computation: Computation) -> frozenset[str]:
     """The functions that have to be Spark's own for it to be computed here; none where it is not."""
     return functions_of(computation.tree) if computation.reason is None else frozenset()

@@ -1,24 +1,23 @@
 """The dialect: sqlglot's for Databricks, with no word that swallows the rest of a statement unread.
 
-Guarantee: a `TokenizedText` runs sqlglot's tokenizer and parser at most once each, however many questions are asked of
-it; parts of it, and the text without some of its characters, take their tokens along.
+Guarantee: a `TokenizedText` runs sqlglot's tokenizer at most once, however many questions are asked of it; parts of it,
+and the text without some of its characters, take their tokens along.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
-from sqlglot import exp
 from sqlglot.dialects.databricks import Databricks
-from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from anabranch.errors import SqlSyntaxError
 from anabranch.expressions.error_pointer import excerpt
 
-__all__ = ["AnabranchSQL", "Token", "TokenType", "TokenizedText", "is_name", "misread", "tokenized", "word"]
+__all__ = ["AnabranchSQL", "Token", "TokenType", "TokenizedText", "is_name", "tokenized", "word"]
 
 
 class AnabranchSQL(Databricks):
@@ -34,11 +33,8 @@ class AnabranchSQL(Databricks):
 
 
 _DIALECT = AnabranchSQL()
-_TWO_WORDS = {key: kind for key, kind in Databricks.Tokenizer.KEYWORDS.items() if key.count(" ") == 1}
-"""Keywords of two words, as the parser wants them in one token."""
 _QUOTED = (TokenType.IDENTIFIER, TokenType.STRING, TokenType.RAW_STRING)
 _NAMES = frozenset({TokenType.VAR, TokenType.IDENTIFIER})
-_BEFORE, _BEHIND = "SELECT 1 WHERE (", ")"
 
 
 def _placed(token: Token, shift: int) -> Token:
@@ -47,20 +43,14 @@ def _placed(token: Token, shift: int) -> Token:
     return Token(token.token_type, token.text, token.line, token.col, start, end, list(token.comments))
 
 
-_OPENING = [_placed(each, -len(_BEFORE)) for each in _DIALECT.tokenize(_BEFORE)]
-_CLOSING = _DIALECT.tokenize(_BEHIND)
-
-
 class TokenizedText:
-    """An SQL text with its tokens, and its tree where it is an expression, each made when it is first asked for."""
+    """An SQL text with its tokens, which are made when they are first asked for."""
 
     def __init__(self, text: str, cut: Callable[[], Sequence[Token]] | None = None) -> None:
         self.text = text
         self._cut = cut or (lambda: _DIALECT.tokenize(text))
         self._raw: Sequence[Token] | None = None
         self._tokens: list[Token] | None = None
-        self._tree: exp.Expr | None = None
-        self._is_parsed = False
 
     @classmethod
     def of(cls, text: str | TokenizedText) -> TokenizedText:
@@ -72,7 +62,7 @@ class TokenizedText:
 
     @property
     def raw(self) -> Sequence[Token]:
-        """The tokens as the parser takes them: a number's suffix (10L) comes as three of one place.
+        """The tokens as sqlglot cuts them: a number's suffix (10L) comes as three of one place.
 
         Raises:
             SqlglotError: a text or a comment does not end.
@@ -107,14 +97,6 @@ class TokenizedText:
         except SqlglotError:
             return False
 
-    @property
-    def tree(self) -> exp.Expr | None:
-        """The tree of an expression, read as what stands behind WHERE; None where sqlglot cannot read it so."""
-        if not self._is_parsed:
-            self._tree = _parsed(self.text, self.raw) if self.is_readable else None
-            self._is_parsed = True
-        return self._tree
-
     def part(self, start: int, stop: int) -> TokenizedText:
         """A stretch of the text, which begins and ends between tokens."""
 
@@ -137,75 +119,6 @@ class TokenizedText:
             if i == len(gone) or token.start < gone[i][0]:
                 kept.append(_placed(token, -cut))
         return TokenizedText("".join([*pieces, self.text[ends[-1] :]]), lambda: kept)
-
-    def renamed(self, places: Iterable[int], name: str) -> TokenizedText:
-        """The text for the parser, with the tokens that begin at these characters as one quoted name."""
-        named = frozenset(places)
-        raw = [
-            Token(TokenType.IDENTIFIER, name, each.line, each.col, each.start, each.end, list(each.comments))
-            if each.start in named
-            else each
-            for each in self.raw
-        ]
-        return TokenizedText(self.text, lambda: raw)
-
-
-def _parsed(text: str, raw: Sequence[Token]) -> exp.Expr | None:
-    try:
-        statements = _statements(text, raw)
-    except (SqlglotError, RecursionError):
-        return None
-    if len(statements) != 1 or not isinstance(statements[0], exp.Select):
-        return None
-    where = statements[0].args.get("where")
-    known = ("expressions", "where", "kind")
-    others = [name for name, value in statements[0].args.items() if value and name not in known]
-    return where.this.this if where and isinstance(where.this, exp.Paren) and not others else None
-
-
-def _statements(text: str, raw: Sequence[Token]) -> list[exp.Expr | None]:
-    """Raises SqlglotError, RecursionError: the parser cannot read it."""
-    within = list(_for_parser(raw))
-    if within and text[: within[0].start].strip():
-        within[0].comments.clear()  # what stands before the expression is no part of it
-    closing = [_placed(each, len(text)) for each in _CLOSING]
-    return _DIALECT.parser().parse([*_OPENING, *within, *closing], text)
-
-
-def misread(text: TokenizedText) -> str:
-    """Where the parser stops in an expression that has no tree, to be put behind words; empty where it does not say.
-
-    Example:
-        >>> misread(TokenizedText("id = = 1"))
-        " at or near '='"
-    """
-    if not text.is_readable:
-        return ": a text, a name in backticks or a comment does not end"
-    try:
-        _statements(text.text, text.raw)
-    except ParseError as error:
-        near = next((str(each["highlight"]) for each in error.errors if each.get("highlight")), "")
-        return f" at or near {near!r}" if near else " at its end"
-    except (SqlglotError, RecursionError):
-        pass
-    return ""
-
-
-def _for_parser(raw: Sequence[Token]) -> Iterator[Token]:
-    """The tokens with those of two-word keywords joined."""
-    i = 0
-    while i < len(raw):
-        token, after = raw[i], raw[i + 1] if i + 1 < len(raw) else None
-        kind = None
-        if after is not None and not {token.token_type, after.token_type} & {*_QUOTED}:
-            kind = _TWO_WORDS.get(f"{token.text} {after.text}".upper())
-        if kind is None or after is None:
-            yield token
-            i += 1
-        else:
-            text = f"{token.text} {after.text}"
-            yield Token(kind, text, token.line, token.col, token.start, after.end, [*token.comments, *after.comments])
-            i += 2
 
 
 def tokenized(text: str) -> list[Token]:

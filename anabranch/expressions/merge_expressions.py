@@ -8,7 +8,7 @@ alone, and is the same each time.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,8 +18,8 @@ from anabranch.expressions.context import Context
 from anabranch.expressions.depth import shallow
 from anabranch.expressions.dialect import TokenizedText
 from anabranch.expressions.endings import unnamed
-from anabranch.expressions.printed_columns import check_assigned, column_condition, equalities, printed
-from anabranch.expressions.sides import Reading, Sides, name_parts
+from anabranch.expressions.printed_columns import check_assigned, column_reading, dotted, is_row_local, printed
+from anabranch.expressions.sides import Reading, Sides
 from anabranch.expressions.tokens import BARE_FUNCTIONS, CLOCKS, DETERMINISTIC, calls, fixed, has_window
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.expressions import syntax as S
@@ -28,7 +28,7 @@ from anabranch.protocol.expressions.tree import Column
 from anabranch.protocol.merges import NOTHING_MORE, SEEN, UNREAD, Clause, Matching, SourceColumn, When
 from anabranch.protocol.predicates import Name
 from anabranch.protocol.schema.assignments import leaves, mapped
-from anabranch.protocol.storing import ComputedText
+from anabranch.protocol.storing import Computed
 
 _NOTHING = Said()
 
@@ -51,10 +51,10 @@ class _Read:
     computation: Computation = UNREAD
 
     def for_engine(self, *, is_own: bool) -> Any:
-        """The expression; of a text how it is computed, too, if every function is Spark's own."""
-        if not isinstance(self.expression, str):
+        """The expression, and how it is computed if every function is Spark's own."""
+        if isinstance(self.expression, SourceColumn):
             return self.expression
-        return ComputedText(self.expression, self.computation if is_own else HIDDEN)
+        return Computed(self.expression, self.computation if is_own else HIDDEN)
 
 
 def understood_merge(on: Any, clauses: Sequence[Clause], sides: Sides, context: Context) -> tuple[Condition, Matching]:
@@ -79,7 +79,6 @@ def understood_merge(on: Any, clauses: Sequence[Clause], sides: Sides, context: 
         tuple(_for_engine(each, is_own=is_own) for each in read),
         sides.target,
         sides.source,
-        keys if isinstance(on, str) else tuple(_pairs(map(_names_in, equalities(on)), sides)),
         keys,
         rest if is_own else HIDDEN,
         evolves=sides.evolved is not None,
@@ -146,10 +145,11 @@ def _read(expression: Any, sides: Sides, context: Context, when: When = "matched
     if isinstance(expression, str):
         return _read_text(expression, sides, context, when)
     check_assigned(expression)
-    known = column_condition(
-        expression, context, lambda name: sides.target_column(name.split(".")), others=sides.source_columns
-    )
-    return _Read(expression, frozenset() if known.row_local else None, Said(known.predicate, known.predicate))
+    context = replace(context, schema=sides.all_columns)
+    reading = column_reading(expression, context, known=dotted, columns=lambda parts: sides.column(parts, SEEN[when]))
+    is_known = reading.computation.reason is None
+    called = frozenset[str]() if is_row_local(expression) else called_in(reading.computation) if is_known else None
+    return _Read(expression, called, reading.said(context, _of_target), reading.syntax, reading.computation)
 
 
 def _read_text(text: str, sides: Sides, context: Context, when: When) -> _Read:
@@ -178,9 +178,9 @@ def _keys_and_rest(on: _Read, sides: Sides, context: Context) -> tuple[tuple[tup
     """
     keys, rest = list[tuple[str, str]](), list[S.Syntax]()
     for part in _required(on.syntax):
-        pairs = list(_pairs([_equal_names(part)], sides))
-        keys += pairs
-        rest += [] if pairs else [part]
+        pair = _pair([sides.readings(parts) for parts in _equal_names(part)])
+        keys += [pair] if pair is not None else []
+        rest += [part] if pair is None else []
     if len(rest) > 1:
         rest = [S.Operation("and", tuple(rest))]
     if rest:
@@ -210,18 +210,6 @@ def _equal_names(part: S.Syntax) -> list[Sequence[str]]:
 
 def _may_be_called(name: S.Name) -> bool:
     return name.quoted == (False,) and name.parts[0].lower() in BARE_FUNCTIONS | CLOCKS.keys()
-
-
-def _names_in(words: tuple[str, str]) -> list[Sequence[str]]:
-    return [*map(name_parts, words)]
-
-
-def _pairs(names: Iterable[list[Sequence[str]]], sides: Sides) -> Iterator[tuple[str, str]]:
-    """Of pairs of names those that can mean only a column of each side."""
-    for both in names:
-        pair = _pair([sides.readings(parts) for parts in both if parts])
-        if pair is not None:
-            yield pair
 
 
 def _pair(readings: list[list[Reading]]) -> tuple[str, str] | None:

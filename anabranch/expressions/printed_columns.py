@@ -9,19 +9,25 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from anabranch.errors import InvalidArgument, NotBuilt
+from anabranch.expressions.computations import Reading, computed_in, own
 from anabranch.expressions.context import Context
-from anabranch.expressions.printed_sql import sql_of
+from anabranch.expressions.printed_syntax import Named, parts_of, syntax_of
 from anabranch.expressions.tokens import BARE_FUNCTIONS, CLOCKS, OPERATORS, SPECIAL_MOMENTS
 from anabranch.protocol.conditions import Condition
-from anabranch.protocol.expressions.computation import computation_of_predicate
-from anabranch.protocol.predicates import And, Compare, Not, Or, Predicate, Unknown
+from anabranch.protocol.expressions import syntax as S
+from anabranch.protocol.expressions.computation import Computation
+from anabranch.protocol.expressions.resolving import Columns
+from anabranch.protocol.expressions.spelling import spelled
+from anabranch.protocol.expressions.tree import Apply, Expression, Foreign
+from anabranch.protocol.predicates import Unknown
 from anabranch.protocol.schema.leaves import leaves_of
 from anabranch.protocol.schema.types import Struct
-from anabranch.protocol.storing import ComputedText
+from anabranch.protocol.storing import Computed
 
 _PLAIN = re.compile(r"^Column<'(.*)'>$", re.DOTALL)
 _ARGUMENT = re.compile(
@@ -42,7 +48,6 @@ _ODD_QUOTES = re.compile(r"[\"\\]|--|/\*")
 _WINDOW = re.compile(r"\bover\b", re.IGNORECASE)
 _NOT_OF_THE_ROW = re.compile(r"_metadata|__anabranch", re.IGNORECASE)
 _OPERATORS = OPERATORS | {"isnull", "isnotnull", "cast"}
-_TOKEN = re.compile(r"\s*([A-Za-z_][\w.]*|-?[0-9]+(?=L?\b)|<=>|<=|>=|!=|==|[=<>!(),])L?")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _CLEAR = re.compile(r"[A-Za-z_][\w ]*")
 """Names that no expression looks like."""
@@ -53,52 +58,119 @@ _RESERVED = re.compile(
 _BEFORE_PARENTHESIS = re.compile(r"(?<![^\s(),'\"])([^\s(),'\"]++)\s*+\(")
 _NAMES_A_CALL = re.compile(r"[\w>]*?[A-Za-z_>\]]")
 """Of what stands before a parenthesis, read from its end."""
-_SEPARATORS = frozenset("(),")
-_MOST_NESTED = 50
-_LITERAL_WORDS = frozenset({"true", "false", "null"})
-
-Named = Callable[[str], str | None]
-"""Which column of the table a printed name is; None for none of its top-level columns."""
+_JOINING = ("and", "or", "not")
+_UNCLEAR = Reading("", Computation(Foreign("what a Column prints may mean two things")))
 
 
-def column_condition(
-    column: Any, context: Context, named: Named = str, *, queries: bool = False, others: Iterable[str] = ()
-) -> Condition:
-    """A Column as a condition; its names are the table's own, unless ``named`` says otherwise.
+def column_condition(column: Any, context: Context, alias: str | None = None, *, queries: bool = False) -> Condition:
+    """A Column as a condition over the table's columns.
 
     Args:
-        others: the names of columns that are not the table's, such as those of a source.
+        alias: a name by which it may speak of the table.
 
     Raises:
         NotBuilt: it holds a subquery, and may not hold ``queries``.
     """
-    text, is_plain = _printed(column)
-    shown = _as_sql(column, text, _named_in(context.schema, named), context.tzinfo) or _readable(text)
+    text, _ = _printed(column)
+    shown = _shown(column, text, names_in(context.schema, alias), context.tzinfo)
     if queries and _has_query(text):
         return Condition(text=_readable(text), predicate=Unknown(), row_local=False, expression=column, asks=True)
     _refuse_query(text)
-    is_open = is_plain and not _HIDDEN_CALL.search(text) and not _NOT_OF_THE_ROW.search(text)
-    row_local = is_open and not _calls(text)
-    is_clear = row_local and not _names_oddly(text, (*_names_in(context.schema), *others))
-    predicate = _printed_predicate(text, context, named) if is_clear else Unknown()
-    computation = computation_of_predicate(predicate, context.schema)
-    return Condition(shown, predicate, row_local, expression=column, columns=None, computation=computation)
+    said, computation = own(column_reading(column, context, alias), context)
+    row_local = computation.reason is None or is_row_local(column)
+    return Condition(shown, said, row_local, expression=column, columns=None, computation=computation)
 
 
-def bare_names(alias: str, schema: Struct) -> Named:
-    """How a printed name means a column of a table that has an alias: ``t.x`` is ``x``, as ``x`` is.
+def column_value(column: Any, context: Context, alias: str | None = None) -> Computation:
+    """How a Column that is to be assigned is computed, or why it is not.
 
-    A column that is called ``t.x`` prints the same, so where there is one nothing is known of such a name.
+    Raises:
+        NotBuilt: it holds a subquery or a window.
     """
-    prefix = f"{alias}.".lower()
-    is_open = not any(name.lower().startswith(prefix) for name in schema.names)
+    check_assigned(column)
+    return own(column_reading(column, context, alias), context)[1]
 
-    def bare(word: str) -> str | None:
-        if not word.lower().startswith(prefix):
-            return word
-        return word[len(prefix) :] if is_open else None
 
-    return bare
+def column_reading(
+    column: Any,
+    context: Context,
+    alias: str | None = None,
+    known: Named | None = None,
+    columns: Columns | None = None,
+) -> Reading:
+    """A Column as it is read, by what it prints.
+
+    Args:
+        alias: a name by which it may speak of the table.
+        known, columns: what printed names, and the names in syntax, mean, if not the table's columns.
+    """
+    text, is_plain = _printed(column)
+    if not _is_open(text, is_plain) or _names_oddly(text, _names_in(context.schema)):
+        return _UNCLEAR
+    named, bare = known or names_in(context.schema, alias), _is_bare(column)
+    numbers = (_as_double, _as_decimal if "/(" in text else str)  # of others a decimal has the value of a whole number
+    read = [syntax_of(text, named, context.tzinfo, quotes=not bare, number=number) for number in numbers]
+    if read[0] is None or read[1] is None or (bare and not _is_sure(read[0])):
+        return _UNCLEAR
+    one, other = (computed_in(each, context, columns) for each in read if each is not None)
+    return Reading("", replace(one, tree=_either(one.tree, other.tree)), read[0])
+
+
+def _as_double(number: str) -> str:
+    return f"{number}D" if "." in number else number
+
+
+def _as_decimal(number: str) -> str:
+    return number if number.endswith("L") else f"{number}BD"
+
+
+def _either(one: Expression, other: Expression) -> Expression:
+    """What two trees have in common that were read of one print."""
+    if one == other:
+        return one
+    if isinstance(one, Apply) and isinstance(other, Apply) and one.function.name == other.function.name in _JOINING:
+        return replace(one, arguments=tuple(map(_either, one.arguments, other.arguments)))
+    return Foreign("a number that a Column prints may be a decimal", type=one.type)
+
+
+def names_in(schema: Struct, alias: str | None = None) -> Named:
+    """How printed names mean the columns of a table, and members of them."""
+
+    def named(word: str) -> tuple[str, ...] | None:
+        parts = parts_of(word) or ()
+        if len(parts) > 1 and alias is not None and parts[0].lower() == alias.lower():
+            parts = parts[1:]
+        found = schema.find(parts[0]) if parts else None
+        is_clear = _DOTTED.fullmatch(word) or (len(parts) == 1 and found and _CLEAR.fullmatch(found.name))
+        return parts if found is not None and is_clear else None
+
+    return named
+
+
+def is_row_local(column: Any) -> bool:
+    """Whether a Column calls nothing, so that its value is decided by its row alone."""
+    text, is_plain = _printed(column)
+    return _is_open(text, is_plain) and not _calls(text)
+
+
+def _is_open(text: str, is_plain: bool) -> bool:
+    """Whether a print shows all that a Column is made of."""
+    return is_plain and not _HIDDEN_CALL.search(text) and not _NOT_OF_THE_ROW.search(text)
+
+
+def _is_bare(column: Any) -> bool:
+    """Whether a Column prints texts without quotes."""
+    return ".connect." in type(column).__module__
+
+
+def _is_sure(node: S.Syntax) -> bool:
+    """Whether a print without quotes can mean one thing only: names are compared with whole numbers."""
+    match node:
+        case S.Operation("and" | "or" | "not", parts):
+            return all(map(_is_sure, parts))
+        case S.Operation("=" | "<=>" | "<" | "<=" | ">" | ">=" | "!=", (S.Name(), S.Literal("number", number))):
+            return "." not in number
+    return False
 
 
 def check_assigned(column: Any) -> None:
@@ -115,28 +187,21 @@ def check_assigned(column: Any) -> None:
 
 def printed(expression: Any) -> str:
     """A Column as SQL where its print says that, else what it prints, for people; a text as it is."""
-    if isinstance(expression, str | ComputedText):
-        return str(expression)
-    text = _printed(expression)[0]
-    return _as_sql(expression, text, lambda word: word if _DOTTED.fullmatch(word) else None) or _readable(text)
+    if isinstance(expression, Computed):
+        expression = expression.expression
+    if isinstance(expression, str):
+        return expression
+    return _shown(expression, _printed(expression)[0], dotted)
 
 
-def _as_sql(column: Any, text: str, named: Named, zone: dt.tzinfo | None = None) -> str | None:
-    is_connect = ".connect." in type(column).__module__  # which prints texts without quotes
-    return sql_of(text, named, zone, quotes=not is_connect)
+def dotted(word: str) -> tuple[str, ...] | None:
+    """The parts of a printed name that is made of words."""
+    return parts_of(word) if _DOTTED.fullmatch(word) else None
 
 
-def _named_in(schema: Struct, named: Named) -> Named:
-    """Columns of the table, and members of them, by printed names."""
-
-    def known(word: str) -> str | None:
-        top = next(filter(None, (schema.find(each) for each in (word, named(word) or ""))), None)
-        if top is not None:
-            return None if not _CLEAR.fullmatch(top.name) else _quoted(top.name)
-        bare = (named(word) or "") if _DOTTED.fullmatch(word) else ""
-        return bare if bare and schema.find(bare.split(".")[0].strip("`")) is not None else None
-
-    return known
+def _shown(column: Any, text: str, named: Named, zone: dt.tzinfo | None = None) -> str:
+    found = syntax_of(text, named, zone, quotes=not _is_bare(column))
+    return _readable(text) if found is None else spelled(found, lambda name: ".".join(map(_quoted, name.parts)))
 
 
 def _quoted(name: str) -> str:
@@ -193,96 +258,3 @@ def _calls(text: str) -> frozenset[str]:
     names = {name.lower() for name in before if re.search(r"\w", name)}
     words = {word.lower() for word in re.findall(r"[A-Za-z_]\w*", text)}
     return frozenset(names - _OPERATORS) | (words & (CLOCKS.keys() | BARE_FUNCTIONS | SPECIAL_MOMENTS))
-
-
-def _printed_predicate(text: str, context: Context, named: Named) -> Predicate:
-    """What skipping can use of ``and(>(id, 5), <(id, 9))``: integer columns against whole numbers."""
-    tree = _whole_tree(text)
-    return Unknown() if tree is None else _printed_meaning(tree, context, named)
-
-
-def equalities(column: Any) -> list[tuple[str, str]]:
-    """The pairs of words that a Column requires to be equal, ``(t.id, s.id)``; for messages only."""
-    text, is_plain = _printed(column)
-    return list(_equal_words(_whole_tree(text))) if is_plain else []
-
-
-def _equal_words(tree: Any) -> Iterator[tuple[str, str]]:
-    for part in _printed_chain(tree, "and"):
-        match part:
-            case ["=", str() as left, str() as right]:
-                yield left, right
-
-
-def _whole_tree(text: str) -> Any | None:
-    """The tree of a print that holds nothing but words, whole numbers, operators and calls."""
-    tokens, end, text = [], 0, text.rstrip()
-    while end < len(text):
-        match = _TOKEN.match(text, end)
-        if match is None:
-            return None
-        tokens.append("=" if match[1] == "==" else match[1])  # as Spark Connect prints it
-        end = match.end()
-    return _printed_tree(tokens)
-
-
-def _printed_tree(tokens: list[str]) -> Any | None:
-    """The expression of a print, as a word or as ``[operator, argument, …]``; however deep it is, nothing calls itself.
-    None where it is not put together so.
-    """
-    whole: list[Any] = [""]
-    opened, expects = [whole], True  # an argument comes next, and no comma
-    for i, token in enumerate(tokens):
-        if token == ")" and not expects and len(opened) > 1:
-            opened.pop()
-        elif token == "," and not expects and len(opened) > 1:
-            expects = True
-        elif token == "(" and i and tokens[i - 1] not in _SEPARATORS and not expects:
-            call = [str(opened[-1].pop()).lower()]
-            opened[-1].append(call)
-            opened.append(call)
-            expects = True
-        elif token not in _SEPARATORS and expects:
-            opened[-1].append(token)
-            expects = False
-        else:
-            return None
-    return whole[1] if len(opened) == 1 and len(whole) == 2 and not expects else None
-
-
-def _printed_chain(tree: Any, operator: str) -> list[Any]:
-    """The parts that AND, or OR, joins, however many."""
-    found, left = [], [tree]
-    while left:
-        match left.pop():
-            case [first, one, other] if first == operator:
-                left += [other, one]
-            case part:
-                found.append(part)
-    return found
-
-
-def _printed_meaning(tree: Any, context: Context, named: Named, depth: int = 0) -> Predicate:
-    if depth > _MOST_NESTED:
-        return Unknown()
-    match tree:
-        case ["and" | "or" as operator, _, _]:
-            parts = (_printed_meaning(part, context, named, depth + 1) for part in _printed_chain(tree, operator))
-            return And(tuple(parts)) if operator == "and" else Or(tuple(parts))
-        case ["!" | "not", inner]:
-            return Not(_printed_meaning(inner, context, named, depth + 1))
-        case [("=" | "<=>" | "<" | "<=" | ">" | ">=" | "!=") as operator, str() as left, str() as right]:
-            name, value = _integer_column(left, context, named), _whole_number(right)
-            return Unknown() if name is None or value is None else Compare(name, operator, value)
-    return Unknown()
-
-
-def _integer_column(word: str, context: Context, named: Named) -> str | None:
-    name = None if word.lower() in _LITERAL_WORDS else named(word)
-    is_name = name is not None and _NAME.fullmatch(name) is not None
-    found = context.schema.find(name) if name is not None and is_name else None
-    return found.name if found is not None and found.type in ("byte", "short", "integer", "long") else None
-
-
-def _whole_number(word: str) -> int | None:
-    return int(word) if re.fullmatch(r"-?[0-9]+", word) else None

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Sequence
 
 from sqlglot.errors import SqlglotError
 
@@ -16,8 +15,6 @@ from anabranch.errors.inputs import check_text
 from anabranch.expressions.context import Context
 from anabranch.expressions.dialect import Token, TokenizedText, TokenType
 from anabranch.protocol.schema.types import Struct
-
-DIALECT = "databricks"
 
 DETERMINISTIC = frozenset(
     """
@@ -55,19 +52,6 @@ BARE_FUNCTIONS = frozenset(
 
 SPECIAL_MOMENTS = frozenset({"now", "today", "tomorrow", "yesterday"})
 """Texts that Spark takes for a moment that passes, when they become a date or a timestamp."""
-
-UNDERSTOOD = frozenset(
-    "date date_trunc isnotnull isnull like startswith timestamp to_date to_timestamp trunc year".split()  # noqa: SIM905
-)
-"""Functions that file skipping understands, as long as they are Spark's own."""
-
-_SIZED = frozenset({"decimal", "dec", "numeric"})
-"""Types that take digits in parentheses."""
-
-_OPERANDS = frozenset(
-    {TokenType.NUMBER, TokenType.STRING, TokenType.IDENTIFIER, TokenType.VAR, TokenType.R_PAREN, TokenType.R_BRACKET}
-)
-"""What a value surely ends by."""
 
 _QUERY_WORDS = frozenset({"select", "from", "table", "values", "with", "map", "reduce"})
 
@@ -140,60 +124,6 @@ def fixed(text: TokenizedText, context: Context) -> TokenizedText:
     if asks_a_query(tokens_of(text, context)):
         raise NotBuilt(what=f"a subquery in {text.text}", instead="Collect its result first, and state it as values.")
     return with_fixed_clock(text, context)
-
-
-def reads_one_way(given: TokenizedText) -> bool:
-    """Whether no session setting can make Spark read a literal of the text in another way; names in backticks may hold
-    what they like.
-    """
-    text = given.text
-    if not ('"' in text or "\\" in text):
-        return True
-    if not given.is_readable:
-        return False
-    names = [token for token in given.tokens if text[token.start] == "`"]
-    ends = [0, *(token.end + 1 for token in names)]
-    starts = [*(token.start for token in names), len(text)]
-    return not any('"' in text[end:start] or "\\" in text[end:start] for end, start in zip(ends, starts, strict=True))
-
-
-def is_misread(text: TokenizedText) -> bool:
-    """Whether the parser may take away what matters to Spark: a plus before a value alone, which makes a number of a
-    text; the difference between a literal with a zone and a cast, which by a setting leaves the zone out; braces, which
-    to the parser are a comment.
-    """
-    tokens = text.tokens
-    return "{#" in text.text or any(
-        (token.token_type == TokenType.PLUS and not (i and tokens[i - 1].token_type in _OPERANDS))
-        or (token.token_type == TokenType.STRING and _is_cast_with_a_zone(tokens[i : i + 3]))
-        for i, token in enumerate(tokens)
-    )
-
-
-def _is_cast_with_a_zone(tokens: Sequence[Token]) -> bool:
-    text, *behind = (token.text.upper() for token in tokens)
-    return text.endswith(("Z", "UTC")) and behind in (["AS", "TIMESTAMP"], ["::", "TIMESTAMP"])
-
-
-def without_strangers(text: TokenizedText, context: Context) -> TokenizedText:
-    """The text for the parser, with every call of what is not one of Spark's own functions under a name that no parser
-    knows.
-
-    A parser of many dialects takes more names for functions that it knows than Spark does, and forgets what was called.
-    """
-    tokens = text.tokens
-    called = [i for i, token in enumerate(tokens) if _is(tokens, i + 1, TokenType.L_PAREN) and _may_be_call(tokens, i)]
-    names = frozenset(tokens[i].text.lower() for i in called) & UNDERSTOOD
-    own = names if not names or context.is_builtin(names) else frozenset()
-    strangers = [i for i in called if tokens[i].text.lower() not in own or _is(tokens, i - 1, TokenType.DOT)]
-    return text.renamed((tokens[i].start for i in strangers), "a stranger") if strangers else text
-
-
-def _may_be_call(tokens: list[Token], i: int) -> bool:
-    name, before = tokens[i].text.lower(), tokens[i - 1].text.lower() if i else ""
-    if name in ("cast", "try_cast") or (name in _SIZED and before in ("as", "::")):
-        return False
-    return tokens[i].token_type != TokenType.STRING and name not in OPERATORS and re.search(r"\w", name) is not None
 
 
 def with_fixed_clock(text: TokenizedText, context: Context) -> TokenizedText:

@@ -77,8 +77,7 @@ class Matching:
     Attributes:
         on: the condition over both sides.
         target, source: the aliases, None where there is none.
-        equated: pairs of a table's and a source's column that ON requires to be equal; only for messages.
-        keys: those of them that it requires for certain.
+        keys: pairs of a table's and a source's column that ON requires to be equal.
         rest: what ON requires besides, of a pair of rows.
         evolves: whether structs of the source may lack members, which are then NULL.
         added: columns that the MERGE adds to the table, used in no expression.
@@ -89,7 +88,6 @@ class Matching:
     clauses: tuple[Clause, ...]
     target: str | None = None
     source: str | None = None
-    equated: tuple[tuple[str, str], ...] = ()
     keys: tuple[tuple[str, str], ...] = ()
     rest: Computation = UNREAD
     evolves: bool = False

@@ -21,14 +21,14 @@ _FLAT = frozenset({*INTEGERS, "float", "double", "boolean", "string", "binary", 
 
 
 @dataclass(frozen=True)
-class ComputedText:
-    """An expression as its SQL text, and how it is computed without Spark."""
+class Computed:
+    """An expression of the engine, SQL text or a Column, and how it is computed without it."""
 
-    text: str
+    expression: Any
     computation: Computation
 
     def __str__(self) -> str:
-        return self.text
+        return str(self.expression)
 
 
 def stored_in(given: Computation, field: Field) -> Computation:
@@ -56,7 +56,7 @@ def stored_values(assignments: Mapping[str, Any], schema: Struct) -> dict[str, C
     found = {}
     for name, value in assignments.items():
         field = schema.field(name)
-        if not isinstance(value, ComputedText) or value.computation.reason is not None or not is_plain_column(field):
+        if not isinstance(value, Computed) or value.computation.reason is not None or not is_plain_column(field):
             return None
         found[name] = stored_in(value.computation, field)
     return None if any(each.reason is not None for each in found.values()) else found

@@ -343,7 +343,7 @@ def _sides(
 ) -> tuple[DataFrame, DataFrame]:
     """The table's rows and the source's, as they are joined best."""
     source = named_source(spark, held, _names(files, matching, held))
-    if matching.equated and held.here is not None and few_rows.is_small(files, rows_in(files)):
+    if matching.keys and held.here is not None and few_rows.is_small(files, rows_in(files)):
         # One task, since a broadcast is a job of its own.
         return target.coalesce(1), source.coalesce(1).hint("shuffle_hash")
     if is_broadcast(held, spark.conf.get("spark.master", None)):

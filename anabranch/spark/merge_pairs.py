@@ -21,7 +21,7 @@ from anabranch.protocol.schema.types import Struct, arrow_type
 from anabranch.spark.arrow_reading import MOST_BYTES
 from anabranch.spark.merge_values import Acting
 
-_AT_ONCE = 1 << 16
+AT_ONCE = 1 << 16
 NONE = -1
 """In place of a clause's number: none acts."""
 
@@ -61,8 +61,8 @@ class Pairs:
         named: dict[str, list[str]] = {side: [] for side in self.halves}
         for path in sorted(names_of(computation.tree)):
             named[path[0]] += [] if path[1] in named[path[0]] else [path[1]]
-        for start in range(0, max(len(pairs), 1), _AT_ONCE):
-            some = pairs[start : start + _AT_ONCE]
+        for start in range(0, max(len(pairs), 1), AT_ONCE):
+            some = pairs[start : start + AT_ONCE]
             sides = {side: self._side(side, columns, some) for side, columns in named.items() if columns}
             yield pa.RecordBatch.from_pydict({"": pa.nulls(len(some)), **sides})
 

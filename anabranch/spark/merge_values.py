@@ -17,7 +17,7 @@ from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.merges import NOTHING_MORE, UNREAD, Clause, Matching, SourceColumn, When
 from anabranch.protocol.rules.table_rules import LENGTH
 from anabranch.protocol.schema.types import VOID, DataType, Field
-from anabranch.protocol.storing import ComputedText, is_plain_column, stored_in
+from anabranch.protocol.storing import Computed, is_plain_column, stored_in
 from anabranch.spark import few_rows
 from anabranch.spark.types import delta_type
 
@@ -56,7 +56,7 @@ def computed_clauses(matching: Matching, when: When, files: FileSet, source: T.S
 def _condition(clause: Clause, source: T.StructType) -> Computation | None:
     if clause.condition is None:
         return NOTHING_MORE
-    given = clause.condition.computation if isinstance(clause.condition, ComputedText) else None
+    given = clause.condition.computation if isinstance(clause.condition, Computed) else None
     return given if given is not None and given.is_condition and is_seen(given, source) else None
 
 
@@ -89,7 +89,7 @@ def _stored(field: Field, value: object, source: T.StructType) -> Computation | 
 
 def _computation(value: object, source: T.StructType) -> Computation | None:
     match value:
-        case ComputedText():
+        case Computed():
             return value.computation
         case SourceColumn(members=()):
             at = place_of(source, value.name)

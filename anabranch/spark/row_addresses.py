@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.stats.statistics import num_records
-from anabranch.protocol.storing import ComputedText
+from anabranch.protocol.storing import Computed
 from anabranch.spark.failures import reported
 from anabranch.spark.raw_rows import Address, address_of
 from anabranch.spark.row_positions import bitmap, file_keys, rows_of
@@ -68,15 +68,16 @@ def _check(spark: SparkSession, files: FileSet, condition: Condition) -> None:
 
 def as_column(given: object, spark: SparkSession) -> Column:
     """An expression as the engine gets it: SQL text, or a Column already."""
+    given = given.expression if isinstance(given, Computed) else given
     if isinstance(given, Named):
         return given.column
-    given = given.text if isinstance(given, ComputedText) else given
     return expression(given, spark) if isinstance(given, str) else given  # type: ignore[return-value]
 
 
 def named_for(rows: DataFrame, expressions: Iterable[object]) -> DataFrame:
     """The rows under the alias by which expressions speak of them, where they do."""
-    aliases = {each.alias for each in expressions if isinstance(each, Named)}
+    plain = [each.expression if isinstance(each, Computed) else each for each in expressions]
+    aliases = {each.alias for each in plain if isinstance(each, Named)}
     return rows.alias(aliases.pop()) if aliases else rows
 
 

@@ -13,9 +13,9 @@ from pyspark.sql import Column
 from anabranch.commands.opening import Location
 from anabranch.errors import InvalidArgument, InvalidCondition, UnknownColumn
 from anabranch.errors.inputs import check_text
-from anabranch.expressions import Context, Sides, assigned, assignment, check_assigned, column_condition, condition
+from anabranch.expressions import Context, Sides, assigned, assignment, column_condition, column_value, condition
 from anabranch.expressions.dialect import TokenizedText
-from anabranch.expressions.printed_columns import bare_names, printed
+from anabranch.expressions.printed_columns import printed
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.conditions import Condition
@@ -23,6 +23,7 @@ from anabranch.protocol.rules.table_rules import rules_of
 from anabranch.protocol.schema.assignments import mapped
 from anabranch.protocol.schema.editing import field_at
 from anabranch.protocol.schema.types import Struct, schema_json
+from anabranch.protocol.storing import Computed
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.row_addresses import Named
 from anabranch.spark.sql_text import substituted
@@ -56,10 +57,7 @@ def understood(
         _refuse_two_meanings(given, alias, context)
     if not isinstance(given, Column):
         return condition(given, context, queries=queries, names=() if alias is None else (alias,))
-    if alias is None:
-        return column_condition(given, context, queries=queries)
-    named = bare_names(alias, context.schema)
-    return replace(column_condition(given, context, named, queries=queries), alias=alias)
+    return replace(column_condition(given, context, alias, queries=queries), alias=alias)
 
 
 def as_spark_reads(given: Any, engine: SparkEngine) -> Any:
@@ -101,8 +99,8 @@ def understood_values(
         if alias is not None:
             _refuse_two_meanings(value, alias, context)
         if isinstance(value, Column):
-            check_assigned(value)
-            return value if alias is None else Named(value, alias)
+            computation, given = column_value(value, context, alias), value if alias is None else Named(value, alias)
+            return given if computation.reason is not None else Computed(given, computation)
         return assignment(value, context, () if alias is None else (alias,))
 
     return mapped(assigned(values, "set", Sides(context.schema, (), alias), context), understood_value)

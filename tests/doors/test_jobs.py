@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pyarrow as pa
 import pytest
@@ -17,6 +15,7 @@ from pyspark.sql import SparkSession
 import anabranch
 from anabranch import DeltaTable
 from tests.support.readers import deltalake_rows
+from tests.support.spark_jobs import jobs
 from tests.support.worlds import table_path
 
 pytestmark = [pytest.mark.spark, pytest.mark.classic("a client is told of no jobs")]
@@ -36,17 +35,6 @@ def rows(path: str, *ids: int) -> list[tuple[Any, ...]]:
     """The rows with these ids, in this order."""
     found = {row["id"]: (row["id"], row["name"], row["v"]) for row in deltalake_rows(path)}
     return [found[each] for each in ids]
-
-
-def jobs(spark: SparkSession, work: Callable[[], Any]) -> int:
-    """How many jobs a piece of work starts."""
-    group = str(uuid4())
-    spark.sparkContext.setJobGroup(group, "")
-    try:
-        work()
-        return len(spark.sparkContext.statusTracker().getJobIdsForGroup(group))
-    finally:
-        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
 
 
 def matching(spark: SparkSession, path: str) -> Any:

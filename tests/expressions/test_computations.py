@@ -11,7 +11,7 @@ import pytest
 from anabranch.expressions import assignment, condition
 from anabranch.expressions.context import Context
 from anabranch.protocol.schema.types import Field, Struct
-from anabranch.protocol.storing import ComputedText
+from anabranch.protocol.storing import Computed
 
 SCHEMA = Struct(
     (
@@ -39,13 +39,13 @@ ROWS = pa.RecordBatch.from_pydict({"x": [1, None], "two words": [0.5, 1.5], "use
 )
 def test_a_value_is_computed_with_the_clock_of_the_command(text: str, values: list[object]) -> None:
     found = assignment(text, CONTEXT)
-    assert isinstance(found, ComputedText)
+    assert isinstance(found, Computed)
     assert found.computation.values(ROWS).to_pylist() == values
 
 
 def test_the_tables_alias_says_nothing() -> None:
     found = assignment("t.x + 1", CONTEXT, ("t",))
-    assert isinstance(found, ComputedText)
+    assert isinstance(found, Computed)
     assert found.computation.values(ROWS).to_pylist() == [2, None]
 
 
@@ -87,15 +87,15 @@ def test_a_function_that_the_user_registered_is_sparks() -> None:
 
     context = replace(CONTEXT, is_builtin=is_builtin)
     assert isinstance(assignment("lower(`user`)", context), str)
-    assert isinstance(assignment("upper(`user`)", context), ComputedText)
-    assert isinstance(assignment("`user` || 'x'", context), ComputedText)
+    assert isinstance(assignment("upper(`user`)", context), Computed)
+    assert isinstance(assignment("`user` || 'x'", context), Computed)
     assert frozenset({"upper"}) in asked
 
 
 @pytest.mark.parametrize("text", ["TIMESTAMP '0001-01-01 00:00:00'", "TIMESTAMP '9999-12-31 23:59:59'"])
 @pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/Los_Angeles"])
 def test_a_moment_that_python_has_not_in_every_zone_is_no_error(text: str, zone: str) -> None:
-    assert isinstance(assignment(text, replace(CONTEXT, zone=zone)), str | ComputedText)
+    assert isinstance(assignment(text, replace(CONTEXT, zone=zone)), str | Computed)
 
 
 def test_a_condition_says_why_spark_is_asked() -> None:

@@ -381,7 +381,10 @@ def test_a_column_is_understood_by_its_print_with_the_tables_alias() -> None:
     assert where.predicate == And((NO, ONLY_T))
     assert where.row_local
     assert matching.on == Printed("and(=(t.id, src.id), >(t.only_t, 5))")
+    assert matching.keys == (("id", "id"),)
+    assert read_by(matching.rest) == {("target", "only_t")}
     assert where.text == "((t.id = src.id) AND (t.only_t > 5))"
+    assert said_of(Printed("=(t.st.id, 5)")) == Compare(("st", "id"), "=", 5)
 
 
 @pytest.mark.parametrize(
@@ -390,7 +393,6 @@ def test_a_column_is_understood_by_its_print_with_the_tables_alias() -> None:
         "=(id, 5)",
         "=(src.id, 5)",
         "=(u.id, 5)",
-        "=(t.st.id, 5)",
         "=(t.nope, 5)",
         "=(t..id, 5)",
         "=(.t.id, 5)",
@@ -408,7 +410,9 @@ def test_of_other_prints_nothing_is_said(text: str) -> None:
 
 def test_a_column_that_calls_something_is_not_row_local() -> None:
     assert is_row_local(Printed("=(t.id, src.id)"), Clause("matched", "update", None, {"name": Printed("+(t.id, 1)")}))
-    assert not is_row_local(Printed("=(abs(t.id), src.id)"))
+    assert is_row_local(Printed("=(abs(t.id), 5)"))
+    assert not is_row_local(Printed("=(sqrt(t.id), src.id)"))
+    assert not is_row_local(Printed("=(abs(t.id), 5)"), is_builtin=lambda names: "abs" not in names)
     assert not is_row_local(
         "t.id = src.id", Clause("matched", "update", None, {"name": Printed("current_timestamp()")})
     )
@@ -466,4 +470,4 @@ def test_the_history_shows_columns_as_sql() -> None:
     ],
 )
 def test_columns_that_must_be_equal_are_found_where_that_is_certain(on: Any, expected: list[tuple[str, str]]) -> None:
-    assert list(merged(on)[1].equated) == expected
+    assert list(merged(on)[1].keys) == expected

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch import errors
-from anabranch.expressions import Context, check_assigned, column_condition
-from anabranch.expressions.printed_columns import bare_names, printed
+from anabranch.expressions import Context, check_assigned, column_condition, column_value
+from anabranch.expressions.printed_columns import printed
 from anabranch.protocol.conditions import Condition
-from anabranch.protocol.predicates import And, Compare, Not, Or, Predicate, Unknown
+from anabranch.protocol.predicates import And, Compare, In, IsNull, Not, Or, Predicate, StartsWith, Unknown
 from anabranch.protocol.schema.types import Field, Struct
 from tests.support.tiers import examples
 
@@ -59,7 +59,15 @@ def said_of(text: str) -> Condition:
         ("<=>(id, 1)", Compare("id", "<=>", 1)),
         ("and(>(id, 1), <=(x, 2))", And((Compare("id", ">", 1), Compare("x", "<=", 2)))),
         ("or(=(id, 1), !(=(x, 2)))", Or((ID1, Not(Compare("x", "=", 2))))),
-        ("and(=(id, 1), isNull(name))", And((ID1, Unknown()))),
+        ("and(=(id, 1), isNull(name))", And((ID1, IsNull("name")))),
+        ("=(1, id)", ID1),
+        ("=(id, NULL)", Compare("id", "=", None)),
+        ("=(price, 1)", Compare("price", "=", 1.0)),
+        ("in(id, 1, 2)", In("id", (1, 2))),
+        ("=(name, 'a')", Compare("name", "=", "a")),
+        ("like(name, 'a%')", StartsWith("name", "a")),
+        ("and(=(id, 1), >(price, 0.5))", And((ID1, Compare("price", ">", 0.5)))),
+        ("and(=(id, 1), >(x, 0.5))", And((ID1, Unknown()))),
         ("and(=(id, 1), =(name, x))", And((ID1, Unknown()))),
         ("=(__anabranch_0123456789abcdef_v8.id, 1)", ID1),
         ("=(__anabranch_0123456789abcdef_v8_at0123456789abcdef.id, 1)", ID1),
@@ -76,10 +84,8 @@ def test_whole_numbers_against_integer_columns_are_understood(text: str, expecte
         "=(id, '1')",
         "=(id, 1.0)",
         "=(id, 2020-01-01)",
-        "=(id, NULL)",
         "=(id, true)",
         "=(id, x)",
-        "=(price, 1)",
         "=(name, 1)",
         "=(nope, 1)",
         "=(s.id, 1)",
@@ -87,12 +93,10 @@ def test_whole_numbers_against_integer_columns_are_understood(text: str, expecte
         "=(a b, 1)",
         "=(40, 1)",
         "=(true, 1)",
-        "=(1, id)",
         "=(id, 1, 2)",
         "=(id 1)",
         "=(id, 1) AS y",
         "id = 1",
-        "in(id, 1, 2)",
         "CASE WHEN =(id, 1) THEN true ELSE false END",
         "+(id, 1)",
         "true",
@@ -161,11 +165,6 @@ def test_the_name_of_a_column_is_not_taken_for_operators_or_numbers(text: str, n
     assert found.predicate == Unknown()
 
 
-def test_the_name_of_a_column_of_a_source_is_not_taken_for_a_number() -> None:
-    assert column_condition(Printed("=(id, 1)"), CONTEXT, others=("1",)).predicate == Unknown()
-    assert column_condition(Printed("=(id, 1)"), CONTEXT, others=("x y", "12")).predicate == ID1
-
-
 # -- row by row --------------------------------------------------------------------------------------------------------
 
 
@@ -193,7 +192,7 @@ def test_operators_over_columns_and_literals_are_row_local(text: str) -> None:
     "text",
     [
         "<(rand(5214779717743532774L), 0.5)",
-        "=(abs(id), 1)",
+        "=(sqrt(id), 1)",
         "my_udf(id)",
         "my.udf(id)",
         "rand () < 0.5",
@@ -211,6 +210,77 @@ def test_operators_over_columns_and_literals_are_row_local(text: str) -> None:
 )
 def test_whatever_could_be_a_call_or_a_moment_is_not_row_local(text: str) -> None:
     assert not said_of(text).row_local
+
+
+def test_functions_that_are_known_are_row_local_as_long_as_they_are_sparks_own() -> None:
+    for text in (
+        "=(abs(id), 1)",
+        "=(lower(name), 'a')",
+        "CASE WHEN isNull(name) THEN false ELSE =(length(name), 3) END",
+    ):
+        assert said_of(text).row_local
+        replaced = column_condition(Printed(text), replace(CONTEXT, is_builtin=lambda names: False))
+        assert not replaced.row_local
+
+
+# -- values ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "+(id, 1)",
+        "concat(name, '!')",
+        "CASE WHEN >(id, 5) THEN *(price, 0.9) ELSE price END",
+        "CAST(id AS STRING)",
+        "coalesce(name, 'it\u00e9')",
+        "upper(t.name)",
+        "lpad(name, 5, '0')",
+    ],
+)
+def test_a_value_is_computed_by_what_its_column_prints(text: str) -> None:
+    assert column_value(Printed(text), CONTEXT, "t").reason is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "*(x, 0.9)",
+        "lower(columnnodeexpression(UnresolvedAttribute(List(name),None,None)))",
+        "concat(name, 'a\\'b')",
+        "a + 1",
+        "+(id, 1) AS q",
+        "rand(5L)",
+        "upper(nope)",
+        "upper(u.name)",
+        "+(1E5, id)",
+        "sum(id)",
+    ],
+)
+def test_a_value_that_may_mean_two_things_is_left_to_the_engine(text: str) -> None:
+    assert column_value(Printed(text), CONTEXT, "t").reason is not None
+
+
+class TestWithoutQuotes:
+    """As Spark Connect prints a Column, where ``x`` may be a name or a text."""
+
+    Printed = type("Printed", (Printed,), {"__module__": "pyspark.sql.connect.column"})
+
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("==(id, 1)", ID1),
+            ("and(==(id, 1), not(>(x, 2)))", And((ID1, Not(Compare("x", ">", 2))))),
+            ("==(name, x)", Unknown()),
+            ("==(lower(name), 5)", Unknown()),
+            ("==(price, 1.5)", Unknown()),
+            ("in(id, 1)", Unknown()),
+            ("==(name, 2020-01-01)", Unknown()),
+            ("isNull(name)", Unknown()),
+        ],
+    )
+    def test_only_names_against_whole_numbers_are_sure(self, text: str, expected: Predicate) -> None:
+        assert column_condition(self.Printed(text), CONTEXT).predicate == expected
 
 
 def test_a_print_of_another_form_says_nothing() -> None:
@@ -264,15 +334,15 @@ def test_a_value_to_be_assigned_may_be_anything_of_its_own_row() -> None:
 
 
 def test_the_alias_of_a_table_is_no_part_of_its_columns_names() -> None:
-    bare = bare_names("T", SCHEMA)
-    assert column_condition(Printed("=(t.id, 1)"), CONTEXT, bare).predicate == ID1
-    assert column_condition(Printed("=(id, 1)"), CONTEXT, bare).predicate == ID1
-    assert column_condition(Printed("=(u.id, 1)"), CONTEXT, bare).predicate == Unknown()
+    assert column_condition(Printed("=(t.id, 1)"), CONTEXT, "T").predicate == ID1
+    assert column_condition(Printed("=(id, 1)"), CONTEXT, "T").predicate == ID1
+    assert column_condition(Printed("=(u.id, 1)"), CONTEXT, "T").predicate == Unknown()
+    assert column_condition(Printed("=(t.id, 1)"), CONTEXT).predicate == Unknown()
 
 
 def test_a_column_that_is_called_like_an_alias_and_a_column_is_not_taken_for_one() -> None:
-    bare = bare_names("t", Struct((*SCHEMA.fields, Field("T.id", "long"))))
-    assert column_condition(Printed("=(t.id, 1)"), CONTEXT, bare).predicate == Unknown()
+    schema = Struct((*SCHEMA.fields, Field("T.id", "long")))
+    assert column_condition(Printed("=(t.id, 1)"), replace(CONTEXT, schema=schema), "t").predicate == Unknown()
 
 
 ARGUMENT = (

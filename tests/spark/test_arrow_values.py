@@ -26,7 +26,7 @@ from anabranch.protocol.conditions import Condition
 from anabranch.protocol.expressions.table import LeftToSpark
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.predicates import Always
-from anabranch.protocol.storing import ComputedText, stored_values
+from anabranch.protocol.storing import Computed, stored_values
 from anabranch.spark import arrow_values
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.expression_checks import check_change
@@ -80,7 +80,7 @@ def ansi(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[None]:
     spark.conf.set("spark.sql.ansi.enabled", before)
 
 
-def plain_pairs(files: FileSet, engine: SparkEngine) -> list[tuple[str, ComputedText]]:
+def plain_pairs(files: FileSet, engine: SparkEngine) -> list[tuple[str, Computed]]:
     """Columns with values that are plain for them, of all texts that are tried."""
     context, names = context_for("t", files.schema, engine), [*VALUES, "`L`"]
     sides = [(a, b) for name in names for number in NUMBERS for a, b in ((name, number), (number, name))]
@@ -91,7 +91,7 @@ def plain_pairs(files: FileSet, engine: SparkEngine) -> list[tuple[str, Computed
     return [(name, each) for name in VALUES for each in read if stored_values({name: each}, files.schema) is not None]
 
 
-def rounds(pairs: list[tuple[str, ComputedText]]) -> Iterator[dict[str, ComputedText]]:
+def rounds(pairs: list[tuple[str, Computed]]) -> Iterator[dict[str, Computed]]:
     """The same as assignments of many columns at once."""
     by_column = [[(name, value) for name, value in pairs if name == column] for column in VALUES]
     for several in zip_longest(*by_column):
@@ -115,7 +115,7 @@ def test_every_plain_value_is_what_spark_stores(spark: SparkSession, files: File
             assert repr(made[name].to_pylist()) == repr(stored[name].to_pylist()), texts.get(name)
 
 
-def makes(rows: pa.Table, files: FileSet, name: str, value: ComputedText) -> bool:
+def makes(rows: pa.Table, files: FileSet, name: str, value: Computed) -> bool:
     """Whether Arrow makes these values, and does not leave them to Spark."""
     try:
         return len(arrow_values.assigned(rows, files.schema, stored_values({name: value}, files.schema) or {})) > 0
@@ -138,7 +138,7 @@ def test_literals_that_take_more_memory_than_rows_may_are_left_to_spark(
 ) -> None:
     rows = scan(spark, files).toArrow()
     text = assignment("'aaaa'", context_for("t", files.schema, SparkEngine(spark)))
-    assert isinstance(text, ComputedText)
+    assert isinstance(text, Computed)
     assert makes(rows, files, "w", text)
     monkeypatch.setattr(arrow_values, "MOST_BYTES", 4 * len(rows) - 1)
     assert not makes(rows, files, "w", text)

@@ -469,7 +469,7 @@ def test_a_condition_of_an_insert_is_checked_though_all_else_is_put_as_it_is(
     spark: SparkSession, files: FileSet
 ) -> None:
     clause, keys = insert("s.id + 1", id=SourceColumn("id"), s=SourceColumn("s")), (("id", "id"),)
-    matching = Matching("t.id = s.id", (clause,), "t", "s", equated=keys, keys=keys, rest=NOTHING_MORE)
+    matching = Matching("t.id = s.id", (clause,), "t", "s", keys=keys, rest=NOTHING_MORE)
     with pytest.raises(InvalidCondition, match=r"NOT MATCHED AND s\.id \+ 1"):
         SparkEngine(spark).check_merge(files, matching, source_of((1, "x")))
 

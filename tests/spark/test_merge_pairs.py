@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from anabranch.protocol.expressions.computation import Computation, computation_where
+from anabranch.protocol.expressions.computation import Computation, computation_of_syntax
 from anabranch.protocol.expressions.parser import parsed
 from anabranch.protocol.expressions.table import LeftToSpark
 from anabranch.protocol.expressions.tree import Column
@@ -29,7 +29,7 @@ def over_pairs(text: str) -> Computation:
     def column(parts: tuple[str, ...]) -> Column:
         return Column(({"t": "target", "s": "source"}[parts[0]], parts[1]), TYPES[parts[1]])
 
-    return computation_where(parsed(text), column)
+    return computation_of_syntax(parsed(text), column)
 
 
 def clause(number: int, condition: str | None = None, **values: str) -> Acting:
@@ -44,7 +44,7 @@ def test_a_condition_is_computed_of_the_columns_of_both_rows() -> None:
 
 
 def test_values_of_more_pairs_than_are_looked_at_at_once_are_all_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merge_pairs, "_AT_ONCE", 3)
+    monkeypatch.setattr(merge_pairs, "AT_ONCE", 3)
     assert PAIRS.values(over_pairs("t.id + s.v"), pa.int64(), EVERY).to_pylist() == [6, 7, 8, 43]
     assert PAIRS.values(over_pairs("t.id + s.v"), pa.int64(), np.array([], int)).to_pylist() == []
 

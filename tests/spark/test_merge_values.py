@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import types as T
 
-from anabranch.protocol.expressions.computation import Computation, computation_where
+from anabranch.protocol.expressions.computation import Computation, computation_of_syntax
 from anabranch.protocol.expressions.parser import parsed
 from anabranch.protocol.expressions.tree import Column, Constant
 from anabranch.protocol.layout.file_sets import FileSet
@@ -17,7 +17,7 @@ from anabranch.protocol.merges import NOTHING_MORE, Clause, Matching, Reserved, 
 from anabranch.protocol.rules.table_rules import LENGTH, Rules
 from anabranch.protocol.schema.assignments import Members
 from anabranch.protocol.schema.types import Field, Struct
-from anabranch.protocol.storing import ComputedText
+from anabranch.protocol.storing import Computed
 from anabranch.spark.merge_values import Acting, columns_of, computed_clauses
 from tests.spark.tables import file_set
 
@@ -40,9 +40,9 @@ def files(tmp_path: Path) -> FileSet:
     return file_set(tmp_path, [], Struct((Field("id", "long"), Field("s", "string"), short, Field("day", "date"))))
 
 
-def over_source(text: str) -> ComputedText:
-    return ComputedText(
-        text, computation_where(parsed(text), lambda parts: Column(("source", *parts), TYPES[parts[0]]))
+def over_source(text: str) -> Computed:
+    return Computed(
+        text, computation_of_syntax(parsed(text), lambda parts: Column(("source", *parts), TYPES[parts[0]]))
     )
 
 

@@ -106,7 +106,7 @@ class World:
         """MERGE these rows ON equality of one column; without clauses an upsert."""
         table = pa.Table.from_pylist(rows)
         chosen = clauses or (update_all(*table.column_names), insert_all(*table.column_names))
-        matching = Matching(lambda row, source: equal(row[by], source[by]), chosen, equated=((by, by),))
+        matching = Matching(lambda row, source: equal(row[by], source[by]), chosen, keys=((by, by),))
         return Merge(self.path, table, matching, self.condition(also)).run(self.engine)
 
     def condition(self, where: str | None) -> Condition:

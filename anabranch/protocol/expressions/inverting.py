@@ -22,7 +22,7 @@ from anabranch.protocol.expressions.meeting import is_number
 from anabranch.protocol.expressions.numbers import RANGES
 from anabranch.protocol.expressions.table import Bound, Function, Varying, exactly
 from anabranch.protocol.predicates import And, Compare, In, IsNull, Name, Not, Operator, Or, Predicate, Unknown, date_of
-from anabranch.protocol.schema.types import INTEGERS, DataType, Field
+from anabranch.protocol.schema.types import INTEGERS, VOID, DataType, Field
 from anabranch.protocol.stats.literals import limit
 
 _CLOCK = re.compile(r"\d{4}-\d{2}-\d{2}( \d{2}:\d{2}:\d{2}(\.\d{1,6})?)?")
@@ -83,6 +83,8 @@ def is_null(term: Term) -> Predicate:
 def compared(term: Term, op: Operator, value: Any, zone: Zone) -> Predicate:
     """``term op value`` as a predicate of the term's column; `Unknown` where nothing is known."""
     name = _plain_name(term)
+    if term.type == VOID:  # NULL in each row
+        return Compare(column_of(term), op, value)
     if name is not None and (value is None or _is_like(term.type, value)):
         return Compare(name, op, _as_in(term, value)) if _is_exact(term, value) else Unknown()
     if value is None:

@@ -185,7 +185,7 @@ def _trunc_fit(given: Sequence[Given]) -> Fit:
 def _date_trunc_fit(given: Sequence[Given]) -> Fit:
     if len(given) != 2 or given[1].type != "timestamp":
         raise Unfit("it is computed here for a unit and a timestamp")
-    return Fit("timestamp", ("timestamp",), (_unit(given[0], tuple(_UNITS.values())),))
+    return Fit("timestamp", ("string", "timestamp"), (_unit(given[0], tuple(_UNITS.values())),))
 
 
 def _floored(values: Datum, unit: str) -> Datum:
@@ -200,7 +200,7 @@ def _trunc(days: Datum, unit: str) -> Datum:
 
 
 def _date_trunc(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
-    moments = arguments[0]
+    _, moments = arguments
     check_years(moments)
     found = instants(_floored(local(moments, site), options[0]), site)
     check_years(found)

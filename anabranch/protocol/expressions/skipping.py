@@ -43,7 +43,7 @@ from anabranch.protocol.predicates import (
     StartsWith,
     Unknown,
 )
-from anabranch.protocol.schema.types import DataType
+from anabranch.protocol.schema.types import VOID, DataType
 
 _ONE_ROW = pa.RecordBatch.from_arrays([pa.nulls(1)], ["x"])
 _FLIPPED: Mapping[Operator, Operator] = {
@@ -225,6 +225,8 @@ class _Reader:
         if not isinstance(node, Apply | Foreign) or not self._is_known(node):
             return None
         parts = arguments_of(node)
+        if isinstance(node, Apply) and node.function == CAST and parts[0].type == VOID:  # NULL is NULL of any type
+            return self.term(parts[0])
         constants = [self._constant(each) for each in parts]
         values = tuple(None if each is None else each[0] for each in constants)
         if values.count(None) != 1 or None not in constants:

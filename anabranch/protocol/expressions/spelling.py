@@ -63,7 +63,7 @@ def spelled_by(node: Syntax, spell: Spell) -> str:
         case Call():
             return _call(node, list(map(spell, node.arguments)))
         case Cast(operand, type_, how):
-            return f"{how}({spell(operand)} AS {type_})"
+            return f"{how.upper()}({spell(operand)} AS {type_})"
         case Case():
             return _case(node, spell)
         case Member():

@@ -22,7 +22,7 @@ from anabranch.protocol.expressions.computation import Computation
 from anabranch.protocol.merges import Matching
 from anabranch.protocol.schema.assignments import Path, leaves
 from anabranch.protocol.schema.types import Struct
-from anabranch.protocol.storing import ComputedText, stored_in
+from anabranch.protocol.storing import Computed, stored_in
 from anabranch.spark.sql_text import exact_sql
 from anabranch.spark.types import quoted
 from anabranch.statements.conditions import context_of
@@ -95,7 +95,7 @@ def _values(change: RowChange, snapshot: Snapshot, run: Running) -> Iterator[str
     context = context_of(snapshot, run.engine)
     values = row_changes.assigned(change, snapshot, run) if isinstance(change, UpdateRows) else {}
     for path, value in leaves(values):
-        known = value.computation if isinstance(value, ComputedText) else computation_of(str(value), context)
+        known = value.computation if isinstance(value, Computed) else computation_of(str(value), context)
         yield f"  SET {'.'.join(path)}: {_computed(_stored(known, path, snapshot.schema))}"
 
 
@@ -109,7 +109,7 @@ def _matched(matching: Matching, schema: Struct) -> Iterator[str]:
             said = _computed(_truth(clause.condition.computation))
             yield f"  WHEN {clause.when.upper()} AND {clause.condition}: {said}"
         for path, value in leaves(clause.values):
-            if isinstance(value, ComputedText):
+            if isinstance(value, Computed):
                 said = _computed(_stored(value.computation, path, schema))
                 yield f"  {clause.action.upper()} {'.'.join(path)}: {said}"
 

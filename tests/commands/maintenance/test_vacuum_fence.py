@@ -123,7 +123,7 @@ def where(location: str, text: str) -> Condition:
 def merged(location: str, engine: ArrowEngine, runtime: Runtime) -> Any:
     source = pa.table({"id": [3, 300], "x": [33, 33], "p": [0, 0]})
     clauses = update_all("x"), insert_all("id", "x", "p")
-    matching = Matching(lambda row, source: row["id"] == source["id"], clauses, equated=(("id", "id"),))
+    matching = Matching(lambda row, source: row["id"] == source["id"], clauses, keys=(("id", "id"),))
     return Merge(location, source, matching, where(location, "id >= 0")).run(
         engine, RunContext(runtime=runtime, retry=RETRY)
     )

@@ -120,7 +120,12 @@ STEPS: dict[str, tuple[Callable[[DeltaMergeBuilder], DeltaMergeBuilder], Clause]
 
 @pytest.mark.parametrize(("step", "expected"), STEPS.values(), ids=STEPS.keys())
 def test_each_step_adds_its_clause(builder: DeltaMergeBuilder, step: Any, expected: Clause) -> None:
-    assert clauses_of(step(builder)) == (expected,)
+    (found,) = clauses_of(step(builder))
+    assert (found.when, found.action) == (expected.when, expected.action)
+    assert str(found.condition) == str(expected.condition)
+    assert {name: str(value) for name, value in found.values.items()} == {
+        name: str(value) for name, value in expected.values.items()
+    }
 
 
 def test_a_step_leaves_the_builder_as_it_is(builder: DeltaMergeBuilder) -> None:
@@ -133,7 +138,7 @@ def test_a_mapping_that_changes_later_changes_nothing(builder: DeltaMergeBuilder
     values = {"x": "1"}
     with_values = builder.whenMatchedUpdate(set=values)
     values["x"] = "2"
-    assert clauses_of(with_values)[0].values == {"X": "1"}
+    assert str(clauses_of(with_values)[0].values["X"]) == "1"
 
 
 def test_the_command_says_everything_once(path: str) -> None:

@@ -100,4 +100,3 @@ def test_parts_and_remains_of_a_text_have_the_tokens_that_they_would_be_cut_into
     remains = whole.without([(0, 2), (at, at + 4)])
     assert remains.text == "b = 10L AND `c d` <> 'x' /* e */ OR f IS NOT NULL"
     assert shown(remains) == shown(TokenizedText(remains.text))
-    assert remains.tree == TokenizedText(remains.text).tree

@@ -1,0 +1,20 @@
+"""How many jobs of Spark a piece of work starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+from pyspark.sql import SparkSession
+
+
+def jobs(spark: SparkSession, work: Callable[[], Any]) -> int:
+    """How many jobs a piece of work starts, on a classic session."""
+    group = str(uuid4())
+    spark.sparkContext.setJobGroup(group, "")
+    try:
+        work()
+        return len(spark.sparkContext.statusTracker().getJobIdsForGroup(group))
+    finally:
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
