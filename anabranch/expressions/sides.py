@@ -14,7 +14,7 @@ from typing import Any
 from anabranch.errors import InvalidOption, SchemaMismatch, UnknownColumn
 from anabranch.expressions.context import Context
 from anabranch.protocol.expressions.computation import column_of
-from anabranch.protocol.expressions.tree import Column, Expression, Foreign
+from anabranch.protocol.expressions.tree import Column, Expression, with_columns
 from anabranch.protocol.merges import Side, SourceColumn
 from anabranch.protocol.rules.identity import STEP
 from anabranch.protocol.rules.table_rules import default_of, generation_of
@@ -90,7 +90,7 @@ class Sides:
         if not columns.exact and sum(name.lower() == path[0].lower() for name in columns.names) > 1:
             return None
         known = column_of(tuple(path), columns)
-        return None if known is None else _of_pair(known, side)
+        return None if known is None else with_columns(known, lambda each: _in_pair(each, side))
 
     def _paths(self, side: Side, parts: Sequence[str]) -> list[Sequence[str]]:
         """The ways to read a dotted name as a column of one side."""
@@ -244,16 +244,9 @@ def name_parts(name: str) -> list[str]:
     return [] if name.endswith(".") else parts
 
 
-def _of_pair(known: Expression, side: Side) -> Expression:
-    """A column of one side, or what is Spark's of one, as it stands in a pair of rows."""
-    match known:
-        case Column(str() as name, kind):
-            return Column((side, name), kind)
-        case Column(tuple() as path, kind):
-            return Column((side, *path), kind)
-        case Foreign():
-            return replace(known, parts=tuple(_of_pair(each, side) for each in known.parts))
-    return known
+def _in_pair(column: Column, side: Side) -> Column:
+    """A column of one side as it stands in a pair of rows."""
+    return Column((side, *((column.name,) if isinstance(column.name, str) else column.name)), column.type)
 
 
 def _same(name: str, alias: str | None) -> bool:

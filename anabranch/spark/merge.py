@@ -35,7 +35,7 @@ from anabranch.spark.merge_clauses import (
     of_side,
     text_of,
 )
-from anabranch.spark.merge_here import IMAGE, ROW_ID, few_changes, images_here, inserts_here, left_here
+from anabranch.spark.merge_here import IMAGE, OLD, ROW_ID, few_changes, images_here, inserts_here, left_here
 from anabranch.spark.merge_outcome import Outcome, counted_here, counted_in
 from anabranch.spark.merge_source import Held, as_kept, named_source
 from anabranch.spark.merge_values import computed_clauses
@@ -147,6 +147,8 @@ def join(spark: SparkSession, files: FileSet, matching: Matching, held: Held, fo
         schema = T.StructType([T.StructField(name, kind) for name, kind in _OUTCOME.items()])
         for i, field in enumerate(files.schema.fields if updates else ()):
             schema = schema.add(_image(i), spark_type(field.type))
+        for i, field in enumerate(files.schema.fields if matching.recorded else ()):
+            schema = schema.add(_old_image(i), spark_type(field.type))
         return _found(counted_here(found), Changes(found, schema, updates, repeats), files, matching)
     rows = _changes(spark, files, matching, held)
     if not len(files.files):
@@ -391,7 +393,7 @@ def _image(i: int) -> str:
 
 
 def _old_image(i: int) -> str:
-    return f"old{i}"
+    return f"{OLD}{i}"
 
 
 # -- what was found ----------------------------------------------------------------------------------------------------

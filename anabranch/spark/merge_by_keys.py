@@ -8,7 +8,7 @@ often.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,120 +20,73 @@ from pyspark.sql import types as T
 
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.merges import Matching
-from anabranch.protocol.schema.types import INTEGERS, Field, arrow_type
+from anabranch.protocol.schema.types import INTEGERS, Field
 from anabranch.protocol.stats.literals import domain
 from anabranch.spark import arrow_finding, few_rows
-from anabranch.spark.merge_here import IMAGE
-from anabranch.spark.merge_pairs import NONE, Half, Pairs, acting_on, stored
+from anabranch.spark.merge_join import AT, NUMBER, Join
+from anabranch.spark.merge_pairs import NONE, acting_on
 from anabranch.spark.merge_source import Held
 from anabranch.spark.merge_values import Acting, columns_of, computed_clauses, is_seen, place_of, type_of
 from anabranch.spark.raw_rows import Address, address_of
 
-_AT, _NUMBER = "at", "number"
+
+@dataclass(frozen=True)
+class JoinClauses:
+    """The clauses of a join that needs no Spark: for rows that match, and for the table's rows that do not."""
+
+    matched: list[Acting]
+    alone: list[Acting]
+
+    @property
+    def update(self) -> bool:
+        """Whether some rows may be updated."""
+        return any(each.updates for each in (*self.matched, *self.alone))
 
 
-def computed_join(files: FileSet, matching: Matching, source: T.StructType) -> list[Acting] | None:
-    """The matched clauses of a MERGE on a source of these columns whose join needs no Spark: rows match by keys, and
-    what else is asked of them is computed here. Then nothing in it can fail to fit. None of any other.
+def computed_join(files: FileSet, matching: Matching, source: T.StructType) -> JoinClauses | None:
+    """The clauses of a MERGE on a source of these columns whose join needs no Spark: rows match by keys, and what else
+    is asked of them is computed here. Then nothing in it can fail to fit. None of any other.
     """
-    beyond = matching.evolves or matching.added or matching.recorded or matching.acts_without_match
-    if beyond or files.tracked is not None or files.rules.bind_rows or _keys(files, matching, source) is None:
+    beyond = matching.evolves or matching.added or files.tracked is not None
+    if beyond or _keys(files, matching, source) is None:
         return None
     if not (matching.rest.is_condition and is_seen(matching.rest, source)):
         return None
-    return computed_clauses(matching, "matched", files, source)
+    matched = computed_clauses(matching, "matched", files, source)
+    alone = computed_clauses(matching, "not matched by source", files, source)
+    return None if matched is None or alone is None else JoinClauses(matched, alone)
 
 
 def outcome(spark: SparkSession, files: FileSet, matching: Matching, held: Held) -> pa.Table | None:
-    """What the join of such a MERGE leaves behind: address, source row, acting clause, and new images if some clause
-    updates; None where Spark has to join.
+    """What the join of such a MERGE leaves behind: address, source row, acting clause, new images if some clause
+    updates, and old ones if they are recorded; None where Spark has to join.
 
     Raises:
-        LeftToSpark: only Spark says what some value is.
+        LeftToSpark: only Spark says what some value is, or reads some rows.
     """
     clauses = computed_join(files, matching, held.schema)
     if held.arrow is None or clauses is None:
         return None
-    join = _Join(spark, files, held, address_of(files.schema))
+    join = Join(spark, files, held, address_of(files.schema))
     found = _pairs(spark, files, matching, held, join.address)
-    asked = columns_of([matching.rest, *(each.condition for each in clauses)])
-    pairs = None if found is None else join.pairs(found, asked)
-    if found is None or pairs is None:
+    if found is None:
         return None
-    every = np.arange(len(found))
-    matched = every[pairs.truths(matching.rest, every)]
-    acts = acting_on(clauses, pairs, matched)[matched]
-    found = found.take(pa.array(matched))
+    found, acts = _matched(join, found, matching, clauses)
     if not matching.may_match_twice and _repeats(found.filter(pa.array(acts != NONE))):
         return None
-    images = join.images(clauses, found, acts) if any(each.updates for each in clauses) else {}
-    if images is None:
-        return None
-    own = held.arrow.column(len(held.schema)).take(found[_NUMBER])
-    kept = {"path": found[join.address.path], "row": found[join.address.row], "number": own}
-    return pa.table({**kept, "clause": pa.array(acts, mask=acts == NONE), **images})
+    parts = [(found, acts)]
+    if clauses.alone:
+        parts.append(join.alone(clauses.alone, few_rows.marks(found[join.address.path], found[join.address.row])))
+    both, does = [*clauses.matched, *clauses.alone], {"images": clauses.update, "recorded": matching.recorded}
+    return pa.concat_tables([join.left_behind(both, some, acting, **does) for some, acting in parts])
 
 
-@dataclass(frozen=True)
-class _Join:
-    """A join as it goes on: where the rows of both sides are."""
-
-    spark: SparkSession
-    files: FileSet
-    held: Held
-    address: Address
-
-    def pairs(self, found: pa.Table, columns: Sequence[str]) -> Pairs | None:
-        """Pairs, as `_pairs` gives them, with these columns of the table's rows; None where Spark has to read them."""
-        assert self.held.arrow is not None
-        source = self.held.arrow.rename_columns([*self.held.schema.names, _NUMBER])
-        halves = {"source": Half(source, found[_NUMBER].to_numpy())}
-        if columns:
-            rows, places = np.unique(found[_AT].to_numpy(), return_inverse=True)
-            own = self._own(found, columns)  # in the order of the pairs
-            if own is None or len(own) != len(rows):
-                return None
-            halves["target"] = Half(own, places)
-        return Pairs(len(found), halves)
-
-    def _own(self, found: pa.Table, columns: Sequence[str]) -> pa.Table | None:
-        if not len(found):
-            fields = [self.files.schema.field(name) for name in columns]
-            return pa.schema([(each.name, arrow_type(each.type)) for each in fields]).empty_table()
-        marks = few_rows.marks(found[self.address.path], found[self.address.row])
-        return arrow_finding.brought(self.spark, self.files, marks, columns)
-
-    def images(self, clauses: Sequence[Acting], found: pa.Table, acts: Any) -> Mapping[str, Any] | None:
-        """The new values of all columns: those that no clause names keep the table's, and there are none where a row is
-        not updated.
-        """
-        schema = self.files.schema
-        parts, order = [], [np.flatnonzero(~np.isin(acts, [each.number for each in clauses if each.updates]))]
-        nothing = [pa.nulls(len(order[0]), arrow_type(each.type)) for each in schema]
-        parts.append(pa.table(nothing, list(schema.names)))
-        for clause in clauses:
-            those = np.flatnonzero(acts == clause.number)
-            if clause.updates and len(those):
-                part = self._updated(clause, found.take(pa.array(those)))
-                if part is None:
-                    return None
-                parts.append(part)
-                order.append(those)
-        images = pa.concat_tables(parts).take(pa.array(np.argsort(np.concatenate(order))))
-        return {f"{IMAGE}{i}": column for i, column in enumerate(images.columns)}
-
-    def _updated(self, clause: Acting, found: pa.Table) -> pa.Table | None:
-        """The new images of pairs on which one clause acts."""
-        schema = self.files.schema
-        rest = [name for name in schema.names if name not in clause.values]
-        pairs = self.pairs(found, sorted({*rest, *columns_of([*clause.values.values()])}))
-        if pairs is None:
-            return None
-        every = np.arange(len(found))
-        values = stored(clause, pairs, every, schema)
-        own = pairs.halves["target"].rows if rest else None
-        columns = [values.get(name) if own is None or name in values else own[name] for name in schema.names]
-        return pa.table(columns, list(schema.names))
+def _matched(join: Join, found: pa.Table, matching: Matching, clauses: JoinClauses) -> tuple[pa.Table, Any]:
+    """Of pairs with equal keys those that match, and the number of the clause that acts on each."""
+    pairs = join.pairs(found, columns_of([matching.rest, *(each.condition for each in clauses.matched)]))
+    every = np.arange(len(found))
+    matched = every[pairs.truths(matching.rest, every)]
+    return found.take(pa.array(matched)), acting_on(clauses.matched, pairs, matched)[matched]
 
 
 def narrowed(
@@ -192,12 +145,12 @@ def _pairs(spark: SparkSession, files: FileSet, matching: Matching, held: Held, 
     if found is None:
         return None
     names = [f"k{i}" for i in range(len(keys))]
-    ours = pa.table([*found.columns, pa.array(np.arange(len(found)))], [*names, *address, _AT])
+    ours = pa.table([*found.columns, pa.array(np.arange(len(found)))], [*names, *address, AT])
     columns = [held.arrow.column(at).cast(kind) for at, kind in keys.values()]
-    theirs = pa.table([*columns, pa.array(np.arange(held.rows))], [*names, _NUMBER])
-    return ours.join(theirs, names, join_type="inner").sort_by([(_AT, "ascending"), (_NUMBER, "ascending")])
+    theirs = pa.table([*columns, pa.array(np.arange(held.rows))], [*names, NUMBER])
+    return ours.join(theirs, names, join_type="inner").sort_by([(AT, "ascending"), (NUMBER, "ascending")])
 
 
 def _repeats(pairs: pa.Table) -> bool:
     """Whether a row of the table matches several of the source."""
-    return pc.count_distinct(pairs[_AT]).as_py() < len(pairs)
+    return pc.count_distinct(pairs[AT]).as_py() < len(pairs)

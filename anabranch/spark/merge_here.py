@@ -22,8 +22,8 @@ from anabranch.spark.merge_source import Held
 from anabranch.spark.merge_values import computed_clauses
 from anabranch.spark.write import rows_in
 
-ROW_ID, IMAGE = "row_id", "image"
-"""Columns of what a join leaves behind: a row's id, and, before their numbers, the new values of the table's."""
+ROW_ID, IMAGE, OLD = "row_id", "image", "old"
+"""Columns of what a join leaves behind: a row's id, and, before their numbers, the table's new and old values."""
 
 
 def few_changes(rows: DataFrame, files: FileSet, held: Held) -> pa.Table | None:

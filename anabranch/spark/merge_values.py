@@ -7,12 +7,12 @@ nothing in it can fail to fit; of all else there is None.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import types as T
 
 from anabranch.protocol.expressions.computation import Computation
-from anabranch.protocol.expressions.tree import Column, Constant, names_of
+from anabranch.protocol.expressions.tree import Column, Constant, names_of, with_columns
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.merges import NOTHING_MORE, UNREAD, Clause, Matching, SourceColumn, When
 from anabranch.protocol.rules.table_rules import LENGTH
@@ -121,3 +121,13 @@ def columns_of(computations: Sequence[Computation]) -> list[str]:
     """The table's columns that these read."""
     names = {name[1] for each in computations for name in names_of(each.tree) if name[0] == "target"}
     return sorted(names)
+
+
+def of_table(computation: Computation) -> Computation:
+    """A computation over pairs that reads the table's rows alone, as one over these."""
+    return replace(computation, tree=with_columns(computation.tree, _of_table))
+
+
+def _of_table(column: Column) -> Column:
+    path = tuple(column.name)[1:]
+    return Column(path[0] if len(path) == 1 else path, column.type)

@@ -17,10 +17,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 import anabranch
-from anabranch.errors import AmbiguousMerge
+from anabranch.errors import AmbiguousMerge, ChangeDataNotRecorded, RowViolation
 from anabranch.protocol.features.row_tracking import Tracked
 from anabranch.protocol.merges import NOTHING_MORE, UNREAD, Clause, Matching
-from anabranch.protocol.rules.table_rules import NotNull, Rules
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.spark import arrow_reading, few_rows, merge, merge_by_keys
 from tests.spark.tables import file_set
@@ -72,6 +71,21 @@ ONS = [
     "t.j = s.j AND s.v < t.v",
     "t.k = s.k AND (s.w = t.w OR t.x > 0.5 AND s.v BETWEEN 1 AND 3)",
 ]
+ALONES = [
+    *[""] * 4,
+    "WHEN NOT MATCHED BY SOURCE THEN DELETE",
+    "WHEN NOT MATCHED BY SOURCE AND t.v > 2 THEN DELETE "
+    "WHEN NOT MATCHED BY SOURCE AND w = 'x' THEN UPDATE SET j = 'gone'",
+    "WHEN NOT MATCHED BY SOURCE AND t.x IS NULL THEN UPDATE SET v = v + 1, w = NULL "
+    "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET v = 0",
+]
+PROPERTIES: list[dict[str, str]] = [
+    {},
+    {},
+    {"delta.enableChangeDataFeed": "true"},
+    {"delta.constraints.small": "v IS NULL OR v < 5000"},
+    {"delta.enableDeletionVectors": "false"},
+]
 PLAIN = [(clause, insert) for clause in [*CLAUSES[:4], ""] for insert in INSERTS if clause or insert]
 ALONE = [(clause, insert) for clause in CLAUSES for insert in INSERTS if clause or insert]
 
@@ -88,11 +102,10 @@ def drawn(
     return pa.table(columns)
 
 
-def made(path: Path, dice: random.Random, partition_by: list[str]) -> str:
+def made(path: Path, dice: random.Random, partition_by: list[str], properties: dict[str, str]) -> str:
     state = dice.getstate()
-    anabranch.append(
-        None, str(path), drawn(dice, 30), partition_by=partition_by, properties={"delta.enableDeletionVectors": "true"}
-    )
+    given = {"delta.enableDeletionVectors": "true", **properties}
+    anabranch.append(None, str(path), drawn(dice, 30), partition_by=partition_by, properties=given)
     anabranch.append(None, str(path), drawn(dice, 30))
     World(str(path)).delete("v = 4")
     dice.setstate(state)
@@ -104,7 +117,19 @@ def outcome(spark: SparkSession, path: str, text: str, source: str) -> Any:
         done = anabranch.sql(spark, text.format(f"delta.`{path}`", source)).collect()[0].asDict()
     except AmbiguousMerge as error:
         return error.facts["count"], rows(path)
-    return done, rows(path)
+    except RowViolation as error:
+        return error.condition, rows(path)
+    return done, rows(path), recorded(spark, path)
+
+
+def recorded(spark: SparkSession, path: str) -> Counter[str]:
+    """What the table recorded of the newest commit, if it records changes."""
+    newest = anabranch.history(path, 1)[0]["version"]
+    try:
+        found = anabranch.changes(spark, path, newest).drop("_commit_timestamp").collect()
+    except ChangeDataNotRecorded:
+        return Counter()
+    return Counter(map(repr, found))
 
 
 def rows(path: str) -> Counter[str]:
@@ -119,9 +144,10 @@ def raced(spark: SparkSession, folder: Path, seed: int, *, few: bool) -> tuple[b
     on, (clause, insert) = dice.choice(ONS[:3] if is_plain else ONS), dice.choice(PLAIN if is_plain else ALONE)
     keys = None if dice.random() < 0.3 else dice.sample(range(-3, 25), 12)
     source = drawn(dice, 12, keys, dice.choice([{}, {}, NARROW]))
-    pair = [made(folder / f"a{seed}", random.Random(seed), partition_by), str(folder / f"s{seed}")]
+    alone, properties = dice.choice(ALONES), dice.choice(PROPERTIES)
+    pair = [made(folder / f"a{seed}", random.Random(seed), partition_by, properties), str(folder / f"s{seed}")]
     shutil.copytree(*pair)
-    text = f"MERGE INTO {{}} t USING {{}} s ON {on} {clause} {insert}"
+    text = f"MERGE INTO {{}} t USING {{}} s ON {on} {clause} {insert} {alone}"
     spark.createDataFrame(source).createOrReplaceTempView("given_rows")
     joined: list[bool] = []
 
@@ -140,7 +166,7 @@ def raced(spark: SparkSession, folder: Path, seed: int, *, few: bool) -> tuple[b
 
 @pytest.mark.parametrize("few", [True, False], ids=["few rows", "many rows"])
 def test_random_merges_end_the_same_whoever_joins(spark: SparkSession, tmp_path: Path, few: bool) -> None:
-    count = examples(24, 2)
+    count = examples(30, 3)
     done = [raced(spark, tmp_path, seed, few=few)[0] for seed in range(count)]
     assert sum(done) >= count // 2
 
@@ -157,6 +183,9 @@ COMPUTED = [
     (ONS[0], "", INSERTS[2]),
     (ONS[3], CLAUSES[0], INSERTS[4]),
     (ONS[0], CLAUSES[1], INSERTS[5]),
+    (ONS[0], CLAUSES[0], ALONES[4]),
+    (ONS[3], CLAUSES[2], ALONES[5]),
+    (ONS[0], "", ALONES[6]),
 ]
 
 
@@ -165,7 +194,7 @@ COMPUTED = [
 def test_conditions_and_values_over_both_sides_need_no_spark(
     spark: SparkSession, tmp_path: Path, on: str, clause: str, insert: str
 ) -> None:
-    path, source = made(tmp_path / "t", random.Random(1), []), str(tmp_path / "s")
+    path, source = made(tmp_path / "t", random.Random(1), [], {}), str(tmp_path / "s")
     anabranch.append(None, source, drawn(random.Random(2), 12, random.Random(3).sample(range(-3, 25), 12)))
     text = f"MERGE INTO delta.`{path}` t USING delta.`{source}` s ON {on} {clause} {insert}"
     assert jobs(spark, lambda: anabranch.sql(spark, text)) == 0
@@ -188,17 +217,16 @@ def test_a_merge_whose_conditions_and_values_are_computed_here_is_joined_without
     plain = Matching(None, (update_all("k", "v"),), keys=(("k", "k"),), rest=NOTHING_MORE)
     assert merge_by_keys.computed_join(files, plain, source) is not None
     alone = Clause("not matched by source", "delete")
+    assert merge_by_keys.computed_join(files, replace(plain, recorded=True), source) is not None
+    assert merge_by_keys.computed_join(files, replace(plain, clauses=(*plain.clauses, alone)), source) is not None
     for other in (
         replace(plain, rest=UNREAD),
         replace(plain, evolves=True),
         replace(plain, added=("w",)),
-        replace(plain, recorded=True),
-        replace(plain, clauses=(*plain.clauses, alone)),
+        replace(plain, clauses=(replace(alone, condition="rand() < 0.5"),)),
         replace(plain, clauses=(Clause("matched", "delete", "rand() < 0.5"),)),
         replace(plain, clauses=(Clause("matched", "update", None, {"v": "rand()"}),)),
         replace(plain, keys=()),
     ):
         assert merge_by_keys.computed_join(files, other, source) is None
-    bound = replace(files, rules=Rules(not_null=(NotNull(("k",)),)))
-    for one in (bound, replace(files, tracked=Tracked("i", "c"))):
-        assert merge_by_keys.computed_join(one, plain, source) is None
+    assert merge_by_keys.computed_join(replace(files, tracked=Tracked("i", "c")), plain, source) is None

@@ -6,8 +6,8 @@ means the same in every session, and the computation of `arrow` gives its value 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from anabranch.protocol.predicates import Name
@@ -91,6 +91,18 @@ def nodes(root: Expression) -> Iterator[Expression]:
         node = left.pop()
         yield node
         left += reversed(arguments_of(node))
+
+
+def with_columns(root: Expression, change: Callable[[Column], Column]) -> Expression:
+    """A tree with other columns in the place of its own."""
+    match root:
+        case Column():
+            return change(root)
+        case Apply():
+            return replace(root, arguments=tuple(with_columns(each, change) for each in root.arguments))
+        case Foreign():
+            return replace(root, parts=tuple(with_columns(each, change) for each in root.parts))
+    return root
 
 
 def first_foreign(root: Expression) -> Foreign | None:

@@ -13,6 +13,7 @@ import pytest
 
 from anabranch.protocol.expressions.computation import computation_over
 from anabranch.protocol.expressions.table import LeftToSpark
+from anabranch.protocol.expressions.tree import Column, names_of, with_columns
 from anabranch.protocol.schema.types import VOID, Field, Struct, arrow_type, to_arrow
 from tests.protocol.expressions.typed_texts import COLUMNS, Texts, rows
 from tests.support.tiers import examples
@@ -163,3 +164,10 @@ def test_a_decimal_becomes_another_by_rounding_half_up_or_is_left_to_spark() -> 
 def test_a_zero_with_a_minus_is_a_decimal_without_one_and_a_double_with_it() -> None:
     values = [computation_over(text, Struct()).value()[0].as_py() for text in ("-0.0", "CAST(-0.0 AS DOUBLE)", "-0.0D")]
     assert list(map(str, values)) == ["0.0", "0.0", "-0.0"]
+
+
+def test_the_columns_of_a_tree_can_be_others() -> None:
+    tree = computation_over("id + 1 > 5 AND soundex(s) = 'x'", SCHEMA).tree
+    found = with_columns(tree, lambda column: Column(("t", str(column.name)), column.type))
+    assert names_of(found) == {("t", "id"), ("t", "s")}
+    assert with_columns(found, lambda column: Column(column.name[1], column.type)) == tree

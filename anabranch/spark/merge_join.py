@@ -1,0 +1,173 @@
+"""A join of a MERGE as it goes on in Arrow: the values of its pairs, and what it leaves behind.
+
+Knows Arrow tables, and how rows of files are brought here by their positions. Guarantee: what is left behind is what
+`anabranch.spark.merge` would have found; where Spark has to read something there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap64
+from pyspark.sql import SparkSession
+
+from anabranch.protocol.conditions import Condition
+from anabranch.protocol.expressions.table import LeftToSpark
+from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of, difference_of
+from anabranch.protocol.merges import NOTHING_MORE
+from anabranch.protocol.predicates import Unknown
+from anabranch.protocol.schema.types import Field, arrow_type
+from anabranch.protocol.stats.statistics import num_records
+from anabranch.spark import arrow_finding, few_rows
+from anabranch.spark.arrow_reading import MOST_BYTES
+from anabranch.spark.merge_here import IMAGE, OLD
+from anabranch.spark.merge_pairs import NONE, Half, Pairs, stored
+from anabranch.spark.merge_source import Held
+from anabranch.spark.merge_values import Acting, columns_of, of_table
+from anabranch.spark.raw_rows import Address
+
+_ADDRESS_BYTES = 200
+AT, NUMBER = "at", "number"
+"""Of a pair, which of the rows that were found it has, and the place of the source's row; NULL where it has none."""
+
+
+@dataclass(frozen=True)
+class Join:
+    """Where the rows of both sides are.
+
+    Attributes:
+        address: what the columns of a row's address are called in pairs.
+    """
+
+    spark: SparkSession
+    files: FileSet
+    held: Held
+    address: Address
+
+    def pairs(self, found: pa.Table, columns: Sequence[str]) -> Pairs:
+        """Pairs with these columns of the table's rows. Raises LeftToSpark: Spark has to read them."""
+        halves = {}
+        if found[NUMBER].null_count == 0 and self.held.arrow is not None:
+            source = self.held.arrow.rename_columns([*self.held.schema.names, NUMBER])
+            halves["source"] = Half(source, found[NUMBER].to_numpy())
+        if columns:
+            rows, places = np.unique(found[AT].to_numpy(), return_inverse=True)
+            own = self._own(found, columns)  # in the order of the pairs
+            if own is None or len(own) != len(rows):
+                raise LeftToSpark("the table's rows are read by Spark")
+            halves["target"] = Half(own, places)
+        return Pairs(len(found), halves)
+
+    def _own(self, found: pa.Table, columns: Sequence[str]) -> pa.Table | None:
+        if not len(found):
+            return _nothing([self.files.schema.field(name) for name in columns], 0)
+        marks = few_rows.marks(found[self.address.path], found[self.address.row])
+        return arrow_finding.brought(self.spark, self.files, marks, columns)
+
+    # -- rows without a match ------------------------------------------------------------------------------------------
+
+    def alone(self, clauses: Sequence[Acting], matched: Marks) -> tuple[pa.Table, Any]:
+        """The rows that match none of the source's on which a clause acts, as pairs without a source's row, and the
+        number of that clause for each. Raises LeftToSpark.
+        """
+        left, acted = difference_of(self._live(), matched), list[tuple[int, Marks]]()
+        for clause in clauses:
+            chosen = left if clause.condition == NOTHING_MORE else self._selected(clause, left)
+            acted.append((clause.number, chosen))
+            left = difference_of(left, chosen)
+        return self._addressed(acted)
+
+    def _live(self) -> Marks:
+        """All rows of the files."""
+        found = {}
+        for path, stats in zip(*(self.files.files[name].to_pylist() for name in ("path", "stats")), strict=True):
+            count = num_records(stats)
+            if count is None:
+                raise LeftToSpark("nothing says how many rows a file has")
+            rows = BitMap64()
+            rows.add_range(0, count)
+            found[path] = rows
+        return difference_of(found, self.files.vectors)
+
+    def _selected(self, clause: Acting, left: Marks) -> Marks:
+        condition = Condition("", Unknown(), True, None, computation=of_table(clause.condition))
+        found = arrow_finding.found(self.spark, self.files.restricted(dict(left)), condition)
+        if found is None:
+            raise LeftToSpark("the table's rows are read by Spark")
+        return {path: rows & left.get(path, BitMap64()) for path, rows in found.items()}
+
+    def _addressed(self, acted: Sequence[tuple[int, Marks]]) -> tuple[pa.Table, Any]:
+        """Rows in the order in which they are brought, with the clause of each."""
+        if sum(count_of(marks) for _, marks in acted) * _ADDRESS_BYTES > MOST_BYTES:
+            raise LeftToSpark("the rows that no source row matches are too many")
+        paths, rows, numbers = list[pa.Array](), [np.empty(0, np.int64)], [np.empty(0, np.int32)]
+        for path in self.files.files["path"].to_pylist():
+            some = [(number, marks[path]) for number, marks in acted if marks.get(path)]
+            positions = np.concatenate([rows[0], *(np.asarray(each.to_array(), np.int64) for _, each in some)])
+            order = np.argsort(positions)
+            paths.append(pa.repeat(pa.scalar(path), len(positions)))
+            rows.append(positions[order])
+            numbers.append(np.repeat([number for number, _ in some], [len(each) for _, each in some])[order])
+        found = np.concatenate(rows)
+        columns = [pa.chunked_array(paths, pa.string()), pa.array(found)]
+        at, number = pa.array(np.arange(len(found))), pa.nulls(len(found), pa.int64())
+        return pa.table([*columns, at, number], [*self.address, AT, NUMBER]), np.concatenate(numbers).astype(np.int32)
+
+    # -- what is left behind -------------------------------------------------------------------------------------------
+
+    def left_behind(
+        self, clauses: Sequence[Acting], found: pa.Table, acts: Any, *, images: bool, recorded: bool
+    ) -> pa.Table:
+        """For each pair its address, source row and acting clause; with its new image and, where that is recorded, the
+        old one. Raises LeftToSpark.
+        """
+        own = found[NUMBER]
+        if own.null_count == 0 and self.held.arrow is not None:
+            own = self.held.arrow.column(len(self.held.schema)).take(own)
+        kept = {"path": found[self.address.path], "row": found[self.address.row], "number": own}
+        new = self._images(clauses, found, acts) if images else {}
+        old = self._olds(found, acts) if recorded else {}
+        return pa.table({**kept, "clause": pa.array(acts, mask=acts == NONE), **new, **old})
+
+    def _images(self, clauses: Sequence[Acting], found: pa.Table, acts: Any) -> dict[str, pa.ChunkedArray]:
+        """The new values of all columns: those that no clause names keep the table's, and there are none where a row is
+        not updated.
+        """
+        parts = []
+        for clause in clauses:
+            those = np.flatnonzero(acts == clause.number)
+            if clause.updates and len(those):
+                parts.append((self._updated(clause, found.take(pa.array(those))), those))
+        return self._spread(parts, len(found), IMAGE)
+
+    def _updated(self, clause: Acting, found: pa.Table) -> pa.Table:
+        """The new images of pairs on which one clause acts."""
+        schema = self.files.schema
+        rest = [name for name in schema.names if name not in clause.values]
+        pairs = self.pairs(found, sorted({*rest, *columns_of([*clause.values.values()])}))
+        values = stored(clause, pairs, np.arange(len(found)), schema)
+        own = {name: pairs.halves["target"].rows[name] for name in rest}  # no row is there twice
+        return pa.table({name: values[name] if name in values else own[name] for name in schema.names})
+
+    def _olds(self, found: pa.Table, acts: Any) -> dict[str, pa.ChunkedArray]:
+        """The values of all columns before, where a clause acts."""
+        those = np.flatnonzero(acts != NONE)
+        half = self.pairs(found.take(pa.array(those)), self.files.schema.names).halves["target"]
+        return self._spread([(half.rows.take(pa.array(half.places)), those)], len(found), OLD)
+
+    def _spread(self, parts: Sequence[tuple[pa.Table, Any]], count: int, prefix: str) -> dict[str, pa.ChunkedArray]:
+        """Values of all columns for some of ``count`` pairs, at their places among NULLs."""
+        there = np.concatenate([np.empty(0, np.int64), *(places for _, places in parts)])
+        rest = np.setdiff1d(np.arange(count), there)
+        whole = pa.concat_tables([*(rows for rows, _ in parts), _nothing(self.files.schema.fields, len(rest))])
+        whole = whole.take(pa.array(np.argsort(np.concatenate([there, rest]))))
+        return {f"{prefix}{i}": column for i, column in enumerate(whole.columns)}
+
+
+def _nothing(fields: Sequence[Field], count: int) -> pa.Table:
+    """NULL in each of these columns."""
+    return pa.table({each.name: pa.nulls(count, arrow_type(each.type)) for each in fields})
