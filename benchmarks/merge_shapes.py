@@ -24,16 +24,15 @@ from deltalake import write_deltalake
 import anabranch
 from benchmarks import judge, peers
 from benchmarks.harness import Ratio, Result, Tell
-from benchmarks.race import ROUNDS, Race, figures, over, race_on_copies
-from benchmarks.targets import limits
+from benchmarks.race import ROUNDS, Race, bounded, figures, of_all, race_on_copies
 
 SHARE = 10
 """The large tables of the other benchmarks have so many times the rows of this one."""
 FILES = 20
 ON = "t.wr_order_number = s.wr_order_number AND t.wr_item_sk = s.wr_item_sk"
 ITEMS = 18_000
-AT_MOST = 0.5
-"""Each shape takes at most so much of delta-spark's time."""
+AT_MOST = {peers.DELTA_SPARK: 0.5}
+"""Each shape takes at most so much of this peer's time."""
 NAME = "merge_shapes"
 
 INSERT = ("WHEN NOT MATCHED THEN INSERT *",)
@@ -87,29 +86,18 @@ def run(folder: Path, rows: int, tell: Tell, *, shapes: Sequence[Shape] = SHAPES
         f" {peers.SETTING}, warm, a fresh copy for each run,"
         f" {ROUNDS} rounds by turns",
         lines=found.lines,
-        ratios=[*_overall(races), *map(_bounded, found.ratios)],
+        ratios=[*_overall(races), *(bounded(each, AT_MOST) for each in found.ratios)],
         differences=found.differences,
         notes=[peers.BESIDE, "Shares of rows are of the rows in the chosen files.", peers.MEMORY_NOTE],
     )
 
 
-def _bounded(ratio: Ratio) -> Ratio:
-    is_held = ratio.what.endswith(over("", peers.DELTA_SPARK))
-    return Ratio(**{**vars(ratio), "at_most": AT_MOST}) if is_held else ratio
-
-
 def _overall(races: Sequence[Race]) -> list[Ratio]:
     """Of the shapes' medians: the slowest beside delta-spark, and the median beside deltalake."""
-    choices = {("the slowest of the shapes", peers.DELTA_SPARK): max}
-    choices[("the median of the shapes", peers.DELTALAKE)] = statistics.median
-    is_valid, found = not any(each.differences for each in races), []
-    for (what, peer), choose in choices.items():
-        values = [ratio.value for each in races for ratio in each.ratios(NAME) if ratio.what == over(each.what, peer)]
-        if values:
-            name = over(what, peer)
-            ends = {"least": min(values), "greatest": max(values)}
-            found.append(Ratio(name, choose(values), **limits(NAME, name), **ends, is_valid=is_valid))
-    return found
+    return [
+        *of_all(NAME, "the slowest of the shapes", races, peers.DELTA_SPARK, max),
+        *of_all(NAME, "the median of the shapes", races, peers.DELTALAKE, statistics.median),
+    ]
 
 
 def _raced(folder: Path, shape: Shape, rows: int, tables: peers.Tables, tell: Tell) -> Race:

@@ -119,9 +119,10 @@ def race(
     return Race(what, costs, {name: each.answer() for name, each in by_name.items()})
 
 
-def race_on_copies(what: str, sides: Mapping[str, OnCopies], tell: Tell) -> Race:
+def race_on_copies(what: str, sides: Mapping[str, OnCopies], tell: Tell, *, warm_ups: int | None = None) -> Race:
     """A race of work that changes a table; the last copies stay until they are cleared."""
-    return race(what, [Contender(name, side.run, side.answer) for name, side in sides.items()], tell)
+    contenders = [Contender(name, side.run, side.answer) for name, side in sides.items()]
+    return race(what, contenders, tell, warm_ups=warm_ups)
 
 
 def telling(tell: Tell, what: str) -> Tell:
@@ -145,3 +146,23 @@ def figures(benchmark: str, races: Sequence[Race]) -> Figures:
         [ratio for each in races for ratio in each.ratios(benchmark)],
         [text for each in races for text in each.differences],
     )
+
+
+def of_all(
+    benchmark: str, what: str, races: Sequence[Race], peer: str, choose: Callable[[Sequence[float]], float]
+) -> list[Ratio]:
+    """One ratio that stands for those of several races over a peer, with its target; none where the peer did not run.
+
+    It is valid only where all contenders of all races did the same.
+    """
+    found = [ratio for each in races for ratio in each.ratios(benchmark) if ratio.what == over(each.what, peer)]
+    values, name, is_valid = [each.value for each in found], over(what, peer), not any(r.differences for r in races)
+    bounds = targets.limits(benchmark, name)
+    ends = {"least": min(values, default=0.0), "greatest": max(values, default=0.0)}
+    return [Ratio(name, choose(values), **bounds, **ends, is_valid=is_valid)] if values else []
+
+
+def bounded(ratio: Ratio, at_most: Mapping[str, float]) -> Ratio:
+    """The ratio with the bound for the peer over which it is taken, if there is one."""
+    found = [most for peer, most in at_most.items() if ratio.what.endswith(over("", peer))]
+    return replace(ratio, at_most=found[0]) if found else ratio

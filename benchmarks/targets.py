@@ -54,6 +54,8 @@ TARGETS = (
     Target("opening", "open from one JSON commit, cold, memory at its peak, ours, GB", 1.0),
     Target("merge_shapes", f"the slowest of the shapes, {SPARK}", 0.5),
     Target("merge_shapes", f"the median of the shapes, {RUST}", 1.0),
+    Target("shapes", f"the slowest of the shapes with a target, {SPARK}", 0.3),
+    Target("shapes", f"the slowest of the shapes with a target, {RUST}", 0.6),
     Target("fixed_cost", "read and count over the count", 1.1),
     Target("fixed_cost", "append over the count", 0.6),
     Target("fixed_cost", "DELETE over the count", 1.5),
