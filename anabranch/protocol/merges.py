@@ -14,6 +14,7 @@ from typing import Any, Literal
 from anabranch.protocol.expressions.computation import Computation
 from anabranch.protocol.expressions.tree import Constant, Foreign
 from anabranch.protocol.layout.file_sets import Marks, difference_of
+from anabranch.protocol.schema.assignments import leaves
 
 Side = Literal["target", "source"]
 """One side of a MERGE; of a pair of rows, the struct that holds the columns of that side."""
@@ -93,6 +94,13 @@ class Matching:
     evolves: bool = False
     added: tuple[str, ...] = ()
     recorded: bool = False
+
+    @property
+    def expressions(self) -> list[Any]:
+        """The engine's expressions: ON, and of the clauses the conditions and the values."""
+        conditions = [each.condition for each in self.clauses if each.condition is not None]
+        values = [value for each in self.clauses for _, value in leaves(each.values)]
+        return [self.on, *conditions, *(each for each in values if not isinstance(each, SourceColumn | Reserved))]
 
     def of(self, when: When) -> tuple[Clause, ...]:
         """The clauses of one kind, in their order."""

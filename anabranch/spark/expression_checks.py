@@ -17,7 +17,7 @@ from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.schema.assignments import leaves
 from anabranch.protocol.storing import stored_values
 from anabranch.spark.failures import reported
-from anabranch.spark.row_addresses import as_column, named_for
+from anabranch.spark.row_addresses import as_column, is_text, named_for
 from anabranch.spark.scan import scan
 from anabranch.spark.types import paired
 from anabranch.spark.write import changed, text_of
@@ -34,8 +34,11 @@ def check_change(
         Nondeterministic: a part has another value each time.
         SchemaMismatch: no value of that type fits its column.
     """
-    is_known = condition.computation is not None and condition.computation.is_condition
-    are_known = stored_values(assignments or {}, files.schema) is not None
+    values = [value for _, value in leaves(assignments or {})]
+    is_known = (
+        condition.computation is not None and condition.computation.is_condition and is_text(condition.expression)
+    )
+    are_known = stored_values(assignments or {}, files.schema) is not None and all(map(is_text, values))
     if is_known and are_known:
         return  # each part of them has a type that Spark gives it, too
     rows = scan(spark, files, ids=True)
@@ -43,7 +46,6 @@ def check_change(
         _check_condition(spark, rows, files, condition)
     if assignments and not are_known:
         _ = changed(rows, files, assignments, F.lit(True)).schema
-        values = [value for _, value in leaves(assignments)]
         with reported(text_of(assignments), files.root, files.version):
             check_deterministic(named_for(rows, values), [as_column(each, spark).isNull() for each in values])
 

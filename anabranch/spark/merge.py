@@ -40,7 +40,7 @@ from anabranch.spark.merge_outcome import Outcome, counted_here, counted_in
 from anabranch.spark.merge_source import Held, as_kept, named_source
 from anabranch.spark.merge_values import computed_clauses
 from anabranch.spark.raw_rows import address_of
-from anabranch.spark.row_addresses import as_column
+from anabranch.spark.row_addresses import as_column, is_text
 from anabranch.spark.row_numbers import counted
 from anabranch.spark.rules import Writing, obeying
 from anabranch.spark.scan import scan
@@ -95,11 +95,12 @@ def check(spark: SparkSession, files: FileSet, matching: Matching, source: T.Str
     check_types(source)
     held = Held("", T.StructType([as_kept(each) for each in source]), 0, 0)
     checked: list[When] = []
-    if computed_join(files, matching, source) is None:
+    are_texts = all(map(is_text, matching.expressions))
+    if computed_join(files, matching, source) is None or not are_texts:
         _ = _changes(spark, files, matching, held).schema
         checked += ["matched", "not matched by source"]
     are_known = not files.rules.bind_rows and computed_clauses(matching, "not matched", files, source) is not None
-    if matching.inserts and not are_known:
+    if matching.inserts and not (are_known and are_texts):
         _ = _inserted(files, matching, held, named_source(spark, held, _names(files, matching, held))).schema
         checked.append("not matched")
     _check_conditions(spark, files, matching, held, checked)

@@ -74,6 +74,11 @@ def as_column(given: object, spark: SparkSession) -> Column:
     return expression(given, spark) if isinstance(given, str) else given  # type: ignore[return-value]
 
 
+def is_text(given: object) -> bool:
+    """Whether an expression is SQL text, and no Column, of which only Spark knows to which DataFrame it is bound."""
+    return isinstance(given.expression if isinstance(given, Computed) else given, str)
+
+
 def named_for(rows: DataFrame, expressions: Iterable[object]) -> DataFrame:
     """The rows under the alias by which expressions speak of them, where they do."""
     plain = [each.expression if isinstance(each, Computed) else each for each in expressions]

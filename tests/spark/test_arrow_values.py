@@ -106,7 +106,7 @@ def test_every_plain_value_is_what_spark_stores(spark: SparkSession, files: File
     assert len(pairs) > 200
     random.Random(3).shuffle(pairs)
     for together in islice(rounds(pairs), examples(10, 2)):
-        texts = {name: value.text for name, value in together.items()}
+        texts = {name: value.expression for name, value in together.items()}
         check_change(spark, files, ALL, texts)  # Spark refuses none
         stored = changed(scan(spark, files), files, texts, F.lit(True)).toArrow().cast(types)
         made = arrow_values.assigned(rows, files.schema, stored_values(together, files.schema) or {})

@@ -7,19 +7,16 @@ settings, or raises `LeftToSpark`.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from anabranch.protocol.expressions.arrow import computed, selected
 from anabranch.protocol.expressions.parser import parsed
-from anabranch.protocol.expressions.resolving import Columns, Scope, applied, resolved
+from anabranch.protocol.expressions.resolving import Columns, Scope, resolved
 from anabranch.protocol.expressions.syntax import Syntax
-from anabranch.protocol.expressions.table import TABLE
 from anabranch.protocol.expressions.tree import Column, Constant, Expression, Foreign, first_foreign, names_of
 from anabranch.protocol.expressions.words import NotUnderstood, without_comments
-from anabranch.protocol.predicates import Always, And, Compare, Not, Or, Predicate
 from anabranch.protocol.schema.assignments import spelled
 from anabranch.protocol.schema.leaves import leaf_at
 from anabranch.protocol.schema.types import VOID, Struct
@@ -94,31 +91,6 @@ def computation_of_syntax(syntax: Syntax, columns: Columns, zone: dt.tzinfo | No
         return Computation(resolved(syntax, Scope(columns, zone)), zone)
     except RecursionError:  # a chain in brackets, each of them as long as may be
         return Computation(Foreign("it is nested too deep"))
-
-
-def computation_of_predicate(predicate: Predicate, schema: Struct) -> Computation:
-    """The same of a predicate over a table's columns, which came from no text."""
-    return Computation(_tree_of(predicate, schema))
-
-
-def _tree_of(predicate: Predicate, schema: Struct) -> Expression:
-    match predicate:
-        case Always(value):
-            return Constant(value, "boolean")
-        case Not(inner):
-            return _joined("not", [inner], schema)
-        case And(parts) | Or(parts) if parts:
-            return _joined("and" if isinstance(predicate, And) else "or", parts, schema)
-        case Compare(name, operator, int() as value) if not isinstance(value, bool):
-            column = column_of((name,) if isinstance(name, str) else name, schema)
-            kind = "integer" if -(1 << 31) <= value < 1 << 31 else "long"
-            if column is not None and -(1 << 63) <= value < 1 << 63:
-                return applied(TABLE[operator], [column, Constant(value, kind)], f"`{operator}`")
-    return Foreign("a Column of this kind is computed by Spark", type="boolean")
-
-
-def _joined(name: str, parts: Sequence[Predicate], schema: Struct) -> Expression:
-    return applied(TABLE[name], [_tree_of(each, schema) for each in parts], f"`{name}`")
 
 
 def column_of(parts: tuple[str, ...], schema: Struct) -> Expression | None:
