@@ -109,7 +109,8 @@ def column_reading(
         return _UNCLEAR
     named, bare = known or names_in(context.schema, alias), _is_bare(column)
     numbers = (_as_double, _as_decimal if "/(" in text else str)  # of others a decimal has the value of a whole number
-    read = [syntax_of(text, named, context.tzinfo, quotes=not bare, number=number) for number in numbers]
+    # Without a zone, since a moment is printed in that of the JVM, which nothing tells here.
+    read = [syntax_of(text, named, quotes=not bare, number=number) for number in numbers]
     if read[0] is None or read[1] is None or (bare and not _is_sure(read[0])):
         return _UNCLEAR
     one, other = (computed_in(each, context, columns) for each in read if each is not None)

@@ -171,10 +171,12 @@ class _Reading:
         if not _MOMENT.fullmatch(text):
             return None
         wall = dt.datetime.strptime(text, "%Y-%m-%d %H:%M:%S.%f")
-        here = wall.astimezone()
-        if self.zone is None or wall.replace(tzinfo=self.zone).utcoffset() != here.utcoffset():
+        walls = [wall.replace(fold=fold) for fold in (0, 1)]
+        offsets = {each.astimezone().utcoffset() for each in walls}
+        offsets |= {each.replace(tzinfo=self.zone).utcoffset() for each in walls}
+        if self.zone is None or len(offsets) > 1:
             return None
-        said = here.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M:%S.%f") + " UTC"
+        said = wall.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M:%S.%f") + " UTC"
         return S.Typed("timestamp", S.Literal("text", said, f"'{said}'"))
 
 

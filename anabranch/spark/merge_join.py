@@ -52,7 +52,7 @@ class Join:
         """Pairs with these columns of the table's rows. Raises LeftToSpark: Spark has to read them."""
         halves = {}
         if found[NUMBER].null_count == 0 and self.held.arrow is not None:
-            source = self.held.arrow.rename_columns([*self.held.schema.names, NUMBER])
+            source = self.held.arrow.rename_columns([*self.held.schema.names, ""])
             halves["source"] = Half(source, found[NUMBER].to_numpy())
         if columns:
             rows, places = np.unique(found[AT].to_numpy(), return_inverse=True)
@@ -107,7 +107,9 @@ class Join:
         paths, rows, numbers = list[pa.Array](), [np.empty(0, np.int64)], [np.empty(0, np.int32)]
         for path in self.files.files["path"].to_pylist():
             some = [(number, marks[path]) for number, marks in acted if marks.get(path)]
-            positions = np.concatenate([rows[0], *(np.asarray(each.to_array(), np.int64) for _, each in some)])
+            if not some:
+                continue
+            positions = np.concatenate([np.asarray(each.to_array(), np.int64) for _, each in some])
             order = np.argsort(positions)
             paths.append(pa.repeat(pa.scalar(path), len(positions)))
             rows.append(positions[order])

@@ -21,7 +21,7 @@ from anabranch.spark import timestamps
 from anabranch.spark.paths import literal, spark_root
 from anabranch.spark.raw_rows import read_options
 from anabranch.spark.shapes import shaped
-from anabranch.spark.types import delta_type, is_void, paired, spark_type
+from anabranch.spark.types import delta_type, is_void, local_rows, paired, spark_type
 from anabranch.spark.write import write_options
 
 _NOT_IN_PARQUET = ("interval", "time")
@@ -62,7 +62,7 @@ def kept(spark: SparkSession, places: Sequence[str | pa.Table], schema: T.Struct
 def _local(spark: SparkSession, rows: pa.Table, schema: T.StructType) -> DataFrame:
     names = [_name(i) for i in range(len(schema))]  # by position: names may be there twice
     plain = T.StructType([T.StructField(name, each.dataType) for name, each in zip(names, schema, strict=True)])
-    found = spark.createDataFrame(rows.select(range(len(schema))).rename_columns(names), plain)
+    found = local_rows(spark, rows.select(range(len(schema))).rename_columns(names), plain)
     return found.select(
         *[F.col(name).alias(each.name, **_said(each)) for name, each in zip(names, schema, strict=True)]
     )

@@ -164,7 +164,13 @@ def arrow_rows(spark: SparkSession, table: pa.Table) -> DataFrame:
     """
     schema = from_arrow(table.schema)
     # Without a schema Spark takes a timestamp without zone for one with, moved by the session's zone.
-    return spark.createDataFrame(table.cast(to_arrow(schema), safe=False), spark_schema(schema))
+    return local_rows(spark, table.cast(to_arrow(schema), safe=False), spark_schema(schema))
+
+
+def local_rows(spark: SparkSession, table: pa.Table, schema: T.StructType) -> DataFrame:
+    """The rows of an Arrow table. Spark forgets what stands behind a batch without rows, so it gets none."""
+    batches = [each for each in table.to_batches() if each.num_rows]
+    return spark.createDataFrame(pa.Table.from_batches(batches, table.schema), schema)
 
 
 def given_rows(spark: SparkSession, rows: Sequence[Mapping[str, Any]], ddl: str) -> DataFrame:

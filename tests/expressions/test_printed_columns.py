@@ -360,3 +360,12 @@ def test_a_function_of_python_is_shown_with_the_names_of_its_arguments() -> None
 def test_a_function_of_python_with_the_name_of_one_of_sparks_is_not_taken_for_that() -> None:
     found = said_of(f"isnull({ARGUMENT.format('id')})")
     assert (found.text, found.row_local, found.predicate) == ("isnull(id)", False, Unknown())
+
+
+def test_a_moment_is_left_to_the_engine_since_it_is_printed_in_the_zone_of_the_jvm() -> None:
+    schema = Struct((*SCHEMA.fields, Field("at", "timestamp"), Field("day", "date")))
+    context = replace(CONTEXT, schema=schema)
+    assert column_condition(Printed("=(at, 2020-01-01 02:03:04.0)"), context).predicate == Unknown()
+    assert column_value(Printed("2020-01-01 02:03:04.0"), context).reason is not None
+    expected = Compare("day", "=", dt.date(2020, 1, 1))
+    assert column_condition(Printed("=(day, 2020-01-01)"), context).predicate == expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -89,6 +90,10 @@ def test_a_moment_is_read_where_all_zones_agree() -> None:
     assert found is not None
     assert spelled(found) == f"(`t` = TIMESTAMP '{moment:%Y-%m-%d %H:%M:%S.%f} UTC')"
     assert syntax_of("=(t, 2020-01-02 03:04:05.0)", NAMES.get, other) is None
+
+
+def test_a_moment_of_an_hour_that_clocks_repeat_is_not_sure() -> None:
+    assert syntax_of("=(t, 2020-10-25 02:30:00.0)", NAMES.get, ZoneInfo("Europe/Berlin")) is None
 
 
 @pytest.mark.parametrize(("text", "sql"), [("==(id, 3)", "id = 3"), ("==(c, b)", None), ("==(c, 2020-01-02)", None)])

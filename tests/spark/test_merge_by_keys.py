@@ -22,6 +22,7 @@ from anabranch.protocol.features.row_tracking import Tracked
 from anabranch.protocol.merges import NOTHING_MORE, UNREAD, Clause, Matching
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.spark import arrow_reading, few_rows, merge, merge_by_keys
+from anabranch.spark.types import arrow_rows
 from tests.spark.tables import file_set
 from tests.support.readers import deltalake_rows
 from tests.support.spark_jobs import jobs
@@ -230,3 +231,42 @@ def test_a_merge_whose_conditions_and_values_are_computed_here_is_joined_without
     ):
         assert merge_by_keys.computed_join(files, other, source) is None
     assert merge_by_keys.computed_join(replace(files, tracked=Tracked("i", "c")), plain, source) is None
+
+
+EMPTY_CHUNKS = pa.table({"k": pa.chunked_array([[3], [], [1, 2]], pa.int64())})
+
+
+def test_no_row_behind_an_empty_chunk_of_an_arrow_table_is_lost(spark: SparkSession, tmp_path: Path) -> None:
+    assert sorted(arrow_rows(spark, EMPTY_CHUNKS).collect()) == [(1,), (2,), (3,)]
+    given = EMPTY_CHUNKS.append_column("p", pa.array(["a", "b", "c"]))
+    anabranch.append(spark, str(tmp_path), given, partition_by=["p"])
+    assert sorted(row["k"] for row in deltalake_rows(str(tmp_path))) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("properties", [{"delta.enableChangeDataFeed": "true"}, {"delta.constraints.c": "k < 9"}])
+def test_no_row_is_lost_where_a_file_between_others_has_none(
+    spark: SparkSession, tmp_path: Path, properties: dict[str, str]
+) -> None:
+    path = str(tmp_path / "t")
+    for rows_of_file in ([1, 5], [2], [4, 3], [6]):
+        anabranch.append(None, path, [{"k": k, "v": k} for k in rows_of_file], properties=properties)
+        properties = {}
+    spark.createDataFrame([(1, 7), (2, 7), (4, 7)], "k long, v long").createOrReplaceTempView("given_rows")
+    anabranch.sql(
+        spark,
+        f"MERGE INTO delta.`{path}` t USING given_rows s ON t.k = s.k WHEN MATCHED THEN UPDATE SET v = s.v "
+        "WHEN NOT MATCHED BY SOURCE AND t.v IN (5, 6) THEN DELETE WHEN NOT MATCHED BY SOURCE THEN UPDATE SET v = 0",
+    )
+    assert sorted((row["k"], row["v"]) for row in deltalake_rows(path)) == [(1, 7), (2, 7), (3, 0), (4, 7)]
+    deleted = [key for key in recorded(spark, path) if "'delete'" in key]
+    assert len(deleted) in (0, 2)
+    assert bool(deleted) == bool(recorded(spark, path))
+
+
+def test_a_source_may_have_a_column_of_any_name(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    anabranch.append(None, path, [{"k": 1, "v": 1}])
+    source = "(SELECT 1L AS k, 7L AS number, 8L AS at, 9L AS clause)"
+    text = f"MERGE INTO delta.`{path}` t USING {source} s ON t.k = s.k AND s.number > t.v WHEN MATCHED AND s.at > 1"
+    anabranch.sql(spark, f"{text} THEN UPDATE SET v = s.number + s.clause")
+    assert rows(path) == Counter([repr({"k": 1, "v": 16})])
