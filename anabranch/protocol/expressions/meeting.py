@@ -7,6 +7,7 @@ meets anything else, there is none.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Any
 
 from anabranch.protocol.expressions.table import Given, Unfit
@@ -15,6 +16,7 @@ from anabranch.protocol.schema.types import INTEGERS, VOID, DataType, decimal_of
 
 MOST_DIGITS = 38
 _DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
+_BEYOND_LONG = 1 << 63
 FLOAT_INTEGERS = 1 << 24
 """Up to here every whole number is a ``float``, so it does not matter in which type both meet."""
 
@@ -67,8 +69,35 @@ def _meeting(given: Sequence[Given], pair: Callable[[Given, Given], DataType]) -
     return found.type
 
 
+def are_exact(kinds: Sequence[DataType | None], constants: Sequence[Any]) -> bool:
+    """Whether Spark compares numbers of these types, some of which are these constants, as they are: it rounds what
+    takes more than 38 digits together, brings whole numbers to ``float``, and has a rule of its own for whole numbers
+    against decimals that no ``long`` reaches.
+    """
+    exact = [each for each in kinds if each in INTEGERS or (isinstance(each, str) and decimal_of(each))]
+    digits = [digits_of(Given(each)) for each in exact]
+    whole, known = any(each in INTEGERS for each in kinds), [each for each in constants if _is_numeric(each)]
+    if digits and max(p - s for p, s in digits) + max(s for _, s in digits) > MOST_DIGITS:
+        return False
+    if whole and "float" in kinds and not all(abs(each) < FLOAT_INTEGERS for each in known):
+        return False
+    return not (whole and any(_is_beyond_long(each) for each in known))
+
+
+def _is_beyond_long(value: Any) -> bool:
+    return isinstance(value, int | Decimal) and not -_BEYOND_LONG < value < _BEYOND_LONG
+
+
+def _is_numeric(value: Any) -> bool:
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+
+
 def _compared(one: Given, other: Given) -> DataType:
     """A ``float`` and a small whole number are compared as one of two types, which makes no difference."""
+    constants = [each.constant[0] for each in (one, other) if each.constant is not None]
+    whole = one.type in INTEGERS or other.type in INTEGERS
+    if whole and any(map(_is_beyond_long, constants)):
+        raise Unfit("Spark has a rule of its own for a whole number against such a decimal")
     for exact, floating in ((one, other), (other, one)):
         value = None if exact.constant is None else exact.constant[0]
         if floating.type == "float" and exact.type in INTEGERS and value is not None and abs(value) <= FLOAT_INTEGERS:
@@ -97,7 +126,7 @@ def _numbers(one: Given, other: Given) -> DataType:
         raise Unfit("float meets a whole number")
     if kinds & {"float", "double"}:
         return "double"
-    (p, s), (q, t) = digits_of(one), digits_of(other)
+    (p, s), (q, t) = digits_of(Given(one.type)), digits_of(Given(other.type))
     scale = max(s, t)
     return decimal(max(p - s, q - t) + scale, scale)
 

@@ -19,6 +19,7 @@ from anabranch.protocol.expressions.arrow import computed as values_of
 from anabranch.protocol.expressions.casts import CAST
 from anabranch.protocol.expressions.instants import is_fixed
 from anabranch.protocol.expressions.inverting import Bare, Term, compared, computed, is_null, is_one_of
+from anabranch.protocol.expressions.meeting import are_exact
 from anabranch.protocol.expressions.table import TABLE, Given, LeftToSpark, Unfit, Varying
 from anabranch.protocol.expressions.tree import (
     Apply,
@@ -43,9 +44,10 @@ from anabranch.protocol.predicates import (
     StartsWith,
     Unknown,
 )
-from anabranch.protocol.schema.types import VOID, DataType
+from anabranch.protocol.schema.types import INTEGERS, VOID, DataType, decimal_of
 
 _ONE_ROW = pa.RecordBatch.from_arrays([pa.nulls(1)], ["x"])
+_MOST_NESTED = 8
 _FLIPPED: Mapping[Operator, Operator] = {
     **{"=": "=", "<=>": "<=>", "!=": "!="},
     **{"<": ">", "<=": ">=", ">": "<", ">=": "<="},
@@ -151,7 +153,8 @@ class _Reader:
             if isinstance(one, Foreign) and one.function == "char":
                 return self._padded(one, sign, constant[0])
             term = self.term(one)
-            return Unknown() if term is None else compared(term, sign, constant[0], self.zone)
+            is_known = term is not None and are_exact([one.type, other.type], constant)
+            return compared(term, sign, constant[0], self.zone) if term is not None and is_known else Unknown()
         return Unknown()
 
     def _padded(self, char: Foreign, op: Operator, text: Any) -> Predicate:
@@ -172,7 +175,10 @@ class _Reader:
     def _in(self, searched: Expression, listed: Sequence[Expression]) -> Predicate:
         constants = [self._constant(each) for each in listed]
         values = [each[0] for each in constants if each is not None]
-        if len(values) < len(constants):
+        kinds = [each.type for each, value in zip(listed, values, strict=False) if value is not None]
+        if len(values) < len(constants) or not are_exact([searched.type, *kinds], values):
+            return Unknown()
+        if len({_kind_of(each) for each in kinds}) > 1:  # Spark brings all of them to one type
             return Unknown()
         if isinstance(searched, Foreign) and searched.function == "char":
             return Or(tuple(self._padded(searched, "=", each) for each in values))
@@ -217,8 +223,12 @@ class _Reader:
         found = local.replace(tzinfo=self.zone)
         return (found.astimezone(dt.UTC) if is_fixed(self.zone) else found,)
 
-    def term(self, node: Expression) -> Term | None:
-        """A column, or what is computed from one in a way that keeps the order of its values; None for all else."""
+    def term(self, node: Expression, depth: int = 0) -> Term | None:
+        """A column, or what is computed from one in a way that keeps the order of its values; None for all else, and
+        for what is nested deep: what is vague at each level doubles what is said.
+        """
+        if depth > _MOST_NESTED:
+            return None
         if isinstance(node, Column):
             name = self.named(node)
             return Bare(name, node.type) if name is not None and isinstance(node.type, str) else None
@@ -226,13 +236,13 @@ class _Reader:
             return None
         parts = arguments_of(node)
         if isinstance(node, Apply) and node.function == CAST and parts[0].type == VOID:  # NULL is NULL of any type
-            return self.term(parts[0])
+            return self.term(parts[0], depth + 1)
         constants = [self._constant(each) for each in parts]
         values = tuple(None if each is None else each[0] for each in constants)
         if values.count(None) != 1 or None not in constants:
             return None
         place = constants.index(None)
-        inner = self.term(parts[place])
+        inner = self.term(parts[place], depth + 1)
         if inner is None:
             return None
         if isinstance(node, Apply):
@@ -262,6 +272,11 @@ class _Reader:
 
     def _cast(self, inner: Term, to: DataType | None) -> Term | None:
         return None if to is None else computed(CAST, Varying(inner.type, to, zone=self.zone), inner)
+
+
+def _kind_of(kind: DataType | None) -> DataType | None:
+    """A type, or one for all exact numbers."""
+    return "decimal" if kind in INTEGERS or (kind is not None and decimal_of(kind)) else kind
 
 
 def _function_of(node: Expression) -> str | None:

@@ -217,7 +217,7 @@ def _like_fit(given: Sequence[Given]) -> Fit:
     if len(given) != 2 or given[0].type not in ("string", VOID):
         raise Unfit("only a text without an ESCAPE of its own is searched here")
     pattern = given[1].constant
-    if given[1].type != "string" or pattern is None or "\\" in pattern[0]:
+    if given[1].type != "string" or pattern is None or pattern[0] is None or "\\" in pattern[0]:
         raise Unfit("only by a constant pattern without escapes is a text searched here")
     return Fit("boolean", ("string",), (pattern[0],))
 
