@@ -134,7 +134,7 @@ def conjuncts(text: str, context: Context) -> list[tuple[str, Predicate]]:
     reading = reading_of(text, context)
     if reading.syntax is None:
         return [(text, Unknown())]
-    parts = list(_joined(reading.syntax))
+    parts = list(required(reading.syntax))
     trees = (computed_in(each, context).tree for each in parts)
     said = [said_by(each, context) if reading.ends_alike else Said() for each in trees]
     return [
@@ -149,7 +149,8 @@ def _asked(said: list[Said], context: Context) -> list[Predicate]:
     return [each.known(is_own=is_own) for each in said]
 
 
-def _joined(syntax: Syntax) -> Iterator[Syntax]:
+def required(syntax: Syntax) -> Iterator[Syntax]:
+    """The parts of a condition that all have to hold: those that AND joins, however many."""
     left = [syntax]
     while left:
         node = left.pop()

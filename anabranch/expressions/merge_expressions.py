@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from anabranch.errors import NotBuilt
-from anabranch.expressions.computations import HIDDEN, Said, called_in, computed_in, reading_of
+from anabranch.expressions.computations import HIDDEN, Said, called_in, computed_in, reading_of, required
 from anabranch.expressions.context import Context
 from anabranch.expressions.depth import shallow
 from anabranch.expressions.dialect import TokenizedText
@@ -24,9 +24,7 @@ from anabranch.expressions.tokens import BARE_FUNCTIONS, CLOCKS, DETERMINISTIC, 
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.expressions import syntax as S
 from anabranch.protocol.expressions.computation import Computation
-from anabranch.protocol.expressions.tree import Column
-from anabranch.protocol.merges import NOTHING_MORE, SEEN, UNREAD, Clause, Matching, SourceColumn, When
-from anabranch.protocol.predicates import Name
+from anabranch.protocol.merges import NOTHING_MORE, SEEN, UNREAD, Clause, Matching, SourceColumn, When, name_in_table
 from anabranch.protocol.schema.assignments import leaves, mapped
 from anabranch.protocol.storing import Computed
 
@@ -149,7 +147,7 @@ def _read(expression: Any, sides: Sides, context: Context, when: When = "matched
     reading = column_reading(expression, context, known=dotted, columns=lambda parts: sides.column(parts, SEEN[when]))
     is_known = reading.computation.reason is None
     called = frozenset[str]() if is_row_local(expression) else called_in(reading.computation) if is_known else None
-    return _Read(expression, called, reading.said(context, _of_target), reading.syntax, reading.computation)
+    return _Read(expression, called, reading.said(context, name_in_table), reading.syntax, reading.computation)
 
 
 def _read_text(text: str, sides: Sides, context: Context, when: When) -> _Read:
@@ -163,13 +161,7 @@ def _read_text(text: str, sides: Sides, context: Context, when: When) -> _Read:
         return _Read(expression, None)
     names = [each for each in S.all_parts(reading.syntax) if isinstance(each, S.Name)]
     called = calls(given.tokens) if all(sides.readings(each.parts) for each in names) else None
-    return _Read(expression, called, reading.said(context, _of_target), reading.syntax, reading.computation)
-
-
-def _of_target(column: Column) -> Name | None:
-    """What the table calls a column of a pair of rows."""
-    path = tuple(column.name)[1:]
-    return None if column.name[0] != "target" else path[0] if len(path) == 1 else path
+    return _Read(expression, called, reading.said(context, name_in_table), reading.syntax, reading.computation)
 
 
 def _keys_and_rest(on: _Read, sides: Sides, context: Context) -> tuple[tuple[tuple[str, str], ...], Computation]:
@@ -177,7 +169,7 @@ def _keys_and_rest(on: _Read, sides: Sides, context: Context) -> tuple[tuple[tup
     what it requires besides.
     """
     keys, rest = list[tuple[str, str]](), list[S.Syntax]()
-    for part in _required(on.syntax):
+    for part in () if on.syntax is None else required(on.syntax):
         pair = _pair([sides.readings(parts) for parts in _equal_names(part)])
         keys += [pair] if pair is not None else []
         rest += [part] if pair is None else []
@@ -186,18 +178,6 @@ def _keys_and_rest(on: _Read, sides: Sides, context: Context) -> tuple[tuple[tup
     if rest:
         return tuple(keys), computed_in(rest[0], context, lambda parts: sides.column(parts, SEEN["matched"]))
     return tuple(keys), NOTHING_MORE if keys else UNREAD
-
-
-def _required(syntax: S.Syntax | None) -> list[S.Syntax]:
-    """The parts that all have to hold."""
-    found, left = list[S.Syntax](), [] if syntax is None else [syntax]
-    while left:
-        match left.pop():
-            case S.Operation("and", parts):
-                left += reversed(parts)
-            case part:
-                found.append(part)
-    return found
 
 
 def _equal_names(part: S.Syntax) -> list[Sequence[str]]:

@@ -1,8 +1,8 @@
 """PySpark Columns: what their printed form lets one know.
 
-Columns have no public tree. In print a literal may hold anything, even what looks like a call or an operator: so a word
-that could be a call counts as one wherever it stands, and for skipping only a print without any quote is read. Names
-have no quotes either: a print that may hold the name of a column that is no word, such as ``57``, is not read.
+Columns have no public tree. What a print says for certain is read as syntax (`printed_syntax`); elsewhere a literal may
+hold anything, even what looks like a call or an operator, so a word that could be a call counts as one wherever it
+stands. Names have no quotes: a print that may hold the name of a column that is no word, such as ``57``, is not read.
 """
 
 from __future__ import annotations

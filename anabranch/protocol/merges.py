@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from anabranch.protocol.expressions.computation import Computation
-from anabranch.protocol.expressions.tree import Constant, Foreign
+from anabranch.protocol.expressions.tree import Column, Constant, Foreign
 from anabranch.protocol.layout.file_sets import Marks, difference_of
+from anabranch.protocol.predicates import Name
 from anabranch.protocol.schema.assignments import leaves
 
 Side = Literal["target", "source"]
@@ -29,6 +30,14 @@ SEEN: Mapping[When, tuple[Side, ...]] = {
 NOTHING_MORE = Computation(Constant(True, "boolean"))
 """What ON requires beside its keys where these are all."""
 UNREAD = Computation(Foreign("it is no text that is read here"))
+
+
+def name_in_table(column: Column) -> Name | None:
+    """What the table calls a column of a pair of rows; None where it is the source's."""
+    side, path = column.name[0], tuple(column.name)[1:]
+    if side != "target":
+        return None
+    return path[0] if len(path) == 1 else path
 
 
 @dataclass(frozen=True)

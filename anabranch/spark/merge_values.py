@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 from anabranch.protocol.expressions.computation import Computation
 from anabranch.protocol.expressions.tree import Column, Constant, names_of, with_columns
 from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.merges import NOTHING_MORE, UNREAD, Clause, Matching, SourceColumn, When
+from anabranch.protocol.merges import NOTHING_MORE, UNREAD, Clause, Matching, SourceColumn, When, name_in_table
 from anabranch.protocol.rules.table_rules import LENGTH
 from anabranch.protocol.schema.types import VOID, DataType, Field
 from anabranch.protocol.storing import Computed, is_plain_column, stored_in
@@ -129,5 +129,6 @@ def of_table(computation: Computation) -> Computation:
 
 
 def _of_table(column: Column) -> Column:
-    path = tuple(column.name)[1:]
-    return Column(path[0] if len(path) == 1 else path, column.type)
+    name = name_in_table(column)
+    assert name is not None
+    return Column(name, column.type)
