@@ -11,10 +11,10 @@ It is read as UTC here; what is *decided* on such values must allow for every zo
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Context, Decimal, Inexact, InvalidOperation
-from math import isnan
+from math import isfinite, isnan
 from typing import Any
 
 import numpy as np
@@ -189,9 +189,19 @@ def _text_of(value: Any, data_type: str) -> str:
 
 
 def _float_text(value: float, data_type: str) -> str:
-    """The shortest text that reads back, with Java's names for NaN and infinities."""
+    """The shortest digits that read back, as Java spells them: so do other writers, and one value is one partition."""
     shortest = str(np.float32(value)) if data_type == "float" else repr(float(value))
-    return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(shortest, shortest)
+    if not isfinite(value) or value == 0:
+        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(shortest, shortest)
+    sign, digits, exponent = Decimal(shortest).normalize().as_tuple()
+    assert isinstance(exponent, int)
+    figures, power = "".join(map(str, digits)), len(digits) - 1 + exponent
+    if -3 <= power < 7:
+        plain = f"{Decimal(shortest):f}"
+        text = plain if "." in plain else f"{plain}.0"
+    else:
+        text = f"{'-' * sign}{figures[0]}.{figures[1:] or '0'}E{power}"
+    return text
 
 
 # -- columns -----------------------------------------------------------------------------------------------------------
@@ -241,6 +251,34 @@ def typed_values(texts: pa.Array, data_type: str) -> tuple[pa.Array, pa.Array]:
     good = pa.array([not isinstance(value, ValueError) for value in read], pa.bool_())
     values = pa.array([None if isinstance(value, ValueError) else value for value in read], arrow_type(data_type))
     return values.take(encoded.indices), pc.fill_null(good.take(encoded.indices), True)
+
+
+def written_texts(values: pa.Array | pa.ChunkedArray, data_type: str) -> pa.Array:
+    """The partition strings of typed values; each distinct one is written once. Raises as `write_value` does."""
+    whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    encoded = whole.dictionary_encode()
+    words = [write_value(value, data_type) for value in encoded.dictionary.to_pylist()]
+    return pa.array(words, pa.string()).take(encoded.indices)
+
+
+def split(
+    rows: pa.Table, texts: Mapping[str, pa.Array | pa.ChunkedArray]
+) -> Iterator[tuple[dict[str, str | None], pa.Table]]:
+    """The rows of each combination of partition strings, with these; an empty string is null.
+
+    Args:
+        texts: for each partition key, the string of each row.
+    """
+    if not texts:
+        yield {}, rows
+        return
+    keys = {str(i): pc.if_else(pc.equal(each, ""), None, each) for i, each in enumerate(texts.values())}
+    numbered = pa.table({**keys, "row": pa.array(range(len(rows)), pa.int64())})
+    # By no threads of Arrow's: the rows may be Python's (see `storage.native`), and the files cost the most anyway.
+    groups = numbered.group_by(list(keys), use_threads=False).aggregate([("row", "list")])
+    for group in groups.to_pylist():
+        values = {name: group[key] for key, name in zip(keys, texts, strict=True)}
+        yield values, rows.take(pa.array(group["row_list"], pa.int64()))
 
 
 def zoned(texts: pa.Array) -> pa.Array:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import TypeVar
 from uuid import uuid4
 
@@ -29,7 +28,7 @@ from anabranch.log.footers import read_footer
 from anabranch.protocol.expressions.table import LeftToSpark
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.parquet_files import nan_free, parquet_bytes, saying_nan_free
-from anabranch.protocol.partitions import hive_segment
+from anabranch.protocol.partitions import HIVE_NULL, hive_segment, split
 from anabranch.protocol.schema.column_mapping import PARQUET_ID
 from anabranch.protocol.schema.types import arrow_type
 from anabranch.spark.failures import is_cancelled
@@ -204,36 +203,27 @@ def put(root: str, folder: str, rows: pa.Table, shape: Shape) -> None:
     they have the columns that files hold, under physical names, and the texts of the partition values.
     """
     store = open_store(root)
-    for values, part in _parts(rows, shape.folders):
-        if len(part):
-            segments = [hive_segment(name, value) for name, value in zip(shape.folders, values, strict=True)]
-            rows_of_files = _numbered(part.drop_columns(list(shape.folders)), shape.ids)
-            for first in range(0, len(part), FILE_ROWS):
-                _put_one(store, "/".join([folder, *segments]), rows_of_files.slice(first, FILE_ROWS), shape)
+    data = _numbered(rows.drop_columns(list(shape.folders)), shape.ids)
+    for values, part in split(data, {name: rows[name] for name in shape.folders}):
+        segments = [hive_segment(name, value) for name, value in values.items()]
+        for first in range(0, len(part), FILE_ROWS):
+            _put_one(store, "/".join([folder, *segments]), part.slice(first, FILE_ROWS), shape)
 
 
 def names_folders(rows: pa.Table, folders: Sequence[str]) -> bool:
-    """Whether these columns hold texts that folders can be named by. Raises ArrowInvalid: one is no UTF-8."""
+    """Whether these columns hold texts that folders can be named by, and that folders give back. Raises ArrowInvalid:
+    one is no UTF-8.
+    """
     for name in folders:
         rows[name].validate(full=True)
-    texts = ((name, text) for name in folders for text in pc.unique(rows[name]).to_pylist())
-    return all(len(hive_segment(*each).encode()) <= _LONGEST_NAME for each in texts)
+    texts = [(name, text) for name in folders for text in pc.unique(rows[name]).to_pylist()]
+    return all(text != HIVE_NULL and len(hive_segment(name, text).encode()) <= _LONGEST_NAME for name, text in texts)
 
 
 def _put_one(store: Store, folder: str, rows: pa.Table, shape: Shape) -> None:
     known = [shape.names[each] for each in nan_free(rows) if isinstance(each, str)]
     data = parquet_bytes(rows.replace_schema_metadata({**shape.says, **saying_nan_free(known)}), shape.codec)
     store.put(f"{folder}/part-00000-{uuid4()}-c000.{shape.codec}.parquet", data)
-
-
-def _parts(rows: pa.Table, keys: Sequence[str]) -> list[tuple[tuple[str | None, ...], pa.Table]]:
-    """The rows of each combination of these texts."""
-    if not keys:
-        return [((), rows)]
-    found = zip(*[rows[key].to_pylist() for key in keys], range(len(rows)), strict=True)
-    ordered = sorted(((tuple(each[:-1]), each[-1]) for each in found), key=lambda each: [(k or "") for k in each[0]])
-    groups = groupby(ordered, key=lambda each: tuple(k or None for k in each[0]))
-    return [(values, rows.take(pa.array([i for _, i in some], pa.int64()))) for values, some in groups]
 
 
 def _numbered(rows: pa.Table, ids: Mapping[str, int]) -> pa.Table:

@@ -25,7 +25,7 @@ from anabranch.protocol.actions import empty_files
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.iceberg import folder_key
 from anabranch.protocol.layout.file_sets import Changed, FileSet, Marks, count_of
-from anabranch.protocol.partitions import HIVE_NULL
+from anabranch.protocol.partitions import HIVE_NULL, written_texts
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.assignments import Path, leaves
 from anabranch.protocol.schema.column_mapping import FIELD_ID
@@ -377,13 +377,23 @@ def _stored_rows(rows: DataFrame, files: FileSet, beside: Sequence[str]) -> tupl
 
 
 def put_as_they_are(spark: SparkSession, rows: pa.Table, files: FileSet, folder: str) -> bool:
-    """Write rows with the columns of a file set, of plain types, without Spark; False where `are_put_as_they_are` says
-    so, and nothing was written.
+    """Write rows with the columns of a file set, of plain types, without Spark; False where nothing was written, since
+    `are_put_as_they_are` says so, or no folder can be named by a partition value.
     """
     if not are_put_as_they_are(spark, files):
         return False
-    names = [each.physical_name for each in files.schema]
-    few_rows.put(files.root, folder, rows.rename_columns(names), _shape(spark, files, ()))
+    partitions = [files.schema.field(name) for name in files.partition_columns]
+    folders = [each.physical_name for each in partitions]
+    stored = rows.rename_columns([each.physical_name for each in files.schema])
+    for field in partitions:
+        try:
+            texts = written_texts(rows[field.name], str(field.type))
+        except (ValueError, OverflowError):  # Spark says why not
+            return False
+        stored = stored.set_column(stored.column_names.index(field.physical_name), field.physical_name, texts)
+    if not few_rows.names_folders(stored, folders):
+        return False
+    few_rows.put(files.root, folder, stored, _shape(spark, files, folders))
     return True
 
 
@@ -401,7 +411,7 @@ def put_plainly(spark: SparkSession, rows: pa.Table, files: FileSet, folder: str
 def are_put_as_they_are(spark: SparkSession, files: FileSet) -> bool:
     """Whether it takes no Spark to know what files hold that are written, and whether rows obey the table's rules."""
     rules = files.rules
-    if files.partition_columns or rules.bind_rows or rules.materialised or rules.most_rows is not None:
+    if rules.bind_rows or rules.materialised or rules.most_rows is not None:
         return False
     return writer_settings.are_plain(spark)
 

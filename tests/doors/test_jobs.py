@@ -69,6 +69,22 @@ def test_an_update_whose_condition_and_values_are_certain_is_no_job(spark: Spark
     assert rows(path, 2, 3, 4, 7) == [(2, "x", 1.5), (3, "x", None), (4, "X", 5.5), (7, "n", 0.5)]
 
 
+def test_a_change_of_a_partitioned_table_is_no_job_either(spark: SparkSession, tmp_path: Path) -> None:
+    path, source = table_path(tmp_path), table_path(tmp_path)
+    by_word = ROWS.append_column("p", pa.array(["it's", None, "b", "a/b"] * 25))
+    anabranch.append(None, path, by_word, partition_by="p")
+    anabranch.append(None, source, TWO.append_column("p", pa.array(["b", "new"])))
+    assert jobs(spark, lambda: DeltaTable.forPath(spark, path).update("p = 'a/b' AND id < 9", {"v": "v * 2"})) == 0
+    assert jobs(spark, lambda: DeltaTable.forPath(spark, path).update("id % 4 = 1", {"p": "upper(name)"})) == 0
+    text = f"MERGE INTO delta.`{path}` t USING delta.`{source}` s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *"
+    assert jobs(spark, lambda: anabranch.sql(spark, f"{text} WHEN NOT MATCHED THEN INSERT *")) == 0
+    found = {row["id"]: (row["p"], row["v"]) for row in deltalake_rows(path)}
+    assert [found[each] for each in (3, 7, 11, 5, 9, 1000)] == [
+        *[("a/b", 1.0), ("a/b", 1.0), ("a/b", 0.5)],
+        *[("b", 1.0), ("N", 0.5), ("new", 2.0)],
+    ]
+
+
 def test_any_other_update_is_one_job(spark: SparkSession, path: str) -> None:
     table = DeltaTable.forPath(spark, path)
     assert jobs(spark, lambda: table.update("id < 7", {"v": "pmod(v + id, 1000)"})) == 1

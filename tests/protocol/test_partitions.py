@@ -20,8 +20,10 @@ from anabranch.protocol.partitions import (
     parse_hive_path,
     partition_arrays,
     read_value,
+    split,
     typed_values,
     write_value,
+    written_texts,
     zoned,
 )
 from anabranch.protocol.schema.types import Field, Struct, arrow_type
@@ -168,6 +170,13 @@ def test_a_value_that_is_not_of_the_type_is_not_written(value: Any, data_type: s
         (nan, "double", "NaN"),
         (float("-inf"), "float", "-Infinity"),
         (float(np.float32(0.1)), "float", "0.1"),
+        (-0.0, "double", "-0.0"),
+        (0.001, "double", "0.001"),
+        (0.00012, "double", "1.2E-4"),
+        (-9999999.0, "double", "-9999999.0"),
+        (1e7, "double", "1.0E7"),
+        (-1.7976931348623157e308, "double", "-1.7976931348623157E308"),
+        (float(np.float32(3.4028235e38)), "float", "3.4028235E38"),
         (True, "boolean", "true"),
         (Decimal("1.5"), "decimal(5,2)", "1.50"),
         (Decimal("-0.5"), "decimal(1,1)", "-0.5"),
@@ -235,6 +244,27 @@ def test_typed_values_say_which_texts_are_none() -> None:
     values, valid = typed_values(pa.array(["5", "x", None, ""]), "integer")
     assert values.to_pylist() == [5, None, None, None]
     assert valid.to_pylist() == [True, False, True, True]
+
+
+def test_typed_values_are_written_as_they_were_read() -> None:
+    texts = pa.chunked_array([["2020-01-31", None], ["0001-01-01", "2020-01-31"]], pa.string())
+    values, _ = typed_values(texts.combine_chunks(), "date")
+    assert written_texts(pa.chunked_array([values]), "date").to_pylist() == texts.to_pylist()
+    with pytest.raises(ValueError, match="is not a string"):
+        written_texts(pa.array([2**31]), "string")
+
+
+def test_rows_are_split_by_the_texts_of_their_partitions_in_which_an_empty_one_is_null() -> None:
+    rows = pa.table({"id": [1, 2, 3, 4, 5]})
+    texts = {"p": pa.array(["a", "", "a", None, "b"]), "q": pa.chunked_array([["x", "x", "y"], ["x", "x"]])}
+    found = [(values, part["id"].to_pylist()) for values, part in split(rows, texts)]
+    assert found == [
+        ({"p": "a", "q": "x"}, [1]),
+        ({"p": None, "q": "x"}, [2, 4]),
+        ({"p": "a", "q": "y"}, [3]),
+        ({"p": "b", "q": "x"}, [5]),
+    ]
+    assert [(values, len(part)) for values, part in split(rows, {})] == [({}, 5)]
 
 
 # -- folders -----------------------------------------------------------------------------------------------------------

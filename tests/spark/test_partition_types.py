@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import math
 from decimal import Decimal
 from itertools import product
@@ -76,6 +77,13 @@ def ours(spark: Any, path: str) -> list[dict[str, Any]]:
     return [{**row, "p": row["p"].astimezone(UTC)} if is_instant and row["p"] else row for row in found]
 
 
+def texts_of_partitions(path: str) -> list[str | None]:
+    """The partition values of all files that commits added."""
+    commits = sorted((Path(path) / "_delta_log").glob("*.json"))
+    actions = [json.loads(line) for each in commits for line in each.read_text().splitlines()]
+    return [each["add"]["partitionValues"]["p"] for each in actions if "add" in each]
+
+
 @pytest.mark.parametrize("name", VALUES)
 def test_a_table_partitioned_by_a_type_is_read_and_changed_by_its_values(spark: Any, tmp_path: Path, name: str) -> None:
     path, values = table_path(tmp_path), [*VALUES[name], None]
@@ -88,6 +96,7 @@ def test_a_table_partitioned_by_a_type_is_read_and_changed_by_its_values(spark: 
     assert same_rows(duckdb_rows(path), wanted)
     table = DeltaTable.forPath(spark, path)
     table.update("id = 0", {"id": "100"})
+    assert len(set(texts_of_partitions(path))) == len(values), "one value is one partition, whoever writes it"
     table.delete("p IS NULL")
     left = ours(spark, path)
     assert {row["id"] for row in left} == {100, *range(1, len(values) - 1)}

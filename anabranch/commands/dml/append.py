@@ -39,7 +39,7 @@ from anabranch.protocol.actions import AppTransaction, Metadata, files_table
 from anabranch.protocol.iceberg import folder_keys, materialises
 from anabranch.protocol.layout.clustering import Path
 from anabranch.protocol.parquet_files import nan_free, parquet_bytes
-from anabranch.protocol.partitions import hive_segment, write_value
+from anabranch.protocol.partitions import hive_segment, split, written_texts
 from anabranch.protocol.properties import Properties
 from anabranch.protocol.rules.table_rules import Rules, rules_of
 from anabranch.protocol.schema.column_mapping import file_schema, is_mapped, relabelled
@@ -355,33 +355,21 @@ def partitioned(rows: pa.Table, metadata: Metadata) -> Iterator[tuple[Mapping[st
     """The rows of each partition, without partition columns unless files hold them, and its values as the log writes
     them: by physical name.
     """
-    columns = list(metadata.partition_columns)
-    if not columns:
-        yield {}, rows
-        return
-    keys = {
-        str(i): _partition_text(rows.column(name), metadata.schema.field(name), shows(metadata.configuration))
-        for i, name in enumerate(columns)
-    }
-    numbered = pa.table({**keys, "row": pa.array(range(len(rows)), pa.int64())})
-    # By no threads of Arrow's: the rows may be Python's (see `storage.native`), and the files cost the most anyway.
-    groups = numbered.group_by(list(keys), use_threads=False).aggregate([("row", "list")])
+    columns = metadata.partition_columns
+    texts = [
+        _partition_texts(rows.column(name), metadata.schema.field(name), shows(metadata.configuration))
+        for name in columns
+    ]
     # Where partition values are materialised, they stand behind the other columns.
-    data = rows.drop_columns(columns)
+    data = rows.drop_columns(list(columns))
     if materialises(metadata.configuration):
         data = rows.select([*data.column_names, *columns])
-    for group in groups.to_pylist():
-        values = {name: group[key] for key, name in zip(keys, metadata.partition_keys, strict=True)}
-        yield values, data.take(pa.array(group["row_list"], pa.int64()))
+    yield from split(data, dict(zip(metadata.partition_keys, texts, strict=True)))
 
 
-def _partition_text(column: pa.ChunkedArray, target: Field, shown: bool) -> pa.Array:
-    distinct = column.combine_chunks().dictionary_encode()
+def _partition_texts(column: pa.ChunkedArray, target: Field, shown: bool) -> pa.Array:
     try:
-        words = pa.array(
-            [write_value(value, str(target.type)) for value in distinct.dictionary.to_pylist()], pa.string()
-        )
+        return written_texts(column, str(target.type))
     except (AnabranchError, ValueError, OverflowError) as error:
         reason = f"a partition value cannot be written ({error if shown else NOT_SHOWN})."
         raise InvalidOption(option="rows", value=target.name, reason=reason) from (error if shown else None)
-    return words.take(distinct.indices)
