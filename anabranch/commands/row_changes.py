@@ -152,7 +152,7 @@ class RowRebaseHandler(ABC):
         of the session on which its value depends was changed.
         """
         if dict(self._engine.settings()) != self._settings:
-            reason = "the session's time zone, ANSI mode or case sensitivity was changed while the command ran."
+            reason = "the session's time zone, or another setting that values depend on, was changed meanwhile."
             raise ExecutionFailed(what=f"the condition {self._where.text}", reason=reason)
 
     def _collected(self) -> pa.Table:

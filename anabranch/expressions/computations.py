@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from anabranch.expressions.context import Context
 from anabranch.protocol.expressions.computation import Computation, column_of, computation_of_syntax, syntax_over
 from anabranch.protocol.expressions.instants import is_fixed
-from anabranch.protocol.expressions.resolving import Columns
+from anabranch.protocol.expressions.resolving import Columns, Scope
 from anabranch.protocol.expressions.skipping import Named, of_table, predicate_of
 from anabranch.protocol.expressions.skipping import called_in as called_by_skipping
 from anabranch.protocol.expressions.syntax import Interval, Lambda, Literal, Name, Operation, Syntax, all_parts
@@ -93,7 +93,8 @@ def reading_of(text: str, context: Context, columns: Columns | None = None) -> R
 def computed_in(syntax: Syntax, context: Context, columns: Columns | None = None) -> Computation:
     """The computation of what was read; ``columns`` as for `reading_of`."""
     zone = context.tzinfo if is_fixed(context.tzinfo) else None
-    return computation_of_syntax(syntax, columns or (lambda parts: column_of(parts, context.schema)), zone)
+    named = columns or (lambda parts: column_of(parts, context.schema))
+    return computation_of_syntax(syntax, Scope(named, zone, context.as_texts))
 
 
 def computation_of(text: str, context: Context) -> Computation:

@@ -23,6 +23,7 @@ class Context:
         now: the command's moment, aware.
         zone: the session's time zone, as Spark spells it.
         is_builtin: which of these function names still mean Spark's own (a user may have registered others).
+        as_texts: whether the session compares dates and moments with texts as texts, by a setting.
     """
 
     table: str
@@ -30,6 +31,7 @@ class Context:
     now: dt.datetime
     zone: str
     is_builtin: Callable[[frozenset[str]], bool]
+    as_texts: bool = False
 
     @property
     def tzinfo(self) -> dt.tzinfo | None:

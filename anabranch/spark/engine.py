@@ -26,6 +26,7 @@ from anabranch.log.positions import SourceVersions
 from anabranch.protocol.actions import empty_files
 from anabranch.protocol.change_feed import Feed, Images
 from anabranch.protocol.conditions import Condition
+from anabranch.protocol.expressions.resolving import MOMENTS_AS_TEXTS
 from anabranch.protocol.layout.curves import Curve
 from anabranch.protocol.layout.file_sets import Changed, FileSet, Marks
 from anabranch.protocol.merges import Joined, Matching
@@ -58,7 +59,7 @@ from anabranch.spark.row_addresses import as_column
 from anabranch.spark.scan import parts_of, scan
 from anabranch.spark.session import merges_schema, reads_beyond
 
-SETTINGS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive")
+SETTINGS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive", MOMENTS_AS_TEXTS)
 """The settings that the value of an expression depends on."""
 
 
@@ -232,7 +233,9 @@ class SparkEngine:
         return expression_queries.merge_versions(self.spark, matching, columns, schema, root, table_id)
 
     def settings(self) -> dict[str, str]:
-        """The settings that the value of an expression depends on: time zone, ANSI mode, case of names."""
+        """The settings that the value of an expression depends on: time zone, ANSI mode, case of names, and how
+        moments are compared with texts.
+        """
         return {name: str(self.spark.conf.get(name)) for name in SETTINGS}
 
     def zone(self) -> str:

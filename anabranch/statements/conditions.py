@@ -19,6 +19,7 @@ from anabranch.expressions.printed_columns import printed
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.conditions import Condition
+from anabranch.protocol.expressions.resolving import MOMENTS_AS_TEXTS
 from anabranch.protocol.rules.table_rules import rules_of
 from anabranch.protocol.schema.assignments import mapped
 from anabranch.protocol.schema.editing import field_at
@@ -113,8 +114,10 @@ def context_of(snapshot: Snapshot, engine: SparkEngine) -> Context:
 
 def context_for(table: str, schema: Struct, engine: SparkEngine) -> Context:
     """The same for columns that are known, as of a table that is yet to be made."""
-    now, zone = dt.datetime.now(dt.UTC), engine.settings()["spark.sql.session.timeZone"]
-    return Context(table, as_named(schema, engine), now, zone, engine.are_builtin)
+    now, settings = dt.datetime.now(dt.UTC), engine.settings()
+    as_texts = settings[MOMENTS_AS_TEXTS].lower() == "true"
+    named = as_named(schema, engine)
+    return Context(table, named, now, settings["spark.sql.session.timeZone"], engine.are_builtin, as_texts)
 
 
 def is_exact(engine: SparkEngine) -> bool:

@@ -401,7 +401,7 @@ def test_a_column_is_understood_by_its_print_with_the_tables_alias() -> None:
         "=(t.name, t.id)",
         "t.id = 5",
         "=(t.id, 5.0)",
-        "=(t.id, '5')",
+        "=(t.id, '05')",
     ],
 )
 def test_of_other_prints_nothing_is_said(text: str) -> None:

@@ -72,6 +72,7 @@ def said_of(text: str) -> Condition:
         ("=(__anabranch_0123456789abcdef_v8.id, 1)", ID1),
         ("=(__anabranch_0123456789abcdef_v8_at0123456789abcdef.id, 1)", ID1),
         ("=(__anabranch_0123456789abcdef_asof0.id, 1)", ID1),
+        ("=(id, '1')", ID1),
     ],
 )
 def test_whole_numbers_against_integer_columns_are_understood(text: str, expected: Predicate) -> None:
@@ -81,7 +82,7 @@ def test_whole_numbers_against_integer_columns_are_understood(text: str, expecte
 @pytest.mark.parametrize(
     "text",
     [
-        "=(id, '1')",
+        "=(id, '01')",
         "=(id, 1.0)",
         "=(id, 2020-01-01)",
         "=(id, true)",

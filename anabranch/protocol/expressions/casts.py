@@ -36,7 +36,13 @@ _DOUBLE_DIGITS, _DOUBLE_TENS = 15, 22
 """A decimal of so many digits divided by so many tens has one nearest ``double``, which each language finds."""
 _INTEGER_TEXT = r"^-?(0|[1-9][0-9]{0,17})$"
 _DATE_TEXT = r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"
+_CLOCK_TEXT = _DATE_TEXT[:-1] + r"([ T]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?)?$"
+_NUMBER_TEXT = r"^-?[0-9]{1,100}(\.[0-9]{1,300})?([eE][+-]?[0-9]{1,2})?$"
 _EXACT_DOUBLE = 1 << 53
+WHOLE_DOUBLE = 1 << 52
+"""From here on doubles have no fraction."""
+_MOST_UNITS = 10**14
+"""A double with so many units of a decimal place has one decimal of 15 digits half-way between two of them, at most."""
 _MOMENTS = ("date", "timestamp", "timestamp_ntz")
 _YEAR_1, _YEAR_9999 = dt.date(1, 1, 1), dt.date(9999, 12, 31)
 
@@ -147,6 +153,36 @@ def longs(whole: Datum) -> Datum:
     return whole.cast(pa.int64())
 
 
+def units(values: Datum, places: int, *, even: bool = False) -> Any:
+    """Doubles as whole numbers of units of a decimal place, without their sign, as doubles: rounded half up, or half to
+    the ``even`` one. NaN stays; what is certain of no double raises LeftToSpark.
+
+    Spark rounds the shortest decimal of a double. One that is half-way between two units has at most 15 digits, so no
+    other decimal of as many is the same double: that double, and no other, is half-way.
+    """
+    numbers, one = np.abs(values.to_numpy(zero_copy_only=False)), 10.0**places
+    with np.errstate(invalid="ignore", over="ignore"):
+        many = numbers * one
+        if np.any(many >= _MOST_UNITS):
+            raise LeftToSpark("a number with too many digits is rounded")
+        near = np.floor(many + 0.5)
+        low, high = (2 * near - 1) / (2 * one), (2 * near + 1) / (2 * one)
+        up = (numbers > high) | ((numbers == high) & ~(even & (near % 2 == 0)))
+        down = (numbers < low) | ((numbers == low) & even & (near % 2 == 1))
+        return near + up - down
+
+
+def _double_to_decimal(values: Datum, to: str, site: Site) -> Datum:
+    _, scale = decimal_of(to) or (0, 0)
+    if scale > _DOUBLE_DIGITS or not pc.all(pc.is_finite(values), min_count=0).as_py():
+        raise LeftToSpark("a number that is none becomes a decimal, or one of many digits")
+    known = pc.fill_null(values, 0.0)
+    signed = np.copysign(units(known, scale), known.to_numpy(zero_copy_only=False)).astype(np.int64)
+    whole = pa.array(signed, pa.int64(), mask=values.is_null().to_numpy(zero_copy_only=False))
+    wide = pc.multiply(whole.cast(pa.decimal128(19, 0)), pa.scalar(Decimal(1).scaleb(-scale), pa.decimal128(18, scale)))
+    return wide.cast(arrow_type(to))
+
+
 def _number_to_boolean(values: Datum, to: str, site: Site) -> Datum:
     return pc.not_equal(values, pa.scalar(0, values.type))
 
@@ -168,6 +204,35 @@ def _text_to_date(values: Datum, to: str, site: Site) -> Datum:
     if not _all_match(values, _DATE_TEXT):
         raise LeftToSpark("a text that is no plain date becomes one")
     return values.cast(pa.date32())  # raises for a day that no calendar has
+
+
+def _text_to_moment(values: Datum, to: str, site: Site) -> Datum:
+    if not _all_match(values, _CLOCK_TEXT):
+        raise LeftToSpark("a text that is no plain moment becomes one")
+    found = values.cast(pa.timestamp("us"))
+    check_years(found)
+    return found if to == "timestamp_ntz" else instants(found, site)
+
+
+def _text_to_double(values: Datum, to: str, site: Site) -> Datum:
+    if not _all_match(values, _NUMBER_TEXT):
+        raise LeftToSpark("a text that is no plain number becomes one")
+    return values.cast(pa.float64())
+
+
+def _text_to_decimal(values: Datum, to: str, site: Site) -> Datum:
+    precision, scale = decimal_of(to) or (0, 0)
+    fraction = rf"(\.[0-9]{{1,{scale}}})?" if scale else ""
+    if scale == precision or not _all_match(values, rf"^-?[0-9]{{1,{precision - scale}}}{fraction}$"):
+        raise LeftToSpark("a text that is no plain number with room in its type becomes one")
+    return values.cast(arrow_type(to))
+
+
+def _moment_to_text(values: Datum, to: str, site: Site) -> Datum:
+    """The local time, with as many digits behind the point as it has."""
+    check_years(values)
+    text = pc.strftime(local(values, site), "%Y-%m-%d %H:%M:%S")
+    return pc.utf8_rtrim(pc.utf8_rtrim(text, "0"), ".")
 
 
 def _boolean_to_text(values: Datum, to: str, site: Site) -> Datum:
@@ -254,13 +319,20 @@ _KERNELS: Mapping[tuple[str, str], _Kernel] = {
     ("decimal", "integers"): _decimal_to_integer,
     ("decimal", "string"): _decimal_to_text,
     ("double", "integers"): _double_to_integer,
+    ("double", "decimal"): _double_to_decimal,
     ("float", "integers"): _double_to_integer,
     ("float", "double"): _plainly,
     ("boolean", "integers"): _plainly,
     ("boolean", "string"): _boolean_to_text,
     ("string", "integers"): _text_to_integer,
     ("string", "date"): _text_to_date,
+    ("string", "double"): _text_to_double,
+    ("string", "decimal"): _text_to_decimal,
+    ("string", "timestamp"): _text_to_moment,
+    ("string", "timestamp_ntz"): _text_to_moment,
     ("date", "string"): _date_to_text,
+    ("timestamp", "string"): _moment_to_text,
+    ("timestamp_ntz", "string"): _moment_to_text,
     ("date", "timestamp"): _date_to_moment,
     ("date", "timestamp_ntz"): _date_to_moment,
     ("timestamp", "date"): _moment_to_date,

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.protocol.expressions.meeting import compared_as
+from anabranch.protocol.expressions.meeting import compared_as, is_spelled
 from anabranch.protocol.expressions.table import Datum, Fit, Given, LeftToSpark, Site, Unfit, add, of_values
 from anabranch.protocol.schema.types import VOID
 
@@ -59,9 +59,14 @@ add("<=>, equal_null", _comparison_fit, of_values(_same))
 
 
 def _in_fit(given: Sequence[Given]) -> Fit:
-    kind = compared_as(given)
+    """By some settings all are compared as texts, if one is a text."""
+    kind, (searched, *listed) = compared_as(given), given
     if not isinstance(kind, str):
         raise Unfit("only values of plain types are compared here")
+    texts = [each.constant[0] for each in listed if each.type == "string" and each.constant is not None]
+    others = [each for each in listed if each.type not in ("string", VOID)]
+    if searched.type != "string" and texts and (others or not all(is_spelled(text, kind) for text in texts)):
+        raise Unfit("settings choose whether texts are compared as such with other values")
     return Fit("boolean", (kind,) * len(given))
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from anabranch.protocol.expressions.arrow import computed, selected
 from anabranch.protocol.expressions.parser import parsed
-from anabranch.protocol.expressions.resolving import Columns, Scope, resolved
+from anabranch.protocol.expressions.resolving import Scope, resolved
 from anabranch.protocol.expressions.syntax import Syntax
 from anabranch.protocol.expressions.tree import Column, Constant, Expression, Foreign, first_foreign, names_of
 from anabranch.protocol.expressions.words import NotUnderstood, without_comments
@@ -66,7 +66,9 @@ class Computation:
         return selected(self.tree, rows, self.zone)
 
 
-def computation_over(text: str, schema: Struct, zone: dt.tzinfo | None = None) -> Computation:
+def computation_over(
+    text: str, schema: Struct, zone: dt.tzinfo | None = None, *, as_texts: bool = False
+) -> Computation:
     """The computation of an SQL text over a table's columns, if each function in it is Spark's own; with a reason where
     only Spark says what it means.
 
@@ -75,7 +77,8 @@ def computation_over(text: str, schema: Struct, zone: dt.tzinfo | None = None) -
         True
     """
     try:
-        return computation_of_syntax(syntax_over(text, schema), lambda parts: column_of(parts, schema), zone)
+        scope = Scope(lambda parts: column_of(parts, schema), zone, as_texts)
+        return computation_of_syntax(syntax_over(text, schema), scope)
     except NotUnderstood as error:
         return Computation(Foreign(f"{error.found}: {error.reason}"))
 
@@ -85,10 +88,10 @@ def syntax_over(text: str, schema: Struct) -> Syntax:
     return parsed(without_comments(text), frozenset(name.lower() for name in schema.names))
 
 
-def computation_of_syntax(syntax: Syntax, columns: Columns, zone: dt.tzinfo | None = None) -> Computation:
-    """The computation of what was read, in which names mean these columns."""
+def computation_of_syntax(syntax: Syntax, scope: Scope) -> Computation:
+    """The computation of what was read."""
     try:
-        return Computation(resolved(syntax, Scope(columns, zone)), zone)
+        return Computation(resolved(syntax, scope), scope.zone)
     except RecursionError:  # a chain in brackets, each of them as long as may be
         return Computation(Foreign("it is nested too deep"))
 

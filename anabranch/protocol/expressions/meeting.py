@@ -6,6 +6,7 @@ meets anything else, there is none.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
@@ -17,6 +18,12 @@ from anabranch.protocol.schema.types import INTEGERS, VOID, DataType, decimal_of
 MOST_DIGITS = 38
 _DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
 _BEYOND_LONG = 1 << 63
+_BITS = {"byte": 7, "short": 15, "integer": 31, "long": 63}
+_MOMENTS = ("date", "timestamp_ntz", "timestamp")
+"""Two of them meet as the later one."""
+_INTEGER = re.compile("0|-?[1-9][0-9]{0,18}")
+_CLOCK = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{0,5}[1-9])?")
+_LOCAL = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?)?")
 FLOAT_INTEGERS = 1 << 24
 """Up to here every whole number is a ``float``, so it does not matter in which type both meet."""
 
@@ -98,6 +105,9 @@ def _compared(one: Given, other: Given) -> DataType:
     whole = one.type in INTEGERS or other.type in INTEGERS
     if whole and any(map(_is_beyond_long, constants)):
         raise Unfit("Spark has a rule of its own for a whole number against such a decimal")
+    for text, read in ((one, other), (other, one)):
+        if text.type == "string" and text.constant is not None and _is_read(text.constant[0], read.type):
+            return str(read.type)
     for exact, floating in ((one, other), (other, one)):
         value = None if exact.constant is None else exact.constant[0]
         if floating.type == "float" and exact.type in INTEGERS and value is not None and abs(value) <= FLOAT_INTEGERS:
@@ -111,8 +121,8 @@ def _pair(one: Given, other: Given) -> DataType:
     assert b is not None
     if a == b and not is_number(a):
         return a
-    if {a, b} == {"date", "string"} and is_date((one if a == "string" else other).constant):
-        return "date"
+    if a in _MOMENTS and b in _MOMENTS:
+        return max(str(a), str(b), key=_MOMENTS.index)
     if not (is_number(a) and is_number(b)):
         raise Unfit(f"{shown(a)} meets {shown(b)}")
     return a if a == b else _numbers(one, other)
@@ -138,6 +148,24 @@ def is_date(text: str | tuple[Any] | None) -> bool:
         return isinstance(value, str) and date_of(value) is not None
     except TypeError:
         return False
+
+
+def is_spelled(text: Any, kind: DataType | None) -> bool:
+    """Whether a text is a value of a type just as Spark spells it. Then it makes no difference whether both are equal
+    as such values, or as texts.
+    """
+    if not isinstance(text, str):
+        return False
+    if kind in INTEGERS:
+        return _INTEGER.fullmatch(text) is not None and abs(int(text)) >> _BITS[str(kind)] == 0
+    return is_date(text) if kind == "date" else kind in _MOMENTS and _CLOCK.fullmatch(text) is not None
+
+
+def _is_read(text: Any, kind: DataType | None) -> bool:
+    """Whether each session reads a text as the same value of a type."""
+    if kind in _MOMENTS[1:] and isinstance(text, str) and (parts := _LOCAL.fullmatch(text)):
+        return is_date(parts[1])
+    return is_spelled(text, kind)
 
 
 def shown(kind: DataType | None) -> str:

@@ -118,7 +118,7 @@ def _difference(end: Datum, start: Datum) -> Datum:
     return pc.subtract_checked(_numbered(end), _numbered(start))
 
 
-def _months_later(days: Datum, months: Datum) -> Datum:
+def months_later(days: Datum, months: Datum) -> Datum:
     """The same day of another month, or its last one where it is shorter."""
     at = pc.add_checked(pc.multiply(pc.year(days), 12), pc.add(pc.month(days), pa.scalar(-1, pa.int64())))
     number = pc.add_checked(at, months.cast(pa.int64()))
@@ -143,7 +143,7 @@ def _add_months(days: Datum, months: Datum) -> Datum:
     if isinstance(days, pa.Scalar):
         days = pa.repeat(days, len(months))
     check_years(days)
-    found = _months_later(days, months)
+    found = months_later(days, months)
     check_years(found)
     return found
 

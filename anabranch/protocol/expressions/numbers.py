@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.protocol.expressions.casts import longs
+from anabranch.protocol.expressions.casts import WHOLE_DOUBLE, longs, units
 from anabranch.protocol.expressions.meeting import common, decimal, digits_of, is_number
 from anabranch.protocol.expressions.table import (
     Bound,
@@ -34,6 +34,7 @@ from anabranch.protocol.expressions.table import (
 from anabranch.protocol.schema.types import INTEGERS, VOID, arrow_type, decimal_of
 
 _NEGATED_DIGITS = 34
+_MOST_PLACES = 15
 
 
 def _two(given: Sequence[Given]) -> tuple[Given, Given]:
@@ -244,8 +245,10 @@ def _round_fit(given: Sequence[Given]) -> Fit:
     kind = str(given[0].type)
     if kind in INTEGERS:
         return Fit(kind, (kind,), places)
+    if kind == "double" and places[0] <= _MOST_PLACES:
+        return Fit(kind, (kind,), places)
     if (digits := decimal_of(kind)) is None:
-        raise Unfit("rounding of floating numbers")
+        raise Unfit("rounding of such floating numbers")
     precision, scale = digits
     kept = min(scale, places[0])
     wide = decimal(precision + 1, scale)
@@ -257,9 +260,20 @@ def _rounding(mode: str) -> Callable[..., Datum]:
         (values,) = arguments
         if pa.types.is_integer(values.type):
             return values
+        if pa.types.is_floating(values.type):
+            return _by_numpy(
+                lambda each: _rounded(each, options[0], even=mode == "half_to_even"), (values,), values.type
+            )
         return pc.round(values, options[0], mode).cast(arrow_type(gives))
 
     return kernel
+
+
+def _rounded(numbers: Any, places: int, *, even: bool) -> Any:
+    """Doubles with so many decimal places; a zero loses its sign, and what is no number stays as it is."""
+    is_whole = ~(np.abs(numbers) < WHOLE_DOUBLE)
+    found = units(pa.array(np.where(is_whole, 0.0, numbers)), places, even=even) / 10.0**places
+    return np.where(is_whole, numbers, np.where(found == 0, 0.0, np.copysign(found, numbers)))
 
 
 add("round", _round_fit, _rounding("half_towards_infinity"))

@@ -21,7 +21,8 @@ from anabranch.protocol.expressions import (  # noqa: F401 - they fill the table
 )
 from anabranch.protocol.expressions import syntax as S
 from anabranch.protocol.expressions.casts import CAST, cast_fit
-from anabranch.protocol.expressions.meeting import FLOAT_INTEGERS, MOST_DIGITS, is_date
+from anabranch.protocol.expressions.intervals import DAY, MOVE, span_of
+from anabranch.protocol.expressions.meeting import FLOAT_INTEGERS, MOST_DIGITS, is_date, is_spelled
 from anabranch.protocol.expressions.table import TABLE, Function, Given, Unfit
 from anabranch.protocol.expressions.tree import Apply, Constant, Expression, Foreign
 from anabranch.protocol.predicates import date_of
@@ -46,6 +47,10 @@ _FIELDS: Mapping[str, str] = {
     **{"years": "year", "quarters": "quarter", "months": "month", "days": "day", "hours": "hour", "minutes": "minute"},
     **{"dow": "dayofweek", "doy": "dayofyear", "week": "weekofyear", "weeks": "weekofyear"},
 }
+MOMENTS_AS_TEXTS = "spark.sql.legacy.typeCoercion.datetimeToString.enabled"
+_COMPARISONS = frozenset({"=", "<=>", "!=", "<", "<=", ">", ">=", "in", "between", "nullif"})
+_OF_DAYS = {"+": "date_add", "-": "date_sub"}
+_MOMENTS = ("date", "timestamp", "timestamp_ntz")
 _TO_TIMESTAMP = frozenset({"timestamp", "to_timestamp"})
 _LOOKED_UP = frozenset({"between", "not"})
 """Operators that Spark may look up as functions."""
@@ -72,10 +77,12 @@ class Scope:
     Attributes:
         column: what names mean.
         zone: the session's time zone, if its clocks never change.
+        as_texts: whether the session compares dates and moments with texts as texts (`MOMENTS_AS_TEXTS`).
     """
 
     column: Columns
     zone: dt.tzinfo | None = None
+    as_texts: bool = False
 
 
 def resolved(node: S.Syntax, scope: Scope) -> Expression:
@@ -104,6 +111,10 @@ class _Resolver:
                 is_function = node.quoted == (False,) and name.lower() in _BARE_FUNCTIONS
                 found = None if is_function else self._scope.column(node.parts)
                 return found if found is not None else Foreign(f"the name `{name}` is no column that is certain")
+            case S.Operation(operator=("+" | "-") as sign, operands=(one, S.Interval() as other)):
+                return self._moved(one, other, is_negative=sign == "-")
+            case S.Operation(operator="+", operands=(S.Interval() as one, other)):
+                return self._moved(other, one)
             case S.Operation():
                 called = node.operator if node.operator in _LOOKED_UP else ""
                 operands = [self.of(each) for each in node.operands]
@@ -128,12 +139,29 @@ class _Resolver:
     # -- functions -----------------------------------------------------------------------------------------------------
 
     def _applied(self, name: str, arguments: Sequence[Expression], shown: str, *, called: str = "") -> Expression:
-        entry = TABLE.get(name)
+        entry = TABLE.get(_OF_DAYS[name] if name in _OF_DAYS and _is_of_days(name, arguments) else name)
         if entry is None:
             return Foreign(f"{shown} is not in the table of functions", called, tuple(arguments))
+        if self._scope.as_texts and entry.name in _COMPARISONS and _has_moment_and_text(arguments):
+            reason = "by a setting moments are compared as texts"
+            return Foreign(f"{shown}: {reason}", called, tuple(arguments), _type_of(name), entry.name)
         if any(isinstance(each, Foreign) for each in arguments) and not entry.is_lazy:
             return Foreign(f"a part of {shown} is Spark's", called, tuple(arguments), _type_of(name), entry.name)
         return applied(entry, arguments, shown, called)
+
+    def _moved(self, moved: S.Syntax, by: S.Interval, *, is_negative: bool = False) -> Expression:
+        """A date or moment that is moved by an interval."""
+        operand, span = self.of(moved), span_of(by, is_negative=is_negative)
+        count = 0 if span is None else span.months or span.micros // DAY
+        if span is None or operand.type not in _MOMENTS or isinstance(operand, Foreign) or abs(count) >> 31:
+            parts = (operand, *(self.of(each) for each in S.parts_of(by)))
+            return Foreign("an interval is added by Spark", "", parts)
+        if operand.type != "date":
+            return Apply(MOVE, (operand,), operand.type, (span.months, span.micros))
+        if span.micros and not span.of_days:
+            return Foreign("a date with hours is computed by Spark", "", (operand,))
+        name = "add_months" if span.months else "date_add"
+        return applied(TABLE[name], [operand, Constant(count, "integer")], "`INTERVAL`")
 
     def _case(self, node: S.Case) -> Expression:
         parts: list[Expression] = []
@@ -188,6 +216,17 @@ class _Resolver:
         return Foreign(f"`{name}` in this form is computed by Spark", name, tuple(arguments))
 
 
+def _has_moment_and_text(arguments: Sequence[Expression]) -> bool:
+    kinds = {each.type for each in arguments if isinstance(each.type, str)}
+    return "string" in kinds and bool(kinds & {*_MOMENTS})
+
+
+def _is_of_days(sign: str, arguments: Sequence[Expression]) -> bool:
+    """Whether whole numbers are days that a date is moved by."""
+    kinds = [each.type for each in arguments]
+    return len(kinds) == 2 and kinds[0] == "date" and kinds[1] in INTEGERS
+
+
 def applied(entry: Function, arguments: Sequence[Expression], shown: str, called: str = "") -> Expression:
     """An entry with arguments, which are brought to the types that it takes."""
     try:
@@ -220,6 +259,8 @@ def _constant(node: Constant, to: str) -> Constant | None:
         return Constant(None, to)
     if node.type in INTEGERS and to in INTEGERS:
         return Constant(value, to) if abs(value) >> _WIDTHS[to] == 0 else None
+    if node.type == "string" and to in INTEGERS:
+        return Constant(int(value), to) if is_spelled(value, to) else None
     if node.type == "string" and to == "date":
         return Constant(date_of(value), to) if is_date(value) else None
     exact = isinstance(value, int | Decimal) and not isinstance(value, bool)

@@ -18,6 +18,7 @@ import pyarrow as pa
 from anabranch.protocol.expressions.arrow import computed as values_of
 from anabranch.protocol.expressions.casts import CAST
 from anabranch.protocol.expressions.instants import is_fixed
+from anabranch.protocol.expressions.intervals import DAY, MOVE
 from anabranch.protocol.expressions.inverting import Bare, Term, compared, computed, is_null, is_one_of
 from anabranch.protocol.expressions.meeting import are_exact
 from anabranch.protocol.expressions.table import TABLE, Given, LeftToSpark, Unfit, Varying
@@ -211,7 +212,21 @@ class _Reader:
             case Foreign(function="timestamp", parts=(Constant(value=dt.datetime() as local),)) if self._is_known(node):
                 return self._instant(local)
             case Apply() if self.calls or not functions_of(node):
-                return _computed(node, self.zone if is_fixed(self.zone) else None)
+                return _computed(node, self.zone if is_fixed(self.zone) else None) or self._local(node)
+        return None
+
+    def _local(self, node: Apply) -> tuple[Any] | None:
+        """Of a moment of a zone whose clocks change the local time in it, or what is cast to it."""
+        if node.type != "timestamp" or len(node.arguments) != 1:
+            return None
+        match node.function, node.arguments[0], node.options:
+            case function, Constant(value=str() | dt.date() as value), _ if function == CAST:
+                return None if isinstance(value, dt.datetime) else (value,)
+            case function, Constant(value=dt.datetime() as value, type="timestamp"), (0, micros) if function == MOVE:
+                if micros % DAY or self.zone is None:
+                    return None
+                moved = value.astimezone(self.zone).replace(tzinfo=None) + dt.timedelta(microseconds=micros)
+                return self._instant(moved)
         return None
 
     def _instant(self, local: dt.datetime) -> tuple[Any] | None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import math
 import random
-from decimal import ROUND_HALF_UP, Context, Decimal
+from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from anabranch.protocol.expressions.computation import computation_over
@@ -24,11 +26,13 @@ TYPES = {
     **{"m": "decimal(5,2)", "w": "decimal(38,0)", "fine": "decimal(38,10)", "n": "timestamp_ntz"},
 }
 SCHEMA = Struct(tuple(Field(name, kind) for name, kind in TYPES.items()))
+LOCAL = dt.datetime(2024, 5, 1, 12)
+MOMENT = LOCAL.replace(tzinfo=dt.UTC)
 LONG = "-1234567890123456789012345678.9123456789"
 
 
 def truth(text: str, row: dict[str, Any]) -> bool | None:
-    found = computation_over(text, SCHEMA)
+    found = computation_over(text, SCHEMA, dt.UTC)
     assert found.reason is None
     (value,) = found.values(pa.RecordBatch.from_pylist([row], to_arrow(SCHEMA))).to_pylist()
     return value  # type: ignore[no-any-return]
@@ -54,6 +58,13 @@ def truth(text: str, row: dict[str, Any]) -> bool | None:
         (f"fine = {LONG}", {"fine": Decimal(LONG)}, True),
         ("fine < -1234567890123456789012345678.5", {"fine": Decimal("-1234567890123456789012345678.7")}, True),
         ("true", {}, True),
+        ("id = '5' OR id IN ('7', '-8')", {"id": -8}, True),
+        ("t >= DATE '2024-01-01' AND n > d", {"t": MOMENT, "n": LOCAL, "d": dt.date(2024, 5, 1)}, True),
+        ("t BETWEEN '2024-05-01' AND '2024-05-01 12:00:00'", {"t": MOMENT}, True),
+        ("n = '2024-05-01T12:00:00.000'", {"n": LOCAL}, True),
+        ("t < TIMESTAMP '2024-05-08 12:00:00Z' - INTERVAL 7 DAYS", {"t": MOMENT}, False),
+        ("n + INTERVAL '-2' MONTH = '2024-03-01 12:00:00'", {"n": LOCAL}, True),
+        ("d - 30 = '2024-01-31' AND d + INTERVAL 1 YEAR = DATE '2025-03-01'", {"d": dt.date(2024, 3, 1)}, True),
         ("length(s) > 2 AND id + 1 > 2 AND year(d) = 2024", {"s": "abc", "id": 2, "d": dt.date(2024, 5, 5)}, True),
         ("x = x", {"x": float("nan")}, True),
         ("x <> 0 AND 1 / x > 0", {"x": 0.0}, False),
@@ -67,11 +78,42 @@ def test_a_condition_is_computed_row_by_row(text: str, row: dict[str, Any], expe
 @pytest.mark.parametrize(
     "text",
     [
-        *("w + w", "t >= DATE '2024-01-01'", "s > 5", "id = '5'", "id > 0 AND rand() < 1", 's = "x"', "s = 'a\\n'"),
-        *("d > '2024-1-1'", "d > '2024-02-30'", "t > '2024-01-01'", "t > TIMESTAMP '2024-01-01 00:00:00'", "nope > 1"),
+        *(
+            "w + w",
+            "s > 5",
+            "id = '05'",
+            f"id = '{2**63}'",
+            "id IN ('5', 6)",
+            "t IN ('2024-01-01')",
+            "id > 0 AND rand() < 1",
+            's = "x"',
+            "s = 'a\\n'",
+        ),
+        *(
+            "d > '2024-1-1'",
+            "d > '2024-02-30'",
+            "t > '2024-01'",
+            "t > '2024-01-01 00:00:00Z'",
+            "t > TIMESTAMP '2024-01-01 00:00:00'",
+            "nope > 1",
+        ),
         *("d > current_date()", "id IN (1, 'x')", "w > 0.5", "f > 16777217", f"m IN ({10**30}.5, 0.0000000001)"),
         *("x < 1e400", "x BETWEEN 0 AND 1e400", f"x < {10**39}", f"x < {10**39}.5", f"x > 0.{'0' * 38}1", "f + 1 > 2"),
-        *("n > TIMESTAMP '2024-01-01 00:00:00 UTC'", "+s = '1.5'", "id = 5 {# foo #}", "s = +'1.5'", "NOT +b"),
+        *(
+            "d + INTERVAL 1 HOUR > d",
+            "t + INTERVAL '1.5' SECOND > t",
+            "d - d > INTERVAL 1 DAY",
+            "coalesce(d, '2024-01-01') > d",
+        ),
+        *(
+            "t > t - INTERVAL 1 YEAR 2 DAYS",
+            "t > t - INTERVAL (id) DAYS",
+            "d > d + INTERVAL 999999999 WEEKS",
+            "+s = '1.5'",
+            "id = 5 {# foo #}",
+            "s = +'1.5'",
+            "NOT +b",
+        ),
         *("t > CAST('2024-01-01 00:00:00 UTC' AS TIMESTAMP)", "t > '2024-01-01 00:00:00Z'::timestamp", "id >", ""),
         *("id BETWEEN 1 AND +s", "id > 0; id < 1", "s RLIKE 'a'", "s LIKE 'a' ESCAPE '!'", "s LIKE s", "m / 2 > 1"),
     ],
@@ -171,3 +213,68 @@ def test_the_columns_of_a_tree_can_be_others() -> None:
     found = with_columns(tree, lambda column: Column(("t", str(column.name)), column.type))
     assert names_of(found) == {("t", "id"), ("t", "s")}
     assert with_columns(found, lambda column: Column(column.name[1], column.type)) == tree
+
+
+@pytest.mark.parametrize("places", range(6))
+def test_a_double_is_rounded_by_its_shortest_decimal(places: int) -> None:
+    """As by Java, which rounds what it would print."""
+    draw = random.Random(places)
+    ties = [(2 * draw.randrange(10**6) + 1) / (2 * 10**places) for _ in range(300)]
+    others = [draw.uniform(-1, 1) * 10 ** draw.uniform(-4, 13 - places) for _ in range(300)]
+    beside = [near for tie in ties for near in (math.nextafter(tie, 0), math.nextafter(tie, math.inf))]
+    values = [*ties, *others, *beside, *(-tie for tie in ties), -0.0, 0.0, math.inf, -1e300, 2.0**52 + 1]
+    batch = pa.RecordBatch.from_pylist([{"x": value} for value in values], to_arrow(SCHEMA))
+    for name, mode in (("round", ROUND_HALF_UP), ("bround", ROUND_HALF_EVEN)):
+        found = computation_over(f"{name}(x, {places})", SCHEMA).values(batch).to_pylist()
+        unit = Decimal(1).scaleb(-places)
+        expected = [
+            value if abs(value) > 1e15 else float(Decimal(repr(value)).quantize(unit, mode, EXACT)) + 0.0
+            for value in values
+        ]
+        assert [*map(repr, found)] == [*map(repr, expected)]
+    small = batch.filter(pc.less(pc.abs(batch["x"]), 1e12))
+    found = computation_over(f"CAST(x AS DECIMAL(38, {places}))", SCHEMA).values(small).to_pylist()
+    assert found == [Decimal(repr(x)).quantize(unit, ROUND_HALF_UP, EXACT) for x in small["x"].to_pylist()]
+
+
+@pytest.mark.parametrize("text", ["round(x, 2)", "CAST(x AS DECIMAL(20, 2))"])
+def test_a_double_of_too_many_digits_is_not_rounded(text: str) -> None:
+    with pytest.raises(LeftToSpark):
+        computation_over(text, SCHEMA).values(pa.RecordBatch.from_pylist([{"x": 1e13 + 0.5}], to_arrow(SCHEMA)))
+
+
+def test_a_number_that_is_none_is_no_decimal() -> None:
+    for value in (math.nan, math.inf):
+        with pytest.raises(LeftToSpark):
+            computation_over("CAST(x AS DECIMAL(20, 2))", SCHEMA).values(
+                pa.RecordBatch.from_pylist([{"x": value}], to_arrow(SCHEMA))
+            )
+
+
+@pytest.mark.parametrize(
+    ("text", "row", "expected"),
+    [
+        ("CAST(s AS DOUBLE)", {"s": "-1.5e3"}, -1500.0),
+        ("CAST(s AS DECIMAL(5, 2))", {"s": "-12.5"}, Decimal("-12.50")),
+        ("CAST(t AS STRING)", {"t": MOMENT.replace(microsecond=500)}, "2024-05-01 12:00:00.0005"),
+        ("CAST(n AS STRING)", {"n": LOCAL}, "2024-05-01 12:00:00"),
+        ("CAST(s AS TIMESTAMP_LTZ)", {"s": "2024-05-01T12:00:00"}, MOMENT),
+    ],
+)
+def test_texts_are_cast(text: str, row: dict[str, Any], expected: Any) -> None:
+    assert computation_over(text, SCHEMA, dt.UTC).values(pa.RecordBatch.from_pylist([row], to_arrow(SCHEMA)))[
+        0
+    ].as_py() == (expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        *(("CAST(s AS DOUBLE)", each) for each in ("1.", ".5", " 1", "NaN", "1e999", "0x1p3", "1d")),
+        *(("CAST(s AS DECIMAL(5, 2))", each) for each in ("1234", "1.234", "1e2", "+1")),
+        *(("CAST(s AS TIMESTAMP_LTZ)", each) for each in ("2024-02-30", "2024-01-01 24:00:00", "2024", "0000-01-01")),
+    ],
+)
+def test_other_texts_are_not(text: str, value: str) -> None:
+    with pytest.raises(LeftToSpark):
+        computation_over(text, SCHEMA, dt.UTC).values(pa.RecordBatch.from_pylist([{"s": value}], to_arrow(SCHEMA)))

@@ -80,7 +80,28 @@ _POOLS: dict[str, Sequence[Any]] = {
     "i": [0, 1, -1, 2, 3, 10, -7, 2**31 - 1, -(2**31), 100, 65536],
     "l": [0, 1, -1, 2, 3, -7, 10, 2**31, 2**53 + 1, 2**63 - 1, -(2**63), 1000],
     "f": [0.0, -0.0, 1.5, -2.25, 3.0, INF, -INF, NAN, 16777216.0, 0.125],
-    "d": [0.0, -0.0, 1.5, -2.5, 3.0, 0.1, INF, -INF, NAN, 1e300, 9007199254740993.0, 2.0**63, -(2.0**63), 5e-324],
+    "d": [
+        0.0,
+        -0.0,
+        1.5,
+        -2.5,
+        3.0,
+        0.1,
+        INF,
+        -INF,
+        NAN,
+        1e300,
+        2.675,
+        1.005,
+        -0.285,
+        1e14,
+        0.5,
+        -1e-9,
+        9007199254740993.0,
+        2.0**63,
+        -(2.0**63),
+        5e-324,
+    ],
     "n": [
         Decimal(x) for x in ("0.00", "1.25", "-1.25", "2.50", "99999999.99", "-99999999.99", "0.05", "0.15", "-0.01")
     ],
@@ -199,6 +220,8 @@ class Texts:
                 lambda k: f"{c(['round', 'bround'])}({n(k)}, {c(['0', '1', '2', '5'])})",
                 lambda k: f"cast({n(k)} AS {c(['double', 'decimal(12,4)', 'decimal(38,18)', 'decimal(4,1)'])})",
                 lambda k: f"cast({w(k)} AS {c(['double', 'decimal(12,4)', 'decimal(20,0)'])})",
+                lambda k: f"cast({self.text(k)} AS {c(['double', 'decimal(4,1)', 'decimal(38,10)', 'decimal(3,0)'])})",
+                lambda k: f"cast(round({c(['d', 'e', 'd / 100', 'e * 1.005D'])}, {c('0123')}) AS decimal(20,3))",
                 lambda k: f"{c(['floor', 'ceil'])}({n(k)})",
                 *self._choosing(n),
             ],
@@ -228,6 +251,15 @@ class Texts:
                 lambda k: f"({n(k)} {c(['', 'NOT '])}BETWEEN {n(k)} AND {n(k)})",
                 lambda k: f"({s(k)} BETWEEN {s(k)} AND {s(k)})",
                 lambda k: f"({d(k)} BETWEEN {d(k)} AND {d(k)})",
+                lambda k: f"({self.moment(k)} {c(signs)} {c(MOMENTS)})",
+                lambda k: f"({c(MOMENTS)} {c(signs)} {self.moment(k)})",
+                lambda k: f"({self.moment(k)} {c(['', 'NOT '])}BETWEEN {c(MOMENTS)} AND {c(MOMENTS)})",
+                lambda k: f"({self.moment(k)} IN ({c(MOMENTS)}, {c(MOMENTS)}))",
+                lambda k: f"({self.moment(k)} {c(signs)} {d(k)})",
+                lambda k: f"({d(k)} {c(signs)} {c(MOMENTS)})",
+                lambda k: f"({d(k)} IN ({c(MOMENTS)}, {c(MOMENTS)}, {d(0)}))",
+                lambda k: f"({w(k)} {c(signs)} {c(WHOLE_TEXTS)})",
+                lambda k: f"({w(k)} IN ({c(WHOLE_TEXTS)}, {c(WHOLE_TEXTS)}))",
                 lambda k: f"({s(k)} {c(['', 'NOT '])}LIKE {c(PATTERNS)})",
                 lambda k: f"{c(['startswith', 'endswith', 'contains'])}({s(k)}, {self._plain_text()})",
                 lambda k: f"isnan({c(['d', 'e', 'f'])})",
@@ -263,7 +295,7 @@ class Texts:
                 lambda k: f"{c(['lpad', 'rpad'])}({s(k)}, {c(number)}, {p()})",
                 lambda k: f"repeat({s(k)}, {c(['0', '1', '2', '-1'])})",
                 lambda k: f"split_part({s(k)}, {p()}, {c(['1', '2', '-1', '0'])})",
-                lambda k: f"cast({c([w, self.number, d, self.truth])(k)} AS string)",
+                lambda k: f"cast({c([w, self.number, d, self.truth, self.moment])(k)} AS string)",
                 lambda k: f"{c(['md5', 'sha1'])}({s(k)})",
                 lambda k: f"sha2({s(k)}, {c(['0', '224', '256', '384', '512', '1'])})",
                 *self._choosing(s),
@@ -285,6 +317,9 @@ class Texts:
                 lambda k: f"cast({self.moment(k)} AS date)",
                 lambda k: f"{c(['to_date', 'date'])}({c([self.moment, d])(k)})",
                 lambda k: f"cast({self.text(k)} AS date)",
+                lambda k: f"({d(k)} {c('+-')} {w(k)})",
+                lambda k: f"({d(k)} {c('+-')} {c(DAYS)})",
+                lambda k: f"({c(DAYS)} + {d(k)})",
                 *self._choosing(d),
             ],
         )
@@ -300,6 +335,10 @@ class Texts:
                 lambda k: f"date_trunc({c(units)}, {m(k)})",
                 lambda k: f"cast({m(k)} AS {c(['timestamp_ntz', 'timestamp_ltz'])})",
                 lambda k: f"cast({self.date(k)} AS {c(['timestamp_ntz', 'timestamp_ltz'])})",
+                lambda k: f"cast({c([*MOMENTS, 's'])} AS {c(['timestamp_ntz', 'timestamp_ltz'])})",
+                lambda k: f"({m(k)} {c('+-')} {c([*DAYS, *SPANS])})",
+                lambda k: f"({c(SPANS)} + {m(k)})",
+                lambda k: f"{c(['coalesce', 'greatest'])}({m(k)}, {self.date(k)})",
                 *self._choosing(m),
             ],
         )
@@ -318,6 +357,19 @@ class Texts:
         ]
 
 
+MOMENTS = [f"'{each}'" for each in ("2020-02-29", "1970-01-01", "2020-02-29 12:30:15", "2020-02-29 12:30:15.0005")]
+MOMENTS += [
+    "'1970-01-01 00:00:00'",
+    "'1970-01-01 00:00:00.0'",
+    "'1582-10-10 01:02:03'",
+    "'2021-02-29 00:00:00'",
+    "NULL",
+]
+WHOLE_TEXTS = ["'0'", "'-7'", "'100'", "'007'", "'128'", "'2147483647'", "'9223372036854775808'", "'1.0'"]
+DAYS = ["INTERVAL 1 DAY", "INTERVAL '30' DAYS", "INTERVAL -2 WEEKS", "INTERVAL '3 days'", "INTERVAL 13 MONTHS"]
+DAYS += ["INTERVAL '-1' YEAR", "INTERVAL 1 YEAR 1 MONTH", "INTERVAL '1 week -1 day'", "INTERVAL 4000 YEARS"]
+SPANS = ["INTERVAL 5 HOURS", "INTERVAL 24 HOURS", "INTERVAL 1 DAY 3 SECONDS", "INTERVAL '90 minutes'"]
+SPANS += ["INTERVAL -7 MICROSECONDS", "INTERVAL 2 HOURS 5 MILLISECONDS", "INTERVAL '1' HOUR"]
 ENDS = ["2147483647", "-2147483648"]
 OF_DATES = ["year", "quarter", "month", "day", "dayofweek", "dayofyear", "weekofyear", "weekday"]
 PATTERNS = ["'%'", "''", "'a%'", "'%b'", "'_'", "'a_c'", "'%é%'", "'a.b'", "'%*%'", "'__'", "'%🙂%'", "'['", "'a\nb'"]
