@@ -46,7 +46,7 @@ def stored_in(given: Computation, field: Field) -> Computation:
 
 def _stored(tree: Expression, field: Field) -> Expression:
     kind = tree.type
-    if kind in (field.type, VOID) or (is_number(kind) and is_number(field.type)):
+    if kind in (field.type, VOID, "string") or (is_number(kind) and is_number(field.type)):
         return brought(tree, field.type)
     raise Unfit(f"{kind} is stored as {field.type}")
 

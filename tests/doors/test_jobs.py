@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,22 @@ def test_an_update_whose_condition_and_values_are_certain_is_no_job(spark: Spark
     assert jobs(spark, lambda: table.update("id = 3", {"v": "NULL"})) == 0, "also of rows in several files"
     assert jobs(spark, lambda: table.update("id % 50 = 4", {"v": "v + id", "name": "upper(name)"})) == 0
     assert rows(path, 2, 3, 4, 7) == [(2, "x", 1.5), (3, "x", None), (4, "X", 5.5), (7, "n", 0.5)]
+    assert jobs(spark, lambda: table.update("id = '7'", {"v": "round(v * 1.01, 2)"})) == 0
+    assert rows(path, 7) == [(7, "n", 0.51)]
+
+
+def test_moments_against_texts_days_and_intervals_are_no_job(spark: SparkSession, path: str) -> None:
+    moments = [dt.datetime(2024, 5, day, 12, tzinfo=dt.UTC) for day in (1, 2, 3)]
+    data = pa.table({"id": [1, 2, 3], "at": moments, "day": [each.date() for each in moments]})
+    anabranch.append(None, f"{path}-moments", data)
+    table = DeltaTable.forPath(spark, f"{path}-moments")
+    assert jobs(spark, lambda: table.delete("at >= '2024-05-03' AND day > current_date() - INTERVAL 9 YEARS")) == 0
+    values = {"at": "at - INTERVAL 1 DAY", "day": "'2023-01-01'"}
+    assert jobs(spark, lambda: table.update("at < DATE '2024-05-02' AND day - 1 < '2024-05-01'", values)) == 0
+    assert [tuple(row.values()) for row in sorted(deltalake_rows(f"{path}-moments"), key=lambda row: row["id"])] == [
+        (1, moments[0] - dt.timedelta(days=1), dt.date(2023, 1, 1)),
+        (2, moments[1], moments[1].date()),
+    ]
 
 
 def test_a_change_of_a_partitioned_table_is_no_job_either(spark: SparkSession, tmp_path: Path) -> None:

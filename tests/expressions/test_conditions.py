@@ -147,7 +147,10 @@ UNDERSTOOD: list[tuple[str, Predicate]] = [
     ("ts >= DATE '2020-01-31'", Compare("ts", ">=", dt.datetime(2020, 1, 31, tzinfo=UTC))),
     ("ntz < DATE '2020-01-31'", Compare("ntz", "<", dt.datetime(2020, 1, 31))),
     ("CAST(x AS BIGINT) = '5'", Compare("x", "=", 5)),
-    ("ts >= TIMESTAMP '2020-01-31 10:00:00Z' - INTERVAL 7 DAYS", Compare("ts", ">=", dt.datetime(2020, 1, 24, 10, tzinfo=UTC))),
+    (
+        "ts >= TIMESTAMP '2020-01-31 10:00:00Z' - INTERVAL 7 DAYS",
+        Compare("ts", ">=", dt.datetime(2020, 1, 24, 10, tzinfo=UTC)),
+    ),
     ("day >= TIMESTAMP '2020-01-31 10:00:00'", Compare("day", ">=", dt.date(2020, 2, 1))),
     ("CAST(x AS BIGINT) = 5", Compare("x", "=", 5)),
     ("TRY_CAST(x AS DOUBLE) < 2.5", Compare("x", "<", 2.5)),

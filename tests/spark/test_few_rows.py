@@ -87,6 +87,8 @@ CONDITIONS = [None, "k = 3", "v > 0", "word = 'a' OR f > 0", "1 / v > 0", "k IS 
 ASSIGNED = [{"v": "v + 1"}, {"word": "upper(word)", "k": "v"}, {"d": "k * 100000"}, {"v": "200"}, {"f": "1 / v"}]
 ASSIGNED += [{"day": "date_add(day, 1)", "moment": "NULL"}, {"word": "repeat('y', 5000000)"}, {"k": "rand() * 0 + 5"}]
 PLAIN = [{"v": "v + 1", "word": "'é'"}, {"f": "f * 1.1", "d": "0.10"}, {"k": "2147483647 + k"}, {"v": "v * 2000000000"}]
+PLAIN += [{"day": "'2020-02-29'", "moment": "'1969-12-31 23:59:59'"}, {"v": "word"}, {"f": "round(f * 1.005, 2)"}]
+PLAIN += [{"d": "f", "day": "day - 3"}, {"moment": "moment + INTERVAL 36 HOURS", "word": "CAST(moment AS STRING)"}]
 PLAIN += [{"word": "NULL", "f": "f - 1"}, {"moment": "TIMESTAMP '2020-01-01 00:00:00 UTC'", "day": "DATE '2024-02-29'"}]
 
 

@@ -63,8 +63,9 @@ def _needs_spark(what: str, table: str) -> NotBuilt:
 def _scalar(field: Field, text: str, table: str) -> pa.Scalar:
     given, wanted = computation_over(text, Struct()), arrow_type(field.type)
     value = stored_in(given, field)
+    kind = given.tree.type or VOID
     # Of a default Spark takes a narrower type only where the value is a literal that fits.
-    fits = isinstance(value.tree, Constant) or upcastable(given.tree.type or VOID, field.type)
+    fits = (isinstance(value.tree, Constant) and kind != "string") or upcastable(kind, field.type)
     if value.reason is None and fits:
         try:
             return value.value().cast(wanted)[0]

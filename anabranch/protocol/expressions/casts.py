@@ -37,6 +37,7 @@ _DOUBLE_DIGITS, _DOUBLE_TENS = 15, 22
 _INTEGER_TEXT = r"^-?(0|[1-9][0-9]{0,17})$"
 _DATE_TEXT = r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"
 _CLOCK_TEXT = _DATE_TEXT[:-1] + r"([ T]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?)?$"
+_OFFSET_TEXT = r"(Z|[+-](0[0-9]|1[0-7]):?[0-5][0-9])$"
 _NUMBER_TEXT = r"^-?[0-9]{1,100}(\.[0-9]{1,300})?([eE][+-]?[0-9]{1,2})?$"
 _EXACT_DOUBLE = 1 << 53
 WHOLE_DOUBLE = 1 << 52
@@ -207,6 +208,10 @@ def _text_to_date(values: Datum, to: str, site: Site) -> Datum:
 
 
 def _text_to_moment(values: Datum, to: str, site: Site) -> Datum:
+    if to == "timestamp" and _all_match(values, _CLOCK_TEXT[:-1] + _OFFSET_TEXT):
+        found = values.cast(pa.timestamp("us", "UTC"))
+        check_years(found)
+        return found
     if not _all_match(values, _CLOCK_TEXT):
         raise LeftToSpark("a text that is no plain moment becomes one")
     found = values.cast(pa.timestamp("us"))

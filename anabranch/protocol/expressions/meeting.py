@@ -23,7 +23,9 @@ _MOMENTS = ("date", "timestamp_ntz", "timestamp")
 """Two of them meet as the later one."""
 _INTEGER = re.compile("0|-?[1-9][0-9]{0,18}")
 _CLOCK = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{0,5}[1-9])?")
-_LOCAL = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?)?")
+_LOCAL = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?(Z|[+-][0-9]{2}:?[0-9]{2})?)?"
+)
 FLOAT_INTEGERS = 1 << 24
 """Up to here every whole number is a ``float``, so it does not matter in which type both meet."""
 
@@ -164,7 +166,7 @@ def is_spelled(text: Any, kind: DataType | None) -> bool:
 def _is_read(text: Any, kind: DataType | None) -> bool:
     """Whether each session reads a text as the same value of a type."""
     if kind in _MOMENTS[1:] and isinstance(text, str) and (parts := _LOCAL.fullmatch(text)):
-        return is_date(parts[1])
+        return is_date(parts[1]) and (parts[2] is None or kind == "timestamp")
     return is_spelled(text, kind)
 
 
