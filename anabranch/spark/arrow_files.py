@@ -296,8 +296,10 @@ def check(task: Mapping[str, Any]) -> None:
             check_file(pq.ParquetFile(opened), task["wanted"])
 
 
-def check_file(source: pq.ParquetFile, wanted: pa.Schema) -> None:
-    """Raises Unlike unless Arrow reads the wanted columns of a file as Spark does."""
+def check_file(source: pq.ParquetFile, wanted: pa.Schema, *, members: bool = False) -> None:
+    """Raises Unlike unless Arrow reads the wanted columns of a file as Spark does; a struct may be some of its
+    ``members``.
+    """
     said = source.metadata.metadata or {}
     if _LEGACY in said or said.get(_VERSION, _CORRECTED_SINCE) < _CORRECTED_SINCE:
         raise Unlike("days are counted by the Julian calendar")
@@ -310,27 +312,38 @@ def check_file(source: pq.ParquetFile, wanted: pa.Schema) -> None:
     by_fold = {name.lower(): name for name in names}
     if len(by_fold) < len(names):
         raise Unlike("names differ in case only")
-    expected = [path for field in wanted if field.name in names for path in _paths(field.type, field.name)]
+    expected = [path for field in wanted if field.name in names for path in paths_of(field.type, field.name)]
     if not set(expected) <= set(paths):
         raise Unlike("a nested column is laid out otherwise")
     for field in wanted:
         found = by_fold.get(field.name.lower())
-        if found is not None and (found != field.name or not _alike(source.schema_arrow.field(found).type, field.type)):
+        there = None if found is None else source.schema_arrow.field(found).type
+        there = _some_of(there, field.type) if members else there
+        if found is not None and (found != field.name or not _alike(there, field.type)):
             raise Unlike("a column has another type, or another name")
 
 
-def _paths(kind: pa.DataType, path: str) -> Iterator[str]:
+def paths_of(kind: pa.DataType, path: str) -> Iterator[str]:
     """The leaves of a column in a file, as Spark lays it out."""
     if pa.types.is_struct(kind):
         for field in kind:
-            yield from _paths(field.type, f"{path}.{field.name}")
+            yield from paths_of(field.type, f"{path}.{field.name}")
     elif pa.types.is_map(kind):
-        yield from _paths(kind.key_type, f"{path}.key_value.key")
-        yield from _paths(kind.item_type, f"{path}.key_value.value")
+        yield from paths_of(kind.key_type, f"{path}.key_value.key")
+        yield from paths_of(kind.item_type, f"{path}.key_value.value")
     elif pa.types.is_list(kind):
-        yield from _paths(kind.value_type, f"{path}.list.element")
+        yield from paths_of(kind.value_type, f"{path}.list.element")
     else:
         yield path
+
+
+def _some_of(there: pa.DataType, wanted: pa.DataType) -> pa.DataType:
+    """A struct with the wanted members only, without any whose name is there twice; all else as it is."""
+    if not (pa.types.is_struct(wanted) and pa.types.is_struct(there)):
+        return there
+    folded = [each.name.lower() for each in there]
+    found = [(each, there.field(each.name)) for each in wanted if folded.count(each.name.lower()) == 1]
+    return pa.struct([pa.field(each.name, _some_of(member.type, each.type)) for each, member in found])
 
 
 def _alike(there: pa.DataType, wanted: pa.DataType) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import Any, TypeVar
 
@@ -18,7 +19,9 @@ from pyroaring import BitMap64
 from pyspark.sql import SparkSession
 
 from anabranch.protocol.conditions import Condition
+from anabranch.protocol.expressions.tree import names_of
 from anabranch.protocol.layout.file_sets import FileSet, Marks, difference_of
+from anabranch.protocol.schema.leaves import leaves_of, only
 from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.stats.literals import domain
 from anabranch.spark import few_rows
@@ -41,9 +44,8 @@ def found(spark: SparkSession, files: FileSet, condition: Condition) -> dict[str
     computation = condition.computation
     if computation is None or not computation.is_condition:
         return None
-    names = sorted(computation.columns)
-    columns = Struct(tuple(files.schema.field(name) for name in names))
-    if not few_rows.are_plain(spark_schema(columns)):
+    columns = only(files.schema, names_of(computation.tree))
+    if not few_rows.are_plain(spark_schema(Struct(tuple(leaf.field for leaf in leaves_of(columns.fields))))):
         return None
 
     def seen(part: Part, batch: pa.RecordBatch, first: int) -> Any:
@@ -52,7 +54,7 @@ def found(spark: SparkSession, files: FileSet, condition: Condition) -> dict[str
 
     def live() -> dict[str, BitMap64]:
         by_file: dict[str, BitMap64] = {}
-        for path, rows in read(spark, files, names, seen):
+        for path, rows in read(spark, replace(files, schema=columns), columns.names, seen):
             by_file[path] = by_file.get(path, BitMap64()) | rows
         return difference_of(by_file, files.vectors)
 

@@ -29,7 +29,7 @@ from anabranch.protocol.schema.voids import has_void
 from anabranch.protocol.stats.literals import char_length
 from anabranch.spark import writer_settings
 from anabranch.spark.arrow_dictionaries import small_in
-from anabranch.spark.arrow_files import Unlike, check_file, rows_at_once
+from anabranch.spark.arrow_files import Unlike, check_file, paths_of, rows_at_once
 from anabranch.spark.hive_folders import names_no_instant
 from anabranch.spark.paths import on_disk, places, spark_root
 
@@ -140,7 +140,7 @@ def _parts(spark: SparkSession, files: FileSet, columns: Sequence[str], stored: 
             raise Unlike("a file is not on a disk")
         with pa.OSFile(path) as opened:  # no map into memory: a file that is cut short would end the process
             source = pq.ParquetFile(opened)
-            check_file(source, wanted)
+            check_file(source, wanted, members=True)
         for group in range(source.metadata.num_row_groups):
             rows = source.metadata.row_group(group).num_rows
             yield Part(place.log, path, group, first, rows, source.metadata, values)
@@ -164,7 +164,8 @@ def _batches(part: Part, stored: Struct) -> Iterator[tuple[pa.RecordBatch, int]]
     """The rows of a row group, batch by batch, each with the position of its first row."""
     first, end = part.first, part.first + part.rows
     there = set(part.footer.schema.to_arrow_schema().names)
-    names = [each.physical_name for each in stored if each.physical_name in there]
+    wanted = file_schema(Struct(tuple(each for each in stored if each.physical_name in there)))
+    names, leaves = wanted.names, [path for each in wanted for path in paths_of(each.type, each.name)]
     if not names:
         raise Unlike("a file has none of the columns")
     texts = [each.physical_name for each in stored if each.type == "string" and each.physical_name in there]
@@ -173,7 +174,7 @@ def _batches(part: Part, stored: Struct) -> Iterator[tuple[pa.RecordBatch, int]]
         count = rows_at_once(source, part.group, names)
         repeated = small_in(opened, part.footer, part.group, texts) if texts and part.rows >= _MANY_ROWS else ()
         source = pq.ParquetFile(opened, metadata=part.footer, read_dictionary=repeated) if repeated else source
-        for batch in source.iter_batches(count, row_groups=[part.group], columns=names, use_threads=False):
+        for batch in source.iter_batches(count, row_groups=[part.group], columns=leaves, use_threads=False):
             yield _named(batch, stored, part.constants), first
             first += batch.num_rows
     if first != end:
@@ -194,10 +195,19 @@ def plain(batch: pa.RecordBatch, fields: Struct) -> pa.RecordBatch:
     )
 
 
+def _names_in(kind: pa.DataType) -> Iterator[str]:
+    """The names of all members of a struct."""
+    for each in kind if pa.types.is_struct(kind) else ():
+        yield each.name
+        yield from _names_in(each.type)
+
+
 def _column(batch: pa.RecordBatch, field: Field) -> pa.Array:
     at, wanted = batch.schema.get_field_index(field.physical_name), arrow_type(field.type)
     if at < 0:
         return pa.nulls(batch.num_rows, wanted)
     values = batch.column(at)
+    if isinstance(field.type, Struct) and [*_names_in(values.type)] != [*_names_in(wanted)]:
+        raise Unlike("a file has other names for members of a struct")  # a cast would find none of them
     is_as_wanted = values.type.equals(wanted) or pa.types.is_dictionary(values.type)
     return values if is_as_wanted else values.cast(wanted)

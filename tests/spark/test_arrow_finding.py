@@ -257,3 +257,58 @@ def test_row_groups_without_marked_rows_are_not_read(
     assert here is not None
     assert len(here) == 1
     assert groups == [0]
+
+
+# -- members of structs ------------------------------------------------------------------------------------------------
+
+NESTED = "u STRING, x BIGINT, deep STRUCT<v: BIGINT, y: DATE>"
+MEMBERS = [
+    *("inside.x = 5", "inside.u < 'b'", "inside.deep.y >= '2020-01-01'", "inside.deep.v IS NULL"),
+    *(
+        "inside.x IS NOT NULL AND k > 3",
+        "NOT (inside.x = 5 OR inside.deep.v = 5) OR inside.u = 'b'",
+        "INSIDE.X + 1 <=> 6",
+    ),
+]
+
+
+@pytest.fixture(scope="module", params=["none", "name"])
+def nested(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession, request: pytest.FixtureRequest) -> str:
+    """Rows by Spark and by Arrow, of which a struct, or one within it, is NULL, and a deleted one."""
+    path = str(tmp_path_factory.mktemp(f"nested-{request.param}") / "t")
+    anabranch.sql(
+        spark,
+        f"CREATE TABLE delta.`{path}` (k BIGINT, inside STRUCT<{NESTED}>) USING delta TBLPROPERTIES"
+        f" ('delta.columnMapping.mode' = '{request.param}')",
+    )
+    y = date(2020, 1, 1)
+    inside = [
+        *(None, {"u": "a", "x": None, "deep": None}, {"u": None, "x": 5, "deep": {"v": 5, "y": None}}),
+        *({"u": "b", "x": -5, "deep": {"v": None, "y": y}}, {"u": "a", "x": 5, "deep": {"v": 7, "y": y}}),
+    ]
+    rows = [{"k": k, "inside": value} for k, value in enumerate(inside * 2)]
+    made = spark.createDataFrame(rows, f"k BIGINT, inside STRUCT<{NESTED}>")
+    anabranch.install(spark)
+    made.write.format("delta").mode("append").save(path)
+    anabranch.append(None, path, pa.Table.from_pylist(rows))
+    anabranch.DeltaTable.forPath(spark, path).delete("k = 7")
+    return path
+
+
+def test_rows_are_found_by_members_of_structs(spark: SparkSession, nested: str) -> None:
+    files = opened(nested)
+    is_mapped = any(each.physical_name != each.name for each in files.schema)
+    found = {text: arrow_finding.found(spark, files, condition(nested, text, spark)) for text in MEMBERS}
+    if is_mapped:  # members have other names in files
+        assert [*found.values()] == [None] * len(MEMBERS)
+    else:
+        assert found == by_spark(spark, files, MEMBERS)
+        assert all(found.values())
+
+
+def test_a_file_that_lacks_a_member_is_left_to_spark(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    anabranch.append(None, path, pa.Table.from_pylist([{"inside": {"x": 1}}]))
+    anabranch.sql(spark, f"ALTER TABLE delta.`{path}` ADD COLUMN inside.later BIGINT")
+    assert arrow_finding.found(spark, opened(path), condition(path, "inside.later IS NULL", spark)) is None
+    assert arrow_finding.found(spark, opened(path), condition(path, "inside.x = 1", spark))

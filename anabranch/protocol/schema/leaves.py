@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from anabranch.errors import InvalidProperty
 from anabranch.protocol.predicates import Name
@@ -77,6 +77,27 @@ def leaf_at(schema: Struct, name: Name) -> Leaf | None:
         path.append(found)
         inside = found.type
     return None if isinstance(inside, Struct) else Leaf(tuple(path))
+
+
+def only(schema: Struct, names: Iterable[Name]) -> Struct:
+    """The columns of these names, in the schema's order; of a struct the members that are named.
+
+    Example:
+        >>> only(Struct((Field("s", Struct((Field("a", "long"), Field("b", "long")))),)), [("s", "b")])
+        Struct(fields=(Field(name='s', type=Struct(fields=(Field(name='b', type='long', ...
+    """
+    return _only(schema, [(each,) if isinstance(each, str) else tuple(each) for each in names])
+
+
+def _only(schema: Struct, paths: Collection[tuple[str, ...]]) -> Struct:
+    found = []
+    for each in schema:
+        below = [path[1:] for path in paths if path[0] == each.name]
+        if isinstance(each.type, Struct) and all(below):
+            found += [replace(each, type=_only(each.type, below))] if below else []
+        elif below:
+            found.append(each)
+    return Struct(tuple(found), schema.exact)
 
 
 def indexed(schema: Struct, wanted: Collection[Name] | int, partition_columns: Collection[str]) -> list[Leaf]:
