@@ -34,6 +34,7 @@ from anabranch.storage import disk
 from anabranch.testing.arrow_engine import ArrowEngine
 from laboratory.journals import IDLE, STAGES, WriterStory, read_journal, verb
 from laboratory.log_reader import Reader, Version
+from laboratory.scheduler import LONGEST_SECONDS
 from laboratory.statements import COLUMNS, Rows, bag
 from laboratory.verbs import table_of
 from laboratory.writers import ForkServer, KillPoint, WriterProcess, statement_of, transaction_of
@@ -43,7 +44,6 @@ KILLS_A_TABLE = 60
 INTERVAL = 5
 _LONGEST_LIFE_SECONDS = 0.25
 _AIM_SECONDS = 10.0
-_SILENT_SECONDS = 30.0
 _LAST_TRANSACTIONS = INTERVAL + 1
 _FIRST: Rows = tuple((k, k % 5, 0) for k in range(10))
 
@@ -220,7 +220,7 @@ class _Killing:
         """A writer that comes after all the others, undisturbed: nothing waits for the dead."""
         self._begun += 1
         life = replace(self._table.life(self._begun), transactions=_LAST_TRANSACTIONS)
-        if self._fork_server.ended(self._fork_server.start(life), _SILENT_SECONDS) == 0:
+        if self._fork_server.ended(self._fork_server.start(life), LONGEST_SECONDS) == 0:
             ended = read_journal(life.number, Path(life.journal), INTERVAL)
             done = all(each.word != "broken" for each in ended.told.values())
             return [] if done and len(ended.told) == _LAST_TRANSACTIONS else [f"stuck: the last writer: {ended.told}"]
@@ -229,7 +229,7 @@ class _Killing:
 
 def _goes_on(journal: Path) -> bool:
     """Whether a life does anything: what lasts long may be the machine's fault, but must come to an end."""
-    deadline, before = time.monotonic() + _SILENT_SECONDS, _bytes_in(journal)
+    deadline, before = time.monotonic() + LONGEST_SECONDS, _bytes_in(journal)
     while time.monotonic() < deadline:
         if _bytes_in(journal) != before:
             return True
