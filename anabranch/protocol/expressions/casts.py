@@ -43,7 +43,7 @@ _EXACT_DOUBLE = 1 << 53
 WHOLE_DOUBLE = 1 << 52
 """From here on doubles have no fraction."""
 _MOST_UNITS = 10**14
-"""A double with so many units of a decimal place has one decimal of 15 digits half-way between two of them, at most."""
+"""What is half-way between two of fewer units has 15 digits at most."""
 _MOMENTS = ("date", "timestamp", "timestamp_ntz")
 _YEAR_1, _YEAR_9999 = dt.date(1, 1, 1), dt.date(9999, 12, 31)
 
@@ -156,10 +156,10 @@ def longs(whole: Datum) -> Datum:
 
 def units(values: Datum, places: int, *, even: bool = False) -> Any:
     """Doubles as whole numbers of units of a decimal place, without their sign, as doubles: rounded half up, or half to
-    the ``even`` one. NaN stays; what is certain of no double raises LeftToSpark.
+    the ``even`` one; NaN stays. Raises LeftToSpark: one has too many digits.
 
-    Spark rounds the shortest decimal of a double. One that is half-way between two units has at most 15 digits, so no
-    other decimal of as many is the same double: that double, and no other, is half-way.
+    Spark rounds the shortest decimal of a double. A decimal that is half-way between two units has at most 15 digits,
+    and no two of those are the same double; so exactly its double is half-way, and others are on the side they are on.
     """
     numbers, one = np.abs(values.to_numpy(zero_copy_only=False)), 10.0**places
     with np.errstate(invalid="ignore", over="ignore"):

@@ -50,6 +50,7 @@ _FIELDS: Mapping[str, str] = {
 MOMENTS_AS_TEXTS = "spark.sql.legacy.typeCoercion.datetimeToString.enabled"
 _COMPARISONS = frozenset({"=", "<=>", "!=", "<", "<=", ">", ">=", "in", "between", "nullif"})
 _OF_DAYS = {"+": "date_add", "-": "date_sub"}
+"""What the sign means between a date and a whole number."""
 _MOMENTS = ("date", "timestamp", "timestamp_ntz")
 _TO_TIMESTAMP = frozenset({"timestamp", "to_timestamp"})
 _LOOKED_UP = frozenset({"between", "not"})
@@ -139,7 +140,7 @@ class _Resolver:
     # -- functions -----------------------------------------------------------------------------------------------------
 
     def _applied(self, name: str, arguments: Sequence[Expression], shown: str, *, called: str = "") -> Expression:
-        entry = TABLE.get(_OF_DAYS[name] if name in _OF_DAYS and _is_of_days(name, arguments) else name)
+        entry = TABLE.get(_OF_DAYS.get(name, name) if _is_date_and_number(arguments) else name)
         if entry is None:
             return Foreign(f"{shown} is not in the table of functions", called, tuple(arguments))
         if self._scope.as_texts and entry.name in _COMPARISONS and _has_moment_and_text(arguments):
@@ -221,8 +222,7 @@ def _has_moment_and_text(arguments: Sequence[Expression]) -> bool:
     return "string" in kinds and bool(kinds & {*_MOMENTS})
 
 
-def _is_of_days(sign: str, arguments: Sequence[Expression]) -> bool:
-    """Whether whole numbers are days that a date is moved by."""
+def _is_date_and_number(arguments: Sequence[Expression]) -> bool:
     kinds = [each.type for each in arguments]
     return len(kinds) == 2 and kinds[0] == "date" and kinds[1] in INTEGERS
 
