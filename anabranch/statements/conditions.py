@@ -115,7 +115,7 @@ def context_of(snapshot: Snapshot, engine: SparkEngine) -> Context:
 def context_for(table: str, schema: Struct, engine: SparkEngine) -> Context:
     """The same for columns that are known, as of a table that is yet to be made."""
     now, settings = dt.datetime.now(dt.UTC), engine.settings()
-    as_texts = settings[MOMENTS_AS_TEXTS].lower() == "true"
+    as_texts = settings.get(MOMENTS_AS_TEXTS, "false").lower() == "true"
     named = as_named(schema, engine)
     return Context(table, named, now, settings["spark.sql.session.timeZone"], engine.are_builtin, as_texts)
 

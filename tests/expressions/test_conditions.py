@@ -147,6 +147,7 @@ UNDERSTOOD: list[tuple[str, Predicate]] = [
     ("ts >= DATE '2020-01-31'", Compare("ts", ">=", dt.datetime(2020, 1, 31, tzinfo=UTC))),
     ("ntz < DATE '2020-01-31'", Compare("ntz", "<", dt.datetime(2020, 1, 31))),
     ("CAST(x AS BIGINT) = '5'", Compare("x", "=", 5)),
+    ("ts = '2020-01-31T10:00:00Z'", Compare("ts", "=", dt.datetime(2020, 1, 31, 10, tzinfo=UTC))),
     (
         "ts >= TIMESTAMP '2020-01-31 10:00:00Z' - INTERVAL 7 DAYS",
         Compare("ts", ">=", dt.datetime(2020, 1, 24, 10, tzinfo=UTC)),
@@ -245,7 +246,7 @@ NOT_SURE = [
     "year(ts) = 10000",
     "ts IN ('2020-01-31')",
     "ts = '2020-1-31'",
-    "ts = '2020-01-31T10:00:00Z'",
+    "ts = '2020-01-31T10:00:00 +1'",
     "ts = 'today'",
     "starts_with(name, 'a')",
     "s.b = 1",

@@ -13,6 +13,7 @@ from pyspark.sql import types as T
 
 from anabranch.protocol.expressions.computation import Computation, computation_of_syntax
 from anabranch.protocol.expressions.parser import parsed
+from anabranch.protocol.expressions.resolving import Scope
 from anabranch.protocol.expressions.table import LeftToSpark
 from anabranch.protocol.expressions.tree import Column
 from anabranch.protocol.merges import NOTHING_MORE
@@ -40,7 +41,8 @@ def join(spark: SparkSession, tmp_path: Path) -> Join:
 def over_pairs(text: str) -> Computation:
     types = {"id": "long", "s": "string"}
     return computation_of_syntax(
-        parsed(text), lambda parts: Column(({"t": "target", "g": "source"}[parts[0]], parts[1]), types[parts[1]])
+        parsed(text),
+        Scope(lambda parts: Column(({"t": "target", "g": "source"}[parts[0]], parts[1]), types[parts[1]])),
     )
 
 

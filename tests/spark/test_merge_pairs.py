@@ -8,6 +8,7 @@ import pytest
 
 from anabranch.protocol.expressions.computation import Computation, computation_of_syntax
 from anabranch.protocol.expressions.parser import parsed
+from anabranch.protocol.expressions.resolving import Scope
 from anabranch.protocol.expressions.table import LeftToSpark
 from anabranch.protocol.expressions.tree import Column
 from anabranch.protocol.merges import NOTHING_MORE
@@ -29,7 +30,7 @@ def over_pairs(text: str) -> Computation:
     def column(parts: tuple[str, ...]) -> Column:
         return Column(({"t": "target", "s": "source"}[parts[0]], parts[1]), TYPES[parts[1]])
 
-    return computation_of_syntax(parsed(text), column)
+    return computation_of_syntax(parsed(text), Scope(column))
 
 
 def clause(number: int, condition: str | None = None, **values: str) -> Acting:

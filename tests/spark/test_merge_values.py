@@ -11,6 +11,7 @@ from pyspark.sql import types as T
 
 from anabranch.protocol.expressions.computation import Computation, computation_of_syntax
 from anabranch.protocol.expressions.parser import parsed
+from anabranch.protocol.expressions.resolving import Scope
 from anabranch.protocol.expressions.tree import Column, Constant
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.merges import NOTHING_MORE, Clause, Matching, Reserved, SourceColumn
@@ -42,7 +43,7 @@ def files(tmp_path: Path) -> FileSet:
 
 def over_source(text: str) -> Computed:
     return Computed(
-        text, computation_of_syntax(parsed(text), lambda parts: Column(("source", *parts), TYPES[parts[0]]))
+        text, computation_of_syntax(parsed(text), Scope(lambda parts: Column(("source", *parts), TYPES[parts[0]])))
     )
 
 
@@ -93,7 +94,7 @@ def test_what_only_spark_computes_leaves_all_clauses_of_the_kind_to_it(files: Fi
 def test_what_spark_looks_at_when_it_stores_it_is_left_to_it(files: FileSet) -> None:
     assert update(files, short=SourceColumn("s")) is None
     assert update(files, short=over_source("s")) is None
-    assert update(files, day=over_source("s")) is None
+    assert update(files, day=over_source("id")) is None
     assert update(files, over_source("id + 1"), s=SourceColumn("s")) is None, "a number is no condition"
 
 

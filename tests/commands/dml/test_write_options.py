@@ -180,7 +180,7 @@ def test_settings_that_change_while_the_rows_are_written_stop_a_replace(
     zones = iter(["UTC", "Asia/Tokyo"])
     monkeypatch.setattr(world.engine, "settings", lambda: {"zone": next(zones)})
     before = listing(world.path)
-    with pytest.raises(errors.ExecutionFailed, match="while the command ran"):
+    with pytest.raises(errors.ExecutionFailed, match="was changed meanwhile"):
         replace_where(world, "id >= 4", (4, 0))
     assert listing(world.path) == before
 
