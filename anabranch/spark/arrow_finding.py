@@ -21,6 +21,8 @@ from pyspark.sql import SparkSession
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.expressions.tree import names_of
 from anabranch.protocol.layout.file_sets import FileSet, Marks, difference_of
+from anabranch.protocol.rules.table_rules import limits_of
+from anabranch.protocol.schema.column_mapping import FIELD_ID
 from anabranch.protocol.schema.leaves import leaves_of, only
 from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.stats.literals import domain
@@ -117,16 +119,23 @@ def live(spark: SparkSession, files: FileSet) -> pa.Table | None:
 
 
 def brought(
-    spark: SparkSession, files: FileSet, marks: Marks, columns: Sequence[str], address: tuple[str, str] | None = None
+    spark: SparkSession,
+    files: FileSet,
+    marks: Marks,
+    columns: Sequence[str],
+    address: tuple[str, str] | None = None,
+    *,
+    nested: bool = False,
 ) -> pa.Table | None:
     """These columns of exactly the marked rows, in Arrow's types for them: file after file, and of each in the order of
     rows. None where Spark has to read them.
 
     Args:
         address: the names of two more columns, with each row's path, as in the log, and its position.
+        nested: whether they may be structs, lists and maps.
     """
     schema = Struct(tuple(files.schema.field(name) for name in columns))
-    if not marks or not few_rows.are_plain(spark_schema(schema)):
+    if not marks or not (_are_copied(schema) if nested else few_rows.are_plain(spark_schema(schema))):
         return None
     wanted = {path: np.asarray(rows.to_array(), np.int64) for path, rows in marks.items()}
     budget = _Budget()
@@ -148,6 +157,17 @@ def brought(
         return pa.Table.from_batches([rows for _, rows in found])
 
     return _attempted(spark, files, joined)
+
+
+def _are_copied(schema: Struct) -> bool:
+    """Whether Arrow writes what it has read of these columns as Spark would. Inside of a column, names in files have to
+    be the table's, and no text a length to keep.
+    """
+    if not few_rows.are_plain(spark_schema(schema), nested=True):
+        return False
+    inside = [each for each in schema if not isinstance(each.type, str)]
+    is_mapped = any(FIELD_ID in each.metadata for each in schema)
+    return not inside or not (is_mapped or any(limits_of(each) is not None for each in inside))
 
 
 class _Budget:

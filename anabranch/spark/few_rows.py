@@ -67,9 +67,20 @@ def are_few(schema: T.StructType, count: float) -> bool:
     return are_plain(schema) and count <= MOST_ROWS and count * len(schema) * _VALUE_BYTES <= MOST_BYTES
 
 
-def are_plain(schema: T.StructType) -> bool:
-    """Whether Arrow and Spark see the same in values of these columns."""
-    return all(isinstance(each.dataType, T.DecimalType) or each.dataType in (*_PLAIN, *_TEXTS) for each in schema)
+def are_plain(schema: T.StructType, *, nested: bool = False) -> bool:
+    """Whether Arrow and Spark see the same in values of these columns, which may be ``nested``."""
+    return all(_is_plain(each.dataType, nested=nested) for each in schema)
+
+
+def _is_plain(kind: T.DataType, *, nested: bool) -> bool:
+    match kind:
+        case T.StructType() if nested:
+            return are_plain(kind, nested=True)
+        case T.ArrayType() if nested:
+            return _is_plain(kind.elementType, nested=True)
+        case T.MapType() if nested:
+            return _is_plain(kind.keyType, nested=True) and _is_plain(kind.valueType, nested=True)
+    return isinstance(kind, T.DecimalType) or kind in (*_PLAIN, *_TEXTS)
 
 
 def is_small(files: FileSet, count: float) -> bool:

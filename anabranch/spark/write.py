@@ -23,6 +23,7 @@ from pyspark.sql import types as T
 
 from anabranch.protocol.actions import empty_files
 from anabranch.protocol.conditions import Condition
+from anabranch.protocol.expressions.computation import Computation
 from anabranch.protocol.iceberg import folder_key
 from anabranch.protocol.layout.file_sets import Changed, FileSet, Marks, count_of
 from anabranch.protocol.partitions import HIVE_NULL, written_texts
@@ -46,7 +47,7 @@ from anabranch.spark.rules import Writing, obeying
 from anabranch.spark.scan import scan
 from anabranch.spark.settings import listing
 from anabranch.spark.type_fit import fitted, given_columns
-from anabranch.spark.types import arrow_rows, column, free_name, paired
+from anabranch.spark.types import arrow_rows, column, free_name, paired, spark_schema
 from anabranch.storage.told import given
 
 _ONE_TASK_ROWS = 20_000
@@ -113,9 +114,12 @@ def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mappi
         RowViolation: a new image breaks a rule of the table.
     """
     count = count_of(marks)
-    here = None if files.tracked else arrow_finding.brought(spark, files, marks, files.schema.names)
-    if here is not None and _put_plainly(spark, files, here, assignments, folder):
+    values = stored_values(assignments, files.schema) if are_put_as_they_are(spark, files) else None
+    names, nested = files.schema.names, values is not None
+    here = None if files.tracked else arrow_finding.brought(spark, files, marks, names, nested=nested)
+    if here is not None and values is not None and _put_plainly(spark, files, here, values, folder):
         return
+    here = here if few_rows.are_plain(spark_schema(files.schema)) else None
     rows = marked_rows(spark, files, marks) if here is None else arrow_rows(spark, here)
     read = count if here is not None else rows_in(files.restricted(dict(marks)))
     images = changed(gathered(rows, count, read), files, assignments, F.lit(True))
@@ -126,14 +130,11 @@ def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mappi
 
 
 def _put_plainly(
-    spark: SparkSession, files: FileSet, rows: pa.Table, assignments: Mapping[str, Any], folder: str
+    spark: SparkSession, files: FileSet, rows: pa.Table, values: Mapping[str, Computation], folder: str
 ) -> bool:
     """Write the new images of these rows without Spark; False where nothing was written, since only Spark can say what
     they are.
     """
-    values = stored_values(assignments, files.schema)
-    if values is None or not are_put_as_they_are(spark, files):
-        return False
     images = few_rows.attempted(lambda: arrow_values.assigned(rows, files.schema, values))
     return images is not None and put_as_they_are(spark, images, files, folder)
 

@@ -31,6 +31,8 @@ from anabranch.spark.raw_rows import address_of
 from anabranch.spark.scan import scan
 from anabranch.statements.conditions import understood
 from anabranch.storage import open_store
+from tests.support.readers import duckdb_rows
+from tests.support.spark_jobs import jobs
 from tests.support.tiers import examples
 
 pytestmark = pytest.mark.spark
@@ -312,3 +314,46 @@ def test_a_file_that_lacks_a_member_is_left_to_spark(spark: SparkSession, tmp_pa
     anabranch.sql(spark, f"ALTER TABLE delta.`{path}` ADD COLUMN inside.later BIGINT")
     assert arrow_finding.found(spark, opened(path), condition(path, "inside.later IS NULL", spark)) is None
     assert arrow_finding.found(spark, opened(path), condition(path, "inside.x = 1", spark))
+
+
+# -- nested columns ----------------------------------------------------------------------------------------------------
+
+DEEP = (
+    "k BIGINT, v DOUBLE, tags ARRAY<STRING>, inside STRUCT<a: BIGINT, at: TIMESTAMP, l: ARRAY<STRUCT<x: DECIMAL(9,2)>>>"
+)
+DEEP += ", m MAP<STRING, STRUCT<y: DATE, f: DOUBLE>>"
+DEEPER = [
+    (
+        1,
+        0.5,
+        ["a", None],
+        {"a": 5, "at": MOMENTS[1], "l": [{"x": Decimal("1.50")}, None]},
+        {"p": {"y": None, "f": nan}},
+    ),
+    (2, 0.5, None, None, None),
+    (3, 0.5, [], {"a": None, "at": None, "l": []}, {}),
+    (4, 0.5, [""], {"a": 7, "at": None, "l": None}, {"q": None, "é": {"y": date(1969, 12, 31), "f": -0.0}}),
+]
+
+
+@pytest.mark.parametrize("by", ["spark", "arrow"])
+def test_an_update_of_a_table_with_nested_columns_keeps_them_without_a_job(
+    spark: SparkSession, tmp_path: Path, by: str
+) -> None:
+    path, schema = str(tmp_path / "t"), spark.createDataFrame(DEEPER, DEEP).toArrow()
+    anabranch.install(spark)
+    if by == "spark":
+        spark.createDataFrame(DEEPER, DEEP).coalesce(1).write.format("delta").save(path)
+    else:
+        anabranch.append(None, path, schema)
+    table = anabranch.DeltaTable.forPath(spark, path)
+    before = {row["k"]: row.asDict(recursive=True) for row in table.toDF().collect()}
+    update = lambda: table.update("v < 1 OR inside.a = 5", {"v": "v + k"})  # noqa: E731
+    assert jobs(spark, update) == 0
+    after = {row["k"]: row.asDict(recursive=True) for row in table.toDF().collect()}
+    assert repr(after) == repr({k: {**row, "v": 0.5 + k} for k, row in before.items()})
+    duck = duckdb_rows(path)
+    assert {row["k"]: row["tags"] for row in duck} == {k: row["tags"] for k, row in before.items()}
+    table.update("k > 0", {"v": "pmod(v, 2)"})  # by Spark, of the rows that Arrow wrote
+    again = {row["k"]: row.asDict(recursive=True) for row in table.toDF().collect()}
+    assert repr(again) == repr({k: {**row, "v": (0.5 + k) % 2} for k, row in before.items()})
