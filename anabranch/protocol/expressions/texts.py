@@ -16,10 +16,10 @@ from anabranch.protocol.expressions.table import Datum, Fit, Given, LeftToSpark,
 from anabranch.protocol.schema.types import INTEGERS, VOID
 
 _FOLDED_OTHERWISE = re.compile(
-    r"[^\x00-\u024f\u0370-\u03a2\u03a4-\u03c1\u03c3-\u052f\u0e00-\u0e7f\u3000-\u9fff\uac00-\ud7a3]|[\u0130\u019b]"
+    r"[^\x00-\u024f\u0370-\u03a2\u03a4-\u03c1\u03c3-\u052f\u0e00-\u0e7f\u3000-\u9fff\uac00-\ud7a3]|[\u0130\u019b\u03f4]"
 )
-"""Letters of which a test has not shown that Spark and Python make the same great and small ones; a small sigma has two
-forms.
+"""Letters of which a test has not shown that Spark and Python make the same great and small ones, whichever library
+Spark is set to; a small sigma has two forms.
 """
 
 
@@ -27,9 +27,13 @@ def _folded(fold: Callable[[Datum], Datum], python: Callable[[str], str]) -> Cal
     def folding(values: Datum) -> Datum:
         if pc.all(pc.string_is_ascii(values), min_count=0).as_py():
             return fold(values)
-        return pa.array([None if each is None else python(_known(each)) for each in values.to_pylist()], pa.string())
+        return _each_folded(values, python)
 
     return folding
+
+
+def _each_folded(values: Datum, python: Callable[[str], str]) -> Datum:
+    return pa.array([None if each is None else python(_known(each)) for each in values.to_pylist()], pa.string())
 
 
 def _known(text: str) -> str:
@@ -40,6 +44,19 @@ def _known(text: str) -> str:
 
 function("lower, lcase", "string", gives="string")(_folded(pc.ascii_lower, str.lower))
 function("upper, ucase", "string", gives="string")(_folded(pc.ascii_upper, str.upper))
+
+
+@function("initcap", "string", gives="string")
+def _initcap(values: Datum) -> Datum:
+    return _each_folded(values, _with_capitals)
+
+
+def _with_capitals(text: str) -> str:
+    """Nothing but a blank separates words. By a setting of Spark's a letter may become one letter only."""
+    found = " ".join(word.capitalize() for word in text.split(" "))
+    if len(found) != len(text):
+        raise LeftToSpark("a word begins with a letter whose great form is several letters")
+    return found
 
 
 @function("length, len, char_length, character_length", "string", gives="integer")

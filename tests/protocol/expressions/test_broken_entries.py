@@ -51,6 +51,7 @@ BROKEN: dict[str, tuple[str, Callable[..., Any], str]] = {
     "HALF_EVEN for HALF_UP": ("round", _half_even, "round(n, 1)"),
     "small letters beyond those that both fold alike": ("lower", _of_one(pc.utf8_lower), "lower(s)"),
     "great letters one by one": ("upper", _of_one(pc.utf8_upper), "upper(s)"),
+    "a word begins behind any sign": ("initcap", _of_one(pc.utf8_title), "initcap(s)"),
     "NaN is not NaN": ("=", _of_all(pc.equal), "d = d"),
     "NaN is less than a number": (">", _of_all(pc.greater), "d > 1.5D"),
     "a remainder has the sign of the divisor": ("%", _of_all(_floored_remainder), "l % 3L"),

@@ -133,12 +133,27 @@ def test_whatever_spark_might_read_in_another_way_is_not_computed(text: str) -> 
         ("cast(s AS int) = 1", {"s": "one"}),
         ("cast(x AS int) = 1", {"x": float("nan")}),
         ("upper(s) = 'I'", {"s": "\u0130"}),
+        ("initcap(s) = 'I'", {"s": "\u0130"}),
+        ("initcap(s) = 'Ss'", {"s": "ß"}),
+        ("initcap(s) = s", {"s": "\u03f4"}),
         ("date_add(d, 1) > d", {"d": dt.date(9999, 12, 31)}),
     ],
 )
 def test_what_is_an_error_or_null_by_a_setting_is_left_to_spark(text: str, row: dict[str, Any]) -> None:
     with pytest.raises(LeftToSpark):
         truth(text, row)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        *(("o'neil mARY-ann", "O'neil Mary-ann"), ("a\tb\u00a0c\nd", "A\tb\u00a0c\nd"), ("1ab 2", "1ab 2")),
+        *(("  two  words ", "  Two  Words "), ("ǆ aß éÉ", "ǅ Aß Éé"), ("", ""), (None, None)),
+    ],
+)
+def test_a_word_begins_behind_a_blank_alone(text: str | None, expected: str | None) -> None:
+    batch = pa.RecordBatch.from_pylist([{"s": text}], to_arrow(SCHEMA))
+    assert computation_over("initcap(s)", SCHEMA).values(batch).to_pylist() == [expected]
 
 
 def test_a_null_struct_has_members_that_are_null() -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import datetime as dt
 import math
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ ZONES |= {"Europe/Berlin": None}
 SETTINGS = [("true", "UTC", "false"), ("false", "UTC", "false"), ("false", "UTC", "true")]
 SETTINGS += [("true", "+05:30", "false"), ("false", "Europe/Berlin", "true")]
 _AT_ONCE = 40
+_TEXT = Struct((Field("s", "string"),))
 
 
 @dataclass(frozen=True)
@@ -136,26 +138,33 @@ def test_what_is_computed_is_what_spark_computes(spark: SparkSession, tmp_path: 
     assert known > 20 * computed
 
 
-def test_letters_that_are_folded_here_are_folded_so_by_spark(spark: SparkSession, tmp_path: Path) -> None:
-    """Each by itself, and between two others, since some have another form at the end of a word."""
-    fold = {name: computation_over(f"{name}(s)", Struct((Field("s", "string"),))) for name in ("lower", "upper")}
+@pytest.fixture(params=["true", "false"], ids=["by ICU", "by Java"])
+def mapping(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[None]:
+    """Which library Spark folds letters by."""
+    spark.conf.set("spark.sql.icu.caseMappings.enabled", request.param)
+    yield
+    spark.conf.unset("spark.sql.icu.caseMappings.enabled")
+
+
+@cache
+def _letters(name: str) -> list[str]:
+    """All that are folded here."""
+    computation = computation_over(f"{name}(s)", _TEXT)
     letters = [chr(code) for code in range(1, 0x11000) if not 0xD800 <= code < 0xE000]
-    known = [each for each in few_of(letters, 4000) if _is_folded(fold.values(), each)]
+    return [each for each in few_of(letters, 4000) if _one(computation, pa.RecordBatch.from_pydict({"s": [each]}))[1]]
+
+
+@pytest.mark.parametrize("name", ["lower", "upper", "initcap"])
+def test_letters_that_are_folded_here_are_folded_so_by_spark(
+    spark: SparkSession, tmp_path: Path, mapping: None, name: str
+) -> None:
+    """Each by itself, and between two others, since some have another form at the end of a word."""
+    known = _letters(name)
     assert len(known) > 1000
     texts = pa.table({"s": [*known, *(f"a{each}b" for each in known), *(f"a{each}" for each in known)]})
     pq.write_table(texts, tmp_path / "texts.parquet")
-    theirs = spark.read.parquet(str(tmp_path)).selectExpr("s", "lower(s) AS lower", "upper(s) AS upper").toArrow()
+    theirs = spark.read.parquet(str(tmp_path)).selectExpr("s", f"{name}(s) AS folded").toArrow()
     (batch,) = theirs.select(["s"]).combine_chunks().to_batches()
-    for name, computation in fold.items():
-        ours = computation.values(batch).to_pylist()
-        wrong = [
-            each
-            for each in zip(batch["s"].to_pylist(), ours, theirs[name].to_pylist(), strict=True)
-            if each[1] != each[2]
-        ]
-        assert wrong[:10] == []
-
-
-def _is_folded(computations: Iterable[Computation], text: str) -> bool:
-    row = pa.RecordBatch.from_pydict({"s": [text]})
-    return all(_one(each, row)[1] for each in computations)
+    ours = computation_over(f"{name}(s)", _TEXT).values(batch).to_pylist()
+    triples = zip(batch["s"].to_pylist(), ours, theirs["folded"].to_pylist(), strict=True)
+    assert [each for each in triples if each[1] != each[2]][:10] == []

@@ -43,6 +43,7 @@ COLUMNS = Struct(
 
 _TEXTS = [
     *("", " ", "a", "Ab", "abc", " abc  ", "ABC", "a%b", "a_b", "a.b", "a*b", "a\nb", "a\\b", "é", "É", "ß", "Ærø"),
+    *("o'neil mARY-ann", "ǆ aß"),
     *("ΑΣ", "σς", "İ", "ı", "ǆ", "🙂", "a🙂b", "e\u0301", "\u200b", "\u3000x", "漢字", "0", "-1", "12", "007", "1.5"),
     *(
         "true",
@@ -281,7 +282,8 @@ class Texts:
             depth,
             ["s", "t", "st.y", "'a'", "'Ab c'", "''", "'É'", "NULL", "'2020-02-29'", "'12'"],
             [
-                lambda k: f"{c(['lower', 'upper', 'lcase', 'ucase', 'trim', 'ltrim', 'rtrim', 'reverse'])}({s(k)})",
+                lambda k: f"{c(['lower', 'upper', 'lcase', 'ucase', 'initcap', 'trim', 'reverse'])}({s(k)})",
+                lambda k: f"{c(['ltrim', 'rtrim'])}({s(k)})",
                 lambda k: f"trim({c(['BOTH', 'LEADING', 'TRAILING'])} FROM {s(k)})",
                 lambda k: f"substring({s(k)}, {c(number)}, {c(number)})",
                 lambda k: f"substring({s(k)}, {c(number)})",
