@@ -5,7 +5,9 @@ Guarantee: where an entry computes a value, it is Spark's, whatever the session'
 decide (an overflow, a division by zero), or Arrow does otherwise than Spark (letters beyond those that both fold
 alike), it raises `LeftToSpark` and nothing is said.
 
-To add a function: write its kernel in the file of its kind, under `function`. See `texts.py` for short ones.
+To add a function: write its kernel in the file of its kind, under `function` (see `texts.py` for short ones); a kernel
+gets arrays. Then name it in `docs/concepts/expressions.md`, draw it in `tests/protocol/expressions/typed_texts.py`, by
+which it is tried beside Spark, and break it once in `test_broken_entries.py`.
 """
 
 from __future__ import annotations
