@@ -320,6 +320,16 @@ def test_a_partition_value_too_long_for_a_folder_is_refused_as_by_spark_and_noth
     assert len(list(Path(world.path).rglob("word=x*"))) == 1
 
 
+@pytest.mark.parametrize("value", ["'__HIVE_DEFAULT_PARTITION__'", "concat('__HIVE_DEFAULT_', 'PARTITION__')"])
+def test_a_partition_value_that_would_come_back_as_null_is_refused(
+    spark: SparkSession, tmp_path: Path, value: str
+) -> None:
+    world = World(table_path(tmp_path)).create([{"k": 1, "word": "a"}], partition_by=("word",))
+    with pytest.raises(ExecutionFailed, match="stands for NULL"):
+        DeltaTable.forPath(spark, world.path).update(set={"word": value})
+    assert world.rows() == [{"k": 1, "word": "a"}]
+
+
 def test_long_texts_are_left_to_spark(spark: SparkSession) -> None:
     rows = spark.range(10).select(F.repeat(F.lit("x"), 100_000).alias("text"))
     assert few_rows.collected(rows, 1000) is None

@@ -133,6 +133,15 @@ def test_the_empty_string_is_null_in_a_partition(spark: Any, tmp_path: Path) -> 
 def test_an_empty_text_of_another_writer_is_null_in_any_partition(
     spark: Any, tmp_path: Path, name: str, other: str | None
 ) -> None:
+    check_empty_text(spark, tmp_path, name, other)
+
+
+def test_an_empty_text_is_null_beside_a_local_time(spark: Any, tmp_path: Path) -> None:
+    """Then texts are read in place of values."""
+    check_empty_text(spark, tmp_path, "timestamp", "2021-03-28 01:30:00")
+
+
+def check_empty_text(spark: Any, tmp_path: Path, name: str, other: str | None) -> None:
     schema = Struct((Field("id", "long"), Field("p", name)))
     adds = [put_rows(tmp_path, "a.parquet", [{"id": 1}, {"id": 2}], partitionValues={"p": ""})]
     if other is not None:
