@@ -30,7 +30,7 @@ from anabranch.protocol.partitions import HIVE_NULL, written_texts
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.assignments import Path, leaves
 from anabranch.protocol.schema.column_mapping import FIELD_ID
-from anabranch.protocol.schema.types import Field, Struct, arrow_type
+from anabranch.protocol.schema.types import Field, Struct, arrow_type, decimal_of
 from anabranch.protocol.schema.voids import check_writable, held
 from anabranch.protocol.stats.statistics import num_records
 from anabranch.protocol.storing import is_plain_column, stored_values
@@ -53,6 +53,8 @@ from anabranch.storage.told import given
 _ONE_TASK_ROWS = 20_000
 """So many rows are read by the task that writes them: a shuffle costs a job, which takes longer than to read them."""
 _FEW_FILES = 64
+_PLAIN_SCALE = 6
+"""No decimal of so few digits behind the point is spelled with an exponent."""
 _WRITE_OPTIONS = {
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     **timestamps.OPTIONS,
@@ -233,7 +235,8 @@ def partition_text(value: Column, data_type: str) -> Column:
         return _utc_text(value)
     text = value.cast("string")
     if data_type == "binary":
-        return F.when(~F.is_valid_utf8(text), _refused("a binary partition value must be UTF-8")).otherwise(text)
+        value = F.when(~F.is_valid_utf8(text), _refused("a binary partition value must be UTF-8"))
+        return value.otherwise(partition_text(text, "string"))
     if data_type == "string":
         return F.when(text == HIVE_NULL, _refused(f"{HIVE_NULL} stands for NULL in a partition")).otherwise(text)
     return text
@@ -384,6 +387,8 @@ def put_as_they_are(spark: SparkSession, rows: pa.Table, files: FileSet, folder:
     if not are_put_as_they_are(spark, files):
         return False
     partitions = [files.schema.field(name) for name in files.partition_columns]
+    if any(_is_spelled_otherwise(str(each.type)) for each in partitions):
+        return False
     folders = [each.physical_name for each in partitions]
     stored = rows.rename_columns([each.physical_name for each in files.schema])
     for field in partitions:
@@ -396,6 +401,12 @@ def put_as_they_are(spark: SparkSession, rows: pa.Table, files: FileSet, folder:
         return False
     few_rows.put(files.root, folder, stored, _shape(spark, files, folders))
     return True
+
+
+def _is_spelled_otherwise(data_type: str) -> bool:
+    """Whether a partition value of this type has several texts, of which Spark chooses by its settings, or its Java."""
+    digits = decimal_of(data_type)
+    return data_type in ("float", "double", "timestamp_ntz") or (digits is not None and digits[1] > _PLAIN_SCALE)
 
 
 def put_plainly(spark: SparkSession, rows: pa.Table, files: FileSet, folder: str) -> bool:

@@ -54,7 +54,11 @@ VALUES: dict[str, list[Any]] = {
     "boolean": [True, False],
     "date": [dt.date(1, 1, 1), dt.date(1582, 10, 4), dt.date(1582, 10, 15), dt.date(9999, 12, 31)],
     "timestamp": [dt.datetime(1582, 10, 4, 1, 2, 3, 4, UTC), dt.datetime(2021, 3, 28, 1, 30, tzinfo=UTC)],
-    "timestamp_ntz": [dt.datetime(1500, 1, 1, 0, 0, 0, 1), dt.datetime(2021, 3, 28, 2, 30)],
+    "timestamp_ntz": [
+        dt.datetime(2020, 1, 1, 0, 0, 0, 500_000),
+        dt.datetime(1500, 1, 1, 0, 0, 0, 1),
+        dt.datetime(2021, 3, 28, 2, 30),
+    ],
 }
 
 

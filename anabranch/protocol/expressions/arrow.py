@@ -76,7 +76,7 @@ class _Run:
         first, *members = (node.name,) if isinstance(node.name, str) else node.name
         found = self.rows.column(first)
         for member in members:
-            found = pc.struct_field(found, member)
+            found = pc.struct_field(found, [member])  # a text would be read as a path
         return found
 
     def _applied(self, node: Apply) -> Datum:

@@ -204,7 +204,9 @@ def _text_to_integer(values: Datum, to: str, site: Site) -> Datum:
 def _text_to_date(values: Datum, to: str, site: Site) -> Datum:
     if not _all_match(values, _DATE_TEXT):
         raise LeftToSpark("a text that is no plain date becomes one")
-    return values.cast(pa.date32())  # raises for a day that no calendar has
+    found = values.cast(pa.date32())  # raises for a day that no calendar has
+    check_years(found)
+    return found
 
 
 def _text_to_moment(values: Datum, to: str, site: Site) -> Datum:

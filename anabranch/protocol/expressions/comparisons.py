@@ -60,12 +60,13 @@ add("<=>, equal_null", _comparison_fit, of_values(_same))
 
 def _in_fit(given: Sequence[Given]) -> Fit:
     """By some settings all are compared as texts, if one is a text."""
-    kind, (searched, *listed) = compared_as(given), given
+    kind = compared_as(given)
     if not isinstance(kind, str):
         raise Unfit("only values of plain types are compared here")
-    texts = [each.constant[0] for each in listed if each.type == "string" and each.constant is not None]
-    others = [each for each in listed if each.type not in ("string", VOID)]
-    if searched.type != "string" and texts and (others or not all(is_spelled(text, kind) for text in texts)):
+    texts = [each.constant for each in given if each.type == "string"]
+    are_of_kind = all(each.type in (kind, "string", VOID) for each in given)
+    are_spelled = all(text is not None and is_spelled(text[0], kind) for text in texts)
+    if kind != "string" and texts and not (are_of_kind and are_spelled):
         raise Unfit("settings choose whether texts are compared as such with other values")
     return Fit("boolean", (kind,) * len(given))
 

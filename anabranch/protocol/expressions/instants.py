@@ -8,6 +8,7 @@ clock changes; only at a fixed offset from UTC are both ends the same. Whatever 
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Callable, Mapping
 from zoneinfo import ZoneInfo
 
@@ -20,8 +21,36 @@ _DATE_LINE = dt.timedelta(hours=26)
 _UTC = dt.UTC
 _FIXED = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Zulu", "Etc/Zulu", "UCT", "Etc/UCT", "Universal"})
 
+_CLOCK = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2}:\d{2})(?:\.(\d{1,6}))?)?")
+
 Span = tuple[dt.datetime, dt.datetime]
 """The earliest and the latest moment that it can be."""
+
+
+class _AnyZone(dt.tzinfo):
+    """A zone that is not known."""
+
+    def utcoffset(self, moment: dt.datetime | None) -> dt.timedelta:
+        """As good as any other."""
+        return dt.timedelta(0)
+
+    def dst(self, moment: dt.datetime | None) -> None:
+        """Not known either."""
+
+    def tzname(self, moment: dt.datetime | None) -> str:
+        """For people."""
+        return "a zone that is not known"
+
+
+ANY_ZONE = _AnyZone()
+
+
+def local_time(text: str) -> dt.datetime:
+    """The local time that each session reads in a text. Raises ValueError: it may be another one, or none."""
+    found = _CLOCK.fullmatch(text)
+    if found is None:
+        raise ValueError(text)
+    return dt.datetime.fromisoformat(f"{found[1]}T{found[2] or '00:00:00'}.{(found[3] or '').ljust(6, '0')}")
 
 
 def is_fixed(zone: dt.tzinfo | None) -> bool:
@@ -31,7 +60,7 @@ def is_fixed(zone: dt.tzinfo | None) -> bool:
 
 def instants_of(local: dt.datetime, zone: dt.tzinfo | None) -> Span:
     """Between which instants the clocks of a zone come to a local time; before they are always earlier, later later."""
-    if zone is None:
+    if zone is None or zone is ANY_ZONE:
         return (local - _ANY_ZONE).replace(tzinfo=_UTC), (local + _ANY_ZONE).replace(tzinfo=_UTC)
     if is_fixed(zone):
         exact = local.replace(tzinfo=zone).astimezone(_UTC)

@@ -10,7 +10,7 @@ import datetime as dt
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,24 +20,35 @@ from anabranch.protocol.expressions.moments import months_later
 from anabranch.protocol.expressions.syntax import Interval
 from anabranch.protocol.expressions.table import Datum, Fit, Function, Given, LeftToSpark, Site, Unfit
 
+Unit: TypeAlias = Literal["months", "days", "both", "time"]
 DAY = dt.timedelta(days=1) // dt.timedelta(microseconds=1)
 _MONTHS: Mapping[str, int] = {"YEAR": 12, "MONTH": 1}
 _MICROS: Mapping[str, int] = {
     **{"WEEK": 7 * DAY, "DAY": DAY, "HOUR": DAY // 24, "MINUTE": 60_000_000},
     **{"SECOND": 1_000_000, "MILLISECOND": 1000, "MICROSECOND": 1},
 }
-_DAYS = ("WEEK", "DAY")
+_DAYS = frozenset({"WEEK", "DAY"})
+_BITS: Mapping[Unit, int] = {"months": 31, "days": 63, "both": 63, "time": 63}
 _AMOUNT = re.compile(r"[0-9]{1,9}|'-?[0-9]{1,9}'")
 _WORDS = re.compile(r"'\s*(-?[0-9]{1,9}\s+[A-Za-z]+(?:\s+-?[0-9]{1,9}\s+[A-Za-z]+)*)\s*'")
 
 
 @dataclass(frozen=True)
 class Span:
-    """So many months, or so many microseconds; ``of_days`` where its units are days and weeks."""
+    """An amount of time.
 
-    months: int = 0
-    micros: int = 0
-    of_days: bool = False
+    Attributes:
+        unit: ``months``; ``days``, weeks among them; ``time`` for what is shorter; ``both`` for these two together.
+        amount: of months, or else of microseconds.
+    """
+
+    unit: Unit
+    amount: int
+
+    @property
+    def days(self) -> int:
+        """How many whole days it is, which is no month."""
+        return self.amount // DAY
 
 
 def span_of(node: Interval, *, is_negative: bool = False) -> Span | None:
@@ -45,19 +56,24 @@ def span_of(node: Interval, *, is_negative: bool = False) -> Span | None:
 
     Example:
         >>> span_of(parsed("INTERVAL 2 WEEKS"))
-        Span(months=0, micros=1209600000000, of_days=True)
+        Span(unit='days', amount=1209600000000)
     """
     try:
-        parts = [(amount, unit) for amount, unit in _parts(node)]
+        parts = list(_parts(node))
     except ValueError:
         return None
     units, sign = {unit for _, unit in parts}, -1 if is_negative else 1
     if units <= {*_MONTHS}:
-        return Span(months=sign * sum(amount * _MONTHS[unit] for amount, unit in parts))
+        return _span("months", [sign * amount * _MONTHS[unit] for amount, unit in parts])
     if units <= {*_MICROS}:
-        micros = sign * sum(amount * _MICROS[unit] for amount, unit in parts)
-        return Span(micros=micros, of_days=units <= {*_DAYS})
+        unit: Unit = "days" if units <= _DAYS else "both" if units & _DAYS else "time"
+        return _span(unit, [sign * amount * _MICROS[each] for amount, each in parts])
     return None
+
+
+def _span(unit: Unit, amounts: Sequence[int]) -> Span | None:
+    """The sum, if Spark has room for it."""
+    return Span(unit, sum(amounts)) if sum(map(abs, amounts)) >> _BITS[unit] == 0 else None
 
 
 def _parts(node: Interval) -> Iterator[tuple[int, str]]:
@@ -84,15 +100,15 @@ def _fit(given: Sequence[Given]) -> Fit:
 
 
 def _moved(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
-    (moments,), (months, micros) = arguments, options
+    (moments,), (unit, amount) = arguments, options
     check_years(moments)
-    if months:
-        found = _by_months(local(moments, site), months)
+    if unit == "months":
+        found = _by_months(local(moments, site), amount)
         found = found if gives == "timestamp_ntz" else instants(found, site)
     else:
-        if gives == "timestamp" and site.zone is None and abs(micros) >= DAY:
+        if gives == "timestamp" and site.zone is None and (unit != "time" or abs(amount) >= DAY):
             raise LeftToSpark("the clocks of the session's time zone change")
-        found = pc.add_checked(moments.cast(pa.int64()), pa.scalar(micros, pa.int64())).cast(moments.type)
+        found = pc.add_checked(moments.cast(pa.int64()), pa.scalar(amount, pa.int64())).cast(moments.type)
     check_years(found)
     return found
 
@@ -106,4 +122,4 @@ def _by_months(times: Datum, months: int) -> Datum:
 
 
 MOVE = Function("interval", _fit, _moved)
-"""An entry that is no word of SQL: a moment that is moved by months, or else microseconds."""
+"""An entry that is no word of SQL: a moment that is moved by a span, whose unit and amount are its options."""

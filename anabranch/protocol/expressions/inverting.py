@@ -9,7 +9,6 @@ possible; where integers may wrap, nothing is said.
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -17,7 +16,7 @@ from math import ceil, floor
 from typing import Any, TypeAlias
 
 from anabranch.protocol.expressions.casts import CAST
-from anabranch.protocol.expressions.instants import instants_of, is_fixed, midnight
+from anabranch.protocol.expressions.instants import instants_of, is_fixed, local_time, midnight
 from anabranch.protocol.expressions.meeting import is_number
 from anabranch.protocol.expressions.numbers import RANGES
 from anabranch.protocol.expressions.table import Bound, Function, Varying, exactly
@@ -25,7 +24,6 @@ from anabranch.protocol.predicates import And, Compare, In, IsNull, Name, Not, O
 from anabranch.protocol.schema.types import INTEGERS, VOID, DataType, Field
 from anabranch.protocol.stats.literals import limit
 
-_CLOCK = re.compile(r"\d{4}-\d{2}-\d{2}( \d{2}:\d{2}:\d{2}(\.\d{1,6})?)?")
 _MOST_VALUES = 64
 _ERRORS = (ArithmeticError, ValueError, TypeError)
 """What is raised where nothing can be said."""
@@ -191,20 +189,13 @@ def _moment(kind: DataType, value: Any, zone: Zone) -> Bound:
     elif isinstance(value, dt.date):
         local = midnight(value)
     else:
-        if not _CLOCK.fullmatch(value):
-            raise ValueError(value)
-        local = dt.datetime.fromisoformat(_padded(value))
+        local = local_time(value)
     if local.tzinfo is not None:
         return _at(local)
     is_vague = isinstance(value, str)  # by an old setting both are texts, where 00:00:00 is more than none
     if kind == "timestamp_ntz":
         return Bound(local, local, is_vague=is_vague)
     return Bound(*instants_of(local, zone), is_vague=is_vague)
-
-
-def _padded(text: str) -> str:
-    whole, dot, fraction = text.partition(".")
-    return f"{whole}.{fraction.ljust(6, '0')}" if dot else text
 
 
 # -- bounds ------------------------------------------------------------------------------------------------------------

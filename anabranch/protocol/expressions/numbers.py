@@ -240,7 +240,8 @@ add("ceil, ceiling", _whole_number_fit, _of(_to_whole(pc.ceil)))
 def _round_fit(given: Sequence[Given]) -> Fit:
     _one_fit(given[:1])
     places = (0,) if len(given) == 1 else given[1].constant if len(given) == 2 else None
-    if places is None or type(places[0]) is not int or not 0 <= places[0] <= 38:
+    is_int = len(given) == 1 or given[1].type in INTEGERS[:3]
+    if places is None or not is_int or type(places[0]) is not int or not 0 <= places[0] <= 38:
         raise Unfit("only with a constant number of digits is it computed here")
     kind = str(given[0].type)
     if kind in INTEGERS:

@@ -21,7 +21,7 @@ from anabranch.protocol.expressions import (  # noqa: F401 - they fill the table
 )
 from anabranch.protocol.expressions import syntax as S
 from anabranch.protocol.expressions.casts import CAST, cast_fit
-from anabranch.protocol.expressions.intervals import DAY, MOVE, span_of
+from anabranch.protocol.expressions.intervals import MOVE, span_of
 from anabranch.protocol.expressions.meeting import FLOAT_INTEGERS, MOST_DIGITS, is_date, is_spelled
 from anabranch.protocol.expressions.table import TABLE, Function, Given, Unfit
 from anabranch.protocol.expressions.tree import Apply, Constant, Expression, Foreign
@@ -153,15 +153,14 @@ class _Resolver:
     def _moved(self, moved: S.Syntax, by: S.Interval, *, is_negative: bool = False) -> Expression:
         """A date or moment that is moved by an interval."""
         operand, span = self.of(moved), span_of(by, is_negative=is_negative)
-        count = 0 if span is None else span.months or span.micros // DAY
-        if span is None or operand.type not in _MOMENTS or isinstance(operand, Foreign) or abs(count) >> 31:
+        if span is None or operand.type not in _MOMENTS or isinstance(operand, Foreign):
             parts = (operand, *(self.of(each) for each in S.parts_of(by)))
             return Foreign("an interval is added by Spark", "", parts)
         if operand.type != "date":
-            return Apply(MOVE, (operand,), operand.type, (span.months, span.micros))
-        if span.micros and not span.of_days:
+            return Apply(MOVE, (operand,), operand.type, (span.unit, span.amount))
+        if span.unit not in ("months", "days"):
             return Foreign("a date with hours is computed by Spark", "", (operand,))
-        name = "add_months" if span.months else "date_add"
+        name, count = ("add_months", span.amount) if span.unit == "months" else ("date_add", span.days)
         return applied(TABLE[name], [operand, Constant(count, "integer")], "`INTERVAL`")
 
     def _case(self, node: S.Case) -> Expression:

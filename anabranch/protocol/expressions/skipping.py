@@ -17,11 +17,11 @@ import pyarrow as pa
 
 from anabranch.protocol.expressions.arrow import computed as values_of
 from anabranch.protocol.expressions.casts import CAST
-from anabranch.protocol.expressions.instants import is_fixed
-from anabranch.protocol.expressions.intervals import DAY, MOVE
+from anabranch.protocol.expressions.instants import ANY_ZONE, is_fixed, local_time, midnight
+from anabranch.protocol.expressions.intervals import MOVE
 from anabranch.protocol.expressions.inverting import Bare, Term, compared, computed, is_null, is_one_of
 from anabranch.protocol.expressions.meeting import are_exact
-from anabranch.protocol.expressions.table import TABLE, Given, LeftToSpark, Unfit, Varying
+from anabranch.protocol.expressions.table import TABLE, Function, Given, LeftToSpark, Unfit, Varying
 from anabranch.protocol.expressions.tree import (
     Apply,
     Column,
@@ -216,17 +216,23 @@ class _Reader:
         return None
 
     def _local(self, node: Apply) -> tuple[Any] | None:
-        """Of a moment of a zone whose clocks change the local time in it, or what is cast to it."""
+        """Of a moment of a zone whose clocks change, or that is not known, the local time in it."""
         if node.type != "timestamp" or len(node.arguments) != 1:
             return None
-        match node.function, node.arguments[0], node.options:
-            case function, Constant(value=str() | dt.date() as value), _ if function == CAST:
-                return None if isinstance(value, dt.datetime) else (value,)
-            case function, Constant(value=dt.datetime() as value, type="timestamp"), (0, micros) if function == MOVE:
-                if micros % DAY or self.zone is None:
-                    return None
-                moved = value.astimezone(self.zone).replace(tzinfo=None) + dt.timedelta(microseconds=micros)
-                return self._instant(moved)
+        try:
+            return self._local_of(node.function, node.arguments[0], node.options)
+        except (ArithmeticError, ValueError):  # it lies outside the years 1 to 9999
+            return None
+
+    def _local_of(self, function: Function, given: Expression, options: tuple[Any, ...]) -> tuple[Any] | None:
+        zone = self.zone or ANY_ZONE
+        match given, options:
+            case Constant(value=str() as text), _ if function == CAST:
+                return (local_time(text).replace(tzinfo=zone),)
+            case Constant(value=dt.date() as day, type="date"), _ if function == CAST:
+                return (midnight(day).replace(tzinfo=zone),)
+            case Constant(value=dt.datetime() as moment, type="timestamp"), ("days", micros) if function == MOVE:
+                return (moment.astimezone(zone) + dt.timedelta(microseconds=micros),) if self.zone else None
         return None
 
     def _instant(self, local: dt.datetime) -> tuple[Any] | None:
@@ -313,6 +319,6 @@ def _computed(node: Apply, zone: dt.tzinfo | None) -> tuple[Any] | None:
         return None
     try:
         (found,) = values_of(node, _ONE_ROW, zone).to_pylist()
-    except LeftToSpark:
+    except (LeftToSpark, ArithmeticError, ValueError):  # or Python has no room for it
         return None
     return (found,)

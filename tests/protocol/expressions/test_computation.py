@@ -58,6 +58,7 @@ def truth(text: str, row: dict[str, Any]) -> bool | None:
         (f"fine = {LONG}", {"fine": Decimal(LONG)}, True),
         ("fine < -1234567890123456789012345678.5", {"fine": Decimal("-1234567890123456789012345678.7")}, True),
         ("true", {}, True),
+        ("'2024-05-01 12:00:00' IN (t) AND '5' IN (id)", {"t": MOMENT, "id": 5}, True),
         ("id = '5' OR id IN ('7', '-8')", {"id": -8}, True),
         ("t >= DATE '2024-01-01' AND n > d", {"t": MOMENT, "n": LOCAL, "d": dt.date(2024, 5, 1)}, True),
         ("t BETWEEN '2024-05-01' AND '2024-05-01 12:00:00'", {"t": MOMENT}, True),
@@ -101,6 +102,12 @@ def test_a_condition_is_computed_row_by_row(text: str, row: dict[str, Any], expe
         *("d > current_date()", "id IN (1, 'x')", "w > 0.5", "f > 16777217", f"m IN ({10**30}.5, 0.0000000001)"),
         *("x < 1e400", "x BETWEEN 0 AND 1e400", f"x < {10**39}", f"x < {10**39}.5", f"x > 0.{'0' * 38}1", "f + 1 > 2"),
         *(
+            "'2024-01-01' IN (t)",
+            "'2024-01-01T00:00:00' IN (n, n)",
+            "d IN ('2024-01-01', t)",
+            "round(x, 2L) > 1",
+            "d + INTERVAL 0 HOURS > d",
+            "d + INTERVAL '1 day -24 hours' > d",
             "d + INTERVAL 1 HOUR > d",
             "t + INTERVAL '1.5' SECOND > t",
             "d - d > INTERVAL 1 DAY",
@@ -294,3 +301,11 @@ def test_texts_are_cast(text: str, row: dict[str, Any], expected: Any) -> None:
 def test_other_texts_are_not(text: str, value: str) -> None:
     with pytest.raises(LeftToSpark):
         computation_over(text, SCHEMA, dt.UTC).values(pa.RecordBatch.from_pylist([{"s": value}], to_arrow(SCHEMA)))
+
+
+def test_a_member_is_found_by_its_whole_name() -> None:
+    """Arrow would take one that begins with a dot for a path."""
+    kind = pa.struct({".x": pa.int64(), "x": pa.int64()})
+    schema = Struct((Field("s", Struct((Field(".x", "long"), Field("x", "long")))),))
+    rows = pa.record_batch({"s": pa.array([{".x": 1, "x": 2}], kind)})
+    assert computation_over("s.`.x` * 10 + s.x", schema).values(rows).to_pylist() == [12]

@@ -192,3 +192,33 @@ def test_casts_between_moments_that_are_nested_deep_say_nothing() -> None:
         text = f"CAST(CAST({text} AS TIMESTAMP_NTZ) AS TIMESTAMP_LTZ)"
     tree = computation_over(f"{text} = TIMESTAMP '2020-01-01 00:00:00'", ROUNDED).tree
     assert predicate_of(tree, ZoneInfo("Europe/Paris")) == Unknown()
+
+
+# -- moments of zones whose clocks change ------------------------------------------------------------------------------
+
+LOCAL = Struct((Field("s", "string"), Field("ts", "timestamp"), Field("tn", "timestamp_ntz"), Field("da", "date")))
+
+
+@pytest.mark.parametrize("zone", [ZoneInfo("Europe/Berlin"), dt.UTC, None])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "s = CAST('2020-01-01' AS TIMESTAMP_LTZ)",
+        "s IN (CAST('2020-01-01' AS TIMESTAMP_LTZ))",
+        "s > CAST('2020-1-1' AS TIMESTAMP_LTZ)",
+        "ts < TIMESTAMP_LTZ '2020-01-01 00:00:00Z' - INTERVAL 1000000 DAYS",
+        "ts < TIMESTAMP_LTZ '9999-12-31 23:00:00Z' + INTERVAL 1 DAY",
+        "da < CAST('0000-01-01' AS DATE)",
+    ],
+)
+def test_of_a_moment_that_is_no_constant_here_nothing_is_said(text: str, zone: dt.tzinfo | None) -> None:
+    fixed = zone if zone is dt.UTC else None
+    assert predicate_of(computation_over(text, LOCAL, fixed).tree, zone) in (Unknown(), Or((Unknown(),)))
+
+
+def test_a_local_time_in_the_gap_of_the_clocks_rules_out_no_later_one() -> None:
+    text = "tn BETWEEN TIMESTAMP_NTZ'2023-03-01 00:00:00' AND CAST('2023-03-26 02:30:00' AS TIMESTAMP_LTZ)"
+    found = predicate_of(computation_over(text, LOCAL).tree, ZoneInfo("Europe/Berlin"))
+    later = '"tn":"2023-03-26T03:15:00.000"'
+    stats = f'{{"numRecords":1,"minValues":{{{later}}},"maxValues":{{{later}}},"nullCount":{{"tn":0}}}}'
+    assert could_match(found, files_of([stats]), LOCAL, []).to_pylist() == [True]

@@ -256,6 +256,8 @@ class Texts:
                 lambda k: f"({c(MOMENTS)} {c(signs)} {self.moment(k)})",
                 lambda k: f"({self.moment(k)} {c(['', 'NOT '])}BETWEEN {c(MOMENTS)} AND {c(MOMENTS)})",
                 lambda k: f"({self.moment(k)} IN ({c(MOMENTS)}, {c(MOMENTS)}))",
+                lambda k: f"({c(MOMENTS)} {c(['', 'NOT '])}IN ({self.moment(k)}, {c([*MOMENTS, 'ts', 'tn'])}))",
+                lambda k: f"({c(WHOLE_TEXTS)} IN ({w(k)}, {w(0)}))",
                 lambda k: f"({self.moment(k)} {c(signs)} {d(k)})",
                 lambda k: f"({d(k)} {c(signs)} {c(MOMENTS)})",
                 lambda k: f"({d(k)} IN ({c(MOMENTS)}, {c(MOMENTS)}, {d(0)}))",
@@ -371,7 +373,14 @@ MOMENTS += [
 ]
 WHOLE_TEXTS = ["'0'", "'-7'", "'100'", "'007'", "'128'", "'2147483647'", "'9223372036854775808'", "'1.0'"]
 DAYS = ["INTERVAL 1 DAY", "INTERVAL '30' DAYS", "INTERVAL -2 WEEKS", "INTERVAL '3 days'", "INTERVAL 13 MONTHS"]
-DAYS += ["INTERVAL '-1' YEAR", "INTERVAL 1 YEAR 1 MONTH", "INTERVAL '1 week -1 day'", "INTERVAL 4000 YEARS"]
+DAYS += [
+    "INTERVAL 0 HOURS",
+    "INTERVAL '1 day -24 hours'",
+    "INTERVAL '-1' YEAR",
+    "INTERVAL 1 YEAR 1 MONTH",
+    "INTERVAL '1 week -1 day'",
+    "INTERVAL 4000 YEARS",
+]
 SPANS = ["INTERVAL 5 HOURS", "INTERVAL 24 HOURS", "INTERVAL 1 DAY 3 SECONDS", "INTERVAL '90 minutes'"]
 SPANS += ["INTERVAL -7 MICROSECONDS", "INTERVAL 2 HOURS 5 MILLISECONDS", "INTERVAL '1' HOUR"]
 ENDS = ["2147483647", "-2147483648"]
