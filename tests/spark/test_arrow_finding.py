@@ -103,7 +103,17 @@ def comparisons() -> list[str]:
     single = [f"{name} {op} {literal}" for name, some in LITERALS.items() for literal in some for op in ops]
     several = [f"{name} IN ({', '.join(some[:2])})" for name, some in LITERALS.items()]
     nulls = [f"{name} IS {maybe}NULL" for name in LITERALS for maybe in ("", "NOT ")]
-    return [*single, *several, *nulls, "w LIKE 'a%'", "part = 'x' AND i = 5", "NOT (i = 5 OR w IS NULL)"]
+    return [
+        *single,
+        *several,
+        *nulls,
+        "w LIKE 'a%'",
+        "length(w) = 1",
+        "w LIKE '%b'",
+        "i = l",
+        "part = 'x' AND i = 5",
+        "NOT (i = 5 OR w IS NULL)",
+    ]
 
 
 def combined(dice: random.Random) -> str:
@@ -141,7 +151,7 @@ def marks_of(rows: dict[str, Any], address: Any) -> Marks:
 
 
 @pytest.mark.parametrize(
-    "text", ["i + 1 = 6", "+w = 'a'", "i = 5 AND rand() > 2", "length(w) = 1", "w LIKE '%b'", "i = l", "true"]
+    "text", ["i + 1 = 6", "+w = 'a'", "i = 5 AND rand() > 2", "soundex(w) = 'A000'", "w RLIKE 'b'", "f = i", "true"]
 )
 def test_what_is_not_known_for_certain_is_left_to_spark(spark: SparkSession, table: str, text: str) -> None:
     assert arrow_finding.found(spark, opened(table), condition(table, text, spark)) is None
