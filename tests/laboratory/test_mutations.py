@@ -72,3 +72,9 @@ def test_a_vacuum_that_believes_a_log_without_its_newest_commit_is_noticed(monke
         examined(case)
     with pytest.raises(Fault, match="VACUUM removed"):
         mutations._vacuum(case)
+
+
+def test_a_file_of_vectors_that_is_as_the_log_describes_another_one_is_told_by_nobody() -> None:
+    case = case_of(26643)
+    assert (case.sort, case.mutation.kind) == ("deletion vectors", "replace")
+    assert examined(case) == mutations.ROWS
