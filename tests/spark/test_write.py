@@ -198,9 +198,13 @@ def test_a_binary_partition_value_that_is_no_text_is_refused(spark: SparkSession
 
 
 def test_a_partition_value_that_would_come_back_as_null_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    schema = Struct((Field("p", "string"), Field("id", "long")))
-    with pytest.raises(ExecutionFailed, match="stands for NULL"):
-        write(spark, spark.sql(f"select '{HIVE_NULL}' p, 1L id"), schema, ("p",), f"file://{tmp_path}", "job")
+    for kind in ("string", "binary"):
+        schema, rows = (
+            Struct((Field("p", kind), Field("id", "long"))),
+            spark.sql(f"select cast('{HIVE_NULL}' as {kind}) p, 1L id"),
+        )
+        with pytest.raises(ExecutionFailed, match="stands for NULL"):
+            write(spark, rows, schema, ("p",), f"file://{tmp_path}", "job")
 
 
 def test_columns_with_odd_names_are_written_and_partitioned(spark: SparkSession, tmp_path: Path) -> None:
