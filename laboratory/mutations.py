@@ -323,12 +323,18 @@ def _of_rows(case: Case, location: str, findings: Any) -> str:
     return ROWS
 
 
+_LENGTH = slice(1, 5)
+"""Where a file of vectors says how long its first one is, behind the version of its format."""
+
+
 def _is_another_vector(case: Case, found: Any) -> bool:
     """Whether a file of vectors stands in the place of another one of which all is true that the log says of that:
     where a vector lies, how long it is, how many rows it marks. Nobody can tell them.
     """
-    is_one = case.sort == "deletion vectors" and (case.mutation.other or "").endswith(".bin")
-    return is_one and isinstance(found, tuple) and len(found) == len(truth_of(case.kind).rows)
+    name, other = case.mutation.name, case.mutation.other or ""
+    is_one = case.sort == "deletion vectors" and other.endswith(".bin")
+    is_as_long = is_one and case.before[name][_LENGTH] == case.before[other][_LENGTH]
+    return is_as_long and isinstance(found, tuple) and len(found) == len(truth_of(case.kind).rows)
 
 
 def _rows_told(location: str) -> Any:

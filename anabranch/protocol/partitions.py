@@ -189,7 +189,9 @@ def _text_of(value: Any, data_type: str) -> str:
 
 
 def _float_text(value: float, data_type: str) -> str:
-    """The shortest digits that read back, as Java spells them: so do other writers, and one value is one partition."""
+    """The shortest digits that read back, in Java's spelling; of some numbers, most of them very large or very small,
+    Java itself gives other digits.
+    """
     shortest = str(np.float32(value)) if data_type == "float" else repr(float(value))
     if not isfinite(value) or value == 0:
         return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(shortest, shortest)
@@ -273,12 +275,12 @@ def split(
         yield {}, rows
         return
     keys = {str(i): pc.if_else(pc.equal(each, ""), None, each) for i, each in enumerate(texts.values())}
-    numbered = pa.table({**keys, "row": pa.array(range(len(rows)), pa.int64())})
+    numbered = pa.table({**keys, "row": pa.array(np.arange(len(rows)))})
     # By no threads of Arrow's: the rows may be Python's (see `storage.native`), and the files cost the most anyway.
     groups = numbered.group_by(list(keys), use_threads=False).aggregate([("row", "list")])
-    for group in groups.to_pylist():
-        values = {name: group[key] for key, name in zip(keys, texts, strict=True)}
-        yield values, rows.take(pa.array(group["row_list"], pa.int64()))
+    places = groups["row_list"].combine_chunks()
+    for i, group in enumerate(groups.select([*keys]).to_pylist()):
+        yield dict(zip(texts, group.values(), strict=True)), rows.take(places[i].values)
 
 
 def zoned(texts: pa.Array) -> pa.Array:

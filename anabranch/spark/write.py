@@ -116,12 +116,14 @@ def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mappi
         RowViolation: a new image breaks a rule of the table.
     """
     count = count_of(marks)
-    values = stored_values(assignments, files.schema) if are_put_as_they_are(spark, files) else None
+    values = None if files.tracked else stored_values(assignments, files.schema)
+    values = values if values is not None and are_put_as_they_are(spark, files) else None
     names, nested = files.schema.names, values is not None
     here = None if files.tracked else arrow_finding.brought(spark, files, marks, names, nested=nested)
     if here is not None and values is not None and _put_plainly(spark, files, here, values, folder):
         return
-    here = here if few_rows.are_plain(spark_schema(files.schema)) else None
+    if here is not None and nested and not few_rows.are_plain(spark_schema(files.schema)):
+        here = None
     rows = marked_rows(spark, files, marks) if here is None else arrow_rows(spark, here)
     read = count if here is not None else rows_in(files.restricted(dict(marks)))
     images = changed(gathered(rows, count, read), files, assignments, F.lit(True))
@@ -387,8 +389,6 @@ def put_as_they_are(spark: SparkSession, rows: pa.Table, files: FileSet, folder:
     if not are_put_as_they_are(spark, files):
         return False
     partitions = [files.schema.field(name) for name in files.partition_columns]
-    if any(_is_spelled_otherwise(str(each.type)) for each in partitions):
-        return False
     folders = [each.physical_name for each in partitions]
     stored = rows.rename_columns([each.physical_name for each in files.schema])
     for field in partitions:
@@ -424,6 +424,8 @@ def are_put_as_they_are(spark: SparkSession, files: FileSet) -> bool:
     """Whether it takes no Spark to know what files hold that are written, and whether rows obey the table's rules."""
     rules = files.rules
     if rules.bind_rows or rules.materialised or rules.most_rows is not None:
+        return False
+    if any(_is_spelled_otherwise(str(files.schema.field(name).type)) for name in files.partition_columns):
         return False
     return writer_settings.are_plain(spark)
 

@@ -116,13 +116,17 @@ def context_for(table: str, schema: Struct, engine: SparkEngine) -> Context:
     """The same for columns that are known, as of a table that is yet to be made."""
     now, settings = dt.datetime.now(dt.UTC), engine.settings()
     as_texts = settings.get(MOMENTS_AS_TEXTS, "false").lower() == "true"
-    named = as_named(schema, engine)
+    named = schema.exactly() if _says_exact(settings) else schema
     return Context(table, named, now, settings["spark.sql.session.timeZone"], engine.are_builtin, as_texts)
 
 
 def is_exact(engine: SparkEngine) -> bool:
     """Whether to the session a name in another case is another name."""
-    return engine.settings().get("spark.sql.caseSensitive", "false").lower() == "true"
+    return _says_exact(engine.settings())
+
+
+def _says_exact(settings: Mapping[str, str]) -> bool:
+    return settings.get("spark.sql.caseSensitive", "false").lower() == "true"
 
 
 def as_named(schema: Struct, engine: SparkEngine) -> Struct:

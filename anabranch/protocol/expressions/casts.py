@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.protocol.expressions.instants import after, at_or_after, instants_of, locals_of, midnight
-from anabranch.protocol.expressions.meeting import MOST_DIGITS, shown
+from anabranch.protocol.expressions.meeting import MOMENTS, MOST_DIGITS, shown
+from anabranch.protocol.expressions.rounding import units
 from anabranch.protocol.expressions.table import (
     Bound,
     Datum,
@@ -40,11 +41,6 @@ _CLOCK_TEXT = _DATE_TEXT[:-1] + r"([ T]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](
 _OFFSET_TEXT = r"(Z|[+-](0[0-9]|1[0-7]):?[0-5][0-9])$"
 _NUMBER_TEXT = r"^-?[0-9]{1,100}(\.[0-9]{1,300})?([eE][+-]?[0-9]{1,2})?$"
 _EXACT_DOUBLE = 1 << 53
-WHOLE_DOUBLE = 1 << 52
-"""From here on doubles have no fraction."""
-_MOST_UNITS = 10**14
-"""What is half-way between two of fewer units has 15 digits at most."""
-_MOMENTS = ("date", "timestamp", "timestamp_ntz")
 _YEAR_1, _YEAR_9999 = dt.date(1, 1, 1), dt.date(9999, 12, 31)
 
 
@@ -152,25 +148,6 @@ def longs(whole: Datum) -> Datum:
     if not pc.all(is_in, min_count=0).as_py():
         raise LeftToSpark("a number that is none, or too large, becomes a whole one")
     return whole.cast(pa.int64())
-
-
-def units(values: Datum, places: int, *, even: bool = False) -> Any:
-    """Doubles as whole numbers of units of a decimal place, without their sign, as doubles: rounded half up, or half to
-    the ``even`` one; NaN stays. Raises LeftToSpark: one has too many digits.
-
-    Spark rounds the shortest decimal of a double. A decimal that is half-way between two units has at most 15 digits,
-    and no two of those are the same double; so exactly its double is half-way, and others are on the side they are on.
-    """
-    numbers, one = np.abs(values.to_numpy(zero_copy_only=False)), 10.0**places
-    with np.errstate(invalid="ignore", over="ignore"):
-        many = numbers * one
-        if np.any(many >= _MOST_UNITS):
-            raise LeftToSpark("a number with too many digits is rounded")
-        near = np.floor(many + 0.5)
-        low, high = (2 * near - 1) / (2 * one), (2 * near + 1) / (2 * one)
-        up = (numbers > high) | ((numbers == high) & ~(even & (near % 2 == 0)))
-        down = (numbers < low) | ((numbers == low) & even & (near % 2 == 1))
-        return near + up - down
 
 
 def _double_to_decimal(values: Datum, to: str, site: Site) -> Datum:
@@ -354,7 +331,7 @@ _KERNELS: Mapping[tuple[str, str], _Kernel] = {
 
 def _keeps_order(kind: DataType, gives: DataType) -> bool:
     """Whether a value that is cast never falls where it rises, and is NULL only where it is."""
-    if kind in _MOMENTS and gives in _MOMENTS:
+    if kind in MOMENTS and gives in MOMENTS:
         return True
     return upcastable(kind, gives) or (kind in INTEGERS and gives == "double")
 

@@ -18,8 +18,9 @@ from anabranch.protocol.schema.types import INTEGERS, VOID, DataType, decimal_of
 MOST_DIGITS = 38
 _DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
 _BEYOND_LONG = 1 << 63
-_BITS = {"byte": 7, "short": 15, "integer": 31, "long": 63}
-_MOMENTS = ("date", "timestamp_ntz", "timestamp")
+WIDTHS = {"byte": 7, "short": 15, "integer": 31, "long": 63}
+"""So many bits has a whole number of each type, beside its sign."""
+MOMENTS = ("date", "timestamp_ntz", "timestamp")
 """Two of them meet as the later one."""
 _INTEGER = re.compile("0|-?[1-9][0-9]{0,18}")
 _CLOCK = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{0,5}[1-9])?")
@@ -123,8 +124,8 @@ def _pair(one: Given, other: Given) -> DataType:
     assert b is not None
     if a == b and not is_number(a):
         return a
-    if a in _MOMENTS and b in _MOMENTS:
-        return max(str(a), str(b), key=_MOMENTS.index)
+    if a in MOMENTS and b in MOMENTS:
+        return max(str(a), str(b), key=MOMENTS.index)
     if not (is_number(a) and is_number(b)):
         raise Unfit(f"{shown(a)} meets {shown(b)}")
     return a if a == b else _numbers(one, other)
@@ -159,13 +160,13 @@ def is_spelled(text: Any, kind: DataType | None) -> bool:
     if not isinstance(text, str):
         return False
     if kind in INTEGERS:
-        return _INTEGER.fullmatch(text) is not None and abs(int(text)) >> _BITS[str(kind)] == 0
-    return is_date(text) if kind == "date" else kind in _MOMENTS and _CLOCK.fullmatch(text) is not None
+        return _INTEGER.fullmatch(text) is not None and abs(int(text)) >> WIDTHS[str(kind)] == 0
+    return is_date(text) if kind == "date" else kind in MOMENTS and _CLOCK.fullmatch(text) is not None
 
 
 def _is_read(text: Any, kind: DataType | None) -> bool:
     """Whether each session reads a text as the same value of a type."""
-    if kind in _MOMENTS[1:] and isinstance(text, str) and (parts := _LOCAL.fullmatch(text)):
+    if kind in MOMENTS[1:] and isinstance(text, str) and (parts := _LOCAL.fullmatch(text)):
         return is_date(parts[1]) and (parts[2] is None or kind == "timestamp")
     return is_spelled(text, kind)
 

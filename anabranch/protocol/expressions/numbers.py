@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.protocol.expressions.casts import WHOLE_DOUBLE, longs, units
+from anabranch.protocol.expressions.casts import longs
 from anabranch.protocol.expressions.meeting import common, decimal, digits_of, is_number
+from anabranch.protocol.expressions.rounding import WHOLE_DOUBLE, units
 from anabranch.protocol.expressions.table import (
     Bound,
     Datum,

@@ -22,7 +22,7 @@ from anabranch.protocol.expressions import (  # noqa: F401 - they fill the table
 from anabranch.protocol.expressions import syntax as S
 from anabranch.protocol.expressions.casts import CAST, cast_fit
 from anabranch.protocol.expressions.intervals import MOVE, span_of
-from anabranch.protocol.expressions.meeting import FLOAT_INTEGERS, MOST_DIGITS, is_date, is_spelled
+from anabranch.protocol.expressions.meeting import FLOAT_INTEGERS, MOMENTS, MOST_DIGITS, WIDTHS, is_date, is_spelled
 from anabranch.protocol.expressions.table import TABLE, Function, Given, Unfit
 from anabranch.protocol.expressions.tree import Apply, Constant, Expression, Foreign
 from anabranch.protocol.predicates import date_of
@@ -51,7 +51,6 @@ MOMENTS_AS_TEXTS = "spark.sql.legacy.typeCoercion.datetimeToString.enabled"
 _COMPARISONS = frozenset({"=", "<=>", "!=", "<", "<=", ">", ">=", "in", "between", "nullif"})
 _OF_DAYS = {"+": "date_add", "-": "date_sub"}
 """What the sign means between a date and a whole number."""
-_MOMENTS = ("date", "timestamp", "timestamp_ntz")
 _TO_TIMESTAMP = frozenset({"timestamp", "to_timestamp"})
 _LOOKED_UP = frozenset({"between", "not"})
 """Operators that Spark may look up as functions."""
@@ -61,7 +60,6 @@ _BARE_FUNCTIONS = frozenset(
 )
 """Words that a setting makes functions, or columns."""
 _NUMBER = re.compile(r"(-?)(\d*\.?\d*)(e[+-]?\d+)?(bd|[lsydf])?", re.IGNORECASE)
-_WIDTHS = {"integer": 31, "long": 63, "short": 15, "byte": 7}
 _LOCAL = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2}:\d{2})(\.\d{1,6})?)?( UTC|Z)?")
 
 _FLOAT_DIGITS = 15
@@ -153,7 +151,7 @@ class _Resolver:
     def _moved(self, moved: S.Syntax, by: S.Interval, *, is_negative: bool = False) -> Expression:
         """A date or moment that is moved by an interval."""
         operand, span = self.of(moved), span_of(by, is_negative=is_negative)
-        if span is None or operand.type not in _MOMENTS or isinstance(operand, Foreign):
+        if span is None or operand.type not in MOMENTS or isinstance(operand, Foreign):
             parts = (operand, *(self.of(each) for each in S.parts_of(by)))
             return Foreign("an interval is added by Spark", "", parts)
         if operand.type != "date":
@@ -218,7 +216,7 @@ class _Resolver:
 
 def _has_moment_and_text(arguments: Sequence[Expression]) -> bool:
     kinds = {each.type for each in arguments if isinstance(each.type, str)}
-    return "string" in kinds and bool(kinds & {*_MOMENTS})
+    return "string" in kinds and bool(kinds & {*MOMENTS})
 
 
 def _is_date_and_number(arguments: Sequence[Expression]) -> bool:
@@ -257,7 +255,7 @@ def _constant(node: Constant, to: str) -> Constant | None:
     if value is None:
         return Constant(None, to)
     if node.type in INTEGERS and to in INTEGERS:
-        return Constant(value, to) if abs(value) >> _WIDTHS[to] == 0 else None
+        return Constant(value, to) if abs(value) >> WIDTHS[to] == 0 else None
     if node.type == "string" and to in INTEGERS:
         return Constant(int(value), to) if is_spelled(value, to) else None
     if node.type == "string" and to == "date":
@@ -331,7 +329,7 @@ def _number(text: str) -> Expression:
 
 def _whole(value: int, kind: str | None) -> Expression:
     for each in (kind,) if kind else ("integer", "long"):
-        if -(1 << _WIDTHS[each]) <= value < 1 << _WIDTHS[each]:
+        if -(1 << WIDTHS[each]) <= value < 1 << WIDTHS[each]:
             return Constant(value, each)
     return Foreign("a whole number beyond its type is read by Spark") if kind else _decimal(Decimal(value))
 
