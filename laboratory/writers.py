@@ -33,6 +33,7 @@ import pyarrow as pa
 
 from anabranch.errors import AlreadyExists, DeltaConcurrentModificationException
 from anabranch.storage import disk, open_store
+from anabranch.storage.contract import Entry
 from anabranch.storage.local import LocalStore
 from anabranch.storage.open import mounted
 from anabranch.testing.arrow_engine import ArrowEngine
@@ -259,7 +260,7 @@ def _in_place(journal: Journal) -> None:
 
 
 def _late_files(journal: Journal) -> None:
-    put, put_if_absent = LocalStore.put, LocalStore.put_if_absent
+    put, put_if_absent, head = LocalStore.put, LocalStore.put_if_absent, LocalStore.head
     late: dict[str, bytes] = {}
 
     def put_later(self: LocalStore, name: str, data: bytes) -> None:
@@ -274,7 +275,11 @@ def _late_files(journal: Journal) -> None:
             journal("committed before its files")
             put(self, *late.popitem())
 
+    def head_as_if(self: LocalStore, name: str) -> Entry | None:
+        return Entry(name, len(late[name]), 0, None) if name in late else head(self, name)
+
     LocalStore.put, LocalStore.put_if_absent = put_later, put_all  # type: ignore[method-assign]
+    LocalStore.head = head_as_if  # type: ignore[method-assign]
 
 
 def _early_ack(journal: Journal) -> None:

@@ -147,6 +147,7 @@ WITH_EXAMPLES = [page for page in [ROOT / "README.md", *PAGES] if has_examples(p
 
 
 @pytest.mark.slow
+@pytest.mark.whole
 @pytest.mark.parametrize(
     "page",
     [

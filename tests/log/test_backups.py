@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from anabranch.errors import CorruptLog
 from anabranch.errors.process_state import STATE
 from anabranch.log.checksum import Checksum
 from anabranch.log.file_names import checksum_name, checksum_version, commit_name
@@ -89,10 +90,29 @@ class History:
     def step(self, name: str, act: Callable[[], None]) -> None:
         self.told.append(name)
         act()
-        with self.world() as world:
-            assert [row["id"] for row in world.rows()] == sorted(self.table.versions[-1]), self.told
+        try:
+            rows = self.rows()
+        except CorruptLog as error:
+            self.remedy(error)
+            rows = self.rows()
+        assert rows == sorted(self.table.versions[-1]), self.told
         with STATE.as_another_process():
             self.assert_sums()
+
+    def rows(self) -> list[int]:
+        with self.world() as world:
+            return [row["id"] for row in world.rows()]
+
+    def remedy(self, error: CorruptLog) -> None:
+        """What the error says: to remove the checksum file. Only where a commit is missing is it one word against
+        another, that of a checkpoint.
+        """
+        version = len(self.table.versions) - 1
+        assert error.facts["file"] == checksum_name(version), self.told
+        assert version in self.table.lies, self.told
+        assert any(commit_name(each) not in self.table.store.kept for each in range(version)), self.told
+        self.drop_checksum(version)
+        self.table = replace(self.table, lies=self.table.lies - {version})
 
     @contextmanager
     def world(self) -> Iterator[World]:

@@ -54,7 +54,7 @@ def test_files_and_bytes_are_counted_in_all_and_kept(table: str) -> None:
         ("s.a > 5 AND list IS NULL", [(1, None), (3, None)]),
         ("(id > 5 AND (name = 'n1'))", [(1, None), (2, None)]),
         ("length(name) > 2", [(0, "not understood")]),
-        ("id = '5'", [(0, "not understood")]),
+        ("id = '5'", [(3, None)]),
         ("id > 5 OR length(name) > 2", [(0, "understood in part")]),
         ("name LIKE 'x%y'", [(3, "understood in part")]),
         ("id = 1 OR name = 'n10'", [(1, None)]),
