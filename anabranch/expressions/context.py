@@ -24,6 +24,7 @@ class Context:
         zone: the session's time zone, as Spark spells it.
         is_builtin: which of these function names still mean Spark's own (a user may have registered others).
         as_texts: whether the session compares dates and moments with texts as texts, by a setting.
+        timestamp: the type that TIMESTAMP means in the session, by another.
     """
 
     table: str
@@ -32,6 +33,7 @@ class Context:
     zone: str
     is_builtin: Callable[[frozenset[str]], bool]
     as_texts: bool = False
+    timestamp: str | None = None
 
     @property
     def tzinfo(self) -> dt.tzinfo | None:

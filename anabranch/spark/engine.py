@@ -26,7 +26,7 @@ from anabranch.log.positions import SourceVersions
 from anabranch.protocol.actions import empty_files
 from anabranch.protocol.change_feed import Feed, Images
 from anabranch.protocol.conditions import Condition
-from anabranch.protocol.expressions.resolving import MOMENTS_AS_TEXTS
+from anabranch.protocol.expressions.resolving import MOMENTS_AS_TEXTS, TIMESTAMPS
 from anabranch.protocol.layout.curves import Curve
 from anabranch.protocol.layout.file_sets import Changed, FileSet, Marks
 from anabranch.protocol.merges import Joined, Matching
@@ -59,7 +59,10 @@ from anabranch.spark.row_addresses import as_column
 from anabranch.spark.scan import parts_of, scan
 from anabranch.spark.session import merges_schema, reads_beyond
 
-SETTINGS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive", MOMENTS_AS_TEXTS)
+SETTINGS = (
+    *("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive"),
+    *(MOMENTS_AS_TEXTS, TIMESTAMPS),
+)
 """The settings that the value of an expression depends on."""
 
 

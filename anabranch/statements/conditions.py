@@ -19,7 +19,7 @@ from anabranch.expressions.printed_columns import printed
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.conditions import Condition
-from anabranch.protocol.expressions.resolving import MOMENTS_AS_TEXTS
+from anabranch.protocol.expressions.resolving import MOMENTS_AS_TEXTS, TIMESTAMP_TYPES, TIMESTAMPS
 from anabranch.protocol.rules.table_rules import rules_of
 from anabranch.protocol.schema.assignments import mapped
 from anabranch.protocol.schema.editing import field_at
@@ -116,8 +116,9 @@ def context_for(table: str, schema: Struct, engine: SparkEngine) -> Context:
     """The same for columns that are known, as of a table that is yet to be made."""
     now, settings = dt.datetime.now(dt.UTC), engine.settings()
     as_texts = settings.get(MOMENTS_AS_TEXTS, "false").lower() == "true"
+    timestamp = TIMESTAMP_TYPES.get(settings.get(TIMESTAMPS, "").upper())
     named = schema.exactly() if _says_exact(settings) else schema
-    return Context(table, named, now, settings["spark.sql.session.timeZone"], engine.are_builtin, as_texts)
+    return Context(table, named, now, settings["spark.sql.session.timeZone"], engine.are_builtin, as_texts, timestamp)
 
 
 def is_exact(engine: SparkEngine) -> bool:

@@ -67,7 +67,7 @@ class Computation:
 
 
 def computation_over(
-    text: str, schema: Struct, zone: dt.tzinfo | None = None, *, as_texts: bool = False
+    text: str, schema: Struct, zone: dt.tzinfo | None = None, *, as_texts: bool = False, timestamp: str | None = None
 ) -> Computation:
     """The computation of an SQL text over a table's columns, if each function in it is Spark's own; with a reason where
     only Spark says what it means.
@@ -77,7 +77,7 @@ def computation_over(
         True
     """
     try:
-        scope = Scope(lambda parts: column_of(parts, schema), zone, as_texts)
+        scope = Scope(lambda parts: column_of(parts, schema), zone, as_texts, timestamp)
         return computation_of_syntax(syntax_over(text, schema), scope)
     except NotUnderstood as error:
         return Computation(Foreign(f"{error.found}: {error.reason}"))

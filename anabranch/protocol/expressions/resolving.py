@@ -38,15 +38,18 @@ _TYPES: Mapping[str, str] = {
     **{name: name for name in ("boolean", "double", "string", "binary", "date", "timestamp_ntz")},
     "timestamp_ltz": "timestamp",
 }
-"""Types by their words in SQL; ``timestamp`` means one of two, by a setting."""
+"""Types by their words in SQL; ``timestamp`` means one of two (`TIMESTAMPS`)."""
 _SIZED = re.compile(r"(?:decimal|dec|numeric)\((\d+)(?:, (\d+))?\)")
 _CASTS = frozenset({"bigint", "boolean", "date", "double", "float", "int", "smallint", "string", "tinyint"})
-"""Functions that are casts to the type of their name; ``decimal`` and ``timestamp`` are left to Spark."""
+"""Functions that are casts to the type of their name; ``decimal`` is left to Spark."""
 _FIELDS: Mapping[str, str] = {
     **{name: name for name in ("year", "quarter", "month", "day", "dayofweek", "minute", "hour")},
     **{"years": "year", "quarters": "quarter", "months": "month", "days": "day", "hours": "hour", "minutes": "minute"},
     **{"dow": "dayofweek", "doy": "dayofyear", "week": "weekofyear", "weeks": "weekofyear"},
 }
+TIMESTAMPS = "spark.sql.timestampType"
+TIMESTAMP_TYPES: Mapping[str, str] = {"TIMESTAMP_LTZ": "timestamp", "TIMESTAMP_NTZ": "timestamp_ntz"}
+"""What TIMESTAMP means by the values of that setting."""
 MOMENTS_AS_TEXTS = "spark.sql.legacy.typeCoercion.datetimeToString.enabled"
 _COMPARISONS = frozenset({"=", "<=>", "!=", "<", "<=", ">", ">=", "in", "between", "nullif"})
 _OF_DAYS = {"+": "date_add", "-": "date_sub"}
@@ -77,11 +80,13 @@ class Scope:
         column: what names mean.
         zone: the session's time zone, if its clocks never change.
         as_texts: whether the session compares dates and moments with texts as texts (`MOMENTS_AS_TEXTS`).
+        timestamp: the type that TIMESTAMP means in the session (`TIMESTAMPS`); None where that is not known.
     """
 
     column: Columns
     zone: dt.tzinfo | None = None
     as_texts: bool = False
+    timestamp: str | None = None
 
 
 def resolved(node: S.Syntax, scope: Scope) -> Expression:
@@ -172,10 +177,10 @@ class _Resolver:
         return self._applied("case", parts, "`CASE`")
 
     def _cast(self, node: S.Cast) -> Expression:
-        operand, to = self.of(node.operand), type_of(node.type)
+        word = node.type.lower()
+        operand, to = self.of(node.operand), self._scope.timestamp if word == "timestamp" else type_of(word)
         if to is not None and node.how == "cast":
             return self._cast_to(operand, to)
-        word = node.type.lower()
         function = "timestamp" if word == "timestamp" else "cast" if to is not None else ""
         return Foreign(f"`{node.how}` to {word} is computed by Spark", "", (operand,), to, function)
 
@@ -197,6 +202,9 @@ class _Resolver:
         if len(arguments) == 1 and name == "to_date":
             return self._cast_to(arguments[0], "date", name)
         if len(arguments) == 1 and name in _TO_TIMESTAMP:
+            to = "timestamp" if name == "timestamp" else self._scope.timestamp
+            if to is not None:
+                return self._cast_to(arguments[0], to, name)
             return Foreign(f"`{name}` is computed by Spark", name, tuple(arguments), None, "timestamp")
         return self._applied(name, arguments, f"`{name}`", called=name)
 
@@ -371,6 +379,8 @@ def _moment(kind: str, text: str, scope: Scope) -> Expression | None:
         return Constant(dt.date.fromisoformat(match[1]), "date")
     micros = (match[3] or ".0")[1:].ljust(6, "0")
     local = dt.datetime.fromisoformat(f"{match[1]}T{match[2] or '00:00:00'}.{micros}")
+    if kind == "timestamp" and not match[4]:
+        kind = scope.timestamp or kind
     if kind == "timestamp_ntz":
         return None if match[4] else Constant(local, kind)
     if match[4]:

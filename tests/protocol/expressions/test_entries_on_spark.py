@@ -22,7 +22,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from anabranch.protocol.expressions.computation import Computation, computation_over
-from anabranch.protocol.expressions.resolving import MOMENTS_AS_TEXTS
+from anabranch.protocol.expressions.resolving import MOMENTS_AS_TEXTS, TIMESTAMP_TYPES, TIMESTAMPS
 from anabranch.protocol.expressions.table import LeftToSpark
 from anabranch.protocol.schema.types import VOID, Field, Struct
 from anabranch.spark.types import spark_schema
@@ -33,8 +33,13 @@ pytestmark = [pytest.mark.spark, pytest.mark.whole]
 
 ZONES: dict[str, dt.tzinfo | None] = {"UTC": dt.UTC, "+05:30": dt.timezone(dt.timedelta(hours=5, minutes=30))}
 ZONES |= {"Europe/Berlin": None}
-SETTINGS = [("true", "UTC", "false"), ("false", "UTC", "false"), ("false", "UTC", "true")]
-SETTINGS += [("true", "+05:30", "false"), ("false", "Europe/Berlin", "true")]
+SETTINGS = [
+    ("true", "UTC", "false", "TIMESTAMP_LTZ"),
+    ("false", "UTC", "false", "TIMESTAMP_LTZ"),
+    ("false", "UTC", "true", "TIMESTAMP_NTZ"),
+    ("true", "+05:30", "false", "TIMESTAMP_NTZ"),
+    ("false", "Europe/Berlin", "true", "TIMESTAMP_LTZ"),
+]
 _AT_ONCE = 40
 _TEXT = Struct((Field("s", "string"),))
 
@@ -49,9 +54,11 @@ class Case:
     is_known: list[bool]
 
 
-def case(text: str, batch: pa.RecordBatch, zone: dt.tzinfo | None, *, as_texts: bool = False) -> Case | None:
+def case(
+    text: str, batch: pa.RecordBatch, zone: dt.tzinfo | None, *, as_texts: bool = False, timestamp: str | None = None
+) -> Case | None:
     """None where only Spark computes it."""
-    found = computation_over(text, COLUMNS, zone, as_texts=as_texts)
+    found = computation_over(text, COLUMNS, zone, as_texts=as_texts, timestamp=timestamp)
     if found.reason is not None or found.tree.type == VOID:
         return None
     try:
@@ -108,7 +115,7 @@ def _plain(value: Any) -> Any:
 
 @pytest.fixture
 def settings(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[None]:
-    names = ("spark.sql.ansi.enabled", "spark.sql.session.timeZone", MOMENTS_AS_TEXTS)
+    names = ("spark.sql.ansi.enabled", "spark.sql.session.timeZone", MOMENTS_AS_TEXTS, TIMESTAMPS)
     before = [spark.conf.get(name) for name in names]
     for name, value in zip(names, request.param, strict=True):
         spark.conf.set(name, value)
@@ -123,18 +130,19 @@ def test_what_is_computed_is_what_spark_computes(spark: SparkSession, tmp_path: 
     zone = ZONES[spark.conf.get("spark.sql.session.timeZone") or ""]
     draw, computed, known = random.Random(38), 0, 0
     as_texts = spark.conf.get(MOMENTS_AS_TEXTS) == "true"
+    told = {"as_texts": as_texts, "timestamp": TIMESTAMP_TYPES[spark.conf.get(TIMESTAMPS) or ""]}
     texts, rounds = Texts(draw), examples(130, 1)
     for number in range(rounds):
         table = rows(draw, 30)
         (batch,) = table.combine_chunks().to_batches()
-        drawn = [case(texts.any(draw.randint(1, 6)), batch, zone, as_texts=as_texts) for _ in range(2 * _AT_ONCE)]
+        drawn = [case(texts.any(draw.randint(1, 6)), batch, zone, **told) for _ in range(2 * _AT_ONCE)]
         # Of one that is known for no row nothing is asked: Spark computes what is constant for all the same.
         cases = [each for each in drawn if each is not None and any(each.is_known)][:_AT_ONCE]
         folder = tmp_path / str(number)
         folder.mkdir()
         assert list(differences(spark, cases, table, folder)) == []
         computed, known = computed + len(cases), known + sum(sum(each.is_known) for each in cases)
-    assert computed > 25 * rounds
+    assert computed >= examples(4_000, 25)  # five settings: 20,000 in all
     assert known > 20 * computed
 
 

@@ -334,12 +334,13 @@ class Texts:
         units = ["'YEAR'", "'month'", "'DAY'", "'hour'", "'MINUTE'", "'WEEK'", "'QUARTER'", "'second'"]
         return self._pick(
             depth,
-            ["ts", "tn", "TIMESTAMP_NTZ '2020-02-29 12:30:15.5'", "TIMESTAMP_LTZ '2020-02-29 12:30:15.5'", "ts"],
+            ["ts", "tn", *(f"{each.upper()} '2020-02-29 12:30:15.5'" for each in CLOCKS)],
             [
                 lambda k: f"date_trunc({c(units)}, {m(k)})",
-                lambda k: f"cast({m(k)} AS {c(['timestamp_ntz', 'timestamp_ltz'])})",
-                lambda k: f"cast({self.date(k)} AS {c(['timestamp_ntz', 'timestamp_ltz'])})",
-                lambda k: f"cast({c([*MOMENTS, 's'])} AS {c(['timestamp_ntz', 'timestamp_ltz'])})",
+                lambda k: f"cast({m(k)} AS {c(CLOCKS)})",
+                lambda k: f"cast({self.date(k)} AS {c(CLOCKS)})",
+                lambda k: f"cast({c([*MOMENTS, 's'])} AS {c(CLOCKS)})",
+                lambda k: f"{c(['timestamp', 'to_timestamp'])}({c([m(k), self.date(k), c([*MOMENTS, 's'])])})",
                 lambda k: f"({m(k)} {c('+-')} {c([*DAYS, *SPANS])})",
                 lambda k: f"({c(SPANS)} + {m(k)})",
                 lambda k: f"{c(['coalesce', 'greatest'])}({m(k)}, {self.date(k)})",
@@ -361,6 +362,7 @@ class Texts:
         ]
 
 
+CLOCKS = ["timestamp", "timestamp_ntz", "timestamp_ltz"]
 MOMENTS = [f"'{each}'" for each in ("2020-02-29", "1970-01-01", "2020-02-29 12:30:15", "2020-02-29 12:30:15.0005")]
 MOMENTS += [
     "'1970-01-01 00:00:00'",
