@@ -26,7 +26,7 @@ from anabranch.protocol.schema.column_mapping import FIELD_ID
 from anabranch.protocol.schema.leaves import leaves_of, only
 from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.stats.literals import domain
-from anabranch.spark import few_rows
+from anabranch.spark import few_rows, row_ids
 from anabranch.spark.arrow_files import Unlike
 from anabranch.spark.arrow_membership import among
 from anabranch.spark.arrow_reading import MOST_BYTES, Part, is_near, plain, read
@@ -131,10 +131,12 @@ def brought(
     rows. None where Spark has to read them.
 
     Args:
+        columns: those of a table that tracks its rows may be among them (`FileSet.with_ids`).
         address: the names of two more columns, with each row's path, as in the log, and its position.
         nested: whether they may be structs, lists and maps.
     """
-    schema = Struct(tuple(files.schema.field(name) for name in columns))
+    whole, defaults = files.with_ids, row_ids.defaults_of(files)
+    schema = Struct(tuple(whole.schema.field(name) for name in columns))
     if not marks or not (_are_copied(schema) if nested else few_rows.are_plain(spark_schema(schema))):
         return None
     wanted = {path: np.asarray(rows.to_array(), np.int64) for path, rows in marks.items()}
@@ -149,10 +151,11 @@ def brought(
         if not len(rows):
             return None
         some = plain(batch.take(pa.array(rows - first)), schema)
+        some = row_ids.filled(some, files, defaults[part.log], rows)
         return budget.taken(some if address is None else _addressed(some.columns, columns, address, part, rows))
 
     def joined() -> pa.Table:
-        chosen = files.restricted(dict(marks))
+        chosen = whole.restricted(dict(marks))
         found = read(spark, chosen, columns, taken, lambda part: len(marked(part, part.first, part.rows)) > 0)
         return pa.Table.from_batches([rows for _, rows in found])
 

@@ -135,8 +135,7 @@ def _is_plain(data_type: Any) -> bool:
 
 def _stored(files: FileSet) -> Struct:
     outside = [files.schema.field(name) for name in files.partition_columns]
-    schema = files.schema if files.tracked is None else files.tracked.beside(files.schema)
-    return Struct(tuple(each for each in schema if each not in outside))
+    return Struct(tuple(each for each in files.with_ids.schema if each not in outside))
 
 
 # -- what is told ------------------------------------------------------------------------------------------------------

@@ -167,7 +167,8 @@ def _batches(part: Part, stored: Struct) -> Iterator[tuple[pa.RecordBatch, int]]
     wanted = file_schema(Struct(tuple(each for each in stored if each.physical_name in there)))
     names, leaves = wanted.names, [path for each in wanted for path in paths_of(each.type, each.name)]
     if not names:
-        raise Unlike("a file has none of the columns")
+        yield from _without_columns(part, stored)
+        return
     texts = [each.physical_name for each in stored if each.type == "string" and each.physical_name in there]
     with pa.OSFile(part.path) as opened:
         source = pq.ParquetFile(opened, metadata=part.footer)
@@ -179,6 +180,13 @@ def _batches(part: Part, stored: Struct) -> Iterator[tuple[pa.RecordBatch, int]]
             first += batch.num_rows
     if first != end:
         raise Unlike("a row group has another number of rows than its footer says")
+
+
+def _without_columns(part: Part, stored: Struct) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """As `_batches`, of a file that has none of the columns."""
+    for done in range(0, part.rows, _MANY_ROWS):
+        rows = pa.RecordBatch.from_arrays([pa.nulls(min(_MANY_ROWS, part.rows - done))], [""])
+        yield _named(rows, stored, part.constants), part.first + done
 
 
 def _named(batch: pa.RecordBatch, stored: Struct, constants: Mapping[str, Any]) -> pa.RecordBatch:

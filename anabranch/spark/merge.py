@@ -148,6 +148,8 @@ def join(spark: SparkSession, files: FileSet, matching: Matching, held: Held, fo
         schema = T.StructType([T.StructField(name, kind) for name, kind in _OUTCOME.items()])
         for i, field in enumerate(files.schema.fields if updates else ()):
             schema = schema.add(_image(i), spark_type(field.type))
+        if _keeps_ids(files, matching):
+            schema = schema.add(ROW_ID, T.LongType())
         for i, field in enumerate(files.schema.fields if matching.recorded else ()):
             schema = schema.add(_old_image(i), spark_type(field.type))
         return _found(counted_here(found), Changes(found, schema, updates, repeats), files, matching)
@@ -280,11 +282,10 @@ def _target(spark: SparkSession, files: FileSet, names: Names, matching: Matchin
     there = [name for name in files.schema.names if name not in matching.added]
     own = [column(name) for name in there]
     ours = [column(address.path).alias(names.path), column(address.row).alias(names.row)]
-    keeps = _keeps_ids(files, matching)
-    if keeps and files.tracked is not None:
-        ours.append(column(files.tracked.row_id).alias(names.row_id))
-    here = None if keeps else narrowed(spark, files, matching, held, there, address)
-    rows = scan(spark, files, address=True, ids=keeps) if here is None else arrow_rows(spark, here)
+    ids = [files.tracked.row_id] if files.tracked is not None and _keeps_ids(files, matching) else []
+    ours += [column(each).alias(names.row_id) for each in ids]
+    here = narrowed(spark, files, matching, held, [*there, *ids], address)
+    rows = scan(spark, files, address=True, ids=bool(ids)) if here is None else arrow_rows(spark, here)
     return rows.select(*own, *ours).alias(names.target)
 
 

@@ -47,8 +47,7 @@ def computed_join(files: FileSet, matching: Matching, source: T.StructType) -> J
     """The clauses of a MERGE on a source of these columns whose join needs no Spark: rows match by keys, and what else
     is asked of them is computed here. Then nothing in it can fail to fit. None of any other.
     """
-    beyond = matching.evolves or matching.added or files.tracked is not None
-    if beyond or _keys(files, matching, source) is None:
+    if matching.evolves or matching.added or _keys(files, matching, source) is None:
         return None
     if not (matching.rest.is_condition and is_seen(matching.rest, source)):
         return None

@@ -6,7 +6,7 @@ Knows Arrow tables, and how rows of files are brought here by their positions. G
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,11 +20,11 @@ from anabranch.protocol.expressions.table import LeftToSpark
 from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of, difference_of
 from anabranch.protocol.merges import NOTHING_MORE
 from anabranch.protocol.predicates import Unknown
-from anabranch.protocol.schema.types import Field, arrow_type
+from anabranch.protocol.schema.types import Field, Struct, arrow_type
 from anabranch.protocol.stats.statistics import num_records
 from anabranch.spark import arrow_finding, few_rows
 from anabranch.spark.arrow_reading import MOST_BYTES
-from anabranch.spark.merge_here import IMAGE, OLD
+from anabranch.spark.merge_here import IMAGE, OLD, ROW_ID
 from anabranch.spark.merge_pairs import NONE, Half, Pairs, stored
 from anabranch.spark.merge_source import Held
 from anabranch.spark.merge_values import Acting, columns_of, of_table
@@ -64,7 +64,7 @@ class Join:
 
     def _own(self, found: pa.Table, columns: Sequence[str]) -> pa.Table | None:
         if not len(found):
-            return _nothing([self.files.schema.field(name) for name in columns], 0)
+            return _nothing([self.files.with_ids.schema.field(name) for name in columns], 0)
         marks = few_rows.marks(found[self.address.path], found[self.address.row])
         return arrow_finding.brought(self.spark, self.files, marks, columns)
 
@@ -144,30 +144,43 @@ class Join:
             those = np.flatnonzero(acts == clause.number)
             if clause.updates and len(those):
                 parts.append((self._updated(clause, found.take(pa.array(those))), those))
-        return self._spread(parts, len(found), IMAGE)
+        return _spread(parts, len(found), {**_numbered(IMAGE, self.files.schema), **self._ids})
+
+    @property
+    def _ids(self) -> dict[str, Field]:
+        """The column of a new image in which the row's id is kept, where the table tracks its rows."""
+        return {} if self.files.tracked is None else {ROW_ID: self.files.tracked.fields[0]}
 
     def _updated(self, clause: Acting, found: pa.Table) -> pa.Table:
         """The new images of pairs on which one clause acts."""
-        schema = self.files.schema
-        rest = [name for name in schema.names if name not in clause.values]
+        schema, ids = self.files.schema, [each.name for each in self._ids.values()]
+        rest = [*(name for name in schema.names if name not in clause.values), *ids]
         pairs = self.pairs(found, sorted({*rest, *columns_of([*clause.values.values()])}))
         values = stored(clause, pairs, np.arange(len(found)), schema)
         own = {name: pairs.halves["target"].rows[name] for name in rest}  # no row is there twice
-        return pa.table({name: values[name] if name in values else own[name] for name in schema.names})
+        return pa.table({name: values[name] if name in values else own[name] for name in (*schema.names, *ids)})
 
     def _olds(self, found: pa.Table, acts: Any) -> dict[str, pa.ChunkedArray]:
         """The values of all columns before, where a clause acts."""
         those = np.flatnonzero(acts != NONE)
         half = self.pairs(found.take(pa.array(those)), self.files.schema.names).halves["target"]
-        return self._spread([(half.rows.take(pa.array(half.places)), those)], len(found), OLD)
+        rows = half.rows.take(pa.array(half.places))
+        return _spread([(rows, those)], len(found), _numbered(OLD, self.files.schema))
 
-    def _spread(self, parts: Sequence[tuple[pa.Table, Any]], count: int, prefix: str) -> dict[str, pa.ChunkedArray]:
-        """Values of all columns for some of ``count`` pairs, at their places among NULLs."""
-        there = np.concatenate([np.empty(0, np.int64), *(places for _, places in parts)])
-        rest = np.setdiff1d(np.arange(count), there)
-        whole = pa.concat_tables([*(rows for rows, _ in parts), _nothing(self.files.schema.fields, len(rest))])
-        whole = whole.take(pa.array(np.argsort(np.concatenate([there, rest]))))
-        return {f"{prefix}{i}": column for i, column in enumerate(whole.columns)}
+
+def _numbered(prefix: str, schema: Struct) -> dict[str, Field]:
+    return {f"{prefix}{i}": each for i, each in enumerate(schema)}
+
+
+def _spread(
+    parts: Sequence[tuple[pa.Table, Any]], count: int, columns: Mapping[str, Field]
+) -> dict[str, pa.ChunkedArray]:
+    """Values of these columns for some of ``count`` pairs, at their places among NULLs."""
+    there = np.concatenate([np.empty(0, np.int64), *(places for _, places in parts)])
+    rest = np.setdiff1d(np.arange(count), there)
+    whole = pa.concat_tables([*(rows for rows, _ in parts), _nothing([*columns.values()], len(rest))])
+    whole = whole.take(pa.array(np.argsort(np.concatenate([there, rest]))))
+    return dict(zip(columns, whole.columns, strict=True))
 
 
 def _nothing(fields: Sequence[Field], count: int) -> pa.Table:

@@ -125,8 +125,7 @@ def _origin_name(files: FileSet) -> str:
 def _write(spark: SparkSession, files: FileSet, rows: DataFrame, folder: str) -> None:
     """Write the columns that the partition's files have, without the origin; the folder is the partition's."""
     outside = [files.schema.field(name) for name in files.partition_columns]
-    schema = files.schema if files.tracked is None else files.tracked.beside(files.schema)
-    inside = [each for each in schema if each not in outside]
+    inside = [each for each in files.with_ids.schema if each not in outside]
     stored = Struct((*inside, *(outside if files.rules.materialised else ())))
     write_files(spark, rows, stored, (), files.root, folder, files.rules, _WHOLE)
 

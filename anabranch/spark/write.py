@@ -42,7 +42,7 @@ from anabranch.spark.physical_names import is_stored_as_it_is, stored
 from anabranch.spark.raw_rows import address_of, open_files
 from anabranch.spark.rebalance import evened
 from anabranch.spark.row_addresses import as_column, named_for
-from anabranch.spark.row_ids import kept, names_of
+from anabranch.spark.row_ids import kept, names_of, without_versions
 from anabranch.spark.rules import Writing, obeying
 from anabranch.spark.scan import scan
 from anabranch.spark.settings import listing
@@ -115,11 +115,11 @@ def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mappi
         ExecutionFailed: it could not be computed, or its value does not fit, on some row.
         RowViolation: a new image breaks a rule of the table.
     """
-    count = count_of(marks)
-    values = None if files.tracked else stored_values(assignments, files.schema)
+    count, whole = count_of(marks), files.with_ids
+    values = stored_values(assignments, files.schema)
     values = values if values is not None and are_put_as_they_are(spark, files) else None
-    names, nested = files.schema.names, values is not None
-    here = None if files.tracked else arrow_finding.brought(spark, files, marks, names, nested=nested)
+    nested = values is not None
+    here = arrow_finding.brought(spark, files, marks, whole.schema.names, nested=nested)
     if here is not None and values is not None and _put_plainly(spark, files, here, values, folder):
         return
     if here is not None and nested and not few_rows.are_plain(spark_schema(files.schema)):
@@ -128,7 +128,7 @@ def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mappi
     read = count if here is not None else rows_in(files.restricted(dict(marks)))
     images = changed(gathered(rows, count, read), files, assignments, F.lit(True))
     with reported(text_of(assignments), files.root, files.version):  # it may be cancelled
-        is_put = here is not None and put_few(images, files, folder, count)
+        is_put = here is not None and put_few(images, whole, folder, count)
     if not is_put:
         write_tracked(spark, files, images, text_of(assignments), folder, few=are_few(count))
 
@@ -139,8 +139,9 @@ def _put_plainly(
     """Write the new images of these rows without Spark; False where nothing was written, since only Spark can say what
     they are.
     """
-    images = few_rows.attempted(lambda: arrow_values.assigned(rows, files.schema, values))
-    return images is not None and put_as_they_are(spark, images, files, folder)
+    whole = files.with_ids
+    images = few_rows.attempted(lambda: arrow_values.assigned(rows, whole.schema, values))
+    return images is not None and put_as_they_are(spark, without_versions(images, files), whole, folder)
 
 
 def find_changed(
@@ -158,8 +159,7 @@ def find_changed(
         named = rows if condition.alias is None else rows.alias(condition.alias)
         hits = named.filter(as_column(condition.expression, spark)).select(*map(column, rows.columns))
         images = changed(hits, files, assignments, F.lit(True), beside=address)
-        whole = files if files.tracked is None else replace(files, schema=files.tracked.beside(files.schema))
-        return brought(images, whole, count, beside=address)
+        return brought(images, files.with_ids, count, beside=address)
 
     with reported(condition.text, files.root, files.version):  # it may be cancelled
         images = few_rows.attempted(found)
@@ -289,9 +289,8 @@ def write_tracked(
     spark: SparkSession, files: FileSet, rows: DataFrame, what: str, folder: str, *, few: bool = False
 ) -> None:
     """As `write_into`, with hidden ids where the table tracks its rows; errors name ``what`` was written."""
-    schema = files.schema if files.tracked is None else files.tracked.beside(files.schema)
     with reported(what, files.root, files.version):
-        write_into(spark, rows, replace(files, schema=schema), folder, few=few)
+        write_into(spark, rows, files.with_ids, folder, few=few)
 
 
 def write_into(spark: SparkSession, rows: DataFrame, files: FileSet, folder: str, *, few: bool) -> None:

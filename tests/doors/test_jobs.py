@@ -102,6 +102,31 @@ def test_a_change_of_a_partitioned_table_is_no_job_either(spark: SparkSession, t
     ]
 
 
+def test_a_change_of_a_table_that_tracks_its_rows_is_no_job_and_keeps_their_ids(
+    spark: SparkSession, path: str, tmp_path: Path
+) -> None:
+    tracking, source = "'delta.enableRowTracking' = 'true'", table_path(tmp_path)
+    anabranch.append(None, source, TWO)
+    anabranch.sql(spark, f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ({tracking})")
+    before = ids(spark, path)
+    assert jobs(spark, lambda: DeltaTable.forPath(spark, path).update("id % 50 = 4", {"v": "v * 2"})) == 0
+    text = f"MERGE INTO delta.`{path}` t USING delta.`{source}` s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *"
+    text = f"{text} WHEN NOT MATCHED BY SOURCE AND t.id IN (4, 6) THEN UPDATE SET v = 0"
+    assert jobs(spark, lambda: anabranch.sql(spark, f"{text} WHEN NOT MATCHED THEN INSERT *")) == 0
+    after, last = ids(spark, path), anabranch.history(path)[0]["version"]
+    assert {row: after[row][0] for row in before} == {row: id_ for row, (id_, _) in before.items()}
+    assert {row: version for row, (_, version) in after.items() if version >= last - 1} == {
+        **dict.fromkeys((4, 5, 6, 1000), last),
+        54: last - 1,
+    }
+
+
+def ids(spark: SparkSession, path: str) -> dict[int, tuple[int, int]]:
+    """The id and the version of each row, by its number."""
+    rows = anabranch.read(spark, path, columns=["id"], row_ids=True).collect()
+    return {row["id"]: (row["_row_id"], row["_row_commit_version"]) for row in rows}
+
+
 def test_any_other_update_is_one_job(spark: SparkSession, path: str) -> None:
     table = DeltaTable.forPath(spark, path)
     assert jobs(spark, lambda: table.update("id < 7", {"v": "pmod(v + id, 1000)"})) == 1

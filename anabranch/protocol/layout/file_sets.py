@@ -80,6 +80,11 @@ class FileSet:
     allowed: tuple[str, ...] = ()
     commit: str | None = None
 
+    @property
+    def with_ids(self) -> FileSet:
+        """The same; where the table tracks its rows, their ids and versions are among the columns."""
+        return self if self.tracked is None else replace(self, schema=self.tracked.beside(self.schema))
+
     def restricted(self, paths: Mapping[str, object] | set[str]) -> FileSet:
         """Only the files of these paths."""
         keep = pc.is_in(self.files["path"], value_set=pa.array(list(paths), pa.string()))
