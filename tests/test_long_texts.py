@@ -237,7 +237,7 @@ ENTRIES = {
         (*SQL, *RULE),
         ("", "id = 1 AND ", "id IN ("),
         ("", ")", " = 1"),
-        ("id = 1 OR ", "1, ", "id::int::"),
+        ("id = 1 OR ", "1, ", "id::int::", '\\"', "\\'", '\\"x'),
     ),
     "a printed column": Entry(
         (
@@ -288,6 +288,7 @@ ENTRIES = {
         words("1 . e + - : 2020-01-01 T Z nan", " "),
         ("", "1", "-"),
         ("", "x"),
+        ("1", "1."),
     ),
     "a type": Entry((declared,), TYPE, ("", "array<", "char("), ("", ">", ")")),
     "a schema": Entry(

@@ -62,7 +62,7 @@ _BARE_FUNCTIONS = frozenset(
     current_user localtimestamp session_user user""".split()  # noqa: SIM905
 )
 """Words that a setting makes functions, or columns."""
-_NUMBER = re.compile(r"(-?)(\d*\.?\d*)(e[+-]?\d+)?(bd|[lsydf])?", re.IGNORECASE)
+_NUMBER = re.compile(r"(-?)(\d*(?:\.\d*)?)(e[+-]?\d+)?(bd|[lsydf])?", re.IGNORECASE)
 _LOCAL = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2}:\d{2})(\.\d{1,6})?)?( UTC|Z)?")
 
 _FLOAT_DIGITS = 15

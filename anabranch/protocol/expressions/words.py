@@ -68,7 +68,7 @@ _PIECE = re.compile(
     |(?P<single>'(?:[^'\\]|\\.|'')*')
     |(?P<double>"(?:[^"\\]|\\.|"")*")
     |(?P<name>`(?:[^`]|``)+`)
-    |(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?:[bB][dD]|[lLsSyYdDfF])?(?!\w))
+    |(?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?:[bB][dD]|[lLsSyYdDfF])?(?!\w))
     |(?P<word>\w+)
     |(?P<sign><=>|>>>|<>|<=|>=|!=|==|\|\||->|::|<<|>>|[=<>!+\-*/%&|^~()\[\],.:])""",
     re.VERBOSE | re.DOTALL,
@@ -84,10 +84,11 @@ def words_of(text: str) -> list[Word]:
 
 
 _LITERAL_OR_COMMENT = re.compile(
-    r"""[rR](?:'[^']*'|"[^"]*")|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`]|``)*`
+    r"""[rR](?:'[^']*'|"[^"]*")|'(?:[^'\\]|\\.|'')*(?:'|\\?\Z)|"(?:[^"\\]|\\.|"")*(?:"|\\?\Z)|`(?:[^`]|``)*`
     |(?P<line>--(?:\\\n|[^\r\n])*)|(?P<opens>/\*(?!\+))""",
     re.VERBOSE | re.DOTALL,
 )
+"""A text that does not end goes on to the end, so that none is looked for within it."""
 _INSIDE = re.compile(r"/\*\+?|\*/")
 
 

@@ -1,0 +1,199 @@
+"""Rules of a table, on rows that are at hand in Arrow.
+
+Knows computations that are the same in all sessions. Pure. Guarantee: rows that come back break no rule of the table; a
+rule that cannot be held here for certain refuses all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from anabranch.errors import CheckConstraintViolated, LengthExceeded, NotBuilt, NotNullViolated
+from anabranch.protocol.expressions.computation import Computation, computation_over
+from anabranch.protocol.expressions.resolving import applied
+from anabranch.protocol.expressions.table import TABLE, LeftToSpark
+from anabranch.protocol.expressions.tree import Column, Constant
+from anabranch.protocol.rules.table_rules import Check, Generated, Inside, Length, NotNull, Rules, Step, limits_of
+from anabranch.protocol.schema.types import VOID, Field, Struct, arrow_type, upcastable
+from anabranch.protocol.storing import stored_in
+
+_SHOWN_CHARACTERS, _SHOWN_COLUMNS = 200, 20
+
+
+def default_scalars(table: str, schema: Struct, rules: Rules, absent: Sequence[str]) -> dict[str, pa.Scalar]:
+    """The default values of columns that rows lack. Raises NotBuilt: only Spark computes one."""
+    found = {}
+    for name in absent:
+        text = rules.defaults.get(name)
+        if text is not None:
+            found[name] = _scalar(schema.field(name), text, table)
+    return found
+
+
+def obedient(
+    table: str, rows: pa.Table, schema: Struct, rules: Rules, given: frozenset[str], *, new: bool = False
+) -> pa.Table:
+    """Rows of exactly the table's columns as its rules want them: texts padded and cut, every rule held.
+
+    A generated column that is given is checked; that of a new row, or one whose inputs are given, is computed; any
+    other is kept.
+
+    Args:
+        given: the columns whose values the command gives.
+        new: whether they are new rows, and not images of old ones.
+
+    Raises:
+        RowViolation: a row breaks a rule.
+        NotBuilt: a rule cannot be held without Spark.
+    """
+    for generated in rules.generated:
+        if generated.column not in given and (new or generated.columns & given):
+            rows = _with_generated(table, rows, schema, generated)
+    for i, field in enumerate(schema):
+        if limits_of(field) is not None:
+            rows = rows.set_column(i, field.name, _limited(table, rows.column(i), field))
+    for rule in rules.not_null:
+        _check_not_null(table, rows, rule)
+    for check in rules.checks:
+        _check(table, rows, schema, check, computation_over(check.expression, schema))
+    for generated in rules.generated:
+        if generated.column in given:
+            _check(table, rows, schema, generated.check, _is_generated(schema, generated))
+    return rows
+
+
+def _needs_spark(what: str, table: str) -> NotBuilt:
+    append = 'df.write.format("delta").mode("append").save(path)'
+    return NotBuilt(what=f"{what} of the table at {table} without Spark", instead=f"Append through Spark: {append}.")
+
+
+# -- defaults ----------------------------------------------------------------------------------------------------------
+
+
+def _scalar(field: Field, text: str, table: str) -> pa.Scalar:
+    given, wanted = computation_over(text, Struct()), arrow_type(field.type)
+    value = stored_in(given, field)
+    kind = given.tree.type or VOID
+    # Of a default Spark takes a narrower type only where the value is a literal that fits.
+    fits = (isinstance(value.tree, Constant) and kind != "string") or upcastable(kind, field.type)
+    if value.reason is None and fits:
+        try:
+            return value.value().cast(wanted)[0]
+        except (LeftToSpark, pa.ArrowException):
+            pass  # it does not fit, or not exactly
+    raise _needs_spark(f"computing the default {text} of the column {field.name}", table)
+
+
+# -- generated columns -------------------------------------------------------------------------------------------------
+
+
+def _with_generated(table: str, rows: pa.Table, schema: Struct, rule: Generated) -> pa.Table:
+    """The rows with a generated column computed. Raises NotBuilt: only Spark computes it."""
+    field, value = schema.field(rule.column), _generated(schema, rule)
+    if value.reason is None:
+        try:
+            found = [value.values(each).cast(arrow_type(field.type)) for each in rows.to_batches()]
+            column = pa.chunked_array(found, arrow_type(field.type))
+            return rows.set_column(rows.column_names.index(field.name), field.name, column)
+        except (LeftToSpark, pa.ArrowException):
+            pass  # it does not fit
+    raise _needs_spark(f"computing the generated column {rule.column}", table)
+
+
+def _is_generated(schema: Struct, rule: Generated) -> Computation:
+    """Whether a value that was given is the one that the expression has."""
+    value, field = _generated(schema, rule), schema.field(rule.column)
+    return replace(value, tree=applied(TABLE["<=>"], [Column(field.name, field.type), value.tree], "`<=>`"))
+
+
+def _generated(schema: Struct, rule: Generated) -> Computation:
+    return stored_in(computation_over(rule.expression, schema), schema.field(rule.column))
+
+
+# -- lengths -----------------------------------------------------------------------------------------------------------
+
+
+def _limited(table: str, column: pa.ChunkedArray, field: Field) -> pa.ChunkedArray:
+    limit = limits_of(field)
+    if not isinstance(limit, Length):
+        raise _needs_spark(f"holding the lengths of texts inside the column {field.name}", table)
+    kept = pc.utf8_slice_codeunits(column, 0, limit.length)
+    rest = pc.utf8_slice_codeunits(column, limit.length)
+    too_long = pc.not_equal(pc.utf8_rtrim(rest, characters=" "), "")
+    if (at := _first(too_long)) is not None:
+        values = {field.name: _shown(column[at].as_py())}
+        raise LengthExceeded(table=table, column=field.name, limit=str(limit), values=values)
+    return pc.utf8_rpad(kept, width=limit.length, padding=" ") if limit.padded else kept
+
+
+# -- checks ------------------------------------------------------------------------------------------------------------
+
+
+def _check_not_null(table: str, rows: pa.Table, rule: NotNull) -> None:
+    top, *inner = rule.path
+    column = rows.column(str(top))
+    at = _first(pc.is_null(column)) if not inner else _first_broken(column, inner)
+    if at is not None:
+        shown = dict.fromkeys([str(top), *rows.column_names[:_SHOWN_COLUMNS]])
+        raise NotNullViolated(table=table, column=rule.column, values=_values(rows, at, shown))
+
+
+def _first_broken(column: pa.ChunkedArray, path: Sequence[Step]) -> int | None:
+    return next((i for i, value in enumerate(column.to_pylist()) if _is_broken(value, path)), None)
+
+
+def _is_broken(value: Any, path: Sequence[Step]) -> bool:
+    if not path:
+        return value is None
+    return value is not None and any(_is_broken(each, path[1:]) for each in _inside(value, path[0]))
+
+
+def _inside(value: Any, step: Step) -> Iterator[Any]:
+    match step:
+        case Inside.ELEMENTS:
+            yield from value
+        case Inside.KEYS:
+            yield from (key for key, _ in value)
+        case Inside.VALUES:
+            yield from (inner for _, inner in value)
+        case _:
+            yield value[step]
+
+
+def _check(table: str, rows: pa.Table, schema: Struct, check: Check, computation: Computation) -> None:
+    used = [name for name in schema.names if name in check.columns]
+    at = _first(pc.invert(_truths(table, rows, check, computation)))
+    if at is not None:
+        facts = {"constraint": check.name, "expression": check.expression}
+        raise CheckConstraintViolated(table=table, **facts, values=_values(rows, at, used))
+
+
+def _truths(table: str, rows: pa.Table, check: Check, computation: Computation) -> pa.ChunkedArray:
+    """For each row whether it keeps a constraint. Raises NotBuilt: only Spark says."""
+    if computation.is_condition:
+        try:
+            return pa.chunked_array([computation.truths(each) for each in rows.to_batches()], pa.bool_())
+        except LeftToSpark:
+            pass
+    raise _needs_spark(f"checking the constraint {check.name} ({check.expression})", table)
+
+
+def _first(mask: pa.ChunkedArray) -> int | None:
+    at = pc.index(mask, pa.scalar(True)).as_py()
+    return None if at < 0 else int(at)
+
+
+def _values(rows: pa.Table, at: int, names: Mapping[str, Any] | Sequence[str]) -> dict[str, str | None]:
+    return {name: _shown(rows.column(name)[at].as_py()) for name in names}
+
+
+def _shown(value: Any) -> str | None:
+    if value is None:
+        return None
+    text = str(value).lower() if isinstance(value, bool) else value.hex() if isinstance(value, bytes) else str(value)
+    return text[:_SHOWN_CHARACTERS]

@@ -1,0 +1,287 @@
+"""Rows at hand obey the table's rules without Spark, or are refused where only Spark could tell."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import anabranch
+from anabranch import errors
+from anabranch.commands.dml.update import Update
+from anabranch.commands.dml.write import all_nullable
+from anabranch.log.log import forget
+from anabranch.protocol.schema.types import Array, Field, Map, Struct, arrow_type
+from anabranch.testing import at_phase
+from tests.support.raw_logs import listing, metadata, put_commit
+from tests.support.worlds import World, insert_all, update_all
+
+PROTOCOL = {
+    "protocol": {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": ["deletionVectors"],
+        "writerFeatures": [
+            "deletionVectors",
+            "appendOnly",
+            "invariants",
+            "checkConstraints",
+            "generatedColumns",
+            "allowColumnDefaults",
+        ],
+    }
+}
+ID, X = Field("id", "long"), Field("x", "long")
+
+
+def world_of(tmp_path: Path, *fields: Field, **constraints: str) -> World:
+    """An empty table, as another engine would have made it."""
+    forget()
+    world = World(str(tmp_path / "t"))
+    properties = {f"delta_constraints.{name}": text for name, text in constraints.items()}
+    put_commit(world.path, 0, PROTOCOL, metadata(Struct(fields), delta_enableDeletionVectors="true", **properties))
+    return world
+
+
+def append(world: World, *rows: dict[str, Any]) -> int:
+    return anabranch.append(None, world.path, list(rows))
+
+
+def refused(world: World, error: type[errors.AnabranchError], *rows: dict[str, Any]) -> Any:
+    before = listing(world.path)
+    with pytest.raises(error) as caught:
+        append(world, *rows)
+    assert listing(world.path) == before, "a refused append left something"
+    return caught.value
+
+
+# -- CHECK -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bad", [0, None])
+def test_a_row_for_which_a_constraint_is_false_or_null_is_refused_and_shown(tmp_path: Path, bad: int | None) -> None:
+    world = world_of(tmp_path, ID, X, positive="x > 0")
+    append(world, {"id": 1, "x": 1})
+    error = refused(world, errors.CheckConstraintViolated, {"id": 2, "x": 3}, {"id": 3, "x": bad})
+    shown = None if bad is None else str(bad)
+    assert (error.constraint, error.expression, error.values) == ("positive", "x > 0", {"x": shown})
+    assert error.getCondition() == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
+    assert isinstance(error, errors.RowViolation)
+    assert f"x = {'NULL' if bad is None else 0}" in str(error)
+    assert world.rows() == [{"id": 1, "x": 1}]
+
+
+def test_a_constraint_that_only_spark_understands_refuses_rows_by_name(tmp_path: Path) -> None:
+    world = world_of(tmp_path, ID, X, odd="x RLIKE '[13579]$'")
+    error = refused(world, errors.NotBuilt, {"id": 1, "x": 1})
+    assert "odd (x RLIKE '[13579]$')" in str(error)
+    assert "Append through Spark" in str(error)
+
+
+def test_a_column_that_the_rows_lack_is_null_to_a_constraint(tmp_path: Path) -> None:
+    world = world_of(tmp_path, ID, X, positive="x > 0")
+    assert refused(world, errors.CheckConstraintViolated, {"id": 1}).values == {"x": None}
+
+
+def test_an_invariant_is_a_constraint(tmp_path: Path) -> None:
+    rule = {"delta.invariants": json.dumps({"expression": {"expression": "x > 0"}})}
+    world = world_of(tmp_path, ID, Field("x", "long", metadata=rule))
+    assert refused(world, errors.CheckConstraintViolated, {"id": 1, "x": -1}).values == {"x": "-1"}
+    assert append(world, {"id": 1, "x": 1}) == 1
+
+
+def test_a_new_table_is_born_with_its_constraints(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    with pytest.raises(errors.CheckConstraintViolated):
+        anabranch.append(None, path, [{"id": 0}], properties={"delta.constraints.positive": "id > 0"})
+    assert not Path(path).exists()
+    anabranch.append(None, path, [{"id": 1}], properties={"delta.constraints.positive": "id > 0"})
+    world = World(path)
+    refused(world, errors.CheckConstraintViolated, {"id": 0})
+    assert world.log.snapshot().protocol.writer_features == {
+        "deletionVectors",
+        "appendOnly",
+        "invariants",
+        "checkConstraints",
+    }
+    world.assert_clean()
+
+
+@pytest.mark.parametrize("key", ["delta.constraints.", "delta.Constraints.a", "delta.constraints.A"])
+def test_a_constraint_needs_a_name_as_delta_spells_it(tmp_path: Path, key: str) -> None:
+    with pytest.raises(errors.InvalidProperty, match="spelled"):
+        anabranch.append(None, tmp_path / "t", [{"id": 1}], properties={key: "id > 0"})
+    with pytest.raises(errors.InvalidProperty, match="condition in SQL"):
+        anabranch.append(None, tmp_path / "t", [{"id": 1}], properties={"delta.constraints.a": " "})
+
+
+def test_every_other_way_to_write_obeys_too(tmp_path: Path) -> None:
+    """The commands, on an engine without a JVM; Spark's own tests are elsewhere."""
+    world = world_of(tmp_path, ID, X, positive="x > 0")
+    append(world, {"id": 1, "x": 1}, {"id": 2, "x": 2})
+    before = listing(world.path)
+    for run in (
+        lambda: world.update("id = 1", x=0),
+        lambda: world.overwrite({"id": 1, "x": -1}),
+        lambda: world.merge([{"id": 1, "x": 0}], update_all("x")),
+        lambda: world.merge([{"id": 9, "x": 0}], insert_all("id", "x")),
+    ):
+        with pytest.raises(errors.CheckConstraintViolated):
+            run()
+    assert listing(world.path) == before
+    world.update("id = 1", x=7)
+    world.assert_clean()
+
+
+def test_a_redo_on_a_winners_rows_obeys_too(tmp_path: Path) -> None:
+    """A blind append brings a row that my UPDATE selects, and whose new image breaks a constraint."""
+    world = world_of(tmp_path, ID, X, small="x < 10")
+    append(world, {"id": 1, "x": 1}, {"id": 5, "x": -5})
+    update = Update(world.path, {"x": lambda row: row["x"] + 5}, world.condition("x > 0"))
+
+    def one_more() -> None:
+        append(world, {"id": 2, "x": 7})
+        world.update("id = 5", x=-6)
+
+    with pytest.raises(errors.CheckConstraintViolated) as caught, at_phase("staged", one_more):
+        update.run(world.engine)
+    assert caught.value.values == {"x": "12"}
+    assert world.rows() == [{"id": 1, "x": 1}, {"id": 2, "x": 7}, {"id": 5, "x": -6}]
+
+
+# -- NOT NULL ----------------------------------------------------------------------------------------------------------
+
+STRICT = Struct((Field("a", "long", nullable=False), Field("b", "long")))
+
+
+@pytest.mark.parametrize(
+    ("kind", "good", "bad", "column"),
+    [
+        (STRICT, [None, {"a": 1, "b": None}], {"a": None, "b": 1}, "c.a"),
+        (Array("long", False), [None, [], [1]], [1, None], "c.element"),
+        (Array(STRICT, True), [[None, {"a": 1, "b": 2}]], [{"a": None, "b": 2}], "c.element.a"),
+        (Map("string", "long", False), [None, {}, {"k": 1}], {"k": None}, "c.value"),
+        (Map("string", STRICT, True), [{"k": None}], {"k": {"a": None, "b": 1}}, "c.value.a"),
+    ],
+)
+def test_not_null_holds_inside_nested_columns(
+    tmp_path: Path, kind: Any, good: list[Any], bad: Any, column: str
+) -> None:
+    world = world_of(tmp_path, ID, Field("c", kind))
+    loose = pa.schema([("id", pa.int64()), ("c", arrow_type(all_nullable(Struct((Field("c", kind),))).fields[0].type))])
+
+    def rows(values: list[Any]) -> pa.Table:
+        shaped = [list(value.items()) if isinstance(kind, Map) and value is not None else value for value in values]
+        return pa.Table.from_pylist([{"id": i, "c": value} for i, value in enumerate(shaped)], schema=loose)
+
+    with pytest.raises(errors.NotNullViolated) as caught:
+        anabranch.append(None, world.path, rows([*good, bad]))
+    assert (caught.value.column, caught.value.values["id"]) == (column, str(len(good)))
+    anabranch.append(None, world.path, rows(good))
+    assert len(world.rows()) == len(good)
+
+
+def test_a_nested_column_itself_may_be_not_null(tmp_path: Path) -> None:
+    world = world_of(tmp_path, ID, Field("c", Array("long"), nullable=False))
+    assert refused(world, errors.NotNullViolated, {"id": 1, "c": None}).column == "c"
+    append(world, {"id": 1, "c": [1, None]})
+
+
+# -- lengths -----------------------------------------------------------------------------------------------------------
+
+
+def test_texts_are_padded_cut_of_blanks_and_refused_as_spark_does(tmp_path: Path) -> None:
+    char, varchar = (
+        Field(name, "string", metadata={"__CHAR_VARCHAR_TYPE_STRING": f"{kind}(3)"})
+        for name, kind in (("cchar", "char"), ("vvarchar", "varchar"))
+    )
+    world = world_of(tmp_path, ID, char, varchar)
+    append(world, {"id": 1, "cchar": "é", "vvarchar": "é"}, {"id": 2, "cchar": "ab   ", "vvarchar": "ab   "}, {"id": 3})
+    assert [(row["cchar"], row["vvarchar"]) for row in world.rows()] == [("é  ", "é"), ("ab ", "ab "), (None, None)]
+    for name, limit in (("cchar", "char(3)"), ("vvarchar", "varchar(3)")):
+        error = refused(world, errors.LengthExceeded, {"id": 1, name: "abcd"})
+        assert (error.column, error.limit, error.values) == (name, limit, {name: "abcd"})
+        assert error.getCondition() == "DELTA_EXCEED_CHAR_VARCHAR_LIMIT"
+
+
+def test_lengths_inside_nested_columns_need_spark(tmp_path: Path) -> None:
+    world = world_of(
+        tmp_path, ID, Field("c", Array("string"), metadata={"__CHAR_VARCHAR_TYPE_STRING": "array<char(2)>"})
+    )
+    refused(world, errors.NotBuilt, {"id": 1, "c": ["abc"]})
+
+
+# -- defaults ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        ("long", "5", 5),
+        ("byte", "-5", -5),
+        ("string", "'é'", "é"),
+        ("boolean", "true", True),
+        ("date", "DATE '2024-01-02'", dt.date(2024, 1, 2)),
+        ("decimal(5,2)", "1.5", None),
+        ("long", "NULL", None),
+    ],
+)
+def test_a_column_that_rows_lack_has_its_default(tmp_path: Path, kind: str, text: str, value: Any) -> None:
+    world = world_of(tmp_path, ID, Field("d", kind, metadata={"CURRENT_DEFAULT": text}))
+    append(world, {"id": 1})
+    assert world.rows() == [{"id": 1, "d": Decimal("1.50") if kind.startswith("decimal") else value}]
+    append(world, {"id": 2, "d": None})
+    assert world.rows()[-1]["d"] is None, "a NULL that is given is NULL"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("timestamp", "current_timestamp()"),
+        ("byte", "300"),
+        ("long", "'5'"),
+        ("decimal(5,2)", "1.234"),
+    ],
+)
+def test_a_default_that_only_spark_computes_refuses_rows_that_lack_it(tmp_path: Path, kind: str, text: str) -> None:
+    world = world_of(tmp_path, ID, Field("d", kind, metadata={"CURRENT_DEFAULT": text}))
+    assert text in str(refused(world, errors.NotBuilt, {"id": 1}))
+    append(world, {"id": 1, "d": None})
+
+
+def test_a_default_obeys_the_other_rules(tmp_path: Path) -> None:
+    world = world_of(tmp_path, ID, Field("x", "long", metadata={"CURRENT_DEFAULT": "0"}), positive="x > 0")
+    assert refused(world, errors.CheckConstraintViolated, {"id": 1}).values == {"x": "0"}
+
+
+# -- generated columns -------------------------------------------------------------------------------------------------
+
+
+def generated(tmp_path: Path, text: str) -> World:
+    return world_of(tmp_path, ID, Field("g", "long", metadata={"delta.generationExpression": text}))
+
+
+def test_a_generated_column_is_computed_or_has_to_be_what_would_be_computed(tmp_path: Path) -> None:
+    world = generated(tmp_path, "id * 2")
+    append(world, {"id": 1}, {"id": None})
+    append(world, {"id": 2, "g": 4}, {"id": None, "g": None})
+    error = refused(world, errors.CheckConstraintViolated, {"id": 3, "g": 6}, {"id": 4, "g": 4})
+    assert (error.constraint, error.expression, error.values) == (
+        "Generated Column",
+        "g <=> id * 2",
+        {"id": "4", "g": "4"},
+    )
+    found = [(row["id"], row["g"]) for row in world.rows()]
+    assert sorted(found, key=str) == [(1, 2), (2, 4), (None, None), (None, None)]
+
+
+@pytest.mark.parametrize("text", ["pmod(id, 7)", "id * 9223372036854775807"])
+def test_a_generated_column_that_only_spark_computes_needs_spark(tmp_path: Path, text: str) -> None:
+    world = generated(tmp_path, text)
+    for row in ({"id": 2}, {"id": 2, "g": 4}):
+        assert "without Spark" in str(refused(world, errors.NotBuilt, row))
