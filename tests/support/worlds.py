@@ -27,6 +27,7 @@ from anabranch.commands.queries.read import Read
 from anabranch.commands.row_changes import Outcome
 from anabranch.expressions import Context, condition
 from anabranch.log.log import Log
+from anabranch.log.segment import earliest_version
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.clustering import paths_of
 from anabranch.protocol.merges import Clause, Matching, SourceColumn
@@ -137,7 +138,7 @@ class World:
         version alone, and asks one of the others.
         """
         newest = self.version
-        for version in range(newest if is_short() else 0, newest + 1):
+        for version in range(newest if is_short() else earliest_version(self.log.store), newest + 1):
             report = check(self.log.snapshot(version), deep=True)
             assert report.is_clean, str(report)
         if is_short():

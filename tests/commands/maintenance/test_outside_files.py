@@ -116,14 +116,24 @@ def test_no_door_asks_another_store_for_a_vector(door: str, tmp_path: Path, serv
     assert server.requests == []
 
 
-@pytest.mark.parametrize("door", [each for each in DOORS if each not in ("optimize", "generate", "shallow clone")])
+@pytest.mark.parametrize("door", ["read", "delete", "update", "merge", "reorg", "deep clone"])
 @pytest.mark.parametrize("device", [False, True])
 def test_no_door_waits_for_a_pipe_or_reads_a_device(door: str, device: bool, tmp_path: Path) -> None:
-    os.mkfifo(pipe := tmp_path / "pipe")
-    world = marked(tmp_path / "t", "file:///dev/zero" if device else f"file://{pipe}")
+    world = marked_by_no_file(tmp_path, device=device)
     with pytest.raises(errors.CorruptVector):
         DOORS[door](world)
     assert not anabranch.check(world.path, deep=True).is_clean
+
+
+def marked_by_no_file(folder: Path, *, device: bool) -> World:
+    os.mkfifo(pipe := folder / "pipe")
+    return marked(folder / "t", "file:///dev/zero" if device else f"file://{pipe}")
+
+
+@pytest.mark.parametrize("device", [False, True])
+def test_to_a_repair_a_pipe_or_a_device_is_no_vector(device: bool, tmp_path: Path) -> None:
+    found = Fsck(marked_by_no_file(tmp_path, device=device).path, dry_run=True).run()
+    assert [(each.path, each.data, each.vector_missing) for each in found.missing] == [("a.parquet", False, True)]
 
 
 @each_door
