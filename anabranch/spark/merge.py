@@ -20,6 +20,7 @@ from pyspark.sql import types as T
 from anabranch.errors import AmbiguousMerge, Nondeterministic
 from anabranch.protocol.layout.file_sets import FileSet, count_of, union_of
 from anabranch.protocol.merges import Joined, Matching, Reserved, When
+from anabranch.protocol.row_rules import obedient
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.spark import few_rows
 from anabranch.spark.expression_checks import check_deterministic
@@ -175,10 +176,21 @@ def write_images(spark: SparkSession, files: FileSet, joined: Joined, folder: st
     with reported("the rows that MERGE updates", files.root, files.version):
         hidden = () if files.tracked is None else files.tracked.fields[:1]  # an image has no version of its own
         whole = replace(files, schema=Struct((*files.schema.fields, *hidden)))
-        here = None if isinstance(changes.place, str) else images_here(changes.place, changes.updates, whole)
+        here = None if isinstance(changes.place, str) else _images_here(changes.place, changes.updates, whole)
         if here is None or not put_as_they_are(spark, here, whole, folder):
             images = new_rows(spark, files, changes, [each.name for each in hidden])
             _write(spark, images, whole, folder, count, joined.pairs)
+
+
+def _images_here(rows: pa.Table, updates: Mapping[int, frozenset[str]], files: FileSet) -> pa.Table | None:
+    """The new images of rows that are here; None where only Spark can say how a rule is held, or broken."""
+
+    def images() -> pa.Table:
+        several = [(images_here(rows, [clause], files), given) for clause, given in updates.items()]
+        ruled = [obedient(files.root, some, files.schema, files.rules, given) for some, given in several]
+        return pa.concat_tables(ruled)
+
+    return few_rows.attempted(images)
 
 
 def _write(spark: SparkSession, rows: DataFrame, files: FileSet, folder: str, count: int, read: float) -> None:

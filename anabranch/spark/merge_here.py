@@ -16,7 +16,9 @@ from pyspark.sql import DataFrame
 
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.merges import Joined, Matching
+from anabranch.protocol.row_rules import obedient
 from anabranch.spark import few_rows
+from anabranch.spark.merge_clauses import columns_set
 from anabranch.spark.merge_pairs import Half, Pairs, acting_on, stored
 from anabranch.spark.merge_source import Held
 from anabranch.spark.merge_values import computed_clauses
@@ -59,7 +61,8 @@ def inserts_here(files: FileSet, matching: Matching, held: Held) -> pa.Table | N
     """What NOT MATCHED clauses make of a source's rows that are here; None where Spark computes some part of it.
 
     Raises:
-        LeftToSpark: only Spark says what some value is.
+        LeftToSpark, NotBuilt: only Spark says what some value is, or how a rule is held.
+        RowViolation: a row breaks a rule.
     """
     clauses = computed_clauses(matching, "not matched", files, held.schema)
     if held.here is None or clauses is None:
@@ -68,5 +71,8 @@ def inserts_here(files: FileSet, matching: Matching, held: Held) -> pa.Table | N
     every = np.arange(len(source))
     pairs = Pairs(len(source), {"source": Half(source, every)})
     acts = acting_on(clauses, pairs, every)
-    made = [pa.table(stored(each, pairs, every[acts == each.number], files.schema)) for each in clauses]
+    inserts, made = columns_set(matching, files.schema, "insert"), []
+    for each in clauses:
+        rows, given = pa.table(stored(each, pairs, every[acts == each.number], files.schema)), inserts[each.number]
+        made.append(obedient(files.root, rows, files.schema, files.rules, given, new=True))
     return pa.concat_tables(made)

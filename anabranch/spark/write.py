@@ -27,6 +27,7 @@ from anabranch.protocol.expressions.computation import Computation
 from anabranch.protocol.iceberg import folder_key
 from anabranch.protocol.layout.file_sets import Changed, FileSet, Marks, count_of
 from anabranch.protocol.partitions import HIVE_NULL, written_texts
+from anabranch.protocol.row_rules import obedient
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.assignments import Path, leaves
 from anabranch.protocol.schema.column_mapping import FIELD_ID
@@ -137,11 +138,16 @@ def _put_plainly(
     spark: SparkSession, files: FileSet, rows: pa.Table, values: Mapping[str, Computation], folder: str
 ) -> bool:
     """Write the new images of these rows without Spark; False where nothing was written, since only Spark can say what
-    they are.
+    they are, or how a rule is broken.
     """
     whole = files.with_ids
-    images = few_rows.attempted(lambda: arrow_values.assigned(rows, whole.schema, values))
-    return images is not None and put_as_they_are(spark, without_versions(images, files), whole, folder)
+
+    def images() -> pa.Table:
+        changed = arrow_values.assigned(rows, whole.schema, values)
+        return obedient(files.root, without_versions(changed, files), whole.schema, files.rules, frozenset(values))
+
+    found = few_rows.attempted(images)
+    return found is not None and put_as_they_are(spark, found, whole, folder)
 
 
 def find_changed(
@@ -382,8 +388,8 @@ def _stored_rows(rows: DataFrame, files: FileSet, beside: Sequence[str]) -> tupl
 
 
 def put_as_they_are(spark: SparkSession, rows: pa.Table, files: FileSet, folder: str) -> bool:
-    """Write rows with the columns of a file set, of plain types, without Spark; False where nothing was written, since
-    `are_put_as_they_are` says so, or no folder can be named by a partition value.
+    """Write rows with the columns of a file set, of plain types, which obey its rules, without Spark; False where
+    nothing was written, since `are_put_as_they_are` says so, or no folder can be named by a partition value.
     """
     if not are_put_as_they_are(spark, files):
         return False
@@ -416,13 +422,17 @@ def put_plainly(spark: SparkSession, rows: pa.Table, files: FileSet, folder: str
     if not all(map(is_plain_column, schema)) or rows.column_names != list(schema.names):
         return False
     are_typed = all(each.type == arrow_type(field.type) for each, field in zip(rows.schema, schema, strict=True))
-    return are_typed and put_as_they_are(spark, rows, files, folder)
+    if not are_typed or not are_put_as_they_are(spark, files):
+        return False
+    given = frozenset(schema.names)
+    found = few_rows.attempted(lambda: obedient(files.root, rows, schema, files.rules, given, new=True))
+    return found is not None and put_as_they_are(spark, found, files, folder)
 
 
 def are_put_as_they_are(spark: SparkSession, files: FileSet) -> bool:
-    """Whether it takes no Spark to know what files hold that are written, and whether rows obey the table's rules."""
+    """Whether it takes no Spark to know what files hold that are written."""
     rules = files.rules
-    if rules.bind_rows or rules.materialised or rules.most_rows is not None:
+    if rules.materialised or rules.most_rows is not None:
         return False
     if any(_is_spelled_otherwise(str(files.schema.field(name).type)) for name in files.partition_columns):
         return False

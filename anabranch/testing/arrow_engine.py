@@ -19,7 +19,6 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from anabranch.commands.dml.append import fitted_to_rules, partitioned, stored
-from anabranch.commands.dml.row_rules import obedient
 from anabranch.errors import AmbiguousMerge
 from anabranch.log.file_locations import located_file
 from anabranch.log.positions import SourceVersions
@@ -35,6 +34,7 @@ from anabranch.protocol.merges import Joined, Matching
 from anabranch.protocol.parquet_files import parquet_bytes
 from anabranch.protocol.partitions import hive_segment, read_value
 from anabranch.protocol.predicates import holds
+from anabranch.protocol.row_rules import obedient
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.column_mapping import BY_NAME, FIELD_ID, ICEBERG_V2, MODE, UNMAPPED, is_renamed, renaming
 from anabranch.protocol.schema.types import DataType, Field, Struct, from_arrow, schema_json, to_arrow
@@ -286,7 +286,7 @@ class ArrowEngine:
     def _check(self, files: FileSet, rows: list[Row]) -> None:
         """Hold the table's rules for new rows."""
         if files.rules.bind_rows:
-            obedient(files.root, _table(files.schema, rows), files.schema, files.rules)
+            obedient(files.root, _table(files.schema, rows), files.schema, files.rules, frozenset())
 
     def _put(self, files: FileSet, rows: list[Row], folder: str, beside: tuple[Field, ...] = ()) -> None:
         hidden = (*beside, *(() if files.tracked is None else files.tracked.fields))

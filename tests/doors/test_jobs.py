@@ -14,7 +14,7 @@ pytest.importorskip("pyspark")
 from pyspark.sql import SparkSession
 
 import anabranch
-from anabranch import DeltaTable
+from anabranch import DeltaTable, errors
 from tests.support.readers import deltalake_rows
 from tests.support.spark_jobs import jobs
 from tests.support.worlds import table_path
@@ -119,6 +119,28 @@ def test_a_change_of_a_table_that_tracks_its_rows_is_no_job_and_keeps_their_ids(
         **dict.fromkeys((4, 5, 6, 1000), last),
         54: last - 1,
     }
+
+
+def test_a_change_of_a_table_with_rules_is_no_job_either(spark: SparkSession, tmp_path: Path) -> None:
+    path, source = table_path(tmp_path), table_path(tmp_path)
+    builder = DeltaTable.create(spark).location(path).property("delta.constraints.positive", "v > 0")
+    builder = builder.addColumn("id", "BIGINT", nullable=False).addColumn("name", "STRING").addColumn("v", "DOUBLE")
+    builder.addColumn("big", "STRING", generatedAlwaysAs="upper(name)").execute()
+    anabranch.append(spark, path, ROWS)
+    anabranch.append(None, source, TWO)
+    table = DeltaTable.forPath(spark, path)
+    assert jobs(spark, lambda: table.update("id = 7", {"name": "'x'", "v": "v * 2"})) == 0
+    text = f"MERGE INTO delta.`{path}` t USING delta.`{source}` s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = s.v"
+    text = f"{text} WHEN NOT MATCHED THEN INSERT (id, name, v) VALUES (s.id, s.name, s.v)"
+    assert jobs(spark, lambda: anabranch.sql(spark, text)) == 0
+    found = {row["id"]: (row["name"], row["v"], row["big"]) for row in deltalake_rows(path)}
+    assert [found[each] for each in (5, 7, 1000)] == [("n", 1.0, "N"), ("x", 1.0, "X"), ("b", 2.0, "B")]
+    with pytest.raises(errors.CheckConstraintViolated):
+        table.update("id = 8", {"v": "v - 0.5"})
+    with pytest.raises(errors.NotNullViolated):
+        table.update("id = 8", {"id": "NULL"})
+    with pytest.raises(errors.CheckConstraintViolated, match="big <=>"):
+        table.update("id = 8", {"big": "'n'"})
 
 
 def ids(spark: SparkSession, path: str) -> dict[int, tuple[int, int]]:

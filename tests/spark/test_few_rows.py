@@ -25,8 +25,11 @@ from pyspark.sql import functions as F
 from anabranch import DeltaTable
 from anabranch.commands.dml.append import Append
 from anabranch.errors import AnabranchError, ExecutionFailed
+from anabranch.log.file_names import commit_name
+from anabranch.protocol.rules.table_rules import GENERATION
 from anabranch.spark import arrow_finding, expression_checks, few_rows, merge, write
 from tests.support.cancelled import Hanging
+from tests.support.raw_logs import info, put_commit
 from tests.support.readers import same_rows
 from tests.support.worlds import World, table_path
 
@@ -34,7 +37,7 @@ pytestmark = pytest.mark.spark
 
 _OWN_NAMES = re.compile(r"job-[0-9a-f-]+|attempt_\w+|(?<=The value ).*?(?= of the type)|(?<= of type ).*$", re.DOTALL)
 """Names that a job has for itself, and the value that it met first of several that are wrong."""
-SEEDS = range(15)
+SEEDS = range(24)
 """Of commands."""
 SCHEMA = pa.schema(
     {
@@ -68,6 +71,16 @@ TABLES: list[tuple[tuple[str, ...], dict[str, str]]] = [
     ((), {"delta.columnMapping.mode": "name"}),
     (("v",), {"delta.columnMapping.mode": "id", "delta.parquet.compression.codec": "zstd"}),
     ((), {"delta.enableDeletionVectors": "false"}),
+    (
+        (),
+        {
+            "delta.constraints.small": "v IS NULL OR v < 100",
+            "delta.constraints.short": "word IS NULL OR length(word) < 90",
+        },
+    ),
+    (("day",), {"delta.constraints.even": "k IS NULL OR k < 5 OR v % 2 = 0 OR v IS NULL OR word IS NOT NULL"}),
+    ((), {GENERATION: "v * 2"}),
+    (("v",), {GENERATION: "v * 2", "delta.enableRowTracking": "true"}),
 ]
 ONS = ["t.k = s.k", "t.k = s.k", "t.k = s.k AND t.v = s.v", "t.word = s.word", "t.f = s.f", "t.k <=> s.k"]
 ONS += ["t.k = s.k OR t.v = s.v", "t.k > s.k", "t.k = 10 / s.v", "s.k = 1", "false"]
@@ -101,12 +114,28 @@ def drawn(dice: random.Random, count: int) -> pa.Table:
 def table(folder: Path, dice: random.Random) -> World:
     """Two or three files; values of one column obey a constraint, where there is one."""
     partition_by, properties = dice.choice(TABLES)
+    properties = dict(properties)
+    generated = properties.pop(GENERATION, None)
     world = World(table_path(folder))
     vectors = {"delta.enableDeletionVectors": "true"}
     for i in range(dice.choice([1, 2])):
         given = {**vectors, **properties} if i == 0 else {}
         Append(world.path, drawn(dice, 5), partition_by if i == 0 else None, given).run()
+    if generated is not None:
+        _generate(world, "k", generated)
     return world
+
+
+def _generate(world: World, column: str, text: str) -> None:
+    """From now on a column is generated; rows keep what they have."""
+    first = [json.loads(line) for line in world.log.store.get(commit_name(0)).splitlines()]
+    protocol, metadata = (next(each for each in first if name in each) for name in ("protocol", "metaData"))
+    schema = json.loads(metadata["metaData"]["schemaString"])
+    for each in schema["fields"]:
+        each["metadata"] |= {GENERATION: text} if each["name"] == column else {}
+    metadata["metaData"]["schemaString"] = json.dumps(schema)
+    protocol["protocol"]["writerFeatures"].append("generatedColumns")
+    put_commit(world.path, world.version + 1, info(operation="SET GENERATED"), protocol, metadata)
 
 
 def merged(spark: SparkSession, world: World, dice: random.Random) -> Any:

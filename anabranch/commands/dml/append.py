@@ -20,7 +20,6 @@ from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.dml.identity_values import own_numbers, reserve, to_generate
 from anabranch.commands.dml.insert import Insert, run_insert
 from anabranch.commands.dml.new_table import NewTable
-from anabranch.commands.dml.row_rules import default_scalars, obedient
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.commands.staging import describe_file, remove
@@ -41,6 +40,7 @@ from anabranch.protocol.layout.clustering import Path
 from anabranch.protocol.parquet_files import nan_free, parquet_bytes
 from anabranch.protocol.partitions import hive_segment, split, written_texts
 from anabranch.protocol.properties import Properties
+from anabranch.protocol.row_rules import default_scalars, obedient
 from anabranch.protocol.rules.table_rules import Rules, rules_of
 from anabranch.protocol.schema.column_mapping import file_schema, is_mapped, relabelled
 from anabranch.protocol.schema.evolution import DIFFER, all_nullable, misfit, nullable_type, respelled, sql_name
@@ -279,7 +279,8 @@ def fitted_to_rules(table: str, rows: pa.Table, schema: Struct, rules: Rules) ->
     there = {name.lower() for name in rows.column_names}
     absent = [name for name in schema.names if name.lower() not in there]
     defaults = default_scalars(table, schema, rules, absent)
-    return obedient(table, fitted(table, rows, schema, defaults), schema, rules)
+    given = frozenset(schema.names) - {*absent}
+    return obedient(table, fitted(table, rows, schema, defaults), schema, rules, given, new=True)
 
 
 def fitted(table: str, rows: pa.Table, schema: Struct, defaults: Mapping[str, pa.Scalar] | None = None) -> pa.Table:
