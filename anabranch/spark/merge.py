@@ -20,7 +20,6 @@ from pyspark.sql import types as T
 from anabranch.errors import AmbiguousMerge, Nondeterministic
 from anabranch.protocol.layout.file_sets import FileSet, count_of, union_of
 from anabranch.protocol.merges import Joined, Matching, Reserved, When
-from anabranch.protocol.row_rules import obedient
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.spark import few_rows
 from anabranch.spark.expression_checks import check_deterministic
@@ -43,7 +42,7 @@ from anabranch.spark.merge_values import computed_clauses
 from anabranch.spark.raw_rows import address_of
 from anabranch.spark.row_addresses import as_column, is_text
 from anabranch.spark.row_numbers import counted
-from anabranch.spark.rules import Writing, obeying
+from anabranch.spark.rules import Writing, obeying, obeying_here
 from anabranch.spark.scan import scan
 from anabranch.spark.scratch import check_types, keep, kept
 from anabranch.spark.type_fit import default_value
@@ -176,18 +175,20 @@ def write_images(spark: SparkSession, files: FileSet, joined: Joined, folder: st
     with reported("the rows that MERGE updates", files.root, files.version):
         hidden = () if files.tracked is None else files.tracked.fields[:1]  # an image has no version of its own
         whole = replace(files, schema=Struct((*files.schema.fields, *hidden)))
-        here = None if isinstance(changes.place, str) else _images_here(changes.place, changes.updates, whole)
+        here = None if isinstance(changes.place, str) else _images_here(spark, changes.place, changes.updates, whole)
         if here is None or not put_as_they_are(spark, here, whole, folder):
             images = new_rows(spark, files, changes, [each.name for each in hidden])
             _write(spark, images, whole, folder, count, joined.pairs)
 
 
-def _images_here(rows: pa.Table, updates: Mapping[int, frozenset[str]], files: FileSet) -> pa.Table | None:
+def _images_here(
+    spark: SparkSession, rows: pa.Table, updates: Mapping[int, frozenset[str]], files: FileSet
+) -> pa.Table | None:
     """The new images of rows that are here; None where only Spark can say how a rule is held, or broken."""
 
     def images() -> pa.Table:
         several = [(images_here(rows, [clause], files), given) for clause, given in updates.items()]
-        ruled = [obedient(files.root, some, files.schema, files.rules, given) for some, given in several]
+        ruled = [obeying_here(spark, some, files, given) for some, given in several]
         return pa.concat_tables(ruled)
 
     return few_rows.attempted(images)
@@ -256,7 +257,7 @@ def _put_inserts(spark: SparkSession, files: FileSet, matching: Matching, held: 
     """Write what is inserted of the rows that are here without Spark, if it is known without."""
     if held.here is None or not are_put_as_they_are(spark, files):
         return False
-    rows = few_rows.attempted(lambda: inserts_here(files, matching, held))
+    rows = few_rows.attempted(lambda: inserts_here(spark, files, matching, held))
     return rows is not None and (not len(rows) or put_as_they_are(spark, rows, files, folder))
 
 

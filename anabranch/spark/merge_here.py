@@ -12,16 +12,16 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.merges import Joined, Matching
-from anabranch.protocol.row_rules import obedient
 from anabranch.spark import few_rows
 from anabranch.spark.merge_clauses import columns_set
 from anabranch.spark.merge_pairs import Half, Pairs, acting_on, stored
 from anabranch.spark.merge_source import Held
 from anabranch.spark.merge_values import computed_clauses
+from anabranch.spark.rules import obeying_here
 from anabranch.spark.write import rows_in
 
 ROW_ID, IMAGE, OLD = "row_id", "image", "old"
@@ -57,12 +57,12 @@ def left_here(held: Held, joined: Sequence[Joined]) -> tuple[Held, Sequence[Join
     return replace(held, here=left, arrow=left, rows=len(left)), others
 
 
-def inserts_here(files: FileSet, matching: Matching, held: Held) -> pa.Table | None:
+def inserts_here(spark: SparkSession, files: FileSet, matching: Matching, held: Held) -> pa.Table | None:
     """What NOT MATCHED clauses make of a source's rows that are here; None where Spark computes some part of it.
 
     Raises:
         LeftToSpark, NotBuilt: only Spark says what some value is, or how a rule is held.
-        RowViolation: a row breaks a rule.
+        RuleRefused, RowViolation: as `obeying_here`.
     """
     clauses = computed_clauses(matching, "not matched", files, held.schema)
     if held.here is None or clauses is None:
@@ -74,5 +74,5 @@ def inserts_here(files: FileSet, matching: Matching, held: Held) -> pa.Table | N
     inserts, made = columns_set(matching, files.schema, "insert"), []
     for each in clauses:
         rows, given = pa.table(stored(each, pairs, every[acts == each.number], files.schema)), inserts[each.number]
-        made.append(obedient(files.root, rows, files.schema, files.rules, given, new=True))
+        made.append(obeying_here(spark, rows, files, given, new=True))
     return pa.concat_tables(made)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column, SparkSession
 
 from anabranch.protocol.rules.allowed import read_check, read_default, read_generated, refused
-from anabranch.protocol.rules.table_rules import Check, Generated
+from anabranch.protocol.rules.table_rules import Check, Generated, Rules
 from anabranch.protocol.rules.texts import Reading
 from anabranch.protocol.schema.types import Struct
 from anabranch.spark.functions import are_builtin
@@ -38,6 +38,15 @@ def default_text(spark: SparkSession, column: str, text: str, table: str) -> str
     reading = read_default(column, text, table)
     _check_own(spark, reading, f"default of {column}", text, table)
     return reading.text
+
+
+def check_own_functions(spark: SparkSession, rules: Rules, schema: Struct, table: str) -> None:
+    """Raises RuleRefused unless all functions that checks and generated columns call are Spark's own in the session."""
+    for check in rules.checks:
+        _check_own(spark, read_check(check, schema, table), f"constraint {check.name}", check.expression, table)
+    for rule in rules.generated:
+        reading = read_generated(rule, schema, table)
+        _check_own(spark, reading, f"generated column {rule.column}", rule.expression, table)
 
 
 def _column(spark: SparkSession, reading: Reading, rule: str, text: str, table: str) -> Column:

@@ -10,15 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from anabranch.errors import CheckConstraintViolated, NotNullViolated
+from anabranch.protocol.layout.file_sets import FileSet
+from anabranch.protocol.row_rules import obedient
 from anabranch.protocol.rules.table_rules import Check, Generated, Inside, NotNull, Rules, Step
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.protocol.schema.voids import has_void, held
 from anabranch.spark.failures import reported
-from anabranch.spark.rule_columns import check_column, generated_column
+from anabranch.spark.rule_columns import check_column, check_own_functions, generated_column
 from anabranch.spark.type_fit import assigned
 from anabranch.spark.types import column, free_name, paired, spark_type
 from anabranch.spark.violations import raised, stated
@@ -76,6 +79,23 @@ def obeying(
         rows = _checked(rows, schema, rules, writings, table, beside)
     wanted = [*schema.names, *beside]
     return rows if rows.columns == wanted else rows.select(*map(column, wanted))
+
+
+def obeying_here(
+    spark: SparkSession, rows: pa.Table, files: FileSet, given: frozenset[str], *, new: bool = False
+) -> pa.Table:
+    """Rows with the columns of a file set as its rules want them, without Spark.
+
+    Args:
+        given: the columns that are given.
+        new: whether they are new rows, and not images of old ones.
+
+    Raises:
+        RuleRefused, RowViolation: as `obeying`.
+        NotBuilt: only Spark can hold a rule.
+    """
+    check_own_functions(spark, files.rules, files.schema, files.root)
+    return obedient(files.root, rows, files.schema, files.rules, given, new=new)
 
 
 # -- generated columns -------------------------------------------------------------------------------------------------

@@ -27,7 +27,6 @@ from anabranch.protocol.expressions.computation import Computation
 from anabranch.protocol.iceberg import folder_key
 from anabranch.protocol.layout.file_sets import Changed, FileSet, Marks, count_of
 from anabranch.protocol.partitions import HIVE_NULL, written_texts
-from anabranch.protocol.row_rules import obedient
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.assignments import Path, leaves
 from anabranch.protocol.schema.column_mapping import FIELD_ID
@@ -44,7 +43,7 @@ from anabranch.spark.raw_rows import address_of, open_files
 from anabranch.spark.rebalance import evened
 from anabranch.spark.row_addresses import as_column, named_for
 from anabranch.spark.row_ids import kept, names_of, without_versions
-from anabranch.spark.rules import Writing, obeying
+from anabranch.spark.rules import Writing, obeying, obeying_here
 from anabranch.spark.scan import scan
 from anabranch.spark.settings import listing
 from anabranch.spark.type_fit import fitted, given_columns
@@ -144,7 +143,7 @@ def _put_plainly(
 
     def images() -> pa.Table:
         changed = arrow_values.assigned(rows, whole.schema, values)
-        return obedient(files.root, without_versions(changed, files), whole.schema, files.rules, frozenset(values))
+        return obeying_here(spark, without_versions(changed, files), whole, frozenset(values))
 
     found = few_rows.attempted(images)
     return found is not None and put_as_they_are(spark, found, whole, folder)
@@ -425,7 +424,7 @@ def put_plainly(spark: SparkSession, rows: pa.Table, files: FileSet, folder: str
     if not are_typed or not are_put_as_they_are(spark, files):
         return False
     given = frozenset(schema.names)
-    found = few_rows.attempted(lambda: obedient(files.root, rows, schema, files.rules, given, new=True))
+    found = few_rows.attempted(lambda: obeying_here(spark, rows, files, given, new=True))
     return found is not None and put_as_they_are(spark, found, files, folder)
 
 
