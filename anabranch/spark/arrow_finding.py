@@ -96,11 +96,11 @@ def with_values(
     return None if found is None else pa.Table.from_batches([rows for _, rows in found], empty)
 
 
-def live(spark: SparkSession, files: FileSet) -> pa.Table | None:
+def live(spark: SparkSession, files: FileSet, *, nested: bool = False) -> pa.Table | None:
     """All live rows of these files, in Arrow's types for their columns: file after file, and of each in the order of
-    rows. None where Spark has to read them.
+    rows; ``nested`` as for `brought`. None where Spark has to read them.
     """
-    if not few_rows.are_plain(spark_schema(files.schema)):
+    if not (_are_copied(files.schema) if nested else few_rows.are_plain(spark_schema(files.schema))):
         return None
     deleted = {path: np.asarray(rows.to_array(), np.int64) for path, rows in files.vectors.items() if rows}
     budget = _Budget()

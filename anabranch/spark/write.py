@@ -116,12 +116,13 @@ def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mappi
         RowViolation: a new image breaks a rule of the table.
     """
     count, whole = count_of(marks), files.with_ids
-    values = stored_values(assignments, files.schema)
-    values = values if values is not None and are_put_as_they_are(spark, files) else None
+    values = values_here(spark, files, assignments)
     nested = values is not None
     here = arrow_finding.brought(spark, files, marks, whole.schema.names, nested=nested)
-    if here is not None and values is not None and _put_plainly(spark, files, here, values, folder):
-        return
+    if here is not None and values is not None:
+        images = images_here(spark, files, here, values)
+        if images is not None and put_as_they_are(spark, images, whole, folder):
+            return
     if here is not None and nested and not few_rows.are_plain(spark_schema(files.schema)):
         here = None
     rows = marked_rows(spark, files, marks) if here is None else arrow_rows(spark, here)
@@ -133,11 +134,19 @@ def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mappi
         write_tracked(spark, files, images, text_of(assignments), folder, few=are_few(count))
 
 
-def _put_plainly(
-    spark: SparkSession, files: FileSet, rows: pa.Table, values: Mapping[str, Computation], folder: str
-) -> bool:
-    """Write the new images of these rows without Spark; False where nothing was written, since only Spark can say what
-    they are, or how a rule is broken.
+def values_here(
+    spark: SparkSession, files: FileSet, assignments: Mapping[str, Any]
+) -> Mapping[str, Computation] | None:
+    """How the assigned columns' new values are computed; None where Spark computes one, or has to write."""
+    values = stored_values(assignments, files.schema)
+    return values if values is not None and are_put_as_they_are(spark, files) else None
+
+
+def images_here(
+    spark: SparkSession, files: FileSet, rows: pa.Table, values: Mapping[str, Computation]
+) -> pa.Table | None:
+    """The new images of rows with their ids (`FileSet.with_ids`), computed without Spark; None where only Spark can say
+    what they are, or how a rule is broken.
     """
     whole = files.with_ids
 
@@ -145,8 +154,7 @@ def _put_plainly(
         changed = arrow_values.assigned(rows, whole.schema, values)
         return obeying_here(spark, without_versions(changed, files), whole, frozenset(values))
 
-    found = few_rows.attempted(images)
-    return found is not None and put_as_they_are(spark, found, whole, folder)
+    return few_rows.attempted(images)
 
 
 def find_changed(
