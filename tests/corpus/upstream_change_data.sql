@@ -18,8 +18,7 @@ SELECT _change_type, count(*) FROM table_changes('@a', 0) GROUP BY _change_type;
 SELECT count(*) FROM table_changes('@a', 3, 2);
 --> error DELTA_INVALID_CDC_RANGE
 SELECT count(*) FROM table_changes('@a', 9);
---> error DELTA_VERSION_NOT_FOUND
---| error DELTA_CDC_START_VERSION_AFTER_LATEST # the same refusal under a name of its own
+--> error DELTA_CDC_START_VERSION_AFTER_LATEST
 SELECT count(*) FROM table_changes('@a', -1);
 --> error INVALID_OPTION
 --| error DELTA_LOG_FILE_NOT_FOUND # the same refusal under a name of its own
