@@ -56,6 +56,7 @@ _KEYWORDS = frozenset(
     """not case cast try_cast interval true false null anti cross except full inner intersect join lateral left natural
     on right semi setminus union using""".split()  # noqa: SIM905
 )
+_BEGIN_JOINS = frozenset({"anti", "cross", "full", "inner", "join", "lateral", "left", "natural", "right", "semi"})
 _WORDS_BETWEEN: Mapping[str, Mapping[int, tuple[str, ...]]] = {
     "trim": {1: ("from",)},
     "substring": {1: ("from",), 2: ("for",)},
@@ -129,6 +130,8 @@ class _Parser(Cursor):
                 operands.append(self.expression(level + 1))
             return Operation(word, tuple(operands))
         self.next()
+        if word == "|" and self.at(*_BEGIN_JOINS):
+            self.fail("behind `|` Spark reads a join there; put it in parentheses")
         return Operation(_SPELLED_ANEW.get(word, word), (left, self.expression(level + 1)))
 
     def _predicate(self, left: Syntax) -> Operation:
@@ -145,7 +148,10 @@ class _Parser(Cursor):
             found = Operation(word, (left, low, self.expression(_COMPARISON)))
         elif word != "rlike" and self.at("any", "all", "some") and self.at_sign("(", by=1):
             kind = self.next().folded
-            found = Operation(f"{word} {'any' if kind == 'some' else kind}", (left, *self._listed()))
+            quantified = f"{word} {'any' if kind == 'some' else kind}"
+            if negated:  # NOT of each comparison, and not of them all
+                return Operation(f"not {quantified}", (left, *self._listed()))
+            found = Operation(quantified, (left, *self._listed()))
         else:
             found = Operation(word, (left, self.expression(_COMPARISON), *self._escape(word)))
         found = self.placed(found, start)
@@ -368,6 +374,8 @@ class _Parser(Cursor):
             if not between:
                 break
             words.append(between)
+        if words[0].endswith(",") and len(arguments) != 2:
+            self.fail("behind a unit such as DAY two arguments are expected")
         is_plain = not words[0] and all(each == "," for each in words[1:])
         return Call(function, tuple(arguments), () if is_plain else tuple(words))
 

@@ -90,7 +90,7 @@ def _operation(node: Operation, spell: Spell) -> str:
             return f"{operator[0]} {first}"
         case "between":
             return f"{first} BETWEEN {others[0]} AND {others[1]}"
-        case "in" | "like any" | "like all" | "ilike any" | "ilike all":
+        case _ if operator == "in" or operator.endswith((" any", " all")):
             return f"{first} {operator.upper()} ({', '.join(others)})"
         case "like" | "ilike":
             return f"{first} {operator.upper()} {' ESCAPE '.join(others)}"

@@ -69,7 +69,7 @@ class Operation(_Placed):
 
     ``row`` is several values in parentheses.
 
-    ``and`` and ``or`` have two operands or more, ``in`` and ``like any`` the searched value first.
+    ``and`` and ``or`` have two operands or more, ``in``, ``like any`` and ``not like all`` the searched value first.
     """
 
     operator: str

@@ -74,6 +74,7 @@ def test_operators_bind_as_in_spark(text: str, read: str) -> None:
         *(
             "left = 1",
             "a | Left",
+            "a | left(b, 1)",
             "cast(a AS interval)",
             "cast(a AS nothing)",
             "cast(a)",
@@ -84,7 +85,16 @@ def test_operators_bind_as_in_spark(text: str, read: str) -> None:
         ),
         *("f(x => 1)", "schema.f(1)", "a;b", "a := 1", "{a}", "a COLLATE x", "interval", "timestampdiff(1, a, b)"),
         *("a /* b */", "a LIKE ANY ('x') = b"),
-        *("date_add(DAY, a IS NULL, b)", "'a", "`a", '"a', "a[1", "a::", "count(DISTINCT a)"),
+        *(
+            "date_add(DAY, a IS NULL, b)",
+            "date_add(day, a::struct<x int, y int>)",
+            "'a",
+            "`a",
+            '"a',
+            "a[1",
+            "a::",
+            "count(DISTINCT a)",
+        ),
     ],
 )
 def test_what_is_not_read_is_said(text: str) -> None:

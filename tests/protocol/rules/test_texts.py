@@ -45,6 +45,8 @@ def plain(text: str) -> str:
     [
         ("A > abs(-1)", "(`a` > abs(-1))"),
         ("s LIKE ANY ('a%','b%')", "(`s` LIKE ANY ('a%', 'b%'))"),
+        ("s NOT LIKE ALL ('a%','b%')", "(`s` NOT LIKE ALL ('a%', 'b%'))"),
+        ("s not ilike some ('a%','b%')", "(`s` NOT ILIKE ANY ('a%', 'b%'))"),
         ("n.ARR[0]=1", "(`n`.`arr`[0] = 1)"),
         ("n.m['x']>0", "(`n`.`m`['x'] > 0)"),
         ("cast(ts as date)", "CAST(`ts` AS DATE)"),
