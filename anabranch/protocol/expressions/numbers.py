@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.protocol.expressions.casts import longs
-from anabranch.protocol.expressions.meeting import common, decimal, digits_of, is_number
+from anabranch.protocol.expressions.meeting import MOST_DIGITS, common, decimal, digits_of, is_number
 from anabranch.protocol.expressions.rounding import WHOLE_DOUBLE, units
 from anabranch.protocol.expressions.table import (
     Bound,
@@ -36,6 +36,8 @@ from anabranch.protocol.schema.types import INTEGERS, VOID, arrow_type, decimal_
 
 _NEGATED_DIGITS = 34
 _MOST_PLACES = 15
+_LEAST_SCALE = 6
+"""So many digits behind the point has a quotient of decimals at least."""
 
 
 def _two(given: Sequence[Given]) -> tuple[Given, Given]:
@@ -81,10 +83,17 @@ def _of(compute: Callable[..., Datum]) -> Kernel:
 
 
 def _quotient_fit(given: Sequence[Given]) -> Fit:
-    _two(given)
-    if _is_decimal(given):
-        raise Unfit("a division of decimals")
-    return Fit("double", ("double", "double"))
+    """Of decimals Spark rounds to 38 digits behind the point, and then to those of the type: that is the same as to
+    round once, where no divisor can come so near to a half.
+    """
+    one, other = _two(given)
+    if not _is_decimal(given):
+        return Fit("double", ("double", "double"))
+    (p, s), (q, t) = digits_of(one), digits_of(other)
+    scale = max(_LEAST_SCALE, s + q + 1)
+    if q + scale >= MOST_DIGITS:
+        raise Unfit("a division by a decimal of many digits")
+    return Fit(decimal(p - s + t + scale, scale), (decimal(p, s), decimal(q, t)))
 
 
 def _whole_fit(given: Sequence[Given]) -> Fit:
@@ -94,12 +103,7 @@ def _whole_fit(given: Sequence[Given]) -> Fit:
     return Fit("long", ("long", "long"))
 
 
-def _remainder_fit(given: Sequence[Given]) -> Fit:
-    _two(given)
-    if _is_decimal(given):
-        raise Unfit("a remainder of decimals")
-    kind = common(given)
-    return Fit(kind, (kind, kind))
+_remainder_fit = _exact_fit(lambda p, s, q, t: decimal(min(p - s, q - t) + max(s, t), max(s, t)))
 
 
 def _refuse_zero(divisor: Datum) -> None:
@@ -107,14 +111,45 @@ def _refuse_zero(divisor: Datum) -> None:
         raise LeftToSpark("something is divided by zero")
 
 
+def _divided(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
+    dividend, divisor = arguments
+    digits = decimal_of(gives)
+    if digits is None:
+        return _quotient(dividend, divisor).cast(arrow_type(gives))
+    _refuse_zero(divisor)
+    quotient = _wide_quotient(dividend, divisor, digits[1])
+    return pc.round(quotient, digits[1], "half_towards_infinity").cast(arrow_type(gives))
+
+
 def _quotient(dividend: Datum, divisor: Datum) -> Datum:
     _refuse_zero(divisor)
     return pc.divide_checked(dividend, divisor)
 
 
+def _wide_quotient(dividend: Datum, divisor: Datum, scale: int) -> Datum:
+    """A quotient of decimals that is cut off behind more than so many digits."""
+    one, other = dividend.type, divisor.type
+    longer = max(scale + other.scale, one.scale)
+    wide = dividend.cast(pa.decimal256(one.precision - one.scale + longer, longer))
+    found = pc.divide(wide, divisor.cast(pa.decimal256(other.precision, other.scale)))
+    if found.type.scale <= scale:
+        raise LeftToSpark("a quotient of decimals has too few digits")
+    return found
+
+
+def _decimal_remainder(dividend: Datum, divisor: Datum) -> Datum:
+    one, other = dividend.type, divisor.type
+    times = pc.trunc(_wide_quotient(dividend, divisor, 0)).cast(
+        pa.decimal256(one.precision - one.scale + other.scale + 1, 0)
+    )
+    return pc.subtract(dividend.cast(pa.decimal256(one.precision, one.scale)), pc.multiply(times, divisor))
+
+
 def _remainder(dividend: Datum, divisor: Datum) -> Datum:
     """What is left of a truncated division: it has the sign of the dividend."""
     _refuse_zero(divisor)
+    if pa.types.is_decimal(divisor.type):
+        return _decimal_remainder(dividend, divisor)
     if pa.types.is_floating(divisor.type):
         return _by_numpy(np.fmod, (dividend, divisor), divisor.type)
     one = pa.scalar(1, divisor.type)
@@ -166,7 +201,7 @@ _NEGATION, _ITSELF = _inverse(lambda call: (-1, 0)), _inverse(lambda call: (1, 0
 add("+", _sum_fit, _of(pc.add_checked), inverse=_SUM)
 add("-", _sum_fit, _of(pc.subtract_checked), inverse=_inverse(_difference))
 add("*", _product_fit, _of(pc.multiply_checked), inverse=_PRODUCT)
-add("/", _quotient_fit, _of(_quotient))
+add("/", _quotient_fit, _divided)
 add("div", _whole_fit, _of(_quotient))
 add("%, mod", _remainder_fit, _of(_remainder))
 

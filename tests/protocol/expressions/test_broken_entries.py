@@ -37,6 +37,12 @@ def _half_even(arguments: Any, gives: Any, options: Any, site: Any) -> Any:
     return pc.round(arguments[0].cast(pa.decimal128(38, 2)), options[0], "half_to_even").cast(pa.decimal128(10, 1))
 
 
+def _cut_off(arguments: Any, gives: Any, options: Any, site: Any) -> Any:
+    dividend, divisor = arguments
+    wide = pc.divide(dividend.cast(pa.decimal256(30, 12)), divisor.cast(pa.decimal256(1, 0)))
+    return pc.round(wide, 6, "towards_zero").cast(pa.decimal128(14, 6))
+
+
 def _floored_remainder(dividend: Any, divisor: Any) -> Any:
     return pa.array(np.mod(dividend.to_numpy(zero_copy_only=False), divisor.as_py()), from_pandas=True).cast(pa.int64())
 
@@ -56,6 +62,7 @@ BROKEN: dict[str, tuple[str, Callable[..., Any], str]] = {
     "NaN is less than a number": (">", _of_all(pc.greater), "d > 1.5D"),
     "a remainder has the sign of the divisor": ("%", _of_all(_floored_remainder), "l % 3L"),
     "what is divided by zero is infinite": ("/", _of_all(pc.divide), "d / e"),
+    "a quotient of decimals is cut off": ("/", _cut_off, "n / 7"),
     "a sum wraps": ("+", _of_all(pc.add), "l + m"),
     "a zero has no sign": ("sign", _of_one(pc.sign), "sign(d)"),
     "each month ends on its 28th day": ("last_day", _of_one(_day_28), "last_day(da)"),

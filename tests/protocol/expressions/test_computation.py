@@ -123,7 +123,15 @@ def test_a_condition_is_computed_row_by_row(text: str, row: dict[str, Any], expe
             "NOT +b",
         ),
         *("t > CAST('2024-01-01 00:00:00 UTC' AS TIMESTAMP)", "t > '2024-01-01 00:00:00Z'::timestamp", "id >", ""),
-        *("id BETWEEN 1 AND +s", "id > 0; id < 1", "s RLIKE 'a'", "s LIKE 'a' ESCAPE '!'", "s LIKE s", "m / 2 > 1"),
+        *(
+            "id BETWEEN 1 AND +s",
+            "id > 0; id < 1",
+            "s RLIKE 'a'",
+            "s LIKE 'a' ESCAPE '!'",
+            "s LIKE s",
+            "fine / m > 1",
+            "m / fine > 1",
+        ),
     ],
 )
 def test_whatever_spark_might_read_in_another_way_is_not_computed(text: str) -> None:
@@ -224,6 +232,31 @@ def test_a_decimal_becomes_another_by_rounding_half_up_or_is_left_to_spark() -> 
             assert given.copy_abs() < Decimal(10) ** (q - t)
             made += 1
     assert made > 100
+
+
+@pytest.mark.parametrize("sign", ["/", "%"])
+def test_decimals_are_divided_as_spark_divides_them(sign: str) -> None:
+    """Rounded to 38 digits behind the point, and then to those of the result; what is left has the dividend's sign."""
+    draw, made = random.Random(5), 0
+    for _ in range(examples(4000, 500)):
+        (p, s), (q, t) = [(digits, draw.randint(0, digits)) for digits in (draw.randint(1, 20), draw.randint(1, 14))]
+        schema = Struct((Field("m", f"decimal({p},{s})"), Field("w", f"decimal({q},{t})")))
+        one, other = (
+            Decimal(draw.choice([1, 10**n - 1, draw.randrange(1, 10**n)]) * draw.choice([1, -1])).scaleb(-k, EXACT)
+            for n, k in ((p, s), (q, t))
+        )
+        found = computation_over(f"m {sign} w", schema)
+        with contextlib.suppress(LeftToSpark):
+            row = [pa.array([one], pa.decimal128(p, s)), pa.array([other], pa.decimal128(q, t))]
+            (given,) = found.values(pa.RecordBatch.from_arrays(row, ["m", "w"])).to_pylist()
+            assert given == (_quotient(one, other, max(6, s + q + 1)) if sign == "/" else EXACT.remainder(one, other))
+            made += 1
+    assert made > 100
+
+
+def _quotient(one: Decimal, other: Decimal, scale: int) -> Decimal:
+    found = EXACT.divide(one, other).quantize(Decimal(1).scaleb(-38), ROUND_HALF_UP, EXACT)
+    return found.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, EXACT)
 
 
 def test_a_zero_with_a_minus_is_a_decimal_without_one_and_a_double_with_it() -> None:
