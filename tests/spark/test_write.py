@@ -101,7 +101,7 @@ def test_columns_are_matched_by_name_and_missing_ones_are_null(spark: SparkSessi
         ("select 1L id, 'x' s, 2 extra", "extra", "not one of its columns"),
         ("select 'x' id", "id", "bigint.*string"),
         ("select 1.5D id", "id", "bigint.*double"),
-        ("select 1L id, 2L ID", "id", "two columns"),
+        ("select 1L id, 2L ID", "ID", "two columns"),
         ("select 1L id, interval 1 day s", "s", "interval"),
     ],
 )
