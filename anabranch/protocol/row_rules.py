@@ -6,10 +6,10 @@ rule that cannot be held here for certain refuses all rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -51,19 +51,17 @@ def obedient(
         RowViolation: a row breaks a rule.
         NotBuilt: a rule cannot be held without Spark.
     """
+    rows = _with_lengths(table, rows, schema, schema.names)
     for generated in rules.generated:
         if generated.column not in given and (new or generated.columns & given):
             rows = _with_generated(table, rows, schema, generated)
-    for i, field in enumerate(schema):
-        if limits_of(field) is not None:
-            rows = rows.set_column(i, field.name, _limited(table, rows.column(i), field))
     for rule in rules.not_null:
         _check_not_null(table, rows, rule)
     for check in rules.checks:
-        _check(table, rows, schema, check, computation_over(check.expression, schema))
+        _check(table, rows, schema, check, computation_over(check.expression, schema), rows)
     for generated in rules.generated:
         if generated.column in given:
-            _check(table, rows, schema, generated.check, _is_generated(schema, generated))
+            _check_generated(table, rows, schema, generated)
     return rows
 
 
@@ -93,29 +91,38 @@ def _scalar(field: Field, text: str, table: str) -> pa.Scalar:
 
 
 def _with_generated(table: str, rows: pa.Table, schema: Struct, rule: Generated) -> pa.Table:
-    """The rows with a generated column computed. Raises NotBuilt: only Spark computes it."""
-    field, value = schema.field(rule.column), _generated(schema, rule)
+    """The rows with a generated column computed, as it stores its value. Raises NotBuilt: only Spark computes it."""
+    field = schema.field(rule.column)
+    value = stored_in(computation_over(rule.expression, schema), field)
     if value.reason is None:
         try:
             found = [value.values(each).cast(arrow_type(field.type)) for each in rows.to_batches()]
             column = pa.chunked_array(found, arrow_type(field.type))
-            return rows.set_column(rows.column_names.index(field.name), field.name, column)
+            rows = rows.set_column(rows.column_names.index(field.name), field.name, column)
+            return _with_lengths(table, rows, schema, [field.name])
         except (LeftToSpark, pa.ArrowException):
             pass  # it does not fit
     raise _needs_spark(f"computing the generated column {rule.column}", table)
 
 
-def _is_generated(schema: Struct, rule: Generated) -> Computation:
-    """Whether a value that was given is the one that the expression has."""
-    value, field = _generated(schema, rule), schema.field(rule.column)
-    return replace(value, tree=applied(TABLE["<=>"], [Column(field.name, field.type), value.tree], "`<=>`"))
-
-
-def _generated(schema: Struct, rule: Generated) -> Computation:
-    return stored_in(computation_over(rule.expression, schema), schema.field(rule.column))
+def _check_generated(table: str, rows: pa.Table, schema: Struct, rule: Generated) -> None:
+    """Raises CheckConstraintViolated unless the values that were given are those that the expression has."""
+    kind, expected = schema.field(rule.column).type, _with_generated(table, rows, schema, rule)
+    both = pa.table({"given": rows.column(rule.column), "expected": expected.column(rule.column)})
+    are_same = applied(TABLE["<=>"], [Column("given", kind), Column("expected", kind)], "`<=>`")
+    _check(table, rows, schema, rule.check, Computation(are_same), both)
 
 
 # -- lengths -----------------------------------------------------------------------------------------------------------
+
+
+def _with_lengths(table: str, rows: pa.Table, schema: Struct, names: Sequence[str]) -> pa.Table:
+    """The rows with texts of some columns padded and cut."""
+    for field in map(schema.field, names):
+        if limits_of(field) is not None:
+            at = rows.column_names.index(field.name)
+            rows = rows.set_column(at, field.name, _limited(table, rows.column(at), field))
+    return rows
 
 
 def _limited(table: str, column: pa.ChunkedArray, field: Field) -> pa.ChunkedArray:
@@ -126,7 +133,7 @@ def _limited(table: str, column: pa.ChunkedArray, field: Field) -> pa.ChunkedArr
     rest = pc.utf8_slice_codeunits(column, limit.length)
     too_long = pc.not_equal(pc.utf8_rtrim(rest, characters=" "), "")
     if (at := _first(too_long)) is not None:
-        values = {field.name: _shown(column[at].as_py())}
+        values = {field.name: _shown(column[at])}
         raise LengthExceeded(table=table, column=field.name, limit=str(limit), values=values)
     return pc.utf8_rpad(kept, width=limit.length, padding=" ") if limit.padded else kept
 
@@ -137,37 +144,40 @@ def _limited(table: str, column: pa.ChunkedArray, field: Field) -> pa.ChunkedArr
 def _check_not_null(table: str, rows: pa.Table, rule: NotNull) -> None:
     top, *inner = rule.path
     column = rows.column(str(top))
-    at = _first(pc.is_null(column)) if not inner else _first_broken(column, inner)
+    at = _first(pa.chunked_array([_broken(each, inner) for each in column.chunks], pa.bool_()))
     if at is not None:
         shown = dict.fromkeys([str(top), *rows.column_names[:_SHOWN_COLUMNS]])
         raise NotNullViolated(table=table, column=rule.column, values=_values(rows, at, shown))
 
 
-def _first_broken(column: pa.ChunkedArray, path: Sequence[Step]) -> int | None:
-    return next((i for i, value in enumerate(column.to_pylist()) if _is_broken(value, path)), None)
-
-
-def _is_broken(value: Any, path: Sequence[Step]) -> bool:
+def _broken(values: pa.Array, path: Sequence[Step]) -> pa.BooleanArray:
+    """For each value whether what lies at a path in it is NULL somewhere; not where there is nothing at all."""
     if not path:
-        return value is None
-    return value is not None and any(_is_broken(each, path[1:]) for each in _inside(value, path[0]))
-
-
-def _inside(value: Any, step: Step) -> Iterator[Any]:
+        return pc.is_null(values)
+    step, rest = path[0], path[1:]
     match step:
         case Inside.ELEMENTS:
-            yield from value
+            return _broken_inside(values, values.values, rest)
         case Inside.KEYS:
-            yield from (key for key, _ in value)
+            return _broken_inside(values, values.keys, rest)
         case Inside.VALUES:
-            yield from (inner for _, inner in value)
-        case _:
-            yield value[step]
+            return _broken_inside(values, values.items, rest)
+    return pc.and_(pc.is_valid(values), _broken(pc.struct_field(values, [step]), rest))
 
 
-def _check(table: str, rows: pa.Table, schema: Struct, check: Check, computation: Computation) -> None:
+def _broken_inside(values: pa.Array, inside: pa.Array, path: Sequence[Step]) -> pa.BooleanArray:
+    """The same of lists or maps; ``inside`` are all their elements, those of other rows among them."""
+    offsets = values.offsets.to_numpy()
+    found = _broken(inside.slice(offsets[0], offsets[-1] - offsets[0]), path).to_numpy(zero_copy_only=False)
+    rows = np.zeros(len(values), bool)
+    rows[np.repeat(np.arange(len(values)), np.diff(offsets))[found]] = True
+    return pc.and_(pc.is_valid(values), pa.array(rows))
+
+
+def _check(table: str, rows: pa.Table, schema: Struct, check: Check, computation: Computation, over: pa.Table) -> None:
+    """Raises CheckConstraintViolated unless a computation ``over`` as many rows is TRUE for each."""
     used = [name for name in schema.names if name in check.columns]
-    at = _first(pc.invert(_truths(table, rows, check, computation)))
+    at = _first(pc.invert(_truths(table, over, check, computation)))
     if at is not None:
         facts = {"constraint": check.name, "expression": check.expression}
         raise CheckConstraintViolated(table=table, **facts, values=_values(rows, at, used))
@@ -189,11 +199,23 @@ def _first(mask: pa.ChunkedArray) -> int | None:
 
 
 def _values(rows: pa.Table, at: int, names: Mapping[str, Any] | Sequence[str]) -> dict[str, str | None]:
-    return {name: _shown(rows.column(name)[at].as_py()) for name in names}
+    return {name: _shown(rows.column(name)[at]) for name in names}
 
 
-def _shown(value: Any) -> str | None:
-    if value is None:
+def _shown(scalar: pa.Scalar) -> str | None:
+    if not scalar.is_valid:
         return None
+    try:
+        value = scalar.as_py()
+    except (ValueError, OverflowError):
+        value = _beyond_python(scalar)
     text = str(value).lower() if isinstance(value, bool) else value.hex() if isinstance(value, bytes) else str(value)
     return text[:_SHOWN_CHARACTERS]
+
+
+def _beyond_python(scalar: pa.Scalar) -> str:
+    """The text of a date or timestamp that lies outside the years of Python."""
+    try:
+        return str(scalar.cast(pa.string()).as_py())
+    except pa.ArrowException:  # it is nested
+        return "a value with a date outside the years 1 to 9999"

@@ -145,7 +145,10 @@ def attempted(work: Callable[[], _T]) -> _T | None:
     """
     try:
         return work()
-    except (AnabranchError, LeftToSpark, PySparkException, Py4JJavaError, pa.ArrowException) as error:
+    except (
+        *(AnabranchError, LeftToSpark, PySparkException, Py4JJavaError),
+        *(pa.ArrowException, ArithmeticError, ValueError),
+    ) as error:
         if is_cancelled(error):
             raise
         _logger.debug("few rows were left to Spark: %s", type(error).__name__)

@@ -75,7 +75,8 @@ def filled(
     first, version = defaults
     if first is None or version is None:
         raise Unlike("a file has no row ids")
-    own = {files.tracked.row_id: pa.array(positions + first), files.tracked.commit_version: pa.scalar(version)}
+    ids = pc.add_checked(pa.array(positions), pa.scalar(first, pa.int64()))
+    own = {files.tracked.row_id: ids, files.tracked.commit_version: pa.scalar(version)}
     for at, name in enumerate(rows.schema.names):
         rows = rows.set_column(at, name, pc.coalesce(rows.column(at), own[name])) if name in own else rows
     return rows

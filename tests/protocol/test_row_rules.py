@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import random
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,12 @@ from anabranch import errors
 from anabranch.commands.dml.update import Update
 from anabranch.commands.dml.write import all_nullable
 from anabranch.log.log import forget
+from anabranch.protocol.row_rules import obedient
+from anabranch.protocol.rules.table_rules import Inside, NotNull, Rules, Step
 from anabranch.protocol.schema.types import Array, Field, Map, Struct, arrow_type
 from anabranch.testing import at_phase
 from tests.support.raw_logs import listing, metadata, put_commit
+from tests.support.readers import same_rows
 from tests.support.worlds import World, insert_all, update_all
 
 PROTOCOL = {
@@ -186,6 +190,86 @@ def test_not_null_holds_inside_nested_columns(
     assert len(world.rows()) == len(good)
 
 
+NESTED = Array(Map("string", Struct((Field("a", "long"), Field("l", Array("long")))), True), True)
+PATHS: list[tuple[Step, ...]] = [
+    ("c",),
+    ("c", Inside.ELEMENTS),
+    ("c", Inside.ELEMENTS, Inside.VALUES),
+    ("c", Inside.ELEMENTS, Inside.VALUES, "a"),
+    ("c", Inside.ELEMENTS, Inside.VALUES, "l"),
+    ("c", Inside.ELEMENTS, Inside.VALUES, "l", Inside.ELEMENTS),
+    ("c", Inside.ELEMENTS, Inside.KEYS),
+]
+
+
+def is_broken(value: Any, path: tuple[Step, ...]) -> bool:
+    if not path or value is None:
+        return not path and value is None
+    match path[0]:
+        case Inside.ELEMENTS:
+            inside = value
+        case Inside.KEYS:
+            inside = [key for key, _ in value]
+        case Inside.VALUES:
+            inside = [each for _, each in value]
+        case name:
+            inside = [value[name]]
+    return any(is_broken(each, path[1:]) for each in inside)
+
+
+def drawn(dice: random.Random) -> Any:
+    """A value of `NESTED`, in which anything but a key may be NULL."""
+
+    def some(make: Any, most: int = 3) -> Any:
+        return None if dice.random() < 0.1 else [make() for _ in range(dice.randint(0, most))]
+
+    def struct() -> Any:
+        number = lambda: dice.choice([None, 1, 2, 3, 4, 5, 6, 7, 8, 9])  # noqa: E731
+        return None if dice.random() < 0.1 else {"a": number(), "l": some(number)}
+
+    return some(lambda: some(lambda: (dice.choice("kl"), struct()), 2))
+
+
+@pytest.mark.parametrize("path", PATHS, ids=str)
+def test_of_nested_values_the_first_row_that_breaks_not_null_is_found(path: tuple[Step, ...]) -> None:
+    dice, kind, broken = random.Random(3), arrow_type(NESTED), 0
+    schema, rules = Struct((Field("c", NESTED),)), Rules(not_null=(NotNull(path),))
+    for _ in range(60):
+        values = [drawn(dice) for _ in range(6)]
+        chunks = pa.chunked_array([pa.array(values[:4], kind).slice(1), pa.array(values, kind).slice(4, 2)])
+        there = values[1:]
+        expected = next((i for i, each in enumerate(there) if is_broken(each, path[1:])), None)
+        try:
+            obedient("/t", pa.table({"c": chunks}), schema, rules, frozenset())
+            found = None
+        except errors.NotNullViolated as error:
+            found, broken = error.values["c"], broken + 1
+        assert found == (None if expected is None else shown(there[expected])), there
+    assert broken > 5 or Inside.KEYS in path
+
+
+def shown(value: Any) -> str | None:
+    return None if value is None else str(value)[:200]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        ("timestamp", pa.scalar(-62135600400000000, pa.timestamp("us", "UTC")), "0000-12-31 23:00:00.000000Z"),
+        ("date", pa.scalar(6585411, pa.int32()).cast(pa.date32()), "20000-03-30"),
+    ],
+)
+def test_moments_beyond_the_years_of_python_are_shown(kind: str, value: pa.Scalar, text: str) -> None:
+    schema, rules = Struct((ID, Field("t", kind))), Rules(not_null=(NotNull(("id",)),))
+    rows = pa.table({"id": pa.nulls(1, pa.int64()), "t": pa.repeat(value, 1)})
+    with pytest.raises(errors.NotNullViolated) as caught:
+        obedient("/t", rows, schema, rules, frozenset())
+    assert caught.value.values == {"id": None, "t": text}
+    many = pa.table({"id": pa.nulls(1, pa.int64()), "t": pa.array([pa.repeat(value, 1)], pa.list_(value.type))})
+    with pytest.raises(errors.NotNullViolated, match="outside the years"):
+        obedient("/t", many, Struct((ID, Field("t", Array(kind)))), rules, frozenset())
+
+
 def test_a_nested_column_itself_may_be_not_null(tmp_path: Path) -> None:
     world = world_of(tmp_path, ID, Field("c", Array("long"), nullable=False))
     assert refused(world, errors.NotNullViolated, {"id": 1, "c": None}).column == "c"
@@ -278,6 +362,15 @@ def test_a_generated_column_is_computed_or_has_to_be_what_would_be_computed(tmp_
     )
     found = [(row["id"], row["g"]) for row in world.rows()]
     assert sorted(found, key=str) == [(1, 2), (2, 4), (None, None), (None, None)]
+
+
+def test_a_generated_column_is_of_the_text_that_is_stored(tmp_path: Path) -> None:
+    limit = {"__CHAR_VARCHAR_TYPE_STRING": "varchar(3)"}
+    of_text = Field("g", "string", metadata={"delta.generationExpression": "concat(c, '  ')", **limit})
+    world = world_of(tmp_path, Field("c", "string", metadata=limit), of_text)
+    append(world, {"c": "ab    "}, {"c": "a"})
+    append(world, {"c": "b  ", "g": "b  "})
+    assert same_rows(world.rows(), [{"c": "ab ", "g": "ab "}, {"c": "a", "g": "a  "}, {"c": "b  ", "g": "b  "}])
 
 
 @pytest.mark.parametrize("text", ["pmod(id, 7)", "id * 9223372036854775807"])
