@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -20,11 +21,14 @@ from tests.support.worlds import insert_all
 ROWS = pa.table({"id": [1, 2], "s": ["a", "bc"], "number": [0, 1]})
 SOURCE = T.StructType([T.StructField("id", T.LongType()), T.StructField("s", T.StringType())])
 
+NO_SESSION: Any = None
+"""Of a table without rules nothing is asked of a session."""
+
 
 def inserted(folder: Path, s: Field) -> pa.Table | None:
     files: FileSet = file_set(folder, [], Struct((Field("id", "long"), s)))
     held = Held("", SOURCE, len(ROWS), ROWS.nbytes, ROWS, ROWS)
-    return inserts_here(files, Matching(None, (insert_all("id", "s"),)), held)
+    return inserts_here(NO_SESSION, files, Matching(None, (insert_all("id", "s"),)), held)
 
 
 def test_rows_are_inserted_as_they_are(tmp_path: Path) -> None:
