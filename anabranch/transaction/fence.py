@@ -28,12 +28,11 @@ from anabranch.storage.contract import Store
 from anabranch.storage.copying import copy_file
 from anabranch.transaction.conflict_errors import Conflict
 from anabranch.transaction.retry import Runtime
-from anabranch.transaction.running_vacuums import START, retention_of
+from anabranch.transaction.running_vacuums import CUTOFF, START, retention_of, whole
 from anabranch.transaction.transaction import Transaction
 
-SPARES, CUTOFF = "anabranch.spares", "anabranch.removesBefore"
-"""Tags of a START of ours: the jobs that it spares, and the moment before which a file was last written that it may
-remove, by the store's clock."""
+SPARES = "anabranch.spares"
+"""Tag of a START of ours: the jobs that it spares."""
 
 EVERY_JOB = "*"
 """Instead of names of jobs: nothing is removed that no commit has named."""
@@ -93,20 +92,13 @@ def _start(commit: Commit) -> Start | None:
         return None if _retained_ms(info) >= FOREIGN_HARMLESS_MS else Start(commit, frozenset(), None)
     named = str(tags[SPARES])
     jobs = None if named == EVERY_JOB else frozenset(named.split(",")) - {""}
-    return Start(commit, jobs, _whole(tags.get(CUTOFF)))
+    return Start(commit, jobs, whole(tags.get(CUTOFF)))
 
 
 def _retained_ms(info: Mapping[str, object]) -> int:
     """How long another engine's VACUUM retains files, as far as it says; 0 where it does not."""
     said = info.get("operationParameters")
     return retention_of(said if isinstance(said, Mapping) else {}) or 0
-
-
-def _whole(said: object) -> int | None:
-    try:
-        return int(str(said))
-    except ValueError:
-        return None
 
 
 class StagedFileGone(Exception):

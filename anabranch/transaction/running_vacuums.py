@@ -17,6 +17,9 @@ from typing import Any
 START, END = "VACUUM START", "VACUUM END"
 """The operations by which a VACUUM frames its work, in Delta's words."""
 
+CUTOFF = "anabranch.removesBefore"
+"""Tag of a START of ours: the moment before which a file was last written that it may remove, by the store's clock."""
+
 DEAD_AFTER_MS = 7 * 86_400_000
 """A VACUUM that has not said its END by then was killed: none deletes for longer than this."""
 
@@ -32,17 +35,22 @@ class Event:
         version, timestamp: of the commit, the latter in milliseconds.
         starts: whether it is a START.
         retention_ms: that of a START; None where it does not say it, so that nothing is known to be safe.
+        cutoff_ms: the moment that a START of ours deletes up to, by its own clock, which may be ahead of others.
     """
 
     version: int
     timestamp: int
     starts: bool
     retention_ms: int | None = None
+    cutoff_ms: int | None = None
 
     @property
     def spares_since_ms(self) -> int | None:
         """What was removed from the table later than this is not deleted; None: nothing is known of that."""
-        return None if self.retention_ms is None else self.timestamp - self.retention_ms + MARGIN_MS
+        if self.retention_ms is None:
+            return None
+        since = self.timestamp - self.retention_ms
+        return (since if self.cutoff_ms is None else max(since, self.cutoff_ms)) + MARGIN_MS
 
     def may_delete(self, removed_ms: int | None) -> bool:
         """Whether it may delete a file that was removed from the table at a moment; None: nobody knows when."""
@@ -62,8 +70,17 @@ def event_of(version: int, timestamp: int, info: Mapping[str, Any]) -> Event | N
         return Event(version, timestamp, starts=False)
     if operation != START:
         return None
-    parameters = info.get("operationParameters")
-    return Event(version, timestamp, True, retention_of(parameters if isinstance(parameters, Mapping) else {}))
+    parameters, tags = (info.get(name) for name in ("operationParameters", "tags"))
+    retention = retention_of(parameters if isinstance(parameters, Mapping) else {})
+    return Event(version, timestamp, True, retention, whole(tags.get(CUTOFF) if isinstance(tags, Mapping) else None))
+
+
+def whole(said: object) -> int | None:
+    """A whole number in a text; None where it is none."""
+    try:
+        return int(str(said))
+    except ValueError:
+        return None
 
 
 def retention_of(parameters: Mapping[str, Any]) -> int | None:

@@ -67,3 +67,16 @@ def test_one_that_has_said_no_end_for_a_week_is_dead() -> None:
     lost = start(3, 0, 0)
     assert under_way([lost], DEAD_AFTER_MS) == (lost,)
     assert under_way([lost], DEAD_AFTER_MS + 1) == ()
+
+
+def test_a_start_of_ours_says_up_to_when_it_deletes_by_its_own_clock() -> None:
+    said = {"defaultRetentionMillis": WEEK}
+    info = {
+        "operation": "VACUUM START",
+        "operationParameters": said,
+        "tags": {"anabranch.removesBefore": str(WEEK + 5)},
+    }
+    found = event_of(3, 2 * WEEK - HOUR, info)
+    assert found is not None
+    assert found.may_delete(WEEK + 5 + MARGIN_MS)
+    assert not found.may_delete(WEEK + 6 + MARGIN_MS)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,12 +24,14 @@ from anabranch.commands.dml.replaced_rows import EveryRow
 from anabranch.commands.engine import Engine
 from anabranch.commands.maintenance.convert import Convert
 from anabranch.commands.maintenance.file_copies import check_there, copy_files
+from anabranch.commands.maintenance.returning_files import ReturningFiles
 from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.commands.queries.time_travel import AsOf
 from anabranch.commands.sources import whole_table
 from anabranch.commands.staging import Staging
 from anabranch.commands.watching import watched
 from anabranch.errors import CloneRefused, CorruptLog, InvalidProperty, TableAlreadyExists
+from anabranch.log.commits import Commit
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
@@ -41,7 +43,7 @@ from anabranch.protocol.features.row_tracking import DOMAIN as ROW_IDS
 from anabranch.protocol.features.table_features import check_writable, upgraded, with_features, writer_features
 from anabranch.protocol.iceberg import check_partitioning, flags
 from anabranch.protocol.in_commit_timestamps import KEPT_BY_WRITERS
-from anabranch.protocol.layout.paths import lies_in
+from anabranch.protocol.layout.paths import is_absolute, lies_in
 from anabranch.protocol.properties import PROTECTED_BEFORE, check_retention, described, validate
 from anabranch.protocol.rules.identity import values_kept
 from anabranch.protocol.schema.column_mapping import highest_number, is_mapped, mode_of
@@ -49,6 +51,7 @@ from anabranch.protocol.schema.leaves import check_stats_columns
 from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.stats.statistics import num_records
 from anabranch.transaction.commit import Committed, commit
+from anabranch.transaction.conflict_errors import Conflict
 from anabranch.transaction.phases import reach
 from anabranch.transaction.rebase_handler import NoRows
 from anabranch.transaction.retry import Runtime
@@ -119,6 +122,8 @@ class Clone(Masked):
         handler = CloneHandler(base, work.staging) if base is not None else CreationHandler(work.staging)
         try:
             ours = work.staged()
+            if base is not None and self.shallow:
+                handler = ShallowCloneHandler(base, work.staging, ours, context.runtime)
             reach("staged")
             work.check_source(ours)
         except BaseException:  # an interrupt too: no commit names what was copied
@@ -159,6 +164,21 @@ class CloneHandler(EveryRow):
     def discard(self) -> None:
         """Remove what was copied."""
         self._staging.discard()
+
+
+class ShallowCloneHandler(CloneHandler):
+    """That of a clone whose files are there already (`Guarded`): some may have been the table's own before."""
+
+    def __init__(self, snapshot: Snapshot, staging: Staging, ours: Transaction, runtime: Runtime) -> None:
+        super().__init__(snapshot, staging)
+        live = frozenset(snapshot.files["path"].to_pylist())
+        paths = ours.does.adds["path"].to_pylist()
+        back = pa.array([path not in live and not is_absolute(path) for path in paths], pa.bool_())
+        self._returning = ReturningFiles(snapshot, ours.does.adds.filter(back), runtime)
+
+    def before_put(self, winners: Sequence[Commit]) -> Conflict | None:
+        """A VACUUM under way that may delete a file which comes back."""
+        return self._returning.conflict(winners)
 
 
 class _Cloning:

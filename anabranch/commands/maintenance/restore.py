@@ -10,8 +10,7 @@ Source: Delta Lake documentation, "Restore a Delta table to an earlier state".
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +21,7 @@ from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.maintenance.file_existence import absent
 from anabranch.commands.maintenance.restore_plan import Plan, planned
+from anabranch.commands.maintenance.returning_files import ReturningFiles
 from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.commands.queries.time_travel import AsOf
 from anabranch.commands.watching import watched
@@ -34,12 +34,9 @@ from anabranch.errors import (
     VersionNotFound,
 )
 from anabranch.errors.html import ShownAsTable
-from anabranch.log.commit_files import read_commit
-from anabranch.log.commits import Commit, parse_head
+from anabranch.log.commits import Commit
 from anabranch.log.log import Log
-from anabranch.log.replay import keys
 from anabranch.log.snapshot import Snapshot
-from anabranch.log.timeline import in_words, timeline
 from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import FileRow
 from anabranch.protocol.layout import clustering
@@ -49,11 +46,9 @@ from anabranch.transaction.conflict_errors import Conflict
 from anabranch.transaction.phases import reach
 from anabranch.transaction.rebase_handler import NoRows
 from anabranch.transaction.retry import Runtime
-from anabranch.transaction.running_vacuums import DEAD_AFTER_MS, Event, event_of, under_way
 
 _NAMED = 100
 """So many missing files are named at most."""
-_READERS = 8
 
 METRICS = {
     "table_size_after_restore": "tableSizeAfterRestore",
@@ -190,8 +185,7 @@ class RestoreHandler(NoRows):
     """The handler of one RESTORE (`RebaseHandler`, and `Guarded`): every row matters to it."""
 
     def __init__(self, plan: Plan, runtime: Runtime) -> None:
-        self._plan, self._runtime = plan, runtime
-        self._known_vacuums: tuple[Event, ...] | None = None
+        self._plan, self._returning = plan, ReturningFiles(plan.base, plan.adds, runtime)
 
     def before_put(self, winners: Sequence[Commit]) -> Conflict | None:
         """Returns the conflict, or raises an error, unless what comes back is there and stays.
@@ -203,7 +197,7 @@ class RestoreHandler(NoRows):
         *after* that, so that what VACUUMs that have ended deleted is noticed. This holds as long as a VACUUM says its
         END only when nothing that it does can delete a file any more.
         """
-        conflict = self._vacuum_under_way(winners) or self._clustering_changed(winners)
+        conflict = self._returning.conflict(winners) or self._clustering_changed(winners)
         if conflict is None:
             self.check_files()
         return conflict
@@ -213,34 +207,6 @@ class RestoreHandler(NoRows):
         found = absent(self._plan.base.store, self._plan.adds)
         if found:
             raise missing_files(self._plan, [each.missing for each in found])
-
-    def _vacuum_under_way(self, winners: Sequence[Commit]) -> Conflict | None:
-        if not len(self._plan.adds):
-            return None
-        if self._known_vacuums is None:
-            self._known_vacuums = tuple(vacuums_until(self._plan.base))
-        said = (event_of(each.version, each.timestamp, each.head.info) for each in winners)
-        events = [*self._known_vacuums, *(each for each in said if each is not None)]
-        for vacuum in under_way(events, self._runtime.now_ms()):
-            file = next((row for row, removed in self._removed() if vacuum.may_delete(removed)), None)
-            if file is not None:
-                return self._conflict(vacuum, file, winners)
-        return None
-
-    def _conflict(self, vacuum: Event, file: FileRow, winners: Sequence[Commit]) -> Conflict:
-        winner = next((each for each in winners if each.version == vacuum.version), None)
-        winner = winner or Log(self._plan.base.store).read(vacuum.version)
-        moment = in_words(vacuum.timestamp)
-        said = f"a VACUUM that began at {moment} has not said its end, and may delete a file that would come back"
-        return Conflict(ConcurrentWriteException, "VACUUM_UNDER_WAY", said, winner, file)
-
-    def _removed(self) -> Iterator[tuple[FileRow, int | None]]:
-        """The files that come back, each with the moment at which it was removed, where the log still says it."""
-        tombstones = self._plan.base.tombstones
-        moments = dict(zip(keys(tombstones).to_pylist(), tombstones["deletionTimestamp"].to_pylist(), strict=True))
-        names = keys(self._plan.adds).to_pylist()
-        for name, row in zip(names, self._plan.adds.to_pylist(), strict=True):
-            yield row, moments.get(name)
 
     def _clustering_changed(self, winners: Sequence[Commit]) -> Conflict | None:
         """How the table is clustered goes back as well, so nobody may change it meanwhile."""
@@ -261,21 +227,3 @@ class RestoreHandler(NoRows):
     def matches(self, files: pa.Table) -> Marks:
         """Never asked for: it is judged by files."""
         raise AssertionError("a RESTORE does not look at rows")
-
-
-def vacuums_until(snapshot: Snapshot) -> Iterator[Event]:
-    """What the commits up to a snapshot say of VACUUMs, as far back as one may still run, oldest first."""
-    line = timeline(snapshot.store, snapshot.metadata)
-    oldest = snapshot.timestamp - DEAD_AFTER_MS
-    recent = [
-        entry
-        for version, entry in zip(line.versions, line.entries, strict=True)
-        if version <= snapshot.version and entry.modified_ms >= oldest
-    ]
-
-    def said(entry: Any) -> Event | None:
-        raw = read_commit(snapshot.store, entry)
-        return event_of(raw.version, raw.timestamp, parse_head(snapshot.table, raw).info)
-
-    with ThreadPoolExecutor(_READERS) as pool:
-        yield from (event for event in pool.map(said, recent) if event is not None)

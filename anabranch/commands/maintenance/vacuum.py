@@ -53,7 +53,7 @@ from anabranch.transaction.fence import job_of, start_tags
 from anabranch.transaction.phases import reach, undisturbed
 from anabranch.transaction.rebase_handler import NoRows
 from anabranch.transaction.retry import Runtime
-from anabranch.transaction.running_vacuums import END, START
+from anabranch.transaction.running_vacuums import DEAD_AFTER_MS, END, MARGIN_MS, START
 from anabranch.transaction.transaction import CommitInfo, Transaction
 
 HOUR_MS = 3_600_000
@@ -62,6 +62,7 @@ DEAD_AFTER_SECONDS = 600.0
 nothing else."""
 
 _THREADS = 16
+_TOO_LATE = "this VACUUM began a week ago, and others take it for dead. Run it again."
 _TIMES_ANNOUNCED = 10
 _logger = logging.getLogger(__name__)
 
@@ -131,7 +132,7 @@ class Vacuum(Masked):
         """
         runtime, log = context.runtime, open_log(self.table, self.storage_options)
         for left in reversed(range(_TIMES_ANNOUNCED)):
-            snapshot = log.snapshot()
+            began_ms, snapshot = runtime.now_ms(), log.snapshot()
             plan = self._plan(snapshot, runtime)
             tell("listing")
             found = plan.look(log, snapshot)
@@ -150,7 +151,9 @@ class Vacuum(Masked):
                 if not left:
                     raise
                 continue  # the retention, or what the table asks of a writer, may be another one now
-            done = _Removing(log, keeping, found, context.progress, self.threads).run()
+            last_ms = began_ms + DEAD_AFTER_MS - MARGIN_MS
+            removing = _Removing(log, keeping, found, context.progress, self.threads, runtime, last_ms)
+            done = removing.run()
             self._end(log, done, found, context)
             return done
         raise AssertionError("the last attempt returns or raises")
@@ -236,7 +239,7 @@ class Plan:
 
     def keeping(self, log: Log, snapshot: Snapshot, found: Found) -> Keeping:
         """What is kept as of a version."""
-        names = kept_names(log, snapshot, self.cutoff_ms, retained_ms=self.retained_ms)
+        names = kept_names(log, snapshot, self.cutoff_ms)
         if any(entry.name.startswith(f"{FOLDER}/") for entry in found.files):
             names |= retained_change_data(log, snapshot, self.cutoff_ms)
         names |= known_otherwise(log.store, names, found.files)
@@ -255,13 +258,17 @@ def _check(snapshot: Snapshot) -> None:
 
 @dataclass(frozen=True)
 class _Removing:
-    """The removal of what was found and is not kept."""
+    """The removal of what was found and is not kept, up to the moment ``last_ms``: whoever brings files back takes this
+    VACUUM for dead then.
+    """
 
     log: Log
     keeping: Keeping
     found: Found
     progress: Progress
     threads: int
+    runtime: Runtime
+    last_ms: int
 
     def run(self) -> Vacuumed:
         """Remove it; what cannot be removed is told, and the rest goes all the same."""
@@ -304,6 +311,8 @@ class _Removing:
         for name in names:
             if name in failed:
                 continue
+            if self.runtime.now_ms() > self.last_ms:
+                return len(names), failed | dict.fromkeys(names[names.index(name) :], _TOO_LATE)
             try:
                 self.log.store.delete(name)
             except StoreError as error:

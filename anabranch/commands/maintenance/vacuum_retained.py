@@ -135,8 +135,11 @@ def _vector_names(table: str, row: Mapping[str, Any]) -> Iterator[str]:
         raise CorruptVector(table=table, file=row["path"], reason=f"{error}.") from None
 
 
-def kept_names(log: Log, snapshot: Snapshot, cutoff_ms: int, *, retained_ms: int) -> set[str]:
+def kept_names(log: Log, snapshot: Snapshot, cutoff_ms: int) -> set[str]:
     """The names of all files of the versions that were the newest at ``cutoff_ms`` or later.
+
+    Tombstones alone do not tell: a checkpoint has dropped some where the table retained files for a shorter time, or a
+    clock was wrong, and their times are those of whoever removed the files. So the commits are asked as well.
 
     Raises:
         CorruptVector, CorruptLog: what is to be kept cannot be told.
@@ -144,9 +147,8 @@ def kept_names(log: Log, snapshot: Snapshot, cutoff_ms: int, *, retained_ms: int
     stones = snapshot.tombstones
     retained = pc.fill_null(pc.greater_equal(stones["deletionTimestamp"], cutoff_ms), True)
     found = names_of(snapshot.table, snapshot.files) | names_of(snapshot.table, stones.filter(retained))
-    if retained_ms > snapshot.properties.tombstone_retention_ms:  # checkpoints do not remember removes for so long
-        for commit in _commits_since(log, snapshot, cutoff_ms):
-            found |= names_of(snapshot.table, commit.removes)
+    for commit in _commits_since(log, snapshot, cutoff_ms):
+        found |= names_of(snapshot.table, commit.removes)
     return found
 
 
@@ -170,8 +172,9 @@ def change_data_of(commit: Commit) -> list[str]:
 
 
 def _commits_since(log: Log, snapshot: Snapshot, moment_ms: int) -> Iterator[Commit]:
+    """The commits at a moment or later."""
     line = timeline(log.store, snapshot.metadata)
-    for place in range(max(line.at(moment_ms), 0), len(line)):
+    for place in range(line.at(moment_ms - 1) + 1, len(line)):
         commit = log.read(line.versions[place], snapshot.partition_keys)
         if commit is not None:  # else it was cleaned up just now: nobody can read that version any more
             yield commit

@@ -620,3 +620,14 @@ def test_names_that_files_cannot_have_keep_the_mapping(tmp_path: Path) -> None:
 def test_iceberg_compatibility_keeps_the_mapping(tmp_path: Path) -> None:
     world = World(table_path(tmp_path)).create(ROWS, delta_enableIcebergCompatV2="true")
     assert refused(world, "columnMapping").getCondition() == "DELTA_FEATURE_DROP_DEPENDENT_FEATURE"
+
+
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_row_ids_are_forgotten_beside_a_vacuum_and_no_row_is_there_twice(tmp_path: Path, vectors: str) -> None:
+    rows = [{"id": i} for i in range(4)]
+    properties = {"delta_enableRowTracking": "true", "delta_enableDeletionVectors": vectors}
+    world = World(str(tmp_path / "t")).create(rows, **properties)
+    with at_phase("staged", world.vacuum):
+        DropFeature(world.path, "rowTracking").run(world.engine)
+    assert world.rows() == rows
+    world.assert_clean()

@@ -770,3 +770,18 @@ def files_of(table: str) -> list[tuple[bytes, Any, Any, list[int]]]:
         hidden = vector_of(open_store(table), row).to_array().tolist()
         found.append((store.get(file), row["partitionValues"], row["stats"], hidden))
     return sorted(found, key=repr)
+
+
+def test_a_file_that_comes_back_by_a_shallow_clone_is_none_that_a_vacuum_may_delete(tmp_path: Path) -> None:
+    origin, copy = World(str(tmp_path / "origin")).create([{"id": 1}]), World(str(tmp_path / "copy"))
+    origin.append({"id": 2})
+    Clone(origin.path, copy.path, shallow=True).run()
+    origin.delete("id = 1")
+
+    def clone_back() -> None:
+        with pytest.raises(errors.ConcurrentWriteException, match="VACUUM_UNDER_WAY"):
+            Clone(copy.path, origin.path, shallow=True, replace=True).run()
+
+    with at_phase("committed", clone_back):
+        origin.vacuum(0)
+    assert origin.rows() == [{"id": 2}]

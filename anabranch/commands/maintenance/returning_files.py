@@ -1,0 +1,82 @@
+"""Returning files: those that a transaction brings back to a table, and the VACUUMs that may yet delete them.
+
+Knows the commits of VACUUMs (`anabranch.transaction.running_vacuums`) and tombstones; not why files come back.
+Guarantee: a file that a VACUUM under way may delete, by what the log says of it, is a conflict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pyarrow as pa
+
+from anabranch.errors import ConcurrentWriteException
+from anabranch.log.commit_files import read_commit
+from anabranch.log.commits import Commit, parse_head
+from anabranch.log.log import Log
+from anabranch.log.replay import keys
+from anabranch.log.snapshot import Snapshot
+from anabranch.log.timeline import in_words, timeline
+from anabranch.protocol.actions import FileRow
+from anabranch.transaction.conflict_errors import Conflict
+from anabranch.transaction.retry import Runtime
+from anabranch.transaction.running_vacuums import DEAD_AFTER_MS, Event, event_of, under_way
+
+_READERS = 8
+
+
+class ReturningFiles:
+    """Files (`FILES`) that a transaction on a snapshot brings back."""
+
+    def __init__(self, base: Snapshot, files: pa.Table, runtime: Runtime) -> None:
+        self._base, self._files, self._runtime = base, files, runtime
+        self._known_vacuums: tuple[Event, ...] | None = None
+
+    def conflict(self, winners: Sequence[Commit]) -> Conflict | None:
+        """A VACUUM with a START and no END, up to the last of ``winners``, whose retention does not spare a file."""
+        if not len(self._files):
+            return None
+        if self._known_vacuums is None:
+            self._known_vacuums = tuple(_vacuums_until(self._base))
+        said = (event_of(each.version, each.timestamp, each.head.info) for each in winners)
+        events = [*self._known_vacuums, *(each for each in said if each is not None)]
+        for vacuum in under_way(events, self._runtime.now_ms()):
+            file = next((row for row, removed in self._removed() if vacuum.may_delete(removed)), None)
+            if file is not None:
+                return self._conflict(vacuum, file, winners)
+        return None
+
+    def _conflict(self, vacuum: Event, file: FileRow, winners: Sequence[Commit]) -> Conflict:
+        winner = next((each for each in winners if each.version == vacuum.version), None)
+        winner = winner or Log(self._base.store).read(vacuum.version)
+        moment = in_words(vacuum.timestamp)
+        said = f"a VACUUM that began at {moment} has not said its end, and may delete a file that would come back"
+        return Conflict(ConcurrentWriteException, "VACUUM_UNDER_WAY", said, winner, file)
+
+    def _removed(self) -> Iterator[tuple[FileRow, int | None]]:
+        """The files, each with the moment at which it was removed, where the log still says it."""
+        tombstones = self._base.tombstones
+        moments = dict(zip(keys(tombstones).to_pylist(), tombstones["deletionTimestamp"].to_pylist(), strict=True))
+        names = keys(self._files).to_pylist()
+        for name, row in zip(names, self._files.to_pylist(), strict=True):
+            yield row, moments.get(name)
+
+
+def _vacuums_until(snapshot: Snapshot) -> Iterator[Event]:
+    """What the commits up to a snapshot say of VACUUMs, as far back as one may still run, oldest first."""
+    line = timeline(snapshot.store, snapshot.metadata)
+    oldest = snapshot.timestamp - DEAD_AFTER_MS
+    recent = [
+        entry
+        for version, entry in zip(line.versions, line.entries, strict=True)
+        if version <= snapshot.version and entry.modified_ms >= oldest
+    ]
+
+    def said(entry: Any) -> Event | None:
+        raw = read_commit(snapshot.store, entry)
+        return event_of(raw.version, raw.timestamp, parse_head(snapshot.table, raw).info)
+
+    with ThreadPoolExecutor(_READERS) as pool:
+        yield from (event for event in pool.map(said, recent) if event is not None)

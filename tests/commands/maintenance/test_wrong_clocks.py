@@ -1,0 +1,121 @@
+"""Clocks that are wrong, and machines that sleep: no file of a version that may be read is deleted, nor a live one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from anabranch.commands.context import RunContext
+from anabranch.commands.ddl.alter import SetProperties
+from anabranch.commands.dml.append import Append
+from anabranch.commands.dml.delete import Delete
+from anabranch.commands.maintenance.vacuum import Vacuum
+from anabranch.errors import ConcurrentWriteException
+from anabranch.log.log import forget
+from anabranch.testing import DictStore, at_phase, mounted
+from anabranch.transaction.retry import Runtime
+from tests.support.worlds import World
+
+HOUR = 3_600_000
+DAY = 24 * HOUR
+
+
+class Clock:
+    """The store's, and that of most machines."""
+
+    def __init__(self) -> None:
+        self.now = 1_780_000_000_000
+
+    def __call__(self) -> int:
+        return self.now
+
+    def ahead(self, milliseconds: int) -> RunContext:
+        """A machine whose clock is ahead, or behind."""
+        return RunContext(runtime=Runtime(now_ms=lambda: self.now + milliseconds))
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    found = Clock()
+    monkeypatch.setattr(time, "time_ns", lambda: found.now * 1_000_000)
+    return found
+
+
+@pytest.fixture
+def world(clock: Clock) -> Iterator[World]:
+    forget()
+    with mounted(DictStore("memory://clocks/t", now_ms=clock)) as location:
+        yield World(location)
+    forget()
+
+
+def test_a_retention_that_was_raised_counts_for_what_was_removed_before(world: World, clock: Clock) -> None:
+    shorter = {"delta_deletedFileRetentionDuration": "interval 1 hours", "delta_checkpointInterval": "3"}
+    world.create([{"id": 1}], **shorter)
+    clock.now += 40 * DAY
+    world.append({"id": 2})
+    world.delete("id = 1")
+    clock.now += 2 * HOUR
+    world.append({"id": 3})  # its checkpoint drops the tombstone
+    SetProperties(world.path, {"delta.deletedFileRetentionDuration": "interval 30 days"}).run()
+    clock.now += 2 * HOUR
+    forget()
+    Vacuum(world.path).run()
+    assert world.rows(1) == [{"id": 1}, {"id": 2}]
+
+
+def test_what_a_clock_behind_removed_is_as_old_as_its_commit(world: World, clock: Clock) -> None:
+    world.create([{"id": 1}, {"id": 2}])
+    clock.now += 20 * DAY
+    world.append({"id": 5})
+    Delete(world.path, world.condition("id <= 2")).run(world.engine, clock.ahead(-8 * DAY))
+    clock.now += HOUR
+    Vacuum(world.path).run()
+    assert world.rows(1) == [{"id": 1}, {"id": 2}, {"id": 5}]
+
+
+def test_a_checkpoint_of_a_clock_ahead_forgets_no_file_that_a_vacuum_has_to_keep(world: World, clock: Clock) -> None:
+    world.create([{"id": 1}, {"id": 2}], delta_checkpointInterval="3")
+    clock.now += 20 * DAY
+    world.append({"id": 5})
+    world.delete("id <= 2")
+    clock.now += HOUR
+    Append(world.path, [{"id": 6}]).run(None, clock.ahead(8 * DAY))
+    clock.now += HOUR
+    Vacuum(world.path).run()
+    assert world.rows(1) == [{"id": 1}, {"id": 2}, {"id": 5}]
+
+
+@pytest.mark.parametrize("ahead", [2 * HOUR, DAY])
+def test_a_restore_knows_how_far_a_vacuum_of_a_clock_ahead_deletes(world: World, clock: Clock, ahead: int) -> None:
+    world.create([{"id": 1}, {"id": 2}])
+    clock.now += 30 * DAY
+    world.append({"id": 5})
+    world.delete("id <= 2")
+    clock.now += 7 * DAY - HOUR
+
+    def restore() -> None:
+        with pytest.raises(ConcurrentWriteException, match="VACUUM_UNDER_WAY"):
+            world.restore(1)
+
+    with at_phase("committed", restore):
+        Vacuum(world.path).run(None, clock.ahead(ahead))
+    assert world.rows() == [{"id": 5}]
+
+
+def test_a_vacuum_that_slept_until_others_take_it_for_dead_deletes_nothing_more(world: World, clock: Clock) -> None:
+    world.create([{"id": 1}])
+    for number in (2, 3):
+        world.append({"id": number})
+    clock.now += 30 * DAY
+    world.delete("id <= 3")
+
+    def sleep(step: str, done: int, _: int) -> None:
+        clock.now += 8 * DAY if step == "removed" and done == 1 else 0
+
+    context = RunContext(progress=sleep)
+    done = Vacuum(world.path, 0, check_retention=False, threads=1).run(None, context)
+    assert (len(done.files), len(done.failed)) == (1, 2)
+    assert all("take it for dead" in why for why in done.failed.values())
