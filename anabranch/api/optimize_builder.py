@@ -42,10 +42,11 @@ class DeltaOptimizeBuilder:
     _file_settings: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def where(self, partitionFilter: str) -> DeltaOptimizeBuilder:
-        """Only the partitions that a condition over partition columns selects."""
+        """Only the partitions that a condition over partition columns selects; of several all have to hold."""
         if not isinstance(partitionFilter, str):
             raise InvalidArgument(option="partitionFilter", value=partitionFilter, reason="it takes SQL text.")
-        self.partitions = partitionFilter
+        before = self.partitions
+        self.partitions = partitionFilter if before is None else f"({before}\n) AND ({partitionFilter}\n)"
         return self
 
     def executeCompaction(self) -> DataFrame:

@@ -32,7 +32,7 @@ def changing(command: Callable[[Any], Any]) -> Callable[[Any, Running], DataFram
     def change(statement: Any, run: Running) -> DataFrame:
         _check_named(statement, run)
         if isinstance(statement, v.DropTableColumns) and statement.if_exists:
-            schema = as_named(run.snapshot(statement.table).schema, run.engine)
+            schema = as_named(run.newest(statement.table).schema, run.engine)
             statement = replace(statement, paths=tuple(path for path in statement.paths if is_there(schema, path)))
             if not statement.paths:
                 return run.nothing()
@@ -44,13 +44,13 @@ def changing(command: Callable[[Any], Any]) -> Callable[[Any, Running], DataFram
 
 def _check_named(statement: Any, run: Running) -> None:
     if is_exact(run.engine):
-        snapshot = run.snapshot(statement.table)
+        snapshot = run.newest(statement.table)
         check_named(snapshot.schema, statement.named, snapshot.table, run.engine)
 
 
 def add_constraint(statement: v.AddTableConstraint, run: Running) -> DataFrame:
     """ADD CONSTRAINT … CHECK; gives no rows."""
-    snapshot = run.snapshot(statement.table)
+    snapshot = run.newest(statement.table)
     text = statement.check.text
     where = Condition(text, Unknown(), row_local=True, expression=text)
     command = AddConstraint(statement.table.location, statement.name, where)

@@ -50,7 +50,7 @@ _VERBS: dict[type[RowChange], str] = {
 
 def explain(statement: ExplainChange, run: Running) -> DataFrame:
     """EXPLAIN; gives one row with a text, as Spark does."""
-    change, snapshot = statement.change, run.snapshot(statement.change.table)
+    change, snapshot = statement.change, run.newest(statement.change.table)
     lines = _looked_at(change, snapshot, run)
     head = f"EXPLAIN {statement.mode} "
     if isinstance(change, InsertRows):

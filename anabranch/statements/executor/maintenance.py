@@ -49,7 +49,7 @@ _CLONED = {
 
 def optimize(statement: v.OptimizeTable, run: Running) -> DataFrame:
     """OPTIMIZE; gives the table and Delta's metrics."""
-    snapshot = run.snapshot(statement.table)
+    snapshot = run.newest(statement.table)
     where = _where(statement.where, snapshot, run)
     check_named(snapshot.schema, statement.zorder, snapshot.table, run.engine)
     command = Optimize(statement.table.location, where, statement.zorder, statement.full, workers=WORKERS)
@@ -64,7 +64,7 @@ def _where(where: Expression | None, snapshot: Snapshot, run: Running) -> Condit
 def reorg(statement: v.ReorgTable, run: Running) -> DataFrame:
     """REORG TABLE: APPLY (PURGE) gives what OPTIMIZE gives, APPLY (UPGRADE UNIFORM (…)) no rows."""
     if statement.iceberg_version is None:
-        snapshot = run.snapshot(statement.table)
+        snapshot = run.newest(statement.table)
         where = _where(statement.where, snapshot, run)
         done = Purge(statement.table.location, where, WORKERS).run(run.engine, RunContext(at=snapshot))
         return given_rows(run.spark, [shown(done, snapshot.table)], OPTIMIZED)

@@ -16,6 +16,7 @@ from anabranch.expressions import condition
 from anabranch.expressions.blocks import unqualified
 from anabranch.expressions.context import Context
 from anabranch.expressions.dialect import TokenizedText
+from anabranch.expressions.sides import Sides, path_of
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.features.widening import following
@@ -27,7 +28,7 @@ from anabranch.spark.failures import reported
 from anabranch.spark.positional import as_given, by_name, by_position
 from anabranch.spark.rule_columns import default_text
 from anabranch.spark.sql_text import expression
-from anabranch.spark.types import quoted
+from anabranch.spark.types import quoted, spark_type
 from anabranch.statements.conditions import as_named, context_of, understood_values
 from anabranch.statements.executor.plain_rows import plain_rows
 from anabranch.statements.executor.running import Running
@@ -63,7 +64,7 @@ def names_of(table: Table) -> tuple[str, ...]:
 
 def delete(statement: DeleteRows, run: Running) -> DataFrame:
     """DELETE; gives ``num_affected_rows``."""
-    snapshot = run.snapshot(statement.table)
+    snapshot = run.newest(statement.table)
     with run.placed(statement.where or Expression("")) as placed:
         command = delete_command(statement, placed, context_of(snapshot, run.engine))
         outcome = command.run(run.engine, RunContext(at=snapshot))
@@ -72,7 +73,7 @@ def delete(statement: DeleteRows, run: Running) -> DataFrame:
 
 def truncate(statement: TruncateTable, run: Running) -> DataFrame:
     """TRUNCATE TABLE, as a DELETE of every row; gives no rows."""
-    snapshot = run.snapshot(statement.table)
+    snapshot = run.newest(statement.table)
     Delete(statement.table.location, operation="TRUNCATE").run(run.engine, RunContext(at=snapshot))
     return run.nothing()
 
@@ -84,7 +85,7 @@ def delete_command(statement: DeleteRows, placed: str | TokenizedText, context: 
 
 def update(statement: UpdateRows, run: Running) -> DataFrame:
     """UPDATE; gives ``num_affected_rows``."""
-    snapshot = run.snapshot(statement.table)
+    snapshot = run.newest(statement.table)
     assignments = assigned(statement, snapshot, run)
     with run.placed(statement.where or Expression("")) as placed:
         where = understood_where(statement.where, placed, statement.table, context_of(snapshot, run.engine))
@@ -127,13 +128,26 @@ def _keyed(values: Any) -> list[tuple[str, Expression | None]]:
 def _value(
     value: Expression | None, key: str, snapshot: Snapshot, names: tuple[str, ...], run: Running
 ) -> str | TokenizedText:
-    return _default(key, snapshot, run) if value is None else unqualified(value.source, names, snapshot.schema)
+    return (
+        _default(key, names[-1], snapshot, run) if value is None else unqualified(value.source, names, snapshot.schema)
+    )
 
 
-def _default(key: str, snapshot: Snapshot, run: Running) -> str:
-    """What DEFAULT means for a column: its default value, or NULL."""
-    field = snapshot.schema.find(key.strip("`").replace("``", "`"))
-    return "NULL" if field is None else _default_of(field, snapshot, run)
+def _default(key: str, alias: str, snapshot: Snapshot, run: Running) -> str:
+    """What DEFAULT means for a column: its default value, or NULL.
+
+    Raises:
+        InvalidOption: it is to be a member of a column.
+        RuleRefused: it may not be evaluated.
+    """
+    try:
+        path = path_of(key, Sides(snapshot.schema, (), alias), context_of(snapshot, run.engine))
+    except UnknownColumn:  # one that the statement adds; any other is refused with the rest
+        return "NULL"
+    if len(path) > 1:
+        reason = "DEFAULT stands for a whole column, not for a member of one."
+        raise InvalidOption(option="set", value=key, reason=reason)
+    return _default_of(snapshot.schema.field(path[0]), snapshot, run)
 
 
 def _default_of(field: Field, snapshot: Snapshot, run: Running) -> str:
@@ -151,7 +165,7 @@ def _default_of(field: Field, snapshot: Snapshot, run: Running) -> str:
 
 def merge(statement: MergeRows, run: Running) -> DataFrame:
     """MERGE; gives the four counts of ``DeltaMergeBuilder.execute``."""
-    snapshot = run.snapshot(statement.table)
+    snapshot = run.newest(statement.table)
     outcome = merge_request(statement, snapshot, run).command(snapshot).run(run.engine, RunContext(at=snapshot))
     counted = {name: int(outcome.metrics.get(f"numTargetRows{name}", 0)) for name in ("Updated", "Deleted", "Inserted")}
     return run.counted(
@@ -173,7 +187,7 @@ def merge_request(statement: MergeRows, snapshot: Snapshot, run: Running) -> Mer
         source,
         statement.on.text,
         names_of(statement.table)[-1],
-        tuple(_asked(clause, snapshot, run) for clause in statement.clauses),
+        tuple(_asked(clause, names_of(statement.table)[-1], snapshot, run) for clause in statement.clauses),
         source_alias=statement.source_alias,
         whole=run.whole_table(statement.source),
         reads_anew=True,
@@ -181,22 +195,22 @@ def merge_request(statement: MergeRows, snapshot: Snapshot, run: Running) -> Mer
     )
 
 
-def _asked(clause: MergeClause, snapshot: Snapshot, run: Running) -> AskedClause:
+def _asked(clause: MergeClause, alias: str, snapshot: Snapshot, run: Running) -> AskedClause:
     """A WHEN clause with the texts of its condition and values."""
     where = None if clause.condition is None else clause.condition.text
     if clause.action == "delete":
         return AskedClause(clause.when, clause.action, where, {})
-    values = None if clause.values is None else _merged(clause, snapshot, run)
+    values = None if clause.values is None else _merged(clause, alias, snapshot, run)
     option = "values" if clause.action == "insert" else "set"
     return AskedClause(clause.when, clause.action, where, values, option)
 
 
-def _merged(clause: MergeClause, snapshot: Snapshot, run: Running) -> dict[str, Any]:
+def _merged(clause: MergeClause, alias: str, snapshot: Snapshot, run: Running) -> dict[str, Any]:
     """The values of a clause; DEFAULT in an insert is what a column has that is not named."""
     pairs = _keyed(clause.values or ())
     if clause.action == "insert":
         return {key: value.text for key, value in pairs if value is not None}
-    return {key: _default(key, snapshot, run) if value is None else value.text for key, value in pairs}
+    return {key: _default(key, alias, snapshot, run) if value is None else value.text for key, value in pairs}
 
 
 # -- INSERT ------------------------------------------------------------------------------------------------------------
@@ -204,7 +218,7 @@ def _merged(clause: MergeClause, snapshot: Snapshot, run: Running) -> dict[str, 
 
 def insert(statement: InsertRows, run: Running) -> DataFrame:
     """INSERT; gives no rows."""
-    snapshot = run.snapshot(statement.table)
+    snapshot = run.newest(statement.table)
     evolves = statement.evolves or run.engine.merges_schema()
     plain = None if evolves else plain_rows(statement, _fields(statement, snapshot, set(), run), snapshot, run)
     rows = inserted(statement, run, snapshot, evolves=evolves) if plain is None else plain
@@ -320,8 +334,13 @@ def _replaced(statement: InsertRows, placed: TokenizedText, snapshot: Snapshot, 
     static = [(name, text) for name, text in statement.partition if text is not None]
     if not statement.overwrites or not static or _is_dynamic(statement, run):
         return None
-    parts = (f"{quoted(_field(name, snapshot, run).name)} <=> {text}" for name, text in static)
+    parts = [_equals(_field(name, snapshot, run), text) for name, text in static]
     return condition(" AND ".join(parts), context)
+
+
+def _equals(field: Field, text: str) -> str:
+    """Whether a partition is that of a static value, which is what the column stores of it."""
+    return f"{quoted(field.name)} <=> CAST({text} AS {spark_type(field.type).simpleString()})"
 
 
 def _is_dynamic(statement: InsertRows, run: Running) -> bool:

@@ -86,6 +86,14 @@ class Running:
                 keep_out()
         return self._snapshots[key]
 
+    def newest(self, table: Table) -> Snapshot:
+        """As `snapshot`, of a table that the statement changes. Raises InvalidOption: its path names a version."""
+        path, version = self.pinned(table)
+        if version is not None:
+            reason = f"only a query takes a version; the table itself is {os.fspath(path)}."
+            raise InvalidOption(option="table", value=os.fspath(table.location), reason=reason)
+        return self.snapshot(table)
+
     def pinned(self, table: Table) -> Pinned:
         """A table's place and the version that it is named with, None for the newest."""
         return AsOf(table.location, *self.asked(table), self.engine.zone()).pinned()

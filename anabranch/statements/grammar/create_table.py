@@ -239,7 +239,7 @@ def _clone(r: Reader, target: Table) -> CloneTable:
     if not shallow:
         r.take("DEEP")
     r.expect("CLONE")
-    source = r.table() or r.path("the name of a table")
+    source = r.table(travels=True) or r.path("the name of a table")
     said = _clauses(r, target)
     r.finish()
     return CloneTable(target, source, shallow, properties=said.properties)

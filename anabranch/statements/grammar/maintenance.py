@@ -36,21 +36,21 @@ from anabranch.statements.grammar.values import (
 from anabranch.statements.grammar.view_values import CacheView, CreateTempView
 
 
-def _table(r: Reader) -> Table | None:
+def _table(r: Reader, *, travels: bool = False) -> Table | None:
     """Take the name of a table, or its path as a text; None where it is none of Delta's."""
     if not r.is_text():
-        return r.table()
+        return r.table(travels=travels)
     start, path = r.start, r.string()
     return Table(path, (path,), span=(start, r.stop))
 
 
-def _delta(r: Reader) -> Table:
+def _delta(r: Reader, *, travels: bool = False) -> Table:
     """Take a table that has to be one of Delta's.
 
     Raises:
         UnknownTable: it is not.
     """
-    table = _table(r)
+    table = _table(r, travels=travels)
     if table is not None:
         return table
     start, name = r.start, r.path()
@@ -141,8 +141,6 @@ def cache(r: Reader) -> Statement | None:
     """``CACHE [LAZY] TABLE t [OPTIONS ('storageLevel' = '…')]``, or ``… v [OPTIONS (…)] [AS]`` a query."""
     lazy, at = r.said("LAZY"), r.i
     table = r.table()
-    if table is not None and (table.version is not None or table.timestamp is not None):
-        r.fail("the newest version is what is cached: leave AS OF out.", at)
     level = _level(r) if table is not None and r.take("OPTIONS") else None
     if table is not None and r.done:
         return CacheTable(table, lazy, level)
@@ -245,7 +243,7 @@ def vacuum(r: Reader) -> Statement:
 def restore(r: Reader) -> Statement:
     """``RESTORE [TABLE] t [TO] {VERSION | TIMESTAMP} AS OF …``."""
     r.take("TABLE")
-    table = _delta(r)
+    table = _delta(r, travels=True)
     if table.version is None and table.timestamp is None:
         r.take("TO")
         version, timestamp = r.as_of()

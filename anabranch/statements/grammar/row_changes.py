@@ -40,7 +40,6 @@ def delete(r: Reader) -> DeleteRows | None:
     table = r.target(alias=True, views=True)
     if table is None:
         return None
-    _no_travel(r, table)
     return DeleteRows(table, _where(r))
 
 
@@ -49,7 +48,6 @@ def truncate(r: Reader) -> TruncateTable | None:
     table = r.target()
     if table is None:
         return None
-    _no_travel(r, table)
     if r.at("PARTITION"):
         instead = "TRUNCATE TABLE on Delta tables does not support partition predicates; use DELETE FROM … WHERE."
         raise NotBuilt(what="TRUNCATE TABLE of a partition", instead=instead)
@@ -62,7 +60,6 @@ def update(r: Reader) -> UpdateRows | None:
     table = r.target(alias=True, views=True)
     if table is None:
         return None
-    _no_travel(r, table)
     r.expect("SET")
     values = _assignments(r, table, *_VALUE_STOPS)
     return UpdateRows(table, values, _where(r))
@@ -73,11 +70,6 @@ def _where(r: Reader) -> Expression | None:
     where = r.expression(what="a condition") if r.take("WHERE") else None
     r.finish()
     return where
-
-
-def _no_travel(r: Reader, table: Table) -> None:
-    if table.version is not None or table.timestamp is not None:
-        r.fail("only a table's newest version is written: AS OF belongs to what is read.", r.i - 1)
 
 
 def _assignments(r: Reader, table: Table, *stops: str) -> Values:
@@ -132,7 +124,6 @@ def merge(r: Reader, ctes: tuple[int, int] | None = None) -> MergeRows | None:
     table = r.target(alias=True, views=True)
     if table is None:
         return None
-    _no_travel(r, table)
     r.expect("USING")
     source, alias = _source(r)
     source = source if ctes is None else r.joined(r.query_between(*ctes), source)
@@ -245,7 +236,6 @@ def insert(r: Reader, ctes: tuple[int, int] | None = None) -> InsertRows | None:
     table = r.target(views=True)
     if table is None:
         return None
-    _no_travel(r, table)
     partitions = r.wrapped(lambda: partition(r)) if r.take("PARTITION") else ()
     if r.at("IF", "NOT", "EXISTS"):
         r.fail("a Delta table has its partitions by its rows: IF NOT EXISTS says nothing of it.")

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 import anabranch
 from anabranch import DeltaTable, errors
@@ -441,3 +442,47 @@ def test_the_legacy_setting_of_the_row_level_changes_nothing(sql: SparkSession, 
             by_day.delete("id = 2 AND day = DATE '2024-01-03'")
     finally:
         sql.conf.unset(legacy)
+
+
+@pytest.fixture
+def with_default(sql: SparkSession, path: str) -> str:
+    """A row whose column `c` is 5 by default, and a struct that has a default of its own."""
+    builder = DeltaTable.create(sql).location(path).property("delta.feature.allowColumnDefaults", "supported")
+    builder = builder.addColumn("id", "BIGINT").addColumn("s", "STRUCT<a: INT>")
+    builder.addColumns([T.StructField("c", T.IntegerType(), True, {"CURRENT_DEFAULT": "5"})]).execute()
+    anabranch.append(sql, path, pa.table({"id": [1], "s": [{"a": 1}], "c": [9]}, schema=_DEFAULTED))
+    return f"delta.`{path}`"
+
+
+_DEFAULTED = pa.schema({"id": pa.int64(), "s": pa.struct({"a": pa.int32()}), "c": pa.int32()})
+
+
+def test_default_is_the_columns_whatever_it_is_qualified_by(sql: SparkSession, with_default: str) -> None:
+    anabranch.sql(sql, f"UPDATE {with_default} AS t SET t.c = DEFAULT WHERE id = 1")
+    assert anabranch.sql(sql, f"SELECT c FROM {with_default}").first() == (5,)
+    anabranch.sql(sql, f"UPDATE {with_default} SET c = 7")
+    source = f"MERGE INTO {with_default} AS x USING (SELECT 1 AS id) s ON x.id = s.id WHEN MATCHED THEN UPDATE SET"
+    anabranch.sql(sql, f"{source} x.c = DEFAULT")
+    assert anabranch.sql(sql, f"SELECT c FROM {with_default}").first() == (5,)
+    with pytest.raises(errors.InvalidOption, match="a whole column"):
+        anabranch.sql(sql, f"UPDATE {with_default} SET s.a = DEFAULT")
+
+
+def test_a_version_behind_the_path_of_a_table_is_not_written(sql: SparkSession, table: DeltaTable, path: str) -> None:
+    table.delete("id = 4")
+    for text in (
+        f"DELETE FROM delta.`{path}@v0`",
+        f"OPTIMIZE delta.`{path}`@v0",
+        f"UPDATE delta.`{path}@v0` SET x = 1",
+    ):
+        with pytest.raises(errors.InvalidOption, match="only a query takes a version"):
+            anabranch.sql(sql, text)
+    assert anabranch.sql(sql, f"SELECT count(*) FROM delta.`{path}@v0`").first() == (4,)
+
+
+def test_a_static_partition_is_that_of_the_value_as_the_column_stores_it(sql: SparkSession, path: str) -> None:
+    rows = pa.table({"id": [1, 2, 3], "p": ["1", "01", "x"]})
+    anabranch.append(sql, path, rows, partition_by=["p"])
+    anabranch.sql(sql, f"INSERT OVERWRITE delta.`{path}` PARTITION (p = 1) SELECT 9L")
+    found = anabranch.sql(sql, f"SELECT id, p FROM delta.`{path}`").collect()
+    assert sorted(map(tuple, found)) == [(2, "01"), (3, "x"), (9, "1")]

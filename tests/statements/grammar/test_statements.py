@@ -430,6 +430,27 @@ def test_transactions_of_several_statements_are_refused_with_the_reason(text: st
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "DROP TABLE @T VERSION AS OF 1",
+        "ALTER TABLE @T VERSION AS OF 1 SET TBLPROPERTIES ('a' = '1')",
+        "VACUUM @T VERSION AS OF 3",
+        "OPTIMIZE @T VERSION AS OF 3",
+        "REORG TABLE @T VERSION AS OF 3 APPLY (PURGE)",
+        "FSCK REPAIR TABLE @T VERSION AS OF 1",
+        "COMMENT ON TABLE @T VERSION AS OF 1 IS 'x'",
+        "GENERATE symlink_format_manifest FOR TABLE @T TIMESTAMP AS OF '2020-01-01'",
+        "UNCACHE TABLE @T VERSION AS OF 1",
+        "DELETE FROM @T VERSION AS OF 1",
+        "INSERT INTO @T TIMESTAMP AS OF '2020-01-01' VALUES (1)",
+    ],
+)
+def test_what_is_about_the_newest_version_takes_no_other(text: str) -> None:
+    with pytest.raises(errors.SqlSyntaxError):
+        parsed(text)
+
+
+@pytest.mark.parametrize(
     "text", ["OPTIMIZE x", "VACUUM a.b", "RESTORE TABLE x TO VERSION AS OF 1", "REORG TABLE x APPLY (PURGE)"]
 )
 def test_what_only_delta_has_needs_a_delta_table(text: str) -> None:
