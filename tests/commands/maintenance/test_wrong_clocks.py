@@ -111,6 +111,7 @@ def test_a_vacuum_that_slept_until_others_take_it_for_dead_deletes_nothing_more(
         world.append({"id": number})
     clock.now += 30 * DAY
     world.delete("id <= 3")
+    clock.now += HOUR
 
     def sleep(step: str, done: int, _: int) -> None:
         clock.now += 8 * DAY if step == "removed" and done == 1 else 0
