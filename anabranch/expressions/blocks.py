@@ -43,10 +43,12 @@ def _qualifying(parts: Sequence[str], names: Sequence[str]) -> int:
 def unqualified(text: TokenizedText, names: tuple[str, ...], schema: Struct) -> TokenizedText:
     """The text with the columns of a table under their bare names: ``t.x`` becomes ``x`` for a table called ``t``.
 
+    Where a column, or a function's argument in the text, is called as the table is, the text stays as it is.
+
     Args:
         names: what the table is called, and what may stand before that, such as ``delta`` before a path.
     """
-    if schema.find(names[-1]) is not None:
+    if schema.find(names[-1]) is not None or names[-1].lower() in _arguments(text.tokens):
         return text
     tokens, spans, i = text.tokens, [], 0
     folded = [name.lower() for name in names]
@@ -56,6 +58,22 @@ def unqualified(text: TokenizedText, names: tuple[str, ...], schema: Struct) -> 
             spans.append((tokens[i].start, tokens[i + length].start))
         i += length or 1
     return text.without(spans) if spans else text
+
+
+_NOT_IN_ARGUMENTS = (TokenType.L_PAREN, TokenType.R_PAREN, TokenType.ARROW)
+
+
+def _arguments(tokens: list[Token]) -> set[str]:
+    """The names, in lower case, that stand before an arrow, alone or in parentheses."""
+    found: set[str] = set()
+    for arrow, token in enumerate(tokens):
+        if token.token_type == TokenType.ARROW and arrow:
+            are_several = tokens[arrow - 1].token_type == TokenType.R_PAREN
+            first = last = arrow - are_several
+            while first and (are_several or first == last) and tokens[first - 1].token_type not in _NOT_IN_ARGUMENTS:
+                first -= 1
+            found |= {each.text.lower() for each in tokens[first:last]}
+    return found
 
 
 def _length_of(tokens: list[Token], i: int, names: list[str]) -> int:

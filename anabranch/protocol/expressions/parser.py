@@ -305,12 +305,15 @@ class _Parser(Cursor):
         return Case(operand, tuple(branches), otherwise)
 
     def _interval(self) -> Interval:
+        """Amounts with their units, or one text that holds all; a sign without an amount and a unit behind it is an
+        operator.
+        """
         self.next()
+        if self.ahead().kind == "text" and self.ahead(1).folded not in _UNITS:
+            return Interval((self._text().spelling,))
         pieces: list[Syntax | str] = []
-        while self.ahead().kind in ("text", "number") or self.at_sign("-", "+", "("):
-            pieces += self._amount()
-            if not self.at(*_UNITS):
-                break
+        while (count := self._amount()) > 0:
+            pieces += [self.next().spelling for _ in range(count - 1)]
             pieces.append(self.next().folded.upper())
             if self.take("to"):
                 if not self.at(*_UNITS):
@@ -320,13 +323,11 @@ class _Parser(Cursor):
             self.fail("an interval is expected there")
         return Interval(tuple(pieces))
 
-    def _amount(self) -> list[Syntax | str]:
-        sign: list[Syntax | str] = [self.next().text] if self.at_sign("-", "+") else []
-        if self.at_sign("("):
-            return [*sign, "(", *self._listed()[:1], ")"]
-        if self.ahead().kind not in ("text", "number"):
-            self.fail("an amount is expected there")
-        return [*sign, self.next().spelling]
+    def _amount(self) -> int:
+        """How many words an amount with its unit has that comes next; 0 where there is none."""
+        signs = 1 if self.at_sign("-", "+") else 0
+        is_amount = self.ahead(signs).kind in ("text", "number") and self.ahead(signs + 1).folded in _UNITS
+        return signs + 2 if is_amount else 0
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 

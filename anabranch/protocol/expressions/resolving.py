@@ -191,7 +191,8 @@ class _Resolver:
             found = brought(operand, to)
         except Unfit as error:
             return Foreign(f"`CAST`: {error}", called, (operand,), to, "cast")
-        return Apply(CAST, (found,), to, called=called) if called else found
+        # What is cast is no literal any more, of which decimals take as few digits as it has.
+        return Apply(CAST, (found,), to, called=called) if called or isinstance(found, Constant) else found
 
     def _call(self, node: S.Call) -> Expression:
         name, arguments = node.name, [self.of(each) for each in node.arguments]

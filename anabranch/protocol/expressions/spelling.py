@@ -87,7 +87,7 @@ def _operation(node: Operation, spell: Spell) -> str:
         case "row":
             return ", ".join([first, *others])
         case "+x" | "-x" | "~x":
-            return f"{operator[0]} {first}"
+            return f"{operator[0]} ({first})" if first[0].isdigit() or first[0] == "." else f"{operator[0]} {first}"
         case "between":
             return f"{first} BETWEEN {others[0]} AND {others[1]}"
         case _ if operator == "in" or operator.endswith((" any", " all")):

@@ -342,3 +342,9 @@ def test_a_member_is_found_by_its_whole_name() -> None:
     schema = Struct((Field("s", Struct((Field(".x", "long"), Field("x", "long")))),))
     rows = pa.record_batch({"s": pa.array([{".x": 1, "x": 2}], kind)})
     assert computation_over("s.`.x` * 10 + s.x", schema).values(rows).to_pylist() == [12]
+
+
+@pytest.mark.parametrize("text", ["m / CAST(3 AS INT)", "m / int(3)", "m / '3'::int", "m / -(3)"])
+def test_a_whole_number_that_is_cast_or_negated_is_no_literal_to_decimals(text: str) -> None:
+    assert computation_over(text, SCHEMA).tree.type == "decimal(16,13)"
+    assert computation_over("m / 3", SCHEMA).tree.type == "decimal(9,6)"

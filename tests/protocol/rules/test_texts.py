@@ -45,6 +45,10 @@ def plain(text: str) -> str:
     [
         ("A > abs(-1)", "(`a` > abs(-1))"),
         ("s LIKE ANY ('a%','b%')", "(`s` LIKE ANY ('a%', 'b%'))"),
+        ("ts >= ts - INTERVAL 1 HOUR - (ts - ts) / 2", "(`ts` >= ((`ts` - INTERVAL 1 HOUR) - ((`ts` - `ts`) / 2)))"),
+        ("ts + INTERVAL 1 DAY - INTERVAL 1 HOUR > ts", "(((`ts` + INTERVAL 1 DAY) - INTERVAL 1 HOUR) > `ts`)"),
+        ("INTERVAL 1 DAY -2 HOURS + ts > ts", "((INTERVAL 1 DAY - 2 HOURS + `ts`) > `ts`)"),
+        ("a / -(3) > 0", "((`a` / (- (3))) > 0)"),
         ("s NOT LIKE ALL ('a%','b%')", "(`s` NOT LIKE ALL ('a%', 'b%'))"),
         ("s not ilike some ('a%','b%')", "(`s` NOT ILIKE ANY ('a%', 'b%'))"),
         ("n.ARR[0]=1", "(`n`.`arr`[0] = 1)"),

@@ -362,3 +362,15 @@ def test_the_columns_of_a_join_are_no_tables() -> None:
 )
 def test_a_name_of_a_with_is_known_behind_its_own_query(text: str, read: list[str]) -> None:
     assert [each.parts[-1] for each in tables_read(tokenized(text))] == read
+
+
+@pytest.mark.parametrize(
+    ("text", "bare"),
+    [
+        ("exists(tags, x -> x.name = 'a')", None),
+        ("exists(tags, (X, i) -> x.id > i) AND x.id = 1", None),
+        ("exists(tags, y -> y.name = x.id)", "exists(tags, y -> y.name = id)"),
+    ],
+)
+def test_the_argument_of_a_function_hides_a_table_of_its_name(text: str, bare: str | None) -> None:
+    assert unqualified(TokenizedText(text), ("x",), COLUMNS).text == (bare or text)
