@@ -124,14 +124,14 @@ def last_until(snapshot: Snapshot, moment_ms: int, *, beyond: bool = False) -> i
 
 
 def first_since(snapshot: Snapshot, moment_ms: int, *, beyond: bool = False) -> int | None:
-    """The oldest readable version committed at or after a timestamp, where ``snapshot`` is the newest; with ``beyond``,
-    the timestamp may be after the newest version, and then it is None.
+    """The oldest version committed at or after a timestamp whose commit is there, where ``snapshot`` is the newest; it
+    may be older than what can be rebuilt. With ``beyond``, the timestamp may be after the newest version: it is None.
 
     Raises:
         TimestampAfterLatestCommit: it is after the newest version.
         CorruptLog: as `version_at`.
     """
-    line = _readable(snapshot)
+    line = _until(timeline(snapshot.store, snapshot.metadata), snapshot)
     place = line.at(moment_ms - 1) + 1
     if place < len(line):
         return line.versions[place]
@@ -142,7 +142,11 @@ def first_since(snapshot: Snapshot, moment_ms: int, *, beyond: bool = False) -> 
 
 def _readable(snapshot: Snapshot) -> Timeline:
     """The timeline up to a snapshot, of the versions that can be rebuilt."""
-    line = timeline(snapshot.store, snapshot.metadata).starting_at(earliest_version(snapshot.store))
+    line = timeline(snapshot.store, snapshot.metadata)
+    return _until(line.starting_at(earliest_version(snapshot.store)), snapshot)
+
+
+def _until(line: Timeline, snapshot: Snapshot) -> Timeline:
     end = bisect.bisect_right(line.versions, snapshot.version)
     versions, entries = list(line.versions[:end]), list(line.entries[:end])
     if snapshot.version not in versions:  # its commit file was cleaned up: the checkpoint stands for it

@@ -134,7 +134,7 @@ class Source:
         `pieces` raises what is raised there.
         """
         began = self._begins(self.initial())
-        if self._is_beyond(began):
+        if self._is_beyond(began) and self.read.start != LATEST:  # the newest of today is no mark of a later start
             return self.initial()
         end = Position(self._newest().version + 1)
         return Offset(self.metadata.id, end, began, self._mark(end))
@@ -318,11 +318,12 @@ class Source:
         if len(removes) and lets.change_commits:
             return []
         writes = len(adds) and not pc.all(pc.is_in(adds["path"], value_set=removes["path"].combine_chunks())).as_py()
-        if len(removes) and not lets.changes and (writes or not lets.deletes):
+        found = inserted(derived_changes(self.log, commit, 0, None))
+        if len(removes) and not lets.changes and (writes or found or not lets.deletes):  # a RESTORE brings rows back
             kind = StreamChanges if len(adds) else StreamDeletes
             facts = {"version": commit.version, "operation": commit.head.info.get("operation", "unknown")}
             raise kind(table=self.log.table, file=removes["path"][0].as_py(), **facts)
-        return inserted(derived_changes(self.log, commit, 0, None))
+        return found
 
     def _check(self, commit: Commit) -> None:
         """Raises:
@@ -331,14 +332,25 @@ class Source:
         ChangeDataNotRecorded: a feed is read, and from here on none is recorded.
         """
         if commit.version > self._followed + 1:  # it begins here, or versions before it were left out
-            self._check_metadata(self.log.snapshot(commit.version).metadata, commit.version)
+            self._check_metadata(self._metadata_at(commit.version), commit.version)
         self._followed = max(self._followed, commit.version)
         if self.read.feed and not self._is_recorded:
-            self._check_recorded(self.log.snapshot(commit.version).metadata, commit.version)
+            self._check_recorded(self._metadata_at(commit.version), commit.version)
             self._is_recorded = True
         if commit.head.metadata is not None:
             self._check_metadata(commit.head.metadata, commit.version)
             self._check_recorded(commit.head.metadata, commit.version)
+
+    def _metadata_at(self, version: int) -> Metadata:
+        """The metadata of a version; of one that cannot be rebuilt, if an option lets it, that of the oldest that can.
+        Raises StreamVersionsLost: no option does.
+        """
+        try:
+            return self.log.snapshot(version).metadata
+        except VersionNotFound as gone:
+            if not self.read.tolerance.lost_versions:
+                raise StreamVersionsLost(**gone.facts) from None
+            return self.log.snapshot(earliest_version(self.log.store)).metadata
 
     def _check_metadata(self, found: Metadata, version: int) -> None:
         """Raises StreamMetadataChanged, StreamSchemaIncompatible unless rows of a version with this metadata have the
@@ -396,13 +408,19 @@ class _Taken:
         self._limits, self._files, self._size = limits, 0, 0
 
     def admits(self, step: Step) -> bool:
-        """Whether there is room for one more step, as there is while neither limit is reached. It then counts."""
+        """Whether there is room for one more step, as there is while neither limit is reached; several files together
+        have to fit, unless they are the first. It then counts.
+        """
         most_files, most_size = self._limits.files, self._limits.size
         is_full = (most_files is not None and self._files >= most_files) or (
             most_size is not None and self._size >= most_size
         )
-        if is_full and step.pieces:
+        files, size = len(step.pieces), sum(piece.size for piece in step.pieces)
+        exceeds = (most_files is not None and self._files + files > most_files) or (
+            most_size is not None and self._size + size > most_size
+        )
+        if step.pieces and (is_full or (exceeds and files > 1 and self._files)):
             return False
-        self._files += len(step.pieces)
-        self._size += sum(piece.size for piece in step.pieces)
+        self._files += files
+        self._size += size
         return True

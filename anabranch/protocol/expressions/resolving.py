@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from math import isinf
 
 from anabranch.protocol.expressions import (  # noqa: F401 - they fill the table
     comparisons,
@@ -63,7 +64,7 @@ _BARE_FUNCTIONS = frozenset(
 )
 """Words that a setting makes functions, or columns."""
 _NUMBER = re.compile(r"(-?)(\d*(?:\.\d*)?)(e[+-]?\d+)?(bd|[lsydf])?", re.IGNORECASE)
-_LOCAL = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2}:\d{2})(\.\d{1,6})?)?( UTC|Z)?")
+_LOCAL = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2}:\d{2})(\.\d{1,6})?( UTC|Z)?)?")
 
 _FLOAT_DIGITS = 15
 """No number of so many digits is on another side of a whole one as a ``double``."""
@@ -333,6 +334,8 @@ def _number(text: str) -> Expression:
         return _whole(int(sign + digits), kind)
     if suffix in ("f", "d") or exponent:
         return _floating(sign + digits + exponent, suffix)
+    if suffix in ("l", "s", "y"):
+        return Foreign("a number with a fraction and the suffix of whole ones is no number to Spark")
     return _decimal(Decimal(sign + digits))
 
 
@@ -345,6 +348,8 @@ def _whole(value: int, kind: str | None) -> Expression:
 
 def _floating(text: str, suffix: str) -> Expression:
     number = Constant(float(text), "double")
+    if isinf(number.value):
+        return Foreign("a number beyond its type is refused by Spark")
     if suffix == "d":
         return number
     is_known = not suffix and len(Decimal(text).as_tuple().digits) <= _FLOAT_DIGITS

@@ -44,13 +44,11 @@ Line = tuple[str, str, str | None]
 
 def describe_history(statement: DescribeHistory, run: Running) -> DataFrame:
     """DESCRIBE HISTORY."""
-    _refuse_travel(statement.table)
     return run.engine.rows(as_table(history(statement.table.location, statement.limit), SHOWN_HISTORY))
 
 
 def describe_detail(statement: DescribeDetail, run: Running) -> DataFrame:
     """DESCRIBE DETAIL; of a path that is said as a text, whatever lies there."""
-    _refuse_travel(statement.table)
     log = open_log(statement.table.location)
     if len(statement.table.name) == 1 and not log.exists() and log.store.list_all():
         return run.engine.rows(as_table([detail_of_files(statement.table.name[0])], DETAIL))
@@ -95,11 +93,6 @@ def _entry(table: Table, run: Running) -> Entry | None:
 
 def _is_path(table: Table) -> bool:
     return len(table.name) == 2 and table.name[1] == str(table.location)
-
-
-def _refuse_travel(table: Table) -> None:
-    if table.version is not None or table.timestamp is not None:
-        raise InvalidOption(option="AS OF", value=table.version or table.timestamp, reason="only a query takes it.")
 
 
 def describe(statement: DescribeTable, run: Running) -> DataFrame:

@@ -78,15 +78,10 @@ class Reader(Cursor):
     # -- tables
 
     def table(self, *, alias: bool = False, writes: bool = False, travels: bool = False) -> Table | None:
-        """Take the name of a Delta table, perhaps with an alias; None where it is none of Delta's, and then nothing is
-        taken.
-
-        Args:
-            writes: the statement changes the table.
-            travels: AS OF may stand behind the name.
+        """Take the name of a Delta table, perhaps with an alias and, if ``travels``, AS OF; None where it is none of
+        Delta's, and then nothing is taken.
 
         Raises:
-            SqlSyntaxError: an older version is named, and the statement is about the newest.
             ViewIsNoTable: the statement would write to a view, or alter it as a table.
         """
         at, start = self.i, self.start
@@ -102,14 +97,13 @@ class Reader(Cursor):
             self.i = at
             return None
         table = self._completed(location, name, start, alias=alias)
-        if not travels:
-            self.refuse_travel(table)
-        return table
+        return table if travels else self._newest(table)
 
-    def refuse_travel(self, table: Table) -> None:
-        """Raises SqlSyntaxError: an older version of the table is named."""
+    def _newest(self, table: Table) -> Table:
+        """The table. Raises SqlSyntaxError: an older version of it is named."""
         if table.version is not None or table.timestamp is not None:
             self.fail("the statement is about a table's newest version: AS OF belongs to what is read.", self.i - 1)
+        return table
 
     def is_table(self, name: Path) -> bool:
         """Whether a name is a Delta table's."""
@@ -335,9 +329,7 @@ class Reader(Cursor):
         if location is None or isinstance(location, View):
             self.i = at
             return None
-        table = self._completed(location, name, start, alias=alias)
-        self.refuse_travel(table)
-        return table
+        return self._newest(self._completed(location, name, start, alias=alias))
 
     def source(self, name: Path) -> str:
         """The alias of what a MERGE reads, which the statement may name so as well."""

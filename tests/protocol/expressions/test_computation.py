@@ -131,6 +131,9 @@ def test_a_condition_is_computed_row_by_row(text: str, row: dict[str, Any], expe
             "s LIKE s",
             "fine / m > 1",
             "m / fine > 1",
+            "m = 1.5L",
+            "x < 1e400D",
+            "t > TIMESTAMP'2020-01-01Z'",
         ),
     ],
 )
