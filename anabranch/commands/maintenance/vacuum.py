@@ -26,7 +26,6 @@ from anabranch.commands.maintenance.vacuum_retained import (
     folders_of,
     kept_names,
     known_otherwise,
-    retained_change_data,
 )
 from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.commands.watching import tell, watched
@@ -239,9 +238,8 @@ class Plan:
 
     def keeping(self, log: Log, snapshot: Snapshot, found: Found) -> Keeping:
         """What is kept as of a version."""
-        names = kept_names(log, snapshot, self.cutoff_ms)
-        if any(entry.name.startswith(f"{FOLDER}/") for entry in found.files):
-            names |= retained_change_data(log, snapshot, self.cutoff_ms)
+        change_data = any(entry.name.startswith(f"{FOLDER}/") for entry in found.files)
+        names = kept_names(log, snapshot, self.cutoff_ms, change_data=change_data)
         names |= known_otherwise(log.store, names, found.files)
         spared = found.running or frozenset()
         return Keeping(names, self.cutoff_ms, spared, found.others, Hidden.of(snapshot))
@@ -308,11 +306,11 @@ class _Removing:
     def _remove(self, names: Sequence[str]) -> tuple[int, dict[str, str]]:
         """How many there were; and what could not be removed, with the reason: where it is the first, all of them."""
         failed: dict[str, str] = {}
-        for name in names:
+        for number, name in enumerate(names):
             if name in failed:
                 continue
             if self.runtime.now_ms() > self.last_ms:
-                return len(names), failed | dict.fromkeys(names[names.index(name) :], _TOO_LATE)
+                return len(names), failed | dict.fromkeys(names[number:], _TOO_LATE)
             try:
                 self.log.store.delete(name)
             except StoreError as error:

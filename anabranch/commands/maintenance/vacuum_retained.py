@@ -135,8 +135,9 @@ def _vector_names(table: str, row: Mapping[str, Any]) -> Iterator[str]:
         raise CorruptVector(table=table, file=row["path"], reason=f"{error}.") from None
 
 
-def kept_names(log: Log, snapshot: Snapshot, cutoff_ms: int) -> set[str]:
-    """The names of all files of the versions that were the newest at ``cutoff_ms`` or later.
+def kept_names(log: Log, snapshot: Snapshot, cutoff_ms: int, *, change_data: bool) -> set[str]:
+    """The names of all files of the versions that were the newest at ``cutoff_ms`` or later; with ``change_data`` of
+    those files, too, that versions committed then speak of.
 
     Tombstones alone do not tell: a checkpoint has dropped some where the table retained files for a shorter time, or a
     clock was wrong, and their times are those of whoever removed the files. So the commits are asked as well.
@@ -149,6 +150,7 @@ def kept_names(log: Log, snapshot: Snapshot, cutoff_ms: int) -> set[str]:
     found = names_of(snapshot.table, snapshot.files) | names_of(snapshot.table, stones.filter(retained))
     for commit in _commits_since(log, snapshot, cutoff_ms):
         found |= names_of(snapshot.table, commit.removes)
+        found |= {name for path in change_data_of(commit) for name in _meant(path)} if change_data else set()
     return found
 
 
@@ -156,14 +158,6 @@ def known_otherwise(store: Store, names: set[str], files: Sequence[Entry]) -> se
     """The names of those files that the log knows by one of ``names``, which is not that of any."""
     others = names.difference(entry.name for entry in files)
     return meant_too(store, (plain(each) if ":" in each else each for each in others), files)
-
-
-def retained_change_data(log: Log, snapshot: Snapshot, cutoff_ms: int) -> set[str]:
-    """The names of the files of change data that versions committed at ``cutoff_ms`` or later speak of."""
-    found = set[str]()
-    for commit in _commits_since(log, snapshot, cutoff_ms):
-        found |= {name for path in change_data_of(commit) for name in _meant(path)}
-    return found
 
 
 def change_data_of(commit: Commit) -> list[str]:
