@@ -288,6 +288,11 @@ def zoned(texts: pa.Array) -> pa.Array:
     return pc.match_substring_regex(texts, _ZONED)
 
 
+def names_no_instant(files: pa.Table, key: str) -> bool:
+    """Whether some timestamp among the partition values of these files leaves its zone to the reader."""
+    return not pc.all(zoned(map_column(files["partitionValues"], key).drop_null())).as_py()
+
+
 def _read_or_error(text: str, data_type: str) -> Any:
     try:
         return read_value(text, data_type)

@@ -15,9 +15,8 @@ from anabranch.protocol.expressions.resolving import brought
 from anabranch.protocol.expressions.table import Unfit
 from anabranch.protocol.expressions.tree import Expression, Foreign
 from anabranch.protocol.rules.table_rules import LENGTH
-from anabranch.protocol.schema.types import INTEGERS, VOID, Field, Struct, decimal_of
-
-_FLAT = frozenset({*INTEGERS, "float", "double", "boolean", "string", "binary", "date", "timestamp", "timestamp_ntz"})
+from anabranch.protocol.schema.plain import are_plain
+from anabranch.protocol.schema.types import VOID, Field, Struct
 
 
 @dataclass(frozen=True)
@@ -64,5 +63,4 @@ def stored_values(assignments: Mapping[str, Any], schema: Struct) -> dict[str, C
 
 def is_plain_column(field: Field) -> bool:
     """Whether files hold the values of a column as they are: it is of no nested type, and looks at no length."""
-    is_flat = isinstance(field.type, str) and (field.type in _FLAT or decimal_of(field.type) is not None)
-    return is_flat and LENGTH not in field.metadata
+    return are_plain([field]) and LENGTH not in field.metadata

@@ -1,4 +1,4 @@
-"""Lays rows along a curve by Arrow, in one task, without a row in the JVM: `anabranch.spark.arrow_orders` does it.
+"""Lays rows along a curve by Arrow, in one task, without a row in the JVM: `anabranch.arrow.orders` does it.
 
 Knows what `anabranch.spark.arrow_packing` knows of where Arrow does as Spark does; and that the rows have to fit into
 memory, so that much is left to Spark. Guarantees: those of that module. The order is the one that
@@ -14,13 +14,13 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from anabranch.arrow import orders
+from anabranch.arrow.orders import Output
 from anabranch.protocol.layout.clustering import paths_of
 from anabranch.protocol.layout.curves import Curve, bits_per_column, places
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.schema.assignments import spelled
 from anabranch.protocol.schema.types import Struct
-from anabranch.spark import arrow_orders
-from anabranch.spark.arrow_orders import Output
 from anabranch.spark.arrow_packing import SMALL_BYTES, fits, is_able, mapped, name_of, named, slots_here, task_of, tidy
 from anabranch.spark.paths import spark_root
 from anabranch.spark.relocating import leading, sampled_of
@@ -93,14 +93,14 @@ def _order(files: FileSet, curve: Curve, outputs: int, wanted: pa.Schema) -> dic
 
 def _here(said: Mapping[str, Any], slots: int) -> list[Output] | None:
     try:
-        return arrow_orders.ordered({**said, "most_bytes": MOST_BYTES if slots else min(MOST_BYTES, MOST_BYTES_HERE)})
+        return orders.ordered({**said, "most_bytes": MOST_BYTES if slots else min(MOST_BYTES, MOST_BYTES_HERE)})
     except Exception as error:  # whatever it is, Spark says it better, or can do it
         _logger.debug("Arrow does not cluster into %s: %s", said["folder"], type(error).__name__)
         return None
 
 
 def _there(spark: SparkSession, said: Mapping[str, Any]) -> list[Output] | None:
-    rows = mapped(spark, 1, arrow_orders.running(said), _ANSWER)
+    rows = mapped(spark, 1, orders.running(said), _ANSWER)
     refused = [row["refused"] for row in rows if row["refused"] is not None]
     if refused:
         _logger.debug("Arrow does not cluster into %s: %s", said["folder"], refused[0])

@@ -1,4 +1,4 @@
-"""Packs files by Arrow, a task for each new file, without a row in the JVM: `anabranch.spark.arrow_files` does it.
+"""Packs files by Arrow, a task for each new file, without a row in the JVM: `anabranch.arrow.files` does it.
 
 Knows where Arrow is known to do as Spark does, and leaves all else to Spark: tables on disks alone, no column whose
 values Spark changes as it reads them (char), or that Arrow does not know (variant, void), and no session that tells
@@ -32,6 +32,9 @@ from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from anabranch.arrow import ahead, dictionaries, orders
+from anabranch.arrow import files as arrow_files
+from anabranch.arrow import places as arrow_places
 from anabranch.errors.process_state import per_object
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.parquet_files import saying_nan_free
@@ -41,7 +44,7 @@ from anabranch.protocol.schema.leaves import indexed
 from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.schema.voids import has_void
 from anabranch.protocol.stats.literals import char_length
-from anabranch.spark import arrow_ahead, arrow_dictionaries, arrow_files, arrow_orders, arrow_places, writer_settings
+from anabranch.spark import writer_settings
 from anabranch.spark.failures import is_cancelled
 from anabranch.spark.paths import on_disk, places, spark_root
 from anabranch.spark.session import is_connect
@@ -64,7 +67,7 @@ _MOST_SAID_BYTES = 8 << 20
 _MOST_ROWS = 1 << 31
 """A deletion vector with a position beyond is none that bits are sent for."""
 _NO_PYTHON = ("ModuleNotFoundError", "ImportError", "PYTHON_VERSION", "Cannot run program", "pyarrow")
-_TRAVELLING = (arrow_ahead, arrow_dictionaries, arrow_files, arrow_orders, arrow_places)
+_TRAVELLING = (ahead, dictionaries, arrow_files, orders, arrow_places)
 """The modules that executors get by value."""
 _unable = per_object("sessions whose executors cannot run Arrow")
 

@@ -21,6 +21,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
 
+from anabranch.arrow.marks import words_of
 from anabranch.errors import ChangeFilesMissing, MissingDataFile
 from anabranch.errors.rows import may_show_rows, without_partitions
 from anabranch.protocol.actions import FILES
@@ -39,7 +40,7 @@ from anabranch.protocol.schema.types import Struct
 from anabranch.spark.dataframe_source import marked
 from anabranch.spark.failures import reported
 from anabranch.spark.raw_rows import Opened, open_files
-from anabranch.spark.row_positions import is_in_words, with_facts, word_lists, words_of
+from anabranch.spark.row_positions import is_in_words, with_facts, word_lists
 from anabranch.spark.types import arrow_rows, column, free_name, spark_schema
 
 _MOMENT = pa.timestamp("us", "UTC")

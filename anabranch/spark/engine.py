@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.util import inheritable_thread_target
 
+from anabranch.arrow import finding
 from anabranch.errors import TableWithoutColumns
 from anabranch.errors.rows import keep_out, may_show_rows, statement
 from anabranch.log.positions import SourceVersions
@@ -35,7 +36,6 @@ from anabranch.protocol.schema.types import Struct, from_arrow
 from anabranch.protocol.settings import ASSIGNS
 from anabranch.spark import (
     arrow_clustering,
-    arrow_finding,
     arrow_packing,
     change_files,
     dataframe_source,
@@ -58,6 +58,7 @@ from anabranch.spark.pruned_frames import Scanned
 from anabranch.spark.row_addresses import as_column
 from anabranch.spark.scan import parts_of, scan
 from anabranch.spark.session import merges_schema, reads_beyond
+from anabranch.spark.sites import site_of
 
 SETTINGS = (
     *("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive"),
@@ -86,12 +87,12 @@ class SparkEngine:
 
     def find(self, files: FileSet, condition: Condition) -> dict[str, BitMap64]:
         """See `anabranch.spark.row_addresses.find`; what Arrow can find, it does."""
-        marks = arrow_finding.found(self.spark, files, condition)
+        marks = finding.found(site_of(self.spark, files.root), files, condition)
         return row_addresses.find(self.spark, files, condition) if marks is None else marks
 
     def find_changed(self, files: FileSet, condition: Condition, assignments: Mapping[str, Any]) -> Changed | None:
         """See `anabranch.spark.write.find_changed`; of rows that Arrow finds the images are made apart."""
-        marks = arrow_finding.found(self.spark, files, condition)
+        marks = finding.found(site_of(self.spark, files.root), files, condition)
         if marks is not None:
             return Changed(marks, None)
         return write.find_changed(self.spark, files, condition, assignments)

@@ -8,17 +8,13 @@ Files hold what Spark's own writer would have put there.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import TypeVar
-from uuid import uuid4
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from py4j.protocol import Py4JJavaError
-from pyroaring import BitMap64
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
@@ -27,16 +23,12 @@ from anabranch.errors import AnabranchError
 from anabranch.log.footers import read_footer
 from anabranch.protocol.expressions.table import LeftToSpark
 from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.parquet_files import nan_free, parquet_bytes, saying_nan_free
-from anabranch.protocol.partitions import HIVE_NULL, hive_segment, split
-from anabranch.protocol.schema.column_mapping import PARQUET_ID
 from anabranch.protocol.schema.types import arrow_type
 from anabranch.spark.failures import is_cancelled
-from anabranch.spark.row_positions import bitmap
 from anabranch.spark.sql_text import selected
 from anabranch.spark.types import delta_type, quoted
 from anabranch.storage import open_store
-from anabranch.storage.contract import Entry, Store
+from anabranch.storage.contract import Entry
 from anabranch.storage.native import native_file
 
 _logger = logging.getLogger(__name__)
@@ -127,16 +119,6 @@ def as_arrow(rows: pa.Table, schema: T.StructType) -> pa.Table:
     return pa.table(columns, schema=pa.schema(list(zip(schema.names, types, strict=True))))
 
 
-def marks(paths: pa.ChunkedArray, rows: pa.ChunkedArray) -> dict[str, BitMap64]:
-    """Rows by their addresses."""
-    encoded = paths.combine_chunks().dictionary_encode()
-    numbers, positions = encoded.indices.to_numpy(zero_copy_only=False), rows.to_numpy()
-    order = np.argsort(numbers, kind="stable")
-    ends = np.cumsum(np.bincount(numbers, minlength=len(encoded.dictionary)))
-    parts = np.split(positions[order], ends[:-1]) if len(ends) else []
-    return {path: bitmap(part) for path, part in zip(encoded.dictionary.to_pylist(), parts, strict=True)}
-
-
 def attempted(work: Callable[[], _T]) -> _T | None:
     """What a short way gives; None where it fails, so that the long way says why.
 
@@ -194,56 +176,3 @@ def _rows_of(files: Sequence[pq.ParquetFile], schema: T.StructType, left: int) -
             if left < 0:
                 return None
     return as_arrow(pa.Table.from_batches(batches, files[0].schema_arrow), schema)
-
-
-# -- rows that are written ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Shape:
-    """How rows lie in files: the columns with texts of partition values, which name the folders; physical names with
-    the logical ones, and with Parquet field ids where they have some; the codec; and what footers say besides.
-    """
-
-    folders: Sequence[str]
-    names: Mapping[str, str]
-    ids: Mapping[str, int]
-    codec: str
-    says: Mapping[str, str]
-
-
-def put(root: str, folder: str, rows: pa.Table, shape: Shape) -> None:
-    """Write rows below ``root/folder``, one file for each combination of partition values, or more where they are many:
-    they have the columns that files hold, under physical names, and the texts of the partition values.
-    """
-    store = open_store(root)
-    data = _numbered(rows.drop_columns(list(shape.folders)), shape.ids)
-    for values, part in split(data, {name: rows[name] for name in shape.folders}):
-        segments = [hive_segment(name, value) for name, value in values.items()]
-        for first in range(0, len(part), FILE_ROWS):
-            _put_one(store, "/".join([folder, *segments]), part.slice(first, FILE_ROWS), shape)
-
-
-def names_folders(rows: pa.Table, folders: Sequence[str]) -> bool:
-    """Whether these columns hold texts that folders can be named by, and that folders give back. Raises ArrowInvalid:
-    one is no UTF-8.
-    """
-    for name in folders:
-        rows[name].validate(full=True)
-    texts = [(name, text) for name in folders for text in pc.unique(rows[name]).to_pylist()]
-    return all(text != HIVE_NULL and len(hive_segment(name, text).encode()) <= _LONGEST_NAME for name, text in texts)
-
-
-def _put_one(store: Store, folder: str, rows: pa.Table, shape: Shape) -> None:
-    known = [shape.names[each] for each in nan_free(rows) if isinstance(each, str)]
-    data = parquet_bytes(rows.replace_schema_metadata({**shape.says, **saying_nan_free(known)}), shape.codec)
-    store.put(f"{folder}/part-00000-{uuid4()}-c000.{shape.codec}.parquet", data)
-
-
-def _numbered(rows: pa.Table, ids: Mapping[str, int]) -> pa.Table:
-    """The rows with Parquet field ids."""
-    if not ids:
-        return rows
-    said = [{PARQUET_ID: str(ids[name]).encode()} if name in ids else None for name in rows.column_names]
-    both = zip(rows.schema, said, strict=True)
-    return pa.Table.from_arrays(rows.columns, schema=pa.schema([each.with_metadata(ids) for each, ids in both]))

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.layout.paths import is_absolute
-from anabranch.protocol.partitions import HIVE_NULL, hive_segment, map_column, zoned
+from anabranch.protocol.partitions import HIVE_NULL, hive_segment, map_column, names_no_instant
 
 _READ_ALIKE = frozenset({"string", "byte", "short", "integer", "long", "boolean", "date", "timestamp"})
 """Not decimals: Spark takes the scale of one folder for all. Not floats: -0.0 and 0.0 would be one value."""
@@ -29,14 +29,9 @@ def folders_agree(files: FileSet) -> bool:
     if not all(each.type in _READ_ALIKE for each in fields):
         return False
     names = [each.physical_name for each in fields]
-    if any(each.type == "timestamp" and names_no_instant(files, each.physical_name) for each in fields):
+    if any(each.type == "timestamp" and names_no_instant(files.files, each.physical_name) for each in fields):
         return False  # Spark would take the session's zone, which may be another one when the query runs
     return all(_agrees(folder, names, values) for folder, *values in _one_file_per_folder(files.files, names))
-
-
-def names_no_instant(files: FileSet, key: str) -> bool:
-    """Whether some timestamp among the partition values leaves its zone to the reader."""
-    return not pc.all(zoned(map_column(files.files["partitionValues"], key).drop_null())).as_py()
 
 
 def _one_file_per_folder(files: pa.Table, names: list[str]) -> list[list[str | None]]:

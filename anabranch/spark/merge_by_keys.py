@@ -18,16 +18,18 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
+from anabranch.arrow import finding
+from anabranch.arrow.marks import marks_of
+from anabranch.arrow.pairs import NONE, Acting, acting_on
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.merges import Matching
 from anabranch.protocol.schema.types import INTEGERS, Field
 from anabranch.protocol.stats.literals import domain
-from anabranch.spark import arrow_finding, few_rows
 from anabranch.spark.merge_join import AT, NUMBER, Join
-from anabranch.spark.merge_pairs import NONE, acting_on
 from anabranch.spark.merge_source import Held
-from anabranch.spark.merge_values import Acting, columns_of, computed_clauses, is_seen, place_of, type_of
+from anabranch.spark.merge_values import columns_of, computed_clauses, is_seen, place_of, type_of
 from anabranch.spark.raw_rows import Address, address_of
+from anabranch.spark.sites import site_of
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ def outcome(spark: SparkSession, files: FileSet, matching: Matching, held: Held)
         return None
     parts = [(found, acts)]
     if clauses.alone:
-        parts.append(join.alone(clauses.alone, few_rows.marks(found[join.address.path], found[join.address.row])))
+        parts.append(join.alone(clauses.alone, marks_of(found[join.address.path], found[join.address.row])))
     both, does = [*clauses.matched, *clauses.alone], {"images": clauses.update, "recorded": matching.recorded}
     return pa.concat_tables([join.left_behind(both, some, acting, **does) for some, acting in parts])
 
@@ -95,11 +97,11 @@ def narrowed(
     if held.arrow is None or matching.acts_without_match or not matching.keys:
         return None
     values = _values(files, matching, held)
-    found = None if values is None else arrow_finding.with_values(spark, files, values, address)
+    found = None if values is None else finding.with_values(site_of(spark, files.root), files, values, address)
     if found is None or not len(found):
         return None
-    marks = few_rows.marks(found[address.path], found[address.row])
-    return arrow_finding.brought(spark, files, marks, columns, address)
+    marks = marks_of(found[address.path], found[address.row])
+    return finding.brought(site_of(spark, files.root), files, marks, columns, address)
 
 
 # -- keys --------------------------------------------------------------------------------------------------------------
@@ -140,7 +142,7 @@ def _pairs(spark: SparkSession, files: FileSet, matching: Matching, held: Held, 
     keys, values = _keys(files, matching, held.schema), _values(files, matching, held)
     if keys is None or values is None or held.arrow is None:
         return None
-    found = arrow_finding.with_values(spark, files, values, address)
+    found = finding.with_values(site_of(spark, files.root), files, values, address)
     if found is None:
         return None
     names = [f"k{i}" for i in range(len(keys))]

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
+from anabranch.arrow.pairs import Half, Pairs, acting_on, stored
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.merges import Joined, Matching
 from anabranch.spark import few_rows
 from anabranch.spark.merge_clauses import columns_set
-from anabranch.spark.merge_pairs import Half, Pairs, acting_on, stored
 from anabranch.spark.merge_source import Held
 from anabranch.spark.merge_values import computed_clauses
 from anabranch.spark.rules import obeying_here

@@ -15,6 +15,10 @@ import pyarrow as pa
 from pyroaring import BitMap64
 from pyspark.sql import SparkSession
 
+from anabranch.arrow import finding
+from anabranch.arrow.marks import marks_of
+from anabranch.arrow.pairs import NONE, Acting, Half, Pairs, stored
+from anabranch.arrow.reading import MOST_BYTES
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.expressions.table import LeftToSpark
 from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of, difference_of
@@ -22,13 +26,11 @@ from anabranch.protocol.merges import NOTHING_MORE
 from anabranch.protocol.predicates import Unknown
 from anabranch.protocol.schema.types import Field, Struct, arrow_type
 from anabranch.protocol.stats.statistics import num_records
-from anabranch.spark import arrow_finding, few_rows
-from anabranch.spark.arrow_reading import MOST_BYTES
 from anabranch.spark.merge_here import IMAGE, OLD, ROW_ID
-from anabranch.spark.merge_pairs import NONE, Half, Pairs, stored
 from anabranch.spark.merge_source import Held
-from anabranch.spark.merge_values import Acting, columns_of, of_table
+from anabranch.spark.merge_values import columns_of, of_table
 from anabranch.spark.raw_rows import Address
+from anabranch.spark.sites import site_of
 
 _ADDRESS_BYTES = 200
 AT, NUMBER = "at", "number"
@@ -65,8 +67,8 @@ class Join:
     def _own(self, found: pa.Table, columns: Sequence[str]) -> pa.Table | None:
         if not len(found):
             return _nothing([self.files.with_ids.schema.field(name) for name in columns], 0)
-        marks = few_rows.marks(found[self.address.path], found[self.address.row])
-        return arrow_finding.brought(self.spark, self.files, marks, columns)
+        marks = marks_of(found[self.address.path], found[self.address.row])
+        return finding.brought(site_of(self.spark, self.files.root), self.files, marks, columns)
 
     # -- rows without a match ------------------------------------------------------------------------------------------
 
@@ -95,7 +97,7 @@ class Join:
 
     def _selected(self, clause: Acting, left: Marks) -> Marks:
         condition = Condition("", Unknown(), True, None, computation=of_table(clause.condition))
-        found = arrow_finding.found(self.spark, self.files.restricted(dict(left)), condition)
+        found = finding.found(site_of(self.spark, self.files.root), self.files.restricted(dict(left)), condition)
         if found is None:
             raise LeftToSpark("the table's rows are read by Spark")
         return {path: rows & left.get(path, BitMap64()) for path, rows in found.items()}

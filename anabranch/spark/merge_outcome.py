@@ -15,10 +15,9 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from anabranch.arrow.marks import marks_of, rows_of
 from anabranch.protocol.layout.file_sets import FileSet, Marks
-from anabranch.spark import few_rows
 from anabranch.spark.row_addresses import by_key, keys_of
-from anabranch.spark.row_positions import rows_of
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ def counted_here(rows: pa.Table) -> Outcome:
         return sum(count > 1 for count in times.values())
 
     parts = {clause: acted([clause]) for clause in pairs}
-    return Outcome({i: few_rows.marks(each["path"], each["row"]) for i, each in parts.items()}, pairs, ambiguous)
+    return Outcome({i: marks_of(each["path"], each["row"]) for i, each in parts.items()}, pairs, ambiguous)
 
 
 def _by_clause(rows: DataFrame, files: FileSet) -> tuple[dict[int | None, Marks], dict[int | None, int]]:

@@ -18,16 +18,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from anabranch.arrow import finding, reading
 from anabranch.errors import ExecutionFailed
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.rules.table_rules import LENGTH
 from anabranch.protocol.schema.types import from_arrow, to_arrow
-from anabranch.spark import arrow_finding, arrow_reading, few_rows
+from anabranch.spark import few_rows
 from anabranch.spark.dataframe_source import printed_plan
 from anabranch.spark.failures import reported
 from anabranch.spark.merge_clauses import Names
 from anabranch.spark.outlooks import outlook
 from anabranch.spark.scratch import keep, kept, size_of
+from anabranch.spark.sites import is_here, site_of
 from anabranch.spark.types import column, spark_schema
 
 _NUMBER = T.StructField("number", T.LongType())
@@ -80,7 +82,7 @@ def hold(spark: SparkSession, source: DataFrame, root: str, folder: str) -> Held
     """
     with reported("the source of the MERGE", root):
         schema = T.StructType([as_kept(each) for each in source.schema])
-        here = few_rows.attempted(lambda: _at_once(source, is_here=arrow_reading.is_here(spark, root)))
+        here = few_rows.attempted(lambda: _at_once(source, is_here=is_here(spark, root)))
         if here is not None:
             return _few(_with_numbers(here), schema, here.nbytes)
         rows = source.select("*", F.monotonically_increasing_id().alias("number"))
@@ -88,7 +90,7 @@ def hold(spark: SparkSession, source: DataFrame, root: str, folder: str) -> Held
         url, files = keep(spark, rows, root, inside), few_rows.files_in(root, inside)
         if files is None:
             return Held(url, schema, *size_of(spark, url))
-        most = arrow_reading.MOST_BYTES if arrow_reading.is_here(spark, root) else few_rows.MOST_BYTES
+        most = reading.MOST_BYTES if is_here(spark, root) else few_rows.MOST_BYTES
         count, found = few_rows.kept_in(root, files, T.StructType([*schema, _NUMBER]), most)
         size = sum(each.size for each in files)
         if found is not None and few_rows.are_few(schema, count) and found.nbytes <= few_rows.MOST_BYTES:
@@ -116,7 +118,7 @@ def _of_arrow(source: pa.Table) -> Held | None:
 def _of_table(spark: SparkSession, source: TableRows) -> Held | None:
     if (pc.sum(source.files.files["size"]).as_py() or 0) > _SMALL_BYTES:
         return None
-    rows = arrow_finding.live(spark, source.files)
+    rows = finding.live(site_of(spark, source.files.root), source.files)
     if rows is None or len(rows) > _MOST_ROWS or rows.nbytes > few_rows.MOST_BYTES:
         return None
     return _few(_with_numbers(rows), T.StructType([as_kept(each) for each in source.frame.schema]), rows.nbytes)

@@ -7,10 +7,11 @@ nothing in it can fail to fit; of all else there is None.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pyspark.sql import types as T
 
+from anabranch.arrow.pairs import Acting
 from anabranch.protocol.expressions.computation import Computation
 from anabranch.protocol.expressions.tree import Column, Constant, names_of, with_columns
 from anabranch.protocol.layout.file_sets import FileSet
@@ -20,23 +21,6 @@ from anabranch.protocol.schema.types import VOID, DataType, Field
 from anabranch.protocol.storing import Computed, is_plain_column, stored_in
 from anabranch.spark import few_rows
 from anabranch.spark.types import delta_type
-
-
-@dataclass(frozen=True)
-class Acting:
-    """A clause as it is computed over pairs of rows.
-
-    Attributes:
-        number: which of the command's clauses it is.
-        condition: when it acts.
-        updates: whether it updates rows.
-        values: the table's column -> what it stores there, for an update or an insert.
-    """
-
-    number: int
-    condition: Computation
-    updates: bool
-    values: dict[str, Computation]
 
 
 def computed_clauses(matching: Matching, when: When, files: FileSet, source: T.StructType) -> list[Acting] | None:

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 
 from anabranch.protocol.features.row_tracking import Tracked
 from anabranch.protocol.layout.file_sets import FileSet, Marks
-from anabranch.protocol.partitions import map_column, partition_arrays
+from anabranch.protocol.partitions import map_column, names_no_instant, partition_arrays
 from anabranch.protocol.rules.table_rules import LENGTH
 from anabranch.protocol.schema.column_mapping import is_renamed, physical_schema
 from anabranch.protocol.schema.types import Field, Struct, schema_json
@@ -29,7 +29,7 @@ from anabranch.protocol.schema.voids import has_void, held_columns
 from anabranch.protocol.stats.literals import char_length
 from anabranch.spark import row_ids
 from anabranch.spark.failures import reported
-from anabranch.spark.hive_folders import folders_agree, names_no_instant
+from anabranch.spark.hive_folders import folders_agree
 from anabranch.spark.listing import few_tasks
 from anabranch.spark.paths import Place, literal, log_prefix, places, spark_root
 from anabranch.spark.physical_names import logical
@@ -189,7 +189,7 @@ def _as_spark_reads(files: FileSet, name: str, values: pa.Array) -> pa.Array:
     is null there, too.
     """
     field = files.schema.field(name)
-    if field.type == "timestamp" and names_no_instant(files, field.physical_name):
+    if field.type == "timestamp" and names_no_instant(files.files, field.physical_name):
         texts = map_column(files.files["partitionValues"], field.physical_name)
         return pc.if_else(pc.is_valid(values), texts, None)
     return values

@@ -18,6 +18,8 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from anabranch.arrow.files import PLACE_BITS
+from anabranch.arrow.places import SAMPLE_LENGTH, bounds_of
 from anabranch.errors import UnknownColumn
 from anabranch.protocol.layout.clustering import paths_of
 from anabranch.protocol.layout.curves import MOST_COLUMNS, ORIGINS, Curve, bits_per_column
@@ -27,8 +29,6 @@ from anabranch.protocol.schema.editing import field_at
 from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.stats.statistics import num_records
 from anabranch.spark import timestamps
-from anabranch.spark.arrow_files import PLACE_BITS
-from anabranch.spark.arrow_places import SAMPLE_LENGTH, bounds_of
 from anabranch.spark.curves import Steps, count_reached, in_plan, place_on, ranges_of
 from anabranch.spark.failures import reported
 from anabranch.spark.paths import spark_root

@@ -17,9 +17,7 @@ so long that the scan of one column took 25x, most likely since the JVM compiles
 from __future__ import annotations
 
 import zlib
-from array import array
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -27,10 +25,8 @@ from pyroaring import BitMap64
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from anabranch.arrow.marks import Words, words_of
 from anabranch.spark.types import arrow_rows, column, free_name
-
-Words: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
-"""A set of positions: position ``p`` is bit ``p % 64`` of word ``p // 64``."""
 
 IN_PLAN_FILES = 64
 IN_PLAN_WORDS = 1 << 20
@@ -38,35 +34,6 @@ IN_PLAN_WORDS = 1 << 20
 
 IN_TEXT_WORDS = 256
 """Up to this size they are written into the expression, for a value of another query costs a job of Spark."""
-
-
-# -- bitmaps and words -------------------------------------------------------------------------------------------------
-
-
-def words_of(rows: BitMap64) -> Words:
-    """The words up to the last position."""
-    if not rows:
-        return np.zeros(0, np.int64)
-    marked = np.zeros((rows.max() // 64 + 1) * 64, np.bool_)
-    marked[np.asarray(rows.to_array())] = True
-    return np.packbits(marked, bitorder="little").view(np.int64)
-
-
-def rows_of(numbers: Words, words: Words) -> BitMap64:
-    """The positions of words with their numbers, which must ascend.
-
-    Example:
-        >>> rows_of(np.array([1]), np.array([5]))
-        BitMap64([64, 66])
-    """
-    bits = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))
-    return bitmap(numbers[bits >> 6] * 64 + (bits & 63))
-
-
-def bitmap(positions: Words) -> BitMap64:
-    """The set of these positions."""
-    # 3 times as fast as from the NumPy array itself.
-    return BitMap64(array("Q", positions.astype(np.uint64).tobytes()))
 
 
 # -- files in expressions ----------------------------------------------------------------------------------------------

@@ -21,6 +21,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from anabranch.arrow import finding, writing
+from anabranch.arrow.marks import marks_of
+from anabranch.arrow.row_ids import without_versions
+from anabranch.arrow.values import assigned
 from anabranch.protocol.actions import empty_files
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.expressions.computation import Computation
@@ -30,11 +34,12 @@ from anabranch.protocol.partitions import HIVE_NULL, written_texts
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.assignments import Path, leaves
 from anabranch.protocol.schema.column_mapping import FIELD_ID
+from anabranch.protocol.schema.plain import are_plain
 from anabranch.protocol.schema.types import Field, Struct, arrow_type, decimal_of
 from anabranch.protocol.schema.voids import check_writable, held
 from anabranch.protocol.stats.statistics import num_records
 from anabranch.protocol.storing import is_plain_column, stored_values
-from anabranch.spark import arrow_finding, arrow_values, few_rows, timestamps, writer_settings
+from anabranch.spark import few_rows, timestamps, writer_settings
 from anabranch.spark.failures import reported, shown
 from anabranch.spark.members import Given, is_set, rebuilt
 from anabranch.spark.paths import spark_root
@@ -42,12 +47,14 @@ from anabranch.spark.physical_names import is_stored_as_it_is, stored
 from anabranch.spark.raw_rows import address_of, open_files
 from anabranch.spark.rebalance import evened
 from anabranch.spark.row_addresses import as_column, named_for
-from anabranch.spark.row_ids import kept, names_of, without_versions
+from anabranch.spark.row_ids import kept, names_of
 from anabranch.spark.rules import Writing, obeying, obeying_here
 from anabranch.spark.scan import scan
 from anabranch.spark.settings import listing
+from anabranch.spark.sites import site_of
 from anabranch.spark.type_fit import fitted, given_columns
-from anabranch.spark.types import arrow_rows, column, free_name, paired, spark_schema
+from anabranch.spark.types import arrow_rows, column, free_name, paired
+from anabranch.storage import open_store
 from anabranch.storage.told import given
 
 _ONE_TASK_ROWS = 20_000
@@ -118,12 +125,12 @@ def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mappi
     count, whole = count_of(marks), files.with_ids
     values = values_here(spark, files, assignments)
     nested = values is not None
-    here = arrow_finding.brought(spark, files, marks, whole.schema.names, nested=nested)
+    here = finding.brought(site_of(spark, files.root), files, marks, whole.schema.names, nested=nested)
     if here is not None and values is not None:
         images = images_here(spark, files, here, values)
         if images is not None and put_as_they_are(spark, images, whole, folder):
             return
-    if here is not None and nested and not few_rows.are_plain(spark_schema(files.schema)):
+    if here is not None and nested and not are_plain(files.schema):
         here = None
     rows = marked_rows(spark, files, marks) if here is None else arrow_rows(spark, here)
     read = count if here is not None else rows_in(files.restricted(dict(marks)))
@@ -151,7 +158,7 @@ def images_here(
     whole = files.with_ids
 
     def images() -> pa.Table:
-        changed = arrow_values.assigned(rows, whole.schema, values)
+        changed = assigned(rows, whole.schema, values)
         return obeying_here(spark, without_versions(changed, files), whole, frozenset(values))
 
     return few_rows.attempted(images)
@@ -176,7 +183,7 @@ def find_changed(
 
     with reported(condition.text, files.root, files.version):  # it may be cancelled
         images = few_rows.attempted(found)
-    return None if images is None else Changed(few_rows.marks(*images.beside.columns), images)
+    return None if images is None else Changed(marks_of(*images.beside.columns), images)
 
 
 def marked_rows(spark: SparkSession, files: FileSet, marks: Marks) -> DataFrame:
@@ -285,7 +292,7 @@ def rows_in(files: FileSet) -> float:
 
 def are_few(count: float) -> bool:
     """Whether so many rows go into one file."""
-    return count <= few_rows.FILE_ROWS
+    return count <= writing.FILE_ROWS
 
 
 def files_for(count: float) -> int:
@@ -295,7 +302,7 @@ def files_for(count: float) -> int:
         >>> files_for(600_000)
         3
     """
-    return max(1, ceil(count / few_rows.FILE_ROWS))
+    return max(1, ceil(count / writing.FILE_ROWS))
 
 
 def write_tracked(
@@ -354,12 +361,12 @@ class Brought:
     """Rows that are here as files of their table hold them, and the columns that they had besides."""
 
     rows: pa.Table
-    shape: few_rows.Shape
+    shape: writing.Shape
     beside: pa.Table
 
     def put(self, root: str, folder: str) -> None:
         """Write them below ``root/folder``."""
-        few_rows.put(root, folder, self.rows, self.shape)
+        writing.put(open_store(root), folder, self.rows, self.shape)
 
 
 def brought(rows: DataFrame, files: FileSet, count: float, beside: Sequence[str] = ()) -> Brought | None:
@@ -372,7 +379,7 @@ def brought(rows: DataFrame, files: FileSet, count: float, beside: Sequence[str]
     whole, folders = _stored_rows(rows, files, beside)
     with listing(spark):
         found = few_rows.collected(whole, count)
-    if found is None or not writer_settings.are_plain(spark) or not few_rows.names_folders(found, folders):
+    if found is None or not writer_settings.are_plain(spark) or not writing.names_folders(found, folders):
         return None
     return Brought(found.drop_columns(list(beside)), _shape(spark, files, folders), found.select(list(beside)))
 
@@ -409,9 +416,9 @@ def put_as_they_are(spark: SparkSession, rows: pa.Table, files: FileSet, folder:
         except (ValueError, OverflowError):  # Spark says why not
             return False
         stored = stored.set_column(stored.column_names.index(field.physical_name), field.physical_name, texts)
-    if not few_rows.names_folders(stored, folders):
+    if not writing.names_folders(stored, folders):
         return False
-    few_rows.put(files.root, folder, stored, _shape(spark, files, folders))
+    writing.put(open_store(files.root), folder, stored, _shape(spark, files, folders))
     return True
 
 
@@ -446,10 +453,10 @@ def are_put_as_they_are(spark: SparkSession, files: FileSet) -> bool:
     return writer_settings.are_plain(spark)
 
 
-def _shape(spark: SparkSession, files: FileSet, folders: Sequence[str]) -> few_rows.Shape:
+def _shape(spark: SparkSession, files: FileSet, folders: Sequence[str]) -> writing.Shape:
     names = {each.physical_name: each.name for each in files.schema}
     ids = {each.physical_name: each.metadata[FIELD_ID] for each in files.schema if FIELD_ID in each.metadata}
-    return few_rows.Shape(folders, names, ids, files.rules.codec, writer_settings.said_version(spark))
+    return writing.Shape(folders, names, ids, files.rules.codec, writer_settings.said_version(spark))
 
 
 def put_few(rows: DataFrame, files: FileSet, folder: str, count: float) -> bool:

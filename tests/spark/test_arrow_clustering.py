@@ -14,12 +14,14 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from anabranch.arrow import orders
+from anabranch.arrow import places as arrow_places
 from anabranch.protocol.features.row_tracking import Tracked
 from anabranch.protocol.layout.curves import ORIGINS, Curve
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.rules.table_rules import Rules
 from anabranch.protocol.schema.types import Field, Struct, to_arrow
-from anabranch.spark import arrow_clustering, arrow_orders, arrow_packing, arrow_places, relocating
+from anabranch.spark import arrow_clustering, arrow_packing, relocating
 from anabranch.spark.arrow_clustering import clustered
 from anabranch.spark.relocating import cluster
 from tests.spark.tables import file_row, file_set, numbered
@@ -124,7 +126,7 @@ def test_files_that_may_have_few_rows_only_are_left_to_spark(spark: SparkSession
 def test_an_attempt_that_fails_at_its_second_file_leaves_none(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files, real, done = any_rows(tmp_path, random.Random(2)), arrow_orders.written, []
+    files, real, done = any_rows(tmp_path, random.Random(2)), orders.written, []
 
     def failing(path: str, task: Any, batches: Any) -> int:
         if done:
@@ -132,7 +134,7 @@ def test_an_attempt_that_fails_at_its_second_file_leaves_none(
         done.append(path)
         return real(path, task, batches)
 
-    monkeypatch.setattr(arrow_orders, "written", failing)
+    monkeypatch.setattr(orders, "written", failing)
     assert not clustered(spark, files, Curve(("c1",), "zorder"), 3, "job", "moves")
     assert done
     assert not left_in(tmp_path, "job")

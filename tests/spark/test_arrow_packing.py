@@ -24,6 +24,7 @@ from pyspark.sql import SparkSession
 
 import anabranch
 from anabranch import DeltaTable
+from anabranch.arrow import files as arrow_files
 from anabranch.commands.staging import is_data_file
 from anabranch.errors.process_state import forget
 from anabranch.protocol.features.row_tracking import Tracked
@@ -32,7 +33,7 @@ from anabranch.protocol.parquet_files import said_nan_free
 from anabranch.protocol.rules.table_rules import LENGTH, Rules
 from anabranch.protocol.schema.types import Array, Field, Map, Struct, to_arrow
 from anabranch.protocol.stats.footers import footer_stats
-from anabranch.spark import arrow_clustering, arrow_files, arrow_packing
+from anabranch.spark import arrow_clustering, arrow_packing
 from anabranch.spark.arrow_packing import packed, slots_here
 from anabranch.spark.relocating import pack
 from anabranch.spark.types import arrow_rows

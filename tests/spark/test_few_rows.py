@@ -23,11 +23,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from anabranch import DeltaTable
+from anabranch.arrow import writing
+from anabranch.arrow.site import Site
 from anabranch.commands.dml.append import Append
 from anabranch.errors import AnabranchError, ExecutionFailed
 from anabranch.log.file_names import commit_name
 from anabranch.protocol.rules.table_rules import GENERATION
-from anabranch.spark import arrow_finding, expression_checks, few_rows, merge, write
+from anabranch.spark import expression_checks, few_rows, merge, write
 from tests.support.cancelled import Hanging
 from tests.support.raw_logs import info, put_commit
 from tests.support.readers import same_rows
@@ -213,7 +215,7 @@ def bounds(world: World) -> list[Any]:
 @pytest.mark.exhaustive(
     "tests/spark/test_merge.py::test_rows_that_match_are_updated_or_deleted_and_the_others_inserted",
     "tests/spark/test_merge.py::test_what_fails_on_a_row_is_typed_and_writes_no_data_files",
-    "tests/spark/test_arrow_values.py::test_every_plain_value_is_what_spark_stores",
+    "tests/arrow/test_values.py::test_every_plain_value_is_what_spark_stores",
     "tests/spark/test_stats.py::test_both_ways_of_writing_state_the_same",
 )
 @pytest.mark.parametrize("run", [merged, updated])
@@ -229,7 +231,7 @@ def test_the_short_way_comes_to_the_same_as_the_long_one(
             with monkeypatch.context() as long:
                 long.setattr(few_rows, "MOST_ROWS", -1)
                 long.setattr(expression_checks, "stored_values", lambda *_: None)
-                long.setattr(arrow_finding, "is_near", lambda *_: False)
+                long.setattr(Site, "reads", lambda *_: False)
                 for module in (write, merge):
                     long.setattr(module, "are_put_as_they_are", lambda *_: False)
                 expected = outcome(run, spark, other, command)
@@ -237,8 +239,8 @@ def test_the_short_way_comes_to_the_same_as_the_long_one(
                 if seed % 3 == 2:  # of a small source and a large table only the first is held
                     watched.setattr(few_rows, "is_small", lambda files, count: False)
                 puts = []
-                put = few_rows.put
-                watched.setattr(few_rows, "put", lambda *given: (puts.append(given), put(*given)))  # noqa: B023
+                put = writing.put
+                watched.setattr(writing, "put", lambda *given: (puts.append(given), put(*given)))  # noqa: B023
                 assert outcome(run, spark, one, command) == expected, command
             short += bool(puts)
             ends.add(expected[0] if isinstance(expected, tuple) else "run")
@@ -304,7 +306,7 @@ def test_a_session_whose_writer_is_not_as_it_comes_writes_itself(
     spark: SparkSession, days: World, monkeypatch: pytest.MonkeyPatch, setting: str, value: str
 ) -> None:
     DeltaTable.forPath(spark, days.path).update(set={"k": "k + 0"})
-    monkeypatch.setattr(few_rows, "put", lambda *given: pytest.fail("it takes Spark's writer"))
+    monkeypatch.setattr(writing, "put", lambda *given: pytest.fail("it takes Spark's writer"))
     with set_to(spark, setting, value):
         DeltaTable.forPath(spark, days.path).update("k = 2", {"k": "4"})
         with suppress(ExecutionFailed):  # an old day is what two of them refuse

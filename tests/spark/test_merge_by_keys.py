@@ -17,11 +17,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 import anabranch
+from anabranch.arrow import reading
 from anabranch.errors import AmbiguousMerge, ChangeDataNotRecorded, RowViolation
 from anabranch.protocol.features.row_tracking import Tracked
 from anabranch.protocol.merges import NOTHING_MORE, UNREAD, Clause, Matching
 from anabranch.protocol.schema.types import Field, Struct
-from anabranch.spark import arrow_reading, few_rows, merge, merge_by_keys
+from anabranch.spark import few_rows, merge, merge_by_keys
 from anabranch.spark.types import arrow_rows
 from tests.spark.tables import file_set
 from tests.support.readers import deltalake_rows
@@ -159,7 +160,7 @@ def raced(spark: SparkSession, folder: Path, seed: int, *, few: bool) -> tuple[b
 
     with patch.object(merge, "outcome", seen), patch.object(few_rows, "MOST_ROWS", few_rows.MOST_ROWS if few else 1):
         by_arrow = outcome(spark, pair[0], text, "given_rows")
-    with patch.object(arrow_reading, "is_near", lambda *_: False):
+    with patch.object(reading, "is_near", lambda *_: False):
         by_spark = outcome(spark, pair[1], text, "given_rows")
     assert by_arrow == by_spark, f"seed {seed}: {text}"
     return any(joined), text

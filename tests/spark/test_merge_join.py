@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
+from anabranch.arrow.pairs import NONE
 from anabranch.protocol.expressions.computation import Computation, computation_of_syntax
 from anabranch.protocol.expressions.parser import parsed
 from anabranch.protocol.expressions.resolving import Scope
@@ -19,7 +20,6 @@ from anabranch.protocol.expressions.tree import Column
 from anabranch.protocol.merges import NOTHING_MORE
 from anabranch.spark import few_rows, merge_join
 from anabranch.spark.merge_join import AT, NUMBER, Join
-from anabranch.spark.merge_pairs import NONE
 from anabranch.spark.merge_source import Held
 from anabranch.spark.merge_values import Acting
 from anabranch.spark.raw_rows import address_of

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 import anabranch
 from anabranch import DeltaTable
+from anabranch.arrow import writing as arrow_writing
 from anabranch.errors import InvalidOption
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.rules.table_rules import Rules, rules_of
@@ -111,7 +112,7 @@ def test_many_images_go_into_few_files_and_row_ids_stay(
     session: SparkSession, tmp_path: Path, vectors: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(few_rows, "MOST_ROWS", 0)  # all of it by Spark
-    monkeypatch.setattr(few_rows, "FILE_ROWS", 10)
+    monkeypatch.setattr(arrow_writing, "FILE_ROWS", 10)
     monkeypatch.setattr(writing, "evened", counted := Counted(writing.evened))
     path = str(tmp_path / "t")
     wishes = {WISH: "true", "delta.enableDeletionVectors": vectors, "delta.enableRowTracking": "true"}

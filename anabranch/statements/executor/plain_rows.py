@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from anabranch.arrow.values import rows_of
 from anabranch.expressions.computations import computation_of
 from anabranch.expressions.context import Context
 from anabranch.log.snapshot import Snapshot
@@ -20,7 +21,6 @@ from anabranch.protocol.rules.identity import identities
 from anabranch.protocol.rules.table_rules import default_of, rules_of
 from anabranch.protocol.schema.types import INTEGERS, VOID, DataType, Field, decimal_of
 from anabranch.protocol.storing import is_plain_column, stored_in
-from anabranch.spark.arrow_values import rows_of
 from anabranch.spark.few_rows import attempted
 from anabranch.statements.conditions import context_of
 from anabranch.statements.executor.running import Running

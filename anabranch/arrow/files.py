@@ -22,8 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from anabranch.spark.arrow_ahead import ahead
-from anabranch.spark.arrow_dictionaries import compacted, with_dictionaries
+from anabranch.arrow.ahead import ahead
+from anabranch.arrow.dictionaries import compacted, with_dictionaries
 
 ASIDE = "_temporary"
 """The folder of attempts, in that of the job: by this name Spark's own attempts lie there, and no reader sees it."""

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from anabranch.spark import arrow_places
-from anabranch.spark.arrow_places import begins, bounds_of, ordered_indexes, placed, range_numbers, splits_of
+from anabranch.arrow import places as arrow_places
+from anabranch.arrow.places import begins, bounds_of, ordered_indexes, placed, range_numbers, splits_of
 
 MAKERS: dict[str, tuple[pa.DataType, Callable[[random.Random], Any]]] = {
     "few numbers": (pa.int64(), lambda dice: dice.randrange(50)),

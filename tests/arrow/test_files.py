@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from anabranch.spark import arrow_files
-from anabranch.spark.arrow_files import live, written
+from anabranch.arrow import files as arrow_files
+from anabranch.arrow.files import live, written
 
 
 def task_of(file: Path, table: pa.Table) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Reads batches on a thread beside the one that writes them: both leave Python's lock to others for most of the time.
 
-Imports pyarrow only, since it travels to executors by value, as `anabranch.spark.arrow_files` does. Guarantees: what
+Imports pyarrow only, since it travels to executors by value, as `anabranch.arrow.files` does. Guarantees: what
 waits is bounded; when the writer is done, or fails, no thread is left.
 """
 

@@ -20,15 +20,18 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import anabranch
+from anabranch.arrow import finding
+from anabranch.arrow.site import Site
 from anabranch.commands.opening import file_set as file_set_of
 from anabranch.log.log import Log
 from anabranch.protocol.actions import files_table
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.file_sets import FileSet, Marks
-from anabranch.spark import arrow_finding, arrow_reading, row_addresses
+from anabranch.spark import row_addresses, sites
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.raw_rows import address_of
 from anabranch.spark.scan import scan
+from anabranch.spark.sites import site_of
 from anabranch.statements.conditions import understood
 from anabranch.storage import open_store
 from tests.support.readers import duckdb_rows
@@ -66,6 +69,11 @@ LITERALS: dict[str, Sequence[str]] = {
     "at": ["TIMESTAMP '2020-01-01 00:00:00'", "TIMESTAMP '2020-01-01 05:00:00.000001'", "NULL"],
     "part": ["'x'", "'y z'", "NULL"],
 }
+
+
+def site(spark: SparkSession, files: FileSet) -> Site:
+    """Where the session has these files."""
+    return site_of(spark, files.root)
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +133,7 @@ def combined(dice: random.Random) -> str:
 def test_every_comparison_finds_what_spark_finds(spark: SparkSession, table: str) -> None:
     files, dice = opened(table), random.Random(7)
     texts = [*dice.sample(comparisons(), examples(70, 30)), *(combined(dice) for _ in range(examples(30, 10)))]
-    asked = {text: arrow_finding.found(spark, files, condition(table, text, spark)) for text in texts}
+    asked = {text: finding.found(site(spark, files), files, condition(table, text, spark)) for text in texts}
     found = {text: marks for text, marks in asked.items() if marks is not None}
     assert len(found) > len(texts) // 3
     for text, marks in by_spark(spark, files, [*found]).items():
@@ -154,15 +162,15 @@ def marks_of(rows: dict[str, Any], address: Any) -> Marks:
     "text", ["i + 1 = 6", "+w = 'a'", "i = 5 AND rand() > 2", "soundex(w) = 'A000'", "w RLIKE 'b'", "f = i", "true"]
 )
 def test_what_is_not_known_for_certain_is_left_to_spark(spark: SparkSession, table: str, text: str) -> None:
-    assert arrow_finding.found(spark, opened(table), condition(table, text, spark)) is None
+    assert finding.found(site(spark, opened(table)), opened(table), condition(table, text, spark)) is None
 
 
 def test_the_marked_rows_are_brought_as_spark_reads_them(spark: SparkSession, table: str) -> None:
     files = opened(table)
     address = address_of(files.schema)
-    marks = arrow_finding.found(spark, files, condition(table, "i = 5 OR w = 'a' OR d = 5", spark))
+    marks = finding.found(site(spark, files), files, condition(table, "i = 5 OR w = 'a' OR d = 5", spark))
     assert marks
-    here = arrow_finding.brought(spark, files, marks, files.schema.names, address)
+    here = finding.brought(site(spark, files), files, marks, files.schema.names, address)
     assert here is not None
     rows = scan(spark, files, address=True).toArrow()
     wanted = [row for row in rows.to_pylist() if row[address.row] in marks.get(row[address.path], BitMap64())]
@@ -196,7 +204,7 @@ def test_live_rows_with_some_values_are_found_with_their_addresses(
         "part": pa.string(),
     }
     asked = {name: pa.array(some, kinds[name]) for name, some in values.items()}
-    found = arrow_finding.with_values(spark, files, asked, ("path", "row"))
+    found = finding.with_values(site(spark, files), files, asked, ("path", "row"))
     assert found is not None
     address = address_of(files.schema)
     rows = scan(spark, files, [*values], address=True).toArrow().to_pylist()
@@ -211,27 +219,24 @@ def test_a_file_that_is_not_there_is_left_to_spark_which_says_so(spark: SparkSes
     files = opened(table)
     gone = files.files.to_pylist()[0] | {"path": "part=x/gone.parquet"}
     files = replace(files, files=files_table([gone]), vectors={})
-    assert arrow_finding.found(spark, files, condition(table, "l = 5", spark)) is None
+    assert finding.found(site(spark, files), files, condition(table, "l = 5", spark)) is None
 
 
 def test_more_than_may_be_brought_is_left_to_spark(
     spark: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = opened(table)
-    marks = arrow_finding.found(spark, files, condition(table, "l = 5", spark))
+    marks = finding.found(site(spark, files), files, condition(table, "l = 5", spark))
     assert marks
-    monkeypatch.setattr(arrow_finding, "MOST_BYTES", 100)
-    assert arrow_finding.brought(spark, files, marks, ["l", "w"]) is None
+    monkeypatch.setattr(finding, "MOST_BYTES", 100)
+    assert finding.brought(site(spark, files), files, marks, ["l", "w"]) is None
 
 
-def test_elsewhere_than_on_this_machine_only_small_files_are_read_here(
-    spark: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_elsewhere_than_on_this_machine_only_small_files_are_read_here(spark: SparkSession, table: str) -> None:
     files, given = opened(table), condition(table, "l = 5", spark)
-    monkeypatch.setattr(arrow_reading, "is_here", lambda *_: False)
-    assert arrow_finding.found(spark, files, given) is not None
-    monkeypatch.setattr(arrow_reading, "SMALL_BYTES", 0)
-    assert arrow_finding.found(spark, files, given) is None
+    elsewhere = replace(site(spark, files), most_bytes=sites.SMALL_BYTES)
+    assert finding.found(elsewhere, files, given) is not None
+    assert finding.found(replace(elsewhere, most_bytes=0), files, given) is None
 
 
 @pytest.mark.parametrize(
@@ -249,7 +254,7 @@ def test_files_that_arrow_reads_otherwise_are_left_to_spark(
     files = opened(path)
     file = Path(path) / files.files["path"][0].as_py()
     pq.write_table(pa.table({"i": column}), file)
-    assert arrow_finding.found(spark, files, condition(path, "i = 1", spark)) is None
+    assert finding.found(site(spark, files), files, condition(path, "i = 1", spark)) is None
 
 
 def test_row_groups_without_marked_rows_are_not_read(
@@ -265,7 +270,7 @@ def test_row_groups_without_marked_rows_are_not_read(
         return plain(source, rows, row_groups=row_groups, **named)
 
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", noted)
-    here = arrow_finding.brought(spark, files, marks, ["l"])
+    here = finding.brought(site(spark, files), files, marks, ["l"])
     assert here is not None
     assert len(here) == 1
     assert groups == [0]
@@ -310,7 +315,7 @@ def nested(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession, reques
 def test_rows_are_found_by_members_of_structs(spark: SparkSession, nested: str) -> None:
     files = opened(nested)
     is_mapped = any(each.physical_name != each.name for each in files.schema)
-    found = {text: arrow_finding.found(spark, files, condition(nested, text, spark)) for text in MEMBERS}
+    found = {text: finding.found(site(spark, files), files, condition(nested, text, spark)) for text in MEMBERS}
     if is_mapped:  # members have other names in files
         assert [*found.values()] == [None] * len(MEMBERS)
     else:
@@ -322,8 +327,10 @@ def test_a_file_that_lacks_a_member_is_left_to_spark(spark: SparkSession, tmp_pa
     path = str(tmp_path / "t")
     anabranch.append(None, path, pa.Table.from_pylist([{"inside": {"x": 1}}]))
     anabranch.sql(spark, f"ALTER TABLE delta.`{path}` ADD COLUMN inside.later BIGINT")
-    assert arrow_finding.found(spark, opened(path), condition(path, "inside.later IS NULL", spark)) is None
-    assert arrow_finding.found(spark, opened(path), condition(path, "inside.x = 1", spark))
+    assert (
+        finding.found(site(spark, opened(path)), opened(path), condition(path, "inside.later IS NULL", spark)) is None
+    )
+    assert finding.found(site(spark, opened(path)), opened(path), condition(path, "inside.x = 1", spark))
 
 
 # -- nested columns ----------------------------------------------------------------------------------------------------

@@ -1,9 +1,8 @@
-"""Reads rows of data files by Arrow in this process, row group by row group on a few threads, without a Spark job.
+"""Reads rows of data files by Arrow in this process, row group by row group on a few threads.
 
-Knows where Arrow reads files just as Spark does, and refuses all else: files that are not on a disk, or of size where
-Spark's executors are elsewhere, sessions that read days in another way, files that `anabranch.spark.arrow_files`
-refuses. Guarantees: batches hold the columns that were asked for, under the table's names and in Arrow's types for
-them, and the positions of their rows; memory is bounded by a batch for each thread.
+Knows where Arrow reads files just as Spark does, and refuses all else (`anabranch.arrow.files`). Guarantees: batches
+hold the columns that were asked for, under the table's names and in Arrow's types for them, and the positions of their
+rows; memory is bounded by a batch for each thread.
 """
 
 from __future__ import annotations
@@ -17,24 +16,20 @@ from itertools import islice
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
 
+from anabranch.arrow.data_files import DataFile, data_files
+from anabranch.arrow.dictionaries import small_in
+from anabranch.arrow.files import Unlike, check_file, paths_of, rows_at_once
+from anabranch.arrow.site import Site
 from anabranch.protocol.layout.file_sets import FileSet, check_vectors
-from anabranch.protocol.partitions import partition_arrays
+from anabranch.protocol.partitions import names_no_instant, partition_arrays
 from anabranch.protocol.schema.column_mapping import file_schema
 from anabranch.protocol.schema.types import Field, Struct, arrow_type
 from anabranch.protocol.schema.voids import has_void
 from anabranch.protocol.stats.literals import char_length
-from anabranch.spark import writer_settings
-from anabranch.spark.arrow_dictionaries import small_in
-from anabranch.spark.arrow_files import Unlike, check_file, paths_of, rows_at_once
-from anabranch.spark.hive_folders import names_no_instant
-from anabranch.spark.paths import on_disk, places, spark_root
+from anabranch.storage.told import handed_on
 
-SMALL_BYTES = 32 << 20
-"""Of files that are read here even where Spark's executors are elsewhere."""
 MOST_BYTES = 128 << 20
 """Of rows that are held here at once, as Arrow holds them."""
 _MOST_WORKERS = 8
@@ -47,17 +42,15 @@ class Part:
     """A row group of a file.
 
     Attributes:
-        log: the file's path, as in the log.
         first: the position of its first row.
         rows: how many it has.
+        constants: the values of its partition columns.
     """
 
-    log: str
-    path: str
+    file: DataFile
     group: int
     first: int
     rows: int
-    footer: pq.FileMetaData
     constants: Mapping[str, Any]
 
 
@@ -67,21 +60,8 @@ with indices (`plain`).
 """
 
 
-def is_near(spark: SparkSession, files: FileSet) -> bool:
-    """Whether reading these files here takes nothing away from executors elsewhere, and the session reads as it is."""
-    if not len(files.files) or files.layouts or not writer_settings.are_plain(spark):
-        return False
-    return is_here(spark, files.root) or (pc.sum(files.files["size"]).as_py() or 0) <= SMALL_BYTES
-
-
-def is_here(spark: SparkSession, root: str) -> bool:
-    """Whether a table lies on a disk, and Spark's executors are threads of this machine."""
-    master = spark.conf.get("spark.master", None) or ""
-    return master.startswith("local") and on_disk(spark_root(spark, root)) is not None
-
-
 def read(
-    spark: SparkSession,
+    site: Site,
     files: FileSet,
     columns: Sequence[str],
     seen: Seen,
@@ -100,10 +80,10 @@ def read(
         raise Unlike("Spark changes such columns as it reads them")
     found: list[tuple[str, Any]] = []
     with _pool() as pool:
-        for parts in _windows(_parts(spark, files, columns, stored)):
+        for parts in _windows(_parts(site, files, columns, stored)):
             wanted = [each for each in parts if is_wanted(each)]
-            made = pool.map(lambda part: _made(part, stored, seen), wanted)
-            found += [(part.log, each) for part, several in zip(wanted, made, strict=True) for each in several]
+            made = pool.map(handed_on(lambda part: _made(part, stored, seen)), wanted)
+            found += [(part.file.log, each) for part, several in zip(wanted, made, strict=True) for each in several]
     return found
 
 
@@ -129,21 +109,16 @@ def _made(part: Part, stored: Struct, seen: Seen) -> list[Any]:
     return [each for each in (seen(part, *one) for one in _batches(part, stored)) if each is not None]
 
 
-def _parts(spark: SparkSession, files: FileSet, columns: Sequence[str], stored: Struct) -> Iterator[Part]:
+def _parts(site: Site, files: FileSet, columns: Sequence[str], stored: Struct) -> Iterator[Part]:
     """The row groups of files of which Arrow is known to read these columns as Spark does."""
     constants = _constants(files, [name for name in columns if name in files.partition_columns])
     wanted = file_schema(stored)
-    found = places(spark, files.root, files.files["path"].to_pylist(), files.allowed)
-    for place, values in zip(found, constants, strict=True):
-        path, first = on_disk(place.reader), 0
-        if path is None:
-            raise Unlike("a file is not on a disk")
-        with pa.OSFile(path) as opened:  # no map into memory: a file that is cut short would end the process
-            source = pq.ParquetFile(opened)
-            check_file(source, wanted, members=True)
-        for group in range(source.metadata.num_row_groups):
-            rows = source.metadata.row_group(group).num_rows
-            yield Part(place.log, path, group, first, rows, source.metadata, values)
+    for file, values in zip(data_files(site.store, files), constants, strict=True):
+        check_file(file.parquet, wanted, members=True)
+        first = 0
+        for group in range(file.footer.num_row_groups):
+            rows = file.footer.row_group(group).num_rows
+            yield Part(file, group, first, rows, values)
             first += rows
 
 
@@ -157,24 +132,25 @@ def _constants(files: FileSet, names: Sequence[str]) -> list[dict[str, pa.Scalar
 
 
 def _depends_on_zone(files: FileSet, field: Field) -> bool:
-    return field.type == "timestamp" and names_no_instant(files, field.physical_name)
+    return field.type == "timestamp" and names_no_instant(files.files, field.physical_name)
 
 
 def _batches(part: Part, stored: Struct) -> Iterator[tuple[pa.RecordBatch, int]]:
     """The rows of a row group, batch by batch, each with the position of its first row."""
     first, end = part.first, part.first + part.rows
-    there = set(part.footer.schema.to_arrow_schema().names)
+    there = set(part.file.parquet.schema_arrow.names)
     wanted = file_schema(Struct(tuple(each for each in stored if each.physical_name in there)))
     names, leaves = wanted.names, [path for each in wanted for path in paths_of(each.type, each.name)]
     if not names:
         yield from _without_columns(part, stored)
         return
     texts = [each.physical_name for each in stored if each.type == "string" and each.physical_name in there]
-    with pa.OSFile(part.path) as opened:
-        source = pq.ParquetFile(opened, metadata=part.footer)
+    footer = part.file.footer
+    with part.file.opened(part.group, leaves) as opened:
+        source = pq.ParquetFile(opened, metadata=footer)
         count = rows_at_once(source, part.group, names)
-        repeated = small_in(opened, part.footer, part.group, texts) if texts and part.rows >= _MANY_ROWS else ()
-        source = pq.ParquetFile(opened, metadata=part.footer, read_dictionary=repeated) if repeated else source
+        repeated = small_in(opened, footer, part.group, texts) if texts and part.rows >= _MANY_ROWS else ()
+        source = pq.ParquetFile(opened, metadata=footer, read_dictionary=repeated) if repeated else source
         for batch in source.iter_batches(count, row_groups=[part.group], columns=leaves, use_threads=False):
             yield _named(batch, stored, part.constants), first
             first += batch.num_rows

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from anabranch.arrow import orders
+from anabranch.arrow.files import CalledOff, Unlike
+from anabranch.arrow.orders import ordered
 from anabranch.protocol.layout.curves import bits_per_column, places
-from anabranch.spark import arrow_orders
-from anabranch.spark.arrow_files import CalledOff, Unlike
-from anabranch.spark.arrow_orders import ordered
 from tests.support.patience import until
 
 ROWS = 20_000
@@ -91,7 +91,7 @@ def test_less_memory_makes_the_same_files_in_more_passes(
 
 def whole_reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     """Notes the files of each read of all rows with all columns; the first rows of all files are looked at besides."""
-    noted, real = list[tuple[int, ...]](), arrow_orders.live
+    noted, real = list[tuple[int, ...]](), orders.live
 
     def watched(task: Any) -> Any:
         files = tuple(each["number"] for each in task["files"])
@@ -99,7 +99,7 @@ def whole_reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
             noted.append(files)
         return real(task)
 
-    monkeypatch.setattr(arrow_orders, "live", watched)
+    monkeypatch.setattr(orders, "live", watched)
     return noted
 
 
@@ -134,7 +134,7 @@ def threads() -> list[threading.Thread]:
 def test_where_one_thread_fails_nothing_is_left_and_nobody_writes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, begun = arrow_orders.written, list[str]()
+    real, begun = orders.written, list[str]()
 
     def failing(path: str, task: Any, batches: Any) -> int:
         begun.append(path)
@@ -144,7 +144,7 @@ def test_where_one_thread_fails_nothing_is_left_and_nobody_writes_on(
         until(task["is_called_off"])
         return found
 
-    monkeypatch.setattr(arrow_orders, "written", failing)
+    monkeypatch.setattr(orders, "written", failing)
     with pytest.raises(OSError, match="no space"):
         ordered(task_of(tmp_path))
     assert len(begun) == 2, "one for each thread"
@@ -168,14 +168,14 @@ def test_it_stops_where_it_is_called_off(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_file_that_is_another_one_the_second_time_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = arrow_orders.live
+    real = orders.live
 
     def changing(task: Any) -> Any:
         if "text" in task["wanted"].names:  # the order was found, by the columns of the curve
             pq.write_table(rows_of(1).slice(1), tmp_path / "1.parquet", store_schema=False)
         return real(task)
 
-    monkeypatch.setattr(arrow_orders, "live", changing)
+    monkeypatch.setattr(orders, "live", changing)
     task = task_of(tmp_path, threads=1)
     with pytest.raises(Unlike, match="other rows than before"):
         ordered(task)

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from anabranch.spark import arrow_ahead
-from anabranch.spark.arrow_ahead import ahead
-from anabranch.spark.arrow_files import Unlike
+from anabranch.arrow.ahead import AHEAD, ahead
+from anabranch.arrow.files import Unlike
 from tests.support.patience import until
 
 
@@ -43,13 +42,13 @@ def test_what_is_read_ahead_comes_whole_and_in_its_order() -> None:
 def test_only_a_few_batches_are_read_ahead_and_none_once_nobody_wants_them() -> None:
     seen = list[int]()
     with ahead(numbered(itertools.count(), seen)) as batches:
-        assert_read_ahead(batches, seen, arrow_ahead.AHEAD + 1)
+        assert_read_ahead(batches, seen, AHEAD + 1)
     assert not reads()
 
 
 @pytest.mark.slow
 def test_no_more_than_a_row_group_is_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrow_ahead, "AHEAD_BYTES", 20)
+    monkeypatch.setattr("anabranch.arrow.ahead.AHEAD_BYTES", 20)
     seen = list[int]()
     with ahead(numbered(itertools.count(), seen)) as batches:
         assert_read_ahead(batches, seen, 3 + 1)

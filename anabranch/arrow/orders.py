@@ -1,6 +1,6 @@
 """Writes the live rows of data files in the order of a curve, by Arrow, on an executor or here.
 
-Imports pyarrow and numpy only, as `anabranch.spark.arrow_files`, whose guarantees hold here too. The files are read for
+Imports pyarrow and numpy only, as `anabranch.arrow.files`, whose guarantees hold here too. The files are read for
 the columns of the curve first, and then for the rows of as many outputs as fit into memory together, again and again.
 Threads share the files, and the outputs. The order is that of `anabranch.spark.relocating`, for the same rows.
 """
@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from anabranch.spark.arrow_dictionaries import with_dictionaries
-from anabranch.spark.arrow_files import PLACE_BITS, CalledOff, Unlike, check, live, new_path, remove, written
-from anabranch.spark.arrow_places import begins, bounds_of, hashed, ordered_indexes, placed, short, splits_of
+from anabranch.arrow.dictionaries import with_dictionaries
+from anabranch.arrow.files import PLACE_BITS, CalledOff, Unlike, check, live, new_path, remove, written
+from anabranch.arrow.places import begins, bounds_of, hashed, ordered_indexes, placed, short, splits_of
 
 _TAKEN_ROWS = 1 << 17
 _SPARE = 0.9
@@ -34,7 +34,7 @@ def ordered(task: Mapping[str, Any]) -> list[Output]:
     """Write the live rows of the task's files along its curve, where no reader sees them.
 
     Args:
-        task: as for `anabranch.spark.arrow_files.attempted`, and: ``keys``, the paths of the curve's columns;
+        task: as for `anabranch.arrow.files.attempted`, and: ``keys``, the paths of the curve's columns;
             ``cells``, for more than one of these the place of each cell on the curve, and ``bits``, those of a number
             in a cell; ``every``, of how many rows one is looked at to part them into so many ``outputs``; ``moves``,
             the folder for origins, or None; ``most_bytes``, how much memory rows may take; ``threads``, how many.

@@ -16,22 +16,22 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
-from pyspark.sql import SparkSession
 
+from anabranch.arrow import row_ids
+from anabranch.arrow.files import Unlike
+from anabranch.arrow.marks import bitmap
+from anabranch.arrow.membership import among
+from anabranch.arrow.reading import MOST_BYTES, Part, plain, read
+from anabranch.arrow.site import Site
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.expressions.tree import names_of
 from anabranch.protocol.layout.file_sets import FileSet, Marks, difference_of
 from anabranch.protocol.rules.table_rules import limits_of
 from anabranch.protocol.schema.column_mapping import FIELD_ID
 from anabranch.protocol.schema.leaves import leaves_of, only
+from anabranch.protocol.schema.plain import are_plain
 from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.stats.literals import domain
-from anabranch.spark import few_rows, row_ids
-from anabranch.spark.arrow_files import Unlike
-from anabranch.spark.arrow_membership import among
-from anabranch.spark.arrow_reading import MOST_BYTES, Part, is_near, plain, read
-from anabranch.spark.row_positions import bitmap
-from anabranch.spark.types import spark_schema
 
 _logger = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -39,7 +39,7 @@ _T = TypeVar("_T")
 _ADDRESS = (pa.string(), pa.int64())
 
 
-def found(spark: SparkSession, files: FileSet, condition: Condition) -> dict[str, BitMap64] | None:
+def found(site: Site, files: FileSet, condition: Condition) -> dict[str, BitMap64] | None:
     """The live rows for which a condition is TRUE, as `anabranch.spark.row_addresses.find` gives them; None where Spark
     has to be asked.
     """
@@ -47,7 +47,7 @@ def found(spark: SparkSession, files: FileSet, condition: Condition) -> dict[str
     if computation is None or not computation.is_condition:
         return None
     columns = only(files.schema, names_of(computation.tree))
-    if not few_rows.are_plain(spark_schema(Struct(tuple(leaf.field for leaf in leaves_of(columns.fields))))):
+    if not are_plain(leaf.field for leaf in leaves_of(columns.fields)):
         return None
 
     def seen(part: Part, batch: pa.RecordBatch, first: int) -> Any:
@@ -56,15 +56,15 @@ def found(spark: SparkSession, files: FileSet, condition: Condition) -> dict[str
 
     def live() -> dict[str, BitMap64]:
         by_file: dict[str, BitMap64] = {}
-        for path, rows in read(spark, replace(files, schema=columns), columns.names, seen):
+        for path, rows in read(site, replace(files, schema=columns), columns.names, seen):
             by_file[path] = by_file.get(path, BitMap64()) | rows
         return difference_of(by_file, files.vectors)
 
-    return _attempted(spark, files, live)
+    return _attempted(site, files, live)
 
 
 def with_values(
-    spark: SparkSession, files: FileSet, values: Mapping[str, pa.Array], address: tuple[str, str]
+    site: Site, files: FileSet, values: Mapping[str, pa.Array], address: tuple[str, str]
 ) -> pa.Table | None:
     """The live rows that have one of some values, of which none is NULL, in each of several columns: these columns, in
     the types of the values, and two more with each row's path, as in the log, and its position. File after file, and of
@@ -82,7 +82,7 @@ def with_values(
         there = plain(batch, columns)
         keys = [there.column(name).cast(some.type) for name, some in values.items()]
         rows = np.flatnonzero(reduce(np.logical_and, [are(key) for are, key in zip(wanted, keys, strict=True)]))
-        rows = rows[~np.isin(rows + first, deleted[part.log])] if part.log in deleted and len(rows) else rows
+        rows = rows[~np.isin(rows + first, deleted[part.file.log])] if part.file.log in deleted and len(rows) else rows
         if not len(rows):
             return None
         return budget.taken(
@@ -92,34 +92,32 @@ def with_values(
     empty = pa.schema([*((name, some.type) for name, some in values.items()), *zip(address, _ADDRESS, strict=True)])
     if None in [domain(each) for each in columns]:
         return None
-    found = _attempted(spark, files, lambda: read(spark, files, list(values), seen))
+    found = _attempted(site, files, lambda: read(site, files, list(values), seen))
     return None if found is None else pa.Table.from_batches([rows for _, rows in found], empty)
 
 
-def live(spark: SparkSession, files: FileSet, *, nested: bool = False) -> pa.Table | None:
+def live(site: Site, files: FileSet, *, nested: bool = False) -> pa.Table | None:
     """All live rows of these files, in Arrow's types for their columns: file after file, and of each in the order of
     rows; ``nested`` as for `brought`. None where Spark has to read them.
     """
-    if not (_are_copied(files.schema) if nested else few_rows.are_plain(spark_schema(files.schema))):
+    if not (_are_copied(files.schema) if nested else are_plain(files.schema)):
         return None
     deleted = {path: np.asarray(rows.to_array(), np.int64) for path, rows in files.vectors.items() if rows}
     budget = _Budget()
 
     def seen(part: Part, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
         rows = plain(batch, files.schema)
-        if part.log in deleted:
+        if part.file.log in deleted:
             positions = np.arange(first, first + batch.num_rows)
-            rows = rows.filter(pa.array(~np.isin(positions, deleted[part.log])))
+            rows = rows.filter(pa.array(~np.isin(positions, deleted[part.file.log])))
         return budget.taken(rows)
 
     names = files.schema.names
-    return _attempted(
-        spark, files, lambda: pa.Table.from_batches([rows for _, rows in read(spark, files, names, seen)])
-    )
+    return _attempted(site, files, lambda: pa.Table.from_batches([rows for _, rows in read(site, files, names, seen)]))
 
 
 def brought(
-    spark: SparkSession,
+    site: Site,
     files: FileSet,
     marks: Marks,
     columns: Sequence[str],
@@ -137,36 +135,36 @@ def brought(
     """
     whole, defaults = files.with_ids, row_ids.defaults_of(files)
     schema = Struct(tuple(whole.schema.field(name) for name in columns))
-    if not marks or not (_are_copied(schema) if nested else few_rows.are_plain(spark_schema(schema))):
+    if not marks or not (_are_copied(schema) if nested else are_plain(schema)):
         return None
     wanted = {path: np.asarray(rows.to_array(), np.int64) for path, rows in marks.items()}
     budget = _Budget()
 
     def marked(part: Part, first: int, count: int) -> Any:
-        begin, end = np.searchsorted(wanted[part.log], [first, first + count])
-        return wanted[part.log][begin:end]
+        begin, end = np.searchsorted(wanted[part.file.log], [first, first + count])
+        return wanted[part.file.log][begin:end]
 
     def taken(part: Part, batch: pa.RecordBatch, first: int) -> pa.RecordBatch | None:
         rows = marked(part, first, batch.num_rows)
         if not len(rows):
             return None
         some = plain(batch.take(pa.array(rows - first)), schema)
-        some = row_ids.filled(some, files, defaults[part.log], rows)
+        some = row_ids.filled(some, files, defaults[part.file.log], rows)
         return budget.taken(some if address is None else _addressed(some.columns, columns, address, part, rows))
 
     def joined() -> pa.Table:
         chosen = whole.restricted(dict(marks))
-        found = read(spark, chosen, columns, taken, lambda part: len(marked(part, part.first, part.rows)) > 0)
+        found = read(site, chosen, columns, taken, lambda part: len(marked(part, part.first, part.rows)) > 0)
         return pa.Table.from_batches([rows for _, rows in found])
 
-    return _attempted(spark, files, joined)
+    return _attempted(site, files, joined)
 
 
 def _are_copied(schema: Struct) -> bool:
     """Whether Arrow writes what it has read of these columns as Spark would. Inside of a column, names in files have to
     be the table's, and no text a length to keep.
     """
-    if not few_rows.are_plain(spark_schema(schema), nested=True):
+    if not are_plain(schema, nested=True):
         return False
     inside = [each for each in schema if not isinstance(each.type, str)]
     is_mapped = any(FIELD_ID in each.metadata for each in schema)
@@ -190,12 +188,12 @@ class _Budget:
 def _addressed(
     columns: Sequence[pa.Array], names: Sequence[str], address: tuple[str, str], part: Part, positions: Any
 ) -> pa.RecordBatch:
-    path = pa.repeat(pa.scalar(part.log), len(positions))
+    path = pa.repeat(pa.scalar(part.file.log), len(positions))
     return pa.RecordBatch.from_arrays([*columns, path, pa.array(positions)], [*names, *address])
 
 
-def _attempted(spark: SparkSession, files: FileSet, work: Callable[[], _T]) -> _T | None:
-    if not is_near(spark, files):
+def _attempted(site: Site, files: FileSet, work: Callable[[], _T]) -> _T | None:
+    if not site.reads(files):
         return None
     try:
         return work()

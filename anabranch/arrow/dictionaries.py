@@ -1,6 +1,6 @@
 """Texts that repeat themselves, read as dictionaries and written as such: no text is copied or hashed for each row.
 
-Imports pyarrow and numpy only, since it travels to executors by value, as `anabranch.spark.arrow_files` does.
+Imports pyarrow and numpy only, since it travels to executors by value, as `anabranch.arrow.files` does.
 Guarantee: a file says nothing that its rows do not, as a text of deleted rows; of the types in it none is another.
 """
 

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 
 import anabranch
 from anabranch import DeltaTable
+from anabranch.arrow import values as arrow_values
 from anabranch.commands.opening import file_set
 from anabranch.errors import AnabranchError
 from anabranch.expressions import assignment
@@ -27,7 +28,6 @@ from anabranch.protocol.expressions.table import LeftToSpark
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.predicates import Always
 from anabranch.protocol.storing import Computed, stored_values
-from anabranch.spark import arrow_values
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.expression_checks import check_change
 from anabranch.spark.scan import scan

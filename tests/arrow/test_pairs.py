@@ -6,6 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from anabranch.arrow import pairs
+from anabranch.arrow.pairs import NONE, Acting, Half, Pairs, acting_on, stored
 from anabranch.protocol.expressions.computation import Computation, computation_of_syntax
 from anabranch.protocol.expressions.parser import parsed
 from anabranch.protocol.expressions.resolving import Scope
@@ -13,9 +15,6 @@ from anabranch.protocol.expressions.table import LeftToSpark
 from anabranch.protocol.expressions.tree import Column
 from anabranch.protocol.merges import NOTHING_MORE
 from anabranch.protocol.schema.types import Field, Struct
-from anabranch.spark import merge_pairs
-from anabranch.spark.merge_pairs import NONE, Half, Pairs, acting_on, stored
-from anabranch.spark.merge_values import Acting
 
 OWN = pa.table({"id": [1, 2, 3], "v": [10, None, 30]})
 GIVEN = pa.table({"v": [5, 40], "w": ["a", None]})
@@ -45,7 +44,7 @@ def test_a_condition_is_computed_of_the_columns_of_both_rows() -> None:
 
 
 def test_values_of_more_pairs_than_are_looked_at_at_once_are_all_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merge_pairs, "AT_ONCE", 3)
+    monkeypatch.setattr(pairs, "AT_ONCE", 3)
     assert PAIRS.values(over_pairs("t.id + s.v"), pa.int64(), EVERY).to_pylist() == [6, 7, 8, 43]
     assert PAIRS.values(over_pairs("t.id + s.v"), pa.int64(), np.array([], int)).to_pylist() == []
 
@@ -73,6 +72,6 @@ def test_a_clause_stores_its_values_in_the_order_of_the_columns() -> None:
 
 
 def test_values_that_take_too_much_memory_are_left_to_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merge_pairs, "MOST_BYTES", 20)
+    monkeypatch.setattr(pairs, "MOST_BYTES", 20)
     with pytest.raises(LeftToSpark):
         stored(clause(0, v="t.v - s.v"), PAIRS, EVERY, Struct((Field("v", "long"),)))

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
+from anabranch.arrow.reading import MOST_BYTES
 from anabranch.protocol.expressions.computation import Computation
 from anabranch.protocol.expressions.table import LeftToSpark
 from anabranch.protocol.schema.types import Field, Struct, arrow_type
-from anabranch.spark.arrow_reading import MOST_BYTES
 
 _AT_ONCE = 1 << 16
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from anabranch.spark.arrow_dictionaries import KIND, compacted, with_dictionaries
-from anabranch.spark.arrow_files import attempted
+from anabranch.arrow.dictionaries import KIND, compacted, with_dictionaries
+from anabranch.arrow.files import attempted
 from tests.support.tiers import examples
 
 WANTED = pa.schema([pa.field("word", pa.string(), metadata={"PARQUET:field_id": "7"}), pa.field("n", pa.int64())])
@@ -110,10 +110,10 @@ def test_where_no_file_has_the_column_all_of_it_is_null(tmp_path: Path) -> None:
 GARBLED = """
 import random, sys
 from pathlib import Path
-from anabranch.spark.arrow_dictionaries import with_dictionaries
-from anabranch.spark.arrow_files import attempted
+from anabranch.arrow.dictionaries import with_dictionaries
+from anabranch.arrow.files import attempted
 sys.path.insert(0, sys.argv[1])
-from tests.spark.test_arrow_dictionaries import few, task_of
+from tests.arrow.test_dictionaries import few, task_of
 
 folder, count = Path(sys.argv[2]), 0
 task = task_of(folder, few())

@@ -13,17 +13,33 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from anabranch.arrow.reading import MOST_BYTES
 from anabranch.protocol.expressions.computation import Computation
 from anabranch.protocol.expressions.table import LeftToSpark
 from anabranch.protocol.expressions.tree import names_of
 from anabranch.protocol.merges import NOTHING_MORE
 from anabranch.protocol.schema.types import Struct, arrow_type
-from anabranch.spark.arrow_reading import MOST_BYTES
-from anabranch.spark.merge_values import Acting
 
 AT_ONCE = 1 << 16
 NONE = -1
 """In place of a clause's number: none acts."""
+
+
+@dataclass(frozen=True)
+class Acting:
+    """A clause as it is computed over pairs of rows.
+
+    Attributes:
+        number: which of the command's clauses it is.
+        condition: when it acts.
+        updates: whether it updates rows.
+        values: the table's column -> what it stores there, for an update or an insert.
+    """
+
+    number: int
+    condition: Computation
+    updates: bool
+    values: dict[str, Computation]
 
 
 @dataclass(frozen=True)

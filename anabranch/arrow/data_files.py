@@ -1,0 +1,82 @@
+"""Data files as Arrow opens them: on a disk by the system, from a bucket as much of them as is asked for.
+
+Knows stores and Parquet's footers. Guarantees: of a file in a bucket only the footer and the chunks that are named are
+fetched; no two files of one set are the same one.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from anabranch.errors import CorruptLog
+from anabranch.log.file_locations import located_file
+from anabranch.log.footers import footer_in, read_tail
+from anabranch.log.row_groups import RowGroups
+from anabranch.protocol.layout.file_sets import FileSet
+from anabranch.storage.contract import Entry, Store
+from anabranch.storage.local import LocalStore
+from anabranch.storage.native import file_with
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A data file of a table, opened as far as its footer.
+
+    Attributes:
+        log: its path, as in the log.
+        parquet: its footer, with Arrow's schema.
+    """
+
+    log: str
+    parquet: pq.ParquetFile = field(repr=False)
+    _store: Store = field(repr=False)
+    _entry: Entry = field(repr=False)
+    _tail: bytes = field(default=b"", repr=False)
+
+    @property
+    def footer(self) -> pq.FileMetaData:
+        """Its footer."""
+        return self.parquet.metadata
+
+    def opened(self, group: int, leaves: Sequence[str]) -> pa.NativeFile:
+        """The file, of which these leaves of a row group may be read."""
+        if isinstance(self._store, LocalStore):
+            return _on_disk(self._store, self._entry.name)
+        groups = RowGroups(footer_in(self._tail, self._entry.name), self.footer.num_row_groups)
+        groups.check()  # Arrow ends the process where it is asked of a chunk that is of another type than its column
+        return file_with(self._store, self._entry.name, self._entry.size, groups.spans([group], leaves))
+
+
+def data_files(store: Store, files: FileSet) -> Iterator[DataFile]:
+    """The files of a set, one after the other.
+
+    Raises:
+        CorruptLog: two paths mean one file, or one leaves the table's folder.
+        FileOutsideTable, UnknownStore: a file lies on a store that is neither the table's own nor allowed, or on none.
+        NotFound, or anything that Arrow or the system raises: it cannot be read.
+    """
+    seen: dict[tuple[str, str], str] = {}
+    for path, size in zip(*(files.files[name].to_pylist() for name in ("path", "size")), strict=True):
+        where, name = located_file(store, path)
+        if (where.url, name) in seen:
+            raise CorruptLog(table=files.root, file=path, reason=f"it is the same file as {seen[where.url, name]}.")
+        seen[where.url, name] = path
+        yield _opened(path, where, Entry(name, size, 0, None))
+
+
+def _opened(path: str, store: Store, entry: Entry) -> DataFile:
+    if isinstance(store, LocalStore):
+        with _on_disk(store, entry.name) as opened:
+            return DataFile(path, pq.ParquetFile(opened), store, entry)
+    tail = read_tail(store, entry)
+    return DataFile(path, pq.ParquetFile(io.BytesIO(tail)), store, entry, tail)
+
+
+def _on_disk(store: LocalStore, name: str) -> pa.OSFile:
+    """A file on a disk. It is not mapped into memory: one that is cut short would end the process."""
+    return pa.OSFile(f"{store.root.rstrip('/')}/{name}")
