@@ -16,6 +16,7 @@ from anabranch.protocol.expressions.tree import Column, Constant, Foreign
 from anabranch.protocol.layout.file_sets import Marks, difference_of
 from anabranch.protocol.predicates import Name
 from anabranch.protocol.schema.assignments import leaves
+from anabranch.protocol.schema.types import Struct
 
 Side = Literal["target", "source"]
 """One side of a MERGE; of a pair of rows, the struct that holds the columns of that side."""
@@ -114,6 +115,15 @@ class Matching:
     def of(self, when: When) -> tuple[Clause, ...]:
         """The clauses of one kind, in their order."""
         return tuple(clause for clause in self.clauses if clause.when == when)
+
+    def numbered(self, when: When) -> list[tuple[int, Clause]]:
+        """The clauses of one kind, each with its number among all."""
+        return [(i, each) for i, each in enumerate(self.clauses) if each.when == when]
+
+    def columns_set(self, schema: Struct, action: Action) -> dict[int, frozenset[str]]:
+        """By the number of each clause that does this, the columns of the table that it names."""
+        clauses = [(i, each) for i, each in enumerate(self.clauses) if each.action == action]
+        return {i: frozenset(schema.field(name).name for name in each.values) for i, each in clauses}
 
     @property
     def inserts(self) -> bool:

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from anabranch.arrow import orders
 from anabranch.arrow.orders import Output
+from anabranch.protocol.layout.addresses import free_name
 from anabranch.protocol.layout.clustering import paths_of
 from anabranch.protocol.layout.curves import Curve, bits_per_column, places
 from anabranch.protocol.layout.file_sets import FileSet
@@ -24,7 +25,6 @@ from anabranch.protocol.schema.types import Struct
 from anabranch.spark.arrow_packing import SMALL_BYTES, fits, is_able, mapped, name_of, named, slots_here, task_of, tidy
 from anabranch.spark.paths import spark_root
 from anabranch.spark.relocating import leading, sampled_of
-from anabranch.spark.types import free_name
 
 _logger = logging.getLogger(__name__)
 MOST_FILE_BYTES = 512 << 20

@@ -35,13 +35,14 @@ from anabranch.protocol.change_feed import (
     VersionChanges,
     recorded_columns,
 )
+from anabranch.protocol.layout.addresses import free_name
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.schema.types import Struct
 from anabranch.spark.dataframe_source import marked
 from anabranch.spark.failures import reported
 from anabranch.spark.raw_rows import Opened, open_files
 from anabranch.spark.row_positions import is_in_words, with_facts, word_lists
-from anabranch.spark.types import arrow_rows, column, free_name, spark_schema
+from anabranch.spark.types import arrow_rows, column, spark_schema
 
 _MOMENT = pa.timestamp("us", "UTC")
 

@@ -16,8 +16,9 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from anabranch.protocol.layout.addresses import free_name
 from anabranch.protocol.layout.curves import Kind, bits_per_column, places
-from anabranch.spark.types import arrow_rows, column, free_name
+from anabranch.spark.types import arrow_rows, column
 
 
 class Steps:

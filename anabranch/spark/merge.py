@@ -17,36 +17,36 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from anabranch.arrow.merge_clauses import computed_clauses
+from anabranch.arrow.merge_images import IMAGE, OLD, ROW_ID, images_of, inserts_of
+from anabranch.arrow.merge_keys import computed_join, narrowed, outcome
 from anabranch.errors import AmbiguousMerge, Nondeterministic
+from anabranch.protocol.layout.addresses import address_of, free_name
 from anabranch.protocol.layout.file_sets import FileSet, count_of, union_of
 from anabranch.protocol.merges import Joined, Matching, Reserved, When
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.spark import few_rows
 from anabranch.spark.expression_checks import check_deterministic
 from anabranch.spark.failures import reported
-from anabranch.spark.merge_by_keys import computed_join, narrowed, outcome
 from anabranch.spark.merge_clauses import (
     Decider,
     Names,
-    columns_set,
     explained,
     null_of,
-    numbered,
     of_side,
     text_of,
 )
-from anabranch.spark.merge_here import IMAGE, OLD, ROW_ID, few_changes, images_here, inserts_here, left_here
 from anabranch.spark.merge_outcome import Outcome, counted_here, counted_in
-from anabranch.spark.merge_source import Held, as_kept, named_source
-from anabranch.spark.merge_values import computed_clauses
-from anabranch.spark.raw_rows import address_of
+from anabranch.spark.merge_source import Held, as_kept, named_source, source_columns
 from anabranch.spark.row_addresses import as_column, is_text
 from anabranch.spark.row_numbers import counted
+from anabranch.spark.rule_columns import check_own_functions
 from anabranch.spark.rules import Writing, obeying, obeying_here
 from anabranch.spark.scan import scan
 from anabranch.spark.scratch import check_types, keep, kept
+from anabranch.spark.sites import site_of
 from anabranch.spark.type_fit import default_value
-from anabranch.spark.types import arrow_rows, column, free_name, spark_type
+from anabranch.spark.types import arrow_rows, column, spark_type
 from anabranch.spark.write import are_few, are_put_as_they_are, gathered, put_as_they_are, put_few, rows_in, write_into
 
 BROADCAST_BYTES = 64 << 20
@@ -94,12 +94,13 @@ def check(spark: SparkSession, files: FileSet, matching: Matching, source: T.Str
     """
     check_types(source)
     held = Held("", T.StructType([as_kept(each) for each in source]), 0, 0)
+    columns = source_columns(source)
     checked: list[When] = []
     are_texts = all(map(is_text, matching.expressions))
-    if computed_join(files, matching, source) is None or not are_texts:
+    if computed_join(files, matching, columns) is None or not are_texts:
         _ = _changes(spark, files, matching, held).schema
         checked += ["matched", "not matched by source"]
-    are_known = not files.rules.bind_rows and computed_clauses(matching, "not matched", files, source) is not None
+    are_known = not files.rules.bind_rows and computed_clauses(matching, "not matched", files, columns) is not None
     if matching.inserts and not (are_known and are_texts):
         _ = _inserted(files, matching, held, named_source(spark, held, _names(files, matching, held))).schema
         checked.append("not matched")
@@ -142,8 +143,8 @@ def join(spark: SparkSession, files: FileSet, matching: Matching, held: Held, fo
         AmbiguousMerge: several source rows would change one row.
         ExecutionFailed: something cannot be evaluated, or does not fit its column, on some row.
     """
-    updates, repeats = columns_set(matching, files.schema, "update"), matching.may_match_twice
-    found = few_rows.attempted(lambda: outcome(spark, files, matching, held))
+    updates, repeats = matching.columns_set(files.schema, "update"), matching.may_match_twice
+    found = few_rows.attempted(lambda: _outcome(spark, files, matching, held))
     if found is not None:
         schema = T.StructType([T.StructField(name, kind) for name, kind in _OUTCOME.items()])
         for i, field in enumerate(files.schema.fields if updates else ()):
@@ -157,12 +158,26 @@ def join(spark: SparkSession, files: FileSet, matching: Matching, held: Held, fo
     if not len(files.files):
         return Joined({}, {})
     with explained(f"MERGE ON {matching.on}", files.root):
-        here = few_rows.attempted(lambda: few_changes(rows, files, held))
+        here = few_rows.attempted(lambda: _few_changes(rows, files, held))
         if here is not None:
             return _found(counted_here(here), Changes(here, rows.schema, updates, repeats), files, matching)
         url = keep(spark, rows, files.root, f"{folder}/_changes-{uuid4().hex}")
         found = counted_in(kept(spark, [url], rows.schema), files)
         return _found(found, Changes(url, rows.schema, updates, repeats), files, matching)
+
+
+def _outcome(spark: SparkSession, files: FileSet, matching: Matching, held: Held) -> pa.Table | None:
+    """What the join leaves behind, where Arrow finds it."""
+    source = held.source
+    return None if source is None else outcome(site_of(spark, files.root), files, matching, source)
+
+
+def _few_changes(rows: DataFrame, files: FileSet, held: Held) -> pa.Table | None:
+    """The join's outcome, where both sides are few."""
+    count = rows_in(files)
+    if held.here is None or not few_rows.is_small(files, count):
+        return None
+    return few_rows.collected(rows, count * max(held.rows, 1))
 
 
 def write_images(spark: SparkSession, files: FileSet, joined: Joined, folder: str) -> None:
@@ -187,7 +202,7 @@ def _images_here(
     """The new images of rows that are here; None where only Spark can say how a rule is held, or broken."""
 
     def images() -> pa.Table:
-        several = [(images_here(rows, [clause], files), given) for clause, given in updates.items()]
+        several = [(images_of(rows, [clause], files), given) for clause, given in updates.items()]
         ruled = [obeying_here(spark, some, files, given) for some, given in several]
         return pa.concat_tables(ruled)
 
@@ -228,11 +243,11 @@ def write_inserts(
         ExecutionFailed: something cannot be evaluated, or does not fit its column, on some row.
         RowViolation: a new row breaks a rule of the table.
     """
-    clauses = numbered(matching, "not matched")
+    clauses = matching.numbered("not matched")
     if not clauses:
         return
     names = _names(files, matching, held)
-    left, others = left_here(held, joined)
+    left, others = held.left(joined)
     if left.here is not None and not len(left.here):
         return
     if not others and _put_inserts(spark, files, matching, left, folder):  # else others may match what is left
@@ -248,16 +263,22 @@ def write_inserts(
     with explained("the rows that MERGE inserts", files.root):
         acting = column(names.clause)
         images = decided.select(*_images(names, files.schema, files.schema.names.__getitem__), acting)
-        inserts = columns_set(matching, files.schema, "insert")
+        inserts = matching.columns_set(files.schema, "insert")
         images = _obeying(images, files, inserts, names.clause, new=True)
         _write(spark, images, files, folder, held.rows, held.rows)
 
 
 def _put_inserts(spark: SparkSession, files: FileSet, matching: Matching, held: Held, folder: str) -> bool:
     """Write what is inserted of the rows that are here without Spark, if it is known without."""
-    if held.here is None or not are_put_as_they_are(spark, files):
+    source = held.source
+    if held.here is None or source is None or not are_put_as_they_are(spark, files):
         return False
-    rows = few_rows.attempted(lambda: inserts_here(spark, files, matching, held))
+
+    def inserts() -> pa.Table | None:
+        check_own_functions(spark, files.rules, files.schema, files.root)
+        return inserts_of(files, matching, source)
+
+    rows = few_rows.attempted(inserts)
     return rows is not None and (not len(rows) or put_as_they_are(spark, rows, files, folder))
 
 
@@ -268,7 +289,7 @@ def _inserted(files: FileSet, matching: Matching, held: Held, rows: DataFrame) -
     def default(field: Field) -> Column:
         return default_value(rows, field, files.rules, files.root)
 
-    decided = decider.decide(rows, numbered(matching, "not matched"), F.lit(True), default)
+    decided = decider.decide(rows, matching.numbered("not matched"), F.lit(True), default)
     return decided.filter(column(names.clause).isNotNull())
 
 
@@ -297,14 +318,15 @@ def _target(spark: SparkSession, files: FileSet, names: Names, matching: Matchin
     ours = [column(address.path).alias(names.path), column(address.row).alias(names.row)]
     ids = [files.tracked.row_id] if files.tracked is not None and _keeps_ids(files, matching) else []
     ours += [column(each).alias(names.row_id) for each in ids]
-    here = narrowed(spark, files, matching, held, [*there, *ids], address)
+    source = held.source
+    here = source and narrowed(site_of(spark, files.root), files, matching, source, [*there, *ids], address)
     rows = scan(spark, files, address=True, ids=bool(ids)) if here is None else arrow_rows(spark, here)
     return rows.select(*own, *ours).alias(names.target)
 
 
 def _keeps_ids(files: FileSet, matching: Matching) -> bool:
     """Whether there are images that have to keep the ids of their rows."""
-    return files.tracked is not None and bool(columns_set(matching, files.schema, "update"))
+    return files.tracked is not None and bool(matching.columns_set(files.schema, "update"))
 
 
 def _unmatched(spark: SparkSession, source: DataFrame, joined: Sequence[Joined], names: Names) -> DataFrame:
@@ -339,7 +361,7 @@ def _changes(spark: SparkSession, files: FileSet, matching: Matching, held: Held
     olds = {names.old(i): old(each) for i, each in enumerate(files.schema) if matching.recorded}
     rows = rows.select("*", *[value.alias(name) for name, value in olds.items()])
     is_matched = column(names.number).isNotNull()
-    rows = decider.decide(rows, numbered(matching, "matched"), is_matched, old)
+    rows = decider.decide(rows, matching.numbered("matched"), is_matched, old)
     beside = [*([names.row_id] if _keeps_ids(files, matching) else ()), *olds]
     if matching.acts_without_match:
         rows = _decided_alone(decider, rows, matching, beside)
@@ -347,7 +369,7 @@ def _changes(spark: SparkSession, files: FileSet, matching: Matching, held: Held
         column(ours).alias(name)
         for ours, name in zip((names.path, names.row, names.number, names.clause), _KEPT, strict=True)
     ]
-    if columns_set(matching, files.schema, "update"):
+    if matching.columns_set(files.schema, "update"):
         kept_columns += _images(names, files.schema, _image)
     if _keeps_ids(files, matching):
         kept_columns.append(column(names.row_id).alias(ROW_ID))
@@ -380,7 +402,7 @@ def _decided_alone(decider: Decider, rows: DataFrame, matching: Matching, beside
     names, schema = decider.names, decider.schema
     address = [names.path, names.row, names.number, *beside]
     decided = [names.clause, *map(names.image, range(len(schema)))]
-    clauses = numbered(matching, "not matched by source")
+    clauses = matching.numbered("not matched by source")
     own = [of_side(names.target, name).alias(name) for name in schema.names if name not in matching.added]
     before = [column(name).alias(f"{name}_before") for name in decided]
     alone, is_alone = rows.select(*own, *map(column, address), *before), column(names.number).isNull()
@@ -417,13 +439,13 @@ def _old_image(i: int) -> str:
 def _found(counted: Outcome, changes: Changes, files: FileSet, matching: Matching) -> Joined:
     """Marks and counts of a join's outcome."""
     by_clause, pairs = counted.by_clause, counted.pairs
-    matched = numbered(matching, "matched")
+    matched = matching.numbered("matched")
     acting = union_of([by_clause.get(i, {}) for i, _ in matched])
     if not matching.may_match_twice and sum(pairs.get(i, 0) for i, _ in matched) > count_of(acting):
         raise AmbiguousMerge(table=files.root, count=counted.ambiguous([i for i, _ in matched]))
 
     def count(when: When, action: str) -> int:
-        return sum(count_of(by_clause.get(i, {})) for i, each in numbered(matching, when) if each.action == action)
+        return sum(count_of(by_clause.get(i, {})) for i, each in matching.numbered(when) if each.action == action)
 
     deleting = [i for i, each in enumerate(matching.clauses) if each.action == "delete"]
     return Joined(

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anabranch.errors import InvalidCondition, UnknownColumn
-from anabranch.protocol.merges import Action, Clause, Matching, Reserved, SourceColumn, When
+from anabranch.protocol.merges import Clause, Matching, Reserved, SourceColumn
 from anabranch.protocol.schema.assignments import Path, leaves, spelled, wholes
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.spark.failures import is_of_a_frame, reason_of, reported, shown
@@ -186,17 +186,6 @@ class Decider:
         if known is None:
             raise UnknownColumn(table=self.table, column=".".join(path), columns=", ".join(self.schema.names))
         return known
-
-
-def numbered(matching: Matching, when: When) -> Numbered:
-    """The clauses of one kind."""
-    return [(i, each) for i, each in enumerate(matching.clauses) if each.when == when]
-
-
-def columns_set(matching: Matching, schema: Struct, action: Action) -> dict[int, frozenset[str]]:
-    """By the number of each clause that does this, the columns that it names."""
-    clauses = [(i, each) for i, each in enumerate(matching.clauses) if each.action == action]
-    return {i: frozenset(schema.field(name).name for name in each.values) for i, each in clauses}
 
 
 def of_side(alias: str, name: str) -> Column:

@@ -7,7 +7,8 @@ Knows Spark's plans and folders of kept rows. Knows nothing of the table. Guaran
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 from uuid import uuid4
@@ -19,10 +20,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anabranch.arrow import finding, reading
+from anabranch.arrow.merge_source import SourceColumns, SourceRows
 from anabranch.errors import ExecutionFailed
 from anabranch.protocol.layout.file_sets import FileSet
+from anabranch.protocol.merges import Joined
 from anabranch.protocol.rules.table_rules import LENGTH
-from anabranch.protocol.schema.types import from_arrow, to_arrow
+from anabranch.protocol.schema.types import DataType, from_arrow, to_arrow
 from anabranch.spark import few_rows
 from anabranch.spark.dataframe_source import printed_plan
 from anabranch.spark.failures import reported
@@ -30,7 +33,7 @@ from anabranch.spark.merge_clauses import Names
 from anabranch.spark.outlooks import outlook
 from anabranch.spark.scratch import keep, kept, size_of
 from anabranch.spark.sites import is_here, site_of
-from anabranch.spark.types import column, spark_schema
+from anabranch.spark.types import column, delta_type, spark_schema
 
 _NUMBER = T.StructField("number", T.LongType())
 _SMALL_BYTES, _MOST_ROWS = 4 << 20, 100_000
@@ -68,9 +71,40 @@ class Held:
     arrow: pa.Table | None = None
 
     @property
+    def columns(self) -> SourceColumns:
+        """Its columns as Arrow sees them."""
+        return source_columns(self.schema)
+
+    @property
+    def source(self) -> SourceRows | None:
+        """Its rows where Arrow has them."""
+        return None if self.arrow is None else SourceRows(self.columns, self.arrow)
+
+    def left(self, joined: Sequence[Joined]) -> tuple[Held, Sequence[Joined]]:
+        """A source that is here without the rows that joins have matched whose outcome is here, and the other joins."""
+        tables = [(each, each.handle.place) for each in joined if each.handle is not None]
+        others = [each for each, place in tables if isinstance(place, str)]
+        if self.source is None or (self.here is None and others):
+            return self, joined
+        left = self.source.without([place["number"] for _, place in tables if not isinstance(place, str)]).rows
+        return replace(self, here=left, arrow=left, rows=len(left)), others
+
+    @property
     def place(self) -> str | pa.Table:
         """Where its rows are."""
         return self.url if self.here is None else self.here
+
+
+def source_columns(schema: T.StructType) -> SourceColumns:
+    """A source's columns as Arrow sees them."""
+    return SourceColumns(tuple(schema.names), tuple(map(_seen_type, schema)))
+
+
+def _seen_type(field: T.StructField) -> DataType | None:
+    """Delta's type of a source's column; None where it is none that Arrow sees as Spark does, or padded."""
+    if LENGTH in (field.metadata or {}) or not few_rows.are_plain(T.StructType([field])):
+        return None
+    return delta_type(field.dataType, field.name)
 
 
 def hold(spark: SparkSession, source: DataFrame, root: str, folder: str) -> Held:

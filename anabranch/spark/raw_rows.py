@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +19,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from anabranch.protocol.features.row_tracking import Tracked
+from anabranch.protocol.layout.addresses import Address, address_of, free_name
 from anabranch.protocol.layout.file_sets import FileSet, Marks
 from anabranch.protocol.partitions import map_column, names_no_instant, partition_arrays
 from anabranch.protocol.rules.table_rules import LENGTH
@@ -34,7 +34,7 @@ from anabranch.spark.listing import few_tasks
 from anabranch.spark.paths import Place, literal, log_prefix, places, spark_root
 from anabranch.spark.physical_names import logical
 from anabranch.spark.row_positions import is_marked, with_facts
-from anabranch.spark.types import column, free_name, paired, spark_schema, spark_type
+from anabranch.spark.types import column, paired, spark_schema, spark_type
 from anabranch.storage.told import given
 
 _READ_OPTIONS = {
@@ -48,18 +48,6 @@ _TO_THE_END = 1 << 30
 def read_options() -> dict[str, str]:
     """Options of every reader of a table's files: ours, and what is given of file systems for this call alone."""
     return {**given(), **_READ_OPTIONS}
-
-
-class Address(NamedTuple):
-    """The names of the two columns with a row's address."""
-
-    path: str
-    row: str
-
-
-def address_of(schema: Struct) -> Address:
-    """The address columns of rows of this schema: names that none of its own columns has."""
-    return Address(free_name("__anabranch_path", schema.names), free_name("__anabranch_row", schema.names))
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 from anabranch.arrow.files import PLACE_BITS
 from anabranch.arrow.places import SAMPLE_LENGTH, bounds_of
 from anabranch.errors import UnknownColumn
+from anabranch.protocol.layout.addresses import free_name
 from anabranch.protocol.layout.clustering import paths_of
 from anabranch.protocol.layout.curves import MOST_COLUMNS, ORIGINS, Curve, bits_per_column
 from anabranch.protocol.layout.file_sets import FileSet, count_of
@@ -35,7 +36,7 @@ from anabranch.spark.paths import spark_root
 from anabranch.spark.raw_rows import open_files
 from anabranch.spark.row_ids import names_of
 from anabranch.spark.row_positions import with_facts
-from anabranch.spark.types import arrow_rows, column, free_name
+from anabranch.spark.types import arrow_rows, column
 from anabranch.spark.write import write_files, write_options
 
 SAMPLE_ROWS = 1 << 16

@@ -18,11 +18,11 @@ from pyspark.sql import functions as F
 
 from anabranch.arrow.marks import bitmap, rows_of
 from anabranch.protocol.conditions import Condition
+from anabranch.protocol.layout.addresses import Address, address_of
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.stats.statistics import num_records
 from anabranch.protocol.storing import Computed
 from anabranch.spark.failures import reported
-from anabranch.spark.raw_rows import Address, address_of
 from anabranch.spark.row_positions import file_keys
 from anabranch.spark.scan import scan
 from anabranch.spark.sql_text import expression

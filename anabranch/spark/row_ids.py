@@ -13,8 +13,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from anabranch.protocol.features.row_tracking import Tracked
+from anabranch.protocol.layout.addresses import free_name
 from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.spark.types import column, free_name
+from anabranch.spark.types import column
 
 
 def names_of(files: FileSet) -> tuple[str, ...]:

@@ -14,8 +14,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from anabranch.protocol.layout.addresses import free_name
 from anabranch.spark.scratch import kept
-from anabranch.spark.types import column, free_name
+from anabranch.spark.types import column
 
 _IN_PARTITION = 33
 """Bits that `monotonically_increasing_id` leaves for the rows of one partition."""

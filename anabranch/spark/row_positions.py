@@ -26,7 +26,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from anabranch.arrow.marks import Words, words_of
-from anabranch.spark.types import arrow_rows, column, free_name
+from anabranch.protocol.layout.addresses import free_name
+from anabranch.spark.types import arrow_rows, column
 
 IN_PLAN_FILES = 64
 IN_PLAN_WORDS = 1 << 20

@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from anabranch.errors import CheckConstraintViolated, NotNullViolated
+from anabranch.protocol.layout.addresses import free_name
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.row_rules import obedient
 from anabranch.protocol.rules.table_rules import Check, Generated, Inside, NotNull, Rules, Step
@@ -23,7 +24,7 @@ from anabranch.protocol.schema.voids import has_void, held
 from anabranch.spark.failures import reported
 from anabranch.spark.rule_columns import check_column, check_own_functions, generated_column
 from anabranch.spark.type_fit import assigned
-from anabranch.spark.types import column, free_name, paired, spark_type
+from anabranch.spark.types import column, paired, spark_type
 from anabranch.spark.violations import raised, stated
 
 _SHOWN_COLUMNS = 20

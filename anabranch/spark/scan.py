@@ -18,9 +18,10 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
+from anabranch.protocol.layout.addresses import address_of
 from anabranch.protocol.layout.file_sets import FileSet, check_vectors
 from anabranch.spark import metadata_column
-from anabranch.spark.raw_rows import address_of, open_files, open_plain
+from anabranch.spark.raw_rows import open_files, open_plain
 from anabranch.spark.relations import reused
 from anabranch.spark.row_ids import names_of
 from anabranch.spark.types import column, spark_schema

@@ -6,7 +6,7 @@ Knows how Spark quotes names and which of its types Delta can hold. Knows nothin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -74,14 +74,6 @@ def quoted(name: str) -> str:
 def column(name: str) -> Column:
     """The top-level column of exactly this name."""
     return F.col(quoted(name))
-
-
-def free_name(wanted: str, taken: Iterable[str]) -> str:
-    """``wanted``, or with underscores behind it where a column has that name, in whatever case."""
-    used = {name.lower() for name in taken}
-    while wanted.lower() in used:
-        wanted += "_"
-    return wanted
 
 
 def paired(join: Callable[[_T, _T], _T], parts: Sequence[_T]) -> _T:

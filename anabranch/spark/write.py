@@ -29,6 +29,7 @@ from anabranch.protocol.actions import empty_files
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.expressions.computation import Computation
 from anabranch.protocol.iceberg import folder_key
+from anabranch.protocol.layout.addresses import address_of, free_name
 from anabranch.protocol.layout.file_sets import Changed, FileSet, Marks, count_of
 from anabranch.protocol.partitions import HIVE_NULL, written_texts
 from anabranch.protocol.rules.table_rules import NONE, Rules
@@ -44,7 +45,7 @@ from anabranch.spark.failures import reported, shown
 from anabranch.spark.members import Given, is_set, rebuilt
 from anabranch.spark.paths import spark_root
 from anabranch.spark.physical_names import is_stored_as_it_is, stored
-from anabranch.spark.raw_rows import address_of, open_files
+from anabranch.spark.raw_rows import open_files
 from anabranch.spark.rebalance import evened
 from anabranch.spark.row_addresses import as_column, named_for
 from anabranch.spark.row_ids import kept, names_of
@@ -53,7 +54,7 @@ from anabranch.spark.scan import scan
 from anabranch.spark.settings import listing
 from anabranch.spark.sites import site_of
 from anabranch.spark.type_fit import fitted, given_columns
-from anabranch.spark.types import arrow_rows, column, free_name, paired
+from anabranch.spark.types import arrow_rows, column, paired
 from anabranch.storage import open_store
 from anabranch.storage.told import given
 

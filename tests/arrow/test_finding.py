@@ -26,10 +26,10 @@ from anabranch.commands.opening import file_set as file_set_of
 from anabranch.log.log import Log
 from anabranch.protocol.actions import files_table
 from anabranch.protocol.conditions import Condition
+from anabranch.protocol.layout.addresses import address_of
 from anabranch.protocol.layout.file_sets import FileSet, Marks
 from anabranch.spark import row_addresses, sites
 from anabranch.spark.engine import SparkEngine
-from anabranch.spark.raw_rows import address_of
 from anabranch.spark.scan import scan
 from anabranch.spark.sites import site_of
 from anabranch.statements.conditions import understood

@@ -16,11 +16,12 @@ from pyspark.sql import types as T
 import anabranch
 from anabranch import DeltaTable
 from anabranch.errors import InvalidCondition, InvalidOption, InvalidSchema, MissingJava, UnsupportedType
+from anabranch.protocol.layout.addresses import free_name
 from anabranch.protocol.schema.types import Array, Field, Map, Struct
 from anabranch.protocol.settings import MERGES_SCHEMA
 from anabranch.spark import relocating, session
 from anabranch.spark.engine import SparkEngine
-from anabranch.spark.types import free_name, parse_type, schema_of, spark_schema
+from anabranch.spark.types import parse_type, schema_of, spark_schema
 from anabranch.storage.told import given
 from tests.spark.tables import condition, numbered
 

@@ -18,10 +18,10 @@ from pyspark.sql import functions as F
 import anabranch
 from anabranch import DeltaTable
 from anabranch.api.merge_builder import DeltaMergeBuilder
+from anabranch.arrow import merge_keys
 from anabranch.commands.dml.append import Append
 from anabranch.errors import AmbiguousMerge, ExecutionFailed
 from anabranch.spark import merge as merge_on_spark
-from anabranch.spark import merge_by_keys
 from tests.support.drawing import SLOW
 from tests.support.duck_merges import Answer, Duck
 from tests.support.patience import WHOLE_TEST
@@ -133,7 +133,7 @@ def compare(spark: SparkSession, folder: Path, table: RandomTable, commands: lis
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.exhaustive("tests/spark/test_merge_by_keys.py::test_random_merges_end_the_same_whoever_joins")
+@pytest.mark.exhaustive("tests/arrow/test_merge_keys.py::test_random_merges_end_the_same_whoever_joins")
 @pytest.mark.timeout(WHOLE_TEST + 10 * EXAMPLES)
 def test_arrow_and_the_oracle_make_the_same_of_a_merge_by_keys(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
@@ -141,7 +141,7 @@ def test_arrow_and_the_oracle_make_the_same_of_a_merge_by_keys(
     joined: list[bool] = []
 
     def seen(*given: Any) -> Any:
-        found = merge_by_keys.outcome(*given)
+        found = merge_keys.outcome(*given)
         joined.append(found is not None)
         return found
 

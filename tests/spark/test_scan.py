@@ -18,9 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.errors import CorruptVector, MissingDataFile, UnknownColumn
 from anabranch.protocol.actions import files_table
+from anabranch.protocol.layout.addresses import address_of
 from anabranch.protocol.schema.types import Field, Struct, from_arrow
 from anabranch.spark import row_positions
-from anabranch.spark.raw_rows import address_of
 from anabranch.spark.scan import scan
 from tests.spark.tables import file_row, file_set, numbered, one_file
 from tests.support.drawing import SLOW

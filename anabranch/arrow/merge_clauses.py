@@ -9,21 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pyspark.sql import types as T
-
+from anabranch.arrow.merge_source import SourceColumns
 from anabranch.arrow.pairs import Acting
 from anabranch.protocol.expressions.computation import Computation
 from anabranch.protocol.expressions.tree import Column, Constant, names_of, with_columns
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.merges import NOTHING_MORE, UNREAD, Clause, Matching, SourceColumn, When, name_in_table
 from anabranch.protocol.rules.table_rules import LENGTH
-from anabranch.protocol.schema.types import VOID, DataType, Field
+from anabranch.protocol.schema.types import VOID, Field
 from anabranch.protocol.storing import Computed, is_plain_column, stored_in
-from anabranch.spark import few_rows
-from anabranch.spark.types import delta_type
 
 
-def computed_clauses(matching: Matching, when: When, files: FileSet, source: T.StructType) -> list[Acting] | None:
+def computed_clauses(matching: Matching, when: When, files: FileSet, source: SourceColumns) -> list[Acting] | None:
     """The clauses of one kind, on a source of these columns; None where Spark computes some part of them. An insert
     stores something in each column.
     """
@@ -37,14 +34,14 @@ def computed_clauses(matching: Matching, when: When, files: FileSet, source: T.S
     return found
 
 
-def _condition(clause: Clause, source: T.StructType) -> Computation | None:
+def _condition(clause: Clause, source: SourceColumns) -> Computation | None:
     if clause.condition is None:
         return NOTHING_MORE
     given = clause.condition.computation if isinstance(clause.condition, Computed) else None
     return given if given is not None and given.is_condition and is_seen(given, source) else None
 
 
-def _values(clause: Clause, files: FileSet, source: T.StructType) -> dict[str, Computation] | None:
+def _values(clause: Clause, files: FileSet, source: SourceColumns) -> dict[str, Computation] | None:
     found = {}
     for name, value in clause.values.items():
         field = files.schema.find(name)
@@ -60,7 +57,7 @@ def _values(clause: Clause, files: FileSet, source: T.StructType) -> dict[str, C
     return found
 
 
-def _stored(field: Field, value: object, source: T.StructType) -> Computation | None:
+def _stored(field: Field, value: object, source: SourceColumns) -> Computation | None:
     """What a column stores of a value; of a source's column of its own type just that, whatever the type."""
     given = _computation(value, source)
     if given is None or LENGTH in field.metadata or not is_seen(given, source):
@@ -71,34 +68,20 @@ def _stored(field: Field, value: object, source: T.StructType) -> Computation | 
     return stored if stored.reason is None else None
 
 
-def _computation(value: object, source: T.StructType) -> Computation | None:
+def _computation(value: object, source: SourceColumns) -> Computation | None:
     match value:
         case Computed():
             return value.computation
         case SourceColumn(members=()):
-            at = place_of(source, value.name)
-            kind = None if at is None else type_of(source[at])
-            return None if at is None or kind is None else Computation(Column(("source", source[at].name), kind))
+            at, kind = source.place_of(value.name), source.type_of(value.name)
+            return None if at is None or kind is None else Computation(Column(("source", source.names[at]), kind))
     return None
 
 
-def is_seen(computation: Computation, source: T.StructType) -> bool:
+def is_seen(computation: Computation, source: SourceColumns) -> bool:
     """Whether Arrow sees the same in the source's columns of a computation as Spark."""
     names = [name for name in names_of(computation.tree) if name[0] == "source"]
-    return all((at := place_of(source, name[1])) is not None and type_of(source[at]) for name in names)
-
-
-def type_of(field: T.StructField) -> DataType | None:
-    """Delta's type of a source's column; None where it is none that Arrow sees as Spark does, or padded."""
-    if LENGTH in (field.metadata or {}) or not few_rows.are_plain(T.StructType([field])):
-        return None
-    return delta_type(field.dataType, field.name)
-
-
-def place_of(source: T.StructType, name: str) -> int | None:
-    """The place of the source's one column of this name, whatever the case."""
-    named = [i for i, each in enumerate(source.names) if each.lower() == name.lower()]
-    return named[0] if len(named) == 1 else None
+    return all(source.type_of(name[1]) for name in names)
 
 
 def columns_of(computations: Sequence[Computation]) -> list[str]:

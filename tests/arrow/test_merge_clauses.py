@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import types as T
 
+from anabranch.arrow.merge_clauses import Acting, columns_of, computed_clauses
+from anabranch.arrow.merge_source import SourceColumns
 from anabranch.protocol.expressions.computation import Computation, computation_of_syntax
 from anabranch.protocol.expressions.parser import parsed
 from anabranch.protocol.expressions.resolving import Scope
@@ -19,19 +20,9 @@ from anabranch.protocol.rules.table_rules import LENGTH, Rules
 from anabranch.protocol.schema.assignments import Members
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.protocol.storing import Computed
-from anabranch.spark.merge_values import Acting, columns_of, computed_clauses
 from tests.spark.tables import file_set
 
-SOURCE = T.StructType(
-    [
-        T.StructField("id", T.IntegerType()),
-        T.StructField("s", T.StringType()),
-        T.StructField("padded", T.StringType(), True, {LENGTH: "char(3)"}),
-        T.StructField("list", T.ArrayType(T.LongType())),
-        T.StructField("Two", T.LongType()),
-        T.StructField("two", T.LongType()),
-    ]
-)
+SOURCE = SourceColumns(("id", "s", "padded", "list", "Two", "two"), ("integer", "string", None, None, "long", "long"))
 TYPES = {"id": "integer", "s": "string", "padded": "string", "two": "long"}
 
 

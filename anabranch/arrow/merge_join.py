@@ -13,24 +13,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
-from pyspark.sql import SparkSession
 
 from anabranch.arrow import finding
 from anabranch.arrow.marks import marks_of
+from anabranch.arrow.merge_clauses import columns_of, of_table
+from anabranch.arrow.merge_images import IMAGE, OLD, ROW_ID
+from anabranch.arrow.merge_source import SourceRows
 from anabranch.arrow.pairs import NONE, Acting, Half, Pairs, stored
 from anabranch.arrow.reading import MOST_BYTES
+from anabranch.arrow.site import Site
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.expressions.table import LeftToSpark
+from anabranch.protocol.layout.addresses import Address
 from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of, difference_of
 from anabranch.protocol.merges import NOTHING_MORE
 from anabranch.protocol.predicates import Unknown
 from anabranch.protocol.schema.types import Field, Struct, arrow_type
 from anabranch.protocol.stats.statistics import num_records
-from anabranch.spark.merge_here import IMAGE, OLD, ROW_ID
-from anabranch.spark.merge_source import Held
-from anabranch.spark.merge_values import columns_of, of_table
-from anabranch.spark.raw_rows import Address
-from anabranch.spark.sites import site_of
 
 _ADDRESS_BYTES = 200
 AT, NUMBER = "at", "number"
@@ -45,17 +44,16 @@ class Join:
         address: what the columns of a row's address are called in pairs.
     """
 
-    spark: SparkSession
+    site: Site
     files: FileSet
-    held: Held
+    source: SourceRows
     address: Address
 
     def pairs(self, found: pa.Table, columns: Sequence[str]) -> Pairs:
         """Pairs with these columns of the table's rows. Raises LeftToSpark: Spark has to read them."""
         halves = {}
-        if found[NUMBER].null_count == 0 and self.held.arrow is not None:
-            source = self.held.arrow.rename_columns([*self.held.schema.names, ""])
-            halves["source"] = Half(source, found[NUMBER].to_numpy())
+        if found[NUMBER].null_count == 0:
+            halves["source"] = Half(self.source.named, found[NUMBER].to_numpy())
         if columns:
             rows, places = np.unique(found[AT].to_numpy(), return_inverse=True)
             own = self._own(found, columns)  # in the order of the pairs
@@ -68,7 +66,7 @@ class Join:
         if not len(found):
             return _nothing([self.files.with_ids.schema.field(name) for name in columns], 0)
         marks = marks_of(found[self.address.path], found[self.address.row])
-        return finding.brought(site_of(self.spark, self.files.root), self.files, marks, columns)
+        return finding.brought(self.site, self.files, marks, columns)
 
     # -- rows without a match ------------------------------------------------------------------------------------------
 
@@ -97,7 +95,7 @@ class Join:
 
     def _selected(self, clause: Acting, left: Marks) -> Marks:
         condition = Condition("", Unknown(), True, None, computation=of_table(clause.condition))
-        found = finding.found(site_of(self.spark, self.files.root), self.files.restricted(dict(left)), condition)
+        found = finding.found(self.site, self.files.restricted(dict(left)), condition)
         if found is None:
             raise LeftToSpark("the table's rows are read by Spark")
         return {path: rows & left.get(path, BitMap64()) for path, rows in found.items()}
@@ -130,8 +128,8 @@ class Join:
         old one. Raises LeftToSpark.
         """
         own = found[NUMBER]
-        if own.null_count == 0 and self.held.arrow is not None:
-            own = self.held.arrow.column(len(self.held.schema)).take(own)
+        if own.null_count == 0:
+            own = self.source.numbers.take(own)
         kept = {"path": found[self.address.path], "row": found[self.address.row], "number": own}
         new = self._images(clauses, found, acts) if images else {}
         old = self._olds(found, acts) if recorded else {}

@@ -8,34 +8,33 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
-from pyspark.sql import types as T
 
+from anabranch.arrow import merge_join
+from anabranch.arrow.marks import marks_of
+from anabranch.arrow.merge_clauses import Acting
+from anabranch.arrow.merge_join import AT, NUMBER, Join
+from anabranch.arrow.merge_source import SourceColumns, SourceRows
 from anabranch.arrow.pairs import NONE
+from anabranch.arrow.site import alone
 from anabranch.protocol.expressions.computation import Computation, computation_of_syntax
 from anabranch.protocol.expressions.parser import parsed
 from anabranch.protocol.expressions.resolving import Scope
 from anabranch.protocol.expressions.table import LeftToSpark
 from anabranch.protocol.expressions.tree import Column
+from anabranch.protocol.layout.addresses import address_of
 from anabranch.protocol.merges import NOTHING_MORE
-from anabranch.spark import few_rows, merge_join
-from anabranch.spark.merge_join import AT, NUMBER, Join
-from anabranch.spark.merge_source import Held
-from anabranch.spark.merge_values import Acting
-from anabranch.spark.raw_rows import address_of
+from anabranch.storage import open_store
 from tests.spark.tables import numbered
 
-pytestmark = pytest.mark.spark
-
-SOURCE = pa.table({"id": pa.array([1, 4], pa.int64()), "number": pa.array([0, 1], pa.int64())})
-HELD = Held("", T.StructType([T.StructField("id", T.LongType())]), 2, 0, SOURCE, SOURCE)
+ROWS = pa.table({"id": pa.array([1, 4], pa.int64()), "number": pa.array([0, 1], pa.int64())})
+SOURCE = SourceRows(SourceColumns(("id",), ("long",)), ROWS)
 
 
 @pytest.fixture
-def join(spark: SparkSession, tmp_path: Path) -> Join:
+def join(tmp_path: Path) -> Join:
     """Rows 0 to 2 and 3 to 5 in two files, of which the row 5 is deleted."""
     files = numbered(tmp_path, {"b.parquet": 3, "a.parquet": 3}, {"a.parquet": [2]})
-    return Join(spark, files, HELD, address_of(files.schema))
+    return Join(alone(open_store(files.root)), files, SOURCE, address_of(files.schema))
 
 
 def over_pairs(text: str) -> Computation:
@@ -48,7 +47,7 @@ def over_pairs(text: str) -> Computation:
 
 def test_a_row_without_a_match_is_acted_on_by_the_first_clause_that_holds(join: Join) -> None:
     clauses = [Acting(3, over_pairs("t.id = 4 OR t.id = 0"), False, {}), Acting(5, NOTHING_MORE, False, {})]
-    matched = few_rows.marks(pa.chunked_array([["b.parquet"]]), pa.chunked_array([[1]]))
+    matched = marks_of(pa.chunked_array([["b.parquet"]]), pa.chunked_array([[1]]))
     found, acts = join.alone(clauses, matched)
     addresses = zip(*(found[name].to_pylist() for name in join.address), acts.tolist(), strict=True)
     assert list(addresses) == [("b.parquet", 0, 3), ("b.parquet", 2, 5), ("a.parquet", 0, 5), ("a.parquet", 1, 3)]

@@ -15,21 +15,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import SparkSession
-from pyspark.sql import types as T
 
 from anabranch.arrow import finding
 from anabranch.arrow.marks import marks_of
+from anabranch.arrow.merge_clauses import columns_of, computed_clauses, is_seen
+from anabranch.arrow.merge_join import AT, NUMBER, Join
+from anabranch.arrow.merge_source import SourceColumns, SourceRows
 from anabranch.arrow.pairs import NONE, Acting, acting_on
+from anabranch.arrow.site import Site
+from anabranch.protocol.layout.addresses import Address, address_of
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.merges import Matching
-from anabranch.protocol.schema.types import INTEGERS, Field
+from anabranch.protocol.schema.types import INTEGERS, DataType
 from anabranch.protocol.stats.literals import domain
-from anabranch.spark.merge_join import AT, NUMBER, Join
-from anabranch.spark.merge_source import Held
-from anabranch.spark.merge_values import columns_of, computed_clauses, is_seen, place_of, type_of
-from anabranch.spark.raw_rows import Address, address_of
-from anabranch.spark.sites import site_of
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class JoinClauses:
         return any(each.updates for each in (*self.matched, *self.alone))
 
 
-def computed_join(files: FileSet, matching: Matching, source: T.StructType) -> JoinClauses | None:
+def computed_join(files: FileSet, matching: Matching, source: SourceColumns) -> JoinClauses | None:
     """The clauses of a MERGE on a source of these columns whose join needs no Spark: rows match by keys, and what else
     is asked of them is computed here. Then nothing in it can fail to fit. None of any other.
     """
@@ -58,18 +56,18 @@ def computed_join(files: FileSet, matching: Matching, source: T.StructType) -> J
     return None if matched is None or alone is None else JoinClauses(matched, alone)
 
 
-def outcome(spark: SparkSession, files: FileSet, matching: Matching, held: Held) -> pa.Table | None:
+def outcome(site: Site, files: FileSet, matching: Matching, source: SourceRows) -> pa.Table | None:
     """What the join of such a MERGE leaves behind: address, source row, acting clause, new images if some clause
     updates, and old ones if they are recorded; None where Spark has to join.
 
     Raises:
         LeftToSpark: only Spark says what some value is, or reads some rows.
     """
-    clauses = computed_join(files, matching, held.schema)
-    if held.arrow is None or clauses is None:
+    clauses = computed_join(files, matching, source.columns)
+    if clauses is None:
         return None
-    join = Join(spark, files, held, address_of(files.schema))
-    found = _pairs(spark, files, matching, held, join.address)
+    join = Join(site, files, source, address_of(files.schema))
+    found = _pairs(site, files, matching, source, join.address)
     if found is None:
         return None
     found, acts = _matched(join, found, matching, clauses)
@@ -91,30 +89,30 @@ def _matched(join: Join, found: pa.Table, matching: Matching, clauses: JoinClaus
 
 
 def narrowed(
-    spark: SparkSession, files: FileSet, matching: Matching, held: Held, columns: Sequence[str], address: Address
+    site: Site, files: FileSet, matching: Matching, source: SourceRows, columns: Sequence[str], address: Address
 ) -> pa.Table | None:
     """These columns, and addresses, of all rows that can match the source; None where Spark has to look for them."""
-    if held.arrow is None or matching.acts_without_match or not matching.keys:
+    if matching.acts_without_match or not matching.keys:
         return None
-    values = _values(files, matching, held)
-    found = None if values is None else finding.with_values(site_of(spark, files.root), files, values, address)
+    values = _values(files, matching, source)
+    found = None if values is None else finding.with_values(site, files, values, address)
     if found is None or not len(found):
         return None
     marks = marks_of(found[address.path], found[address.row])
-    return finding.brought(site_of(spark, files.root), files, marks, columns, address)
+    return finding.brought(site, files, marks, columns, address)
 
 
 # -- keys --------------------------------------------------------------------------------------------------------------
 
 
-def _keys(files: FileSet, matching: Matching, source: T.StructType) -> dict[str, tuple[int, pa.DataType]] | None:
+def _keys(files: FileSet, matching: Matching, source: SourceColumns) -> dict[str, tuple[int, pa.DataType]] | None:
     """For each key of the table the place of the source's column, and the type in which both are compared; None where
     that is not what Spark does, or a column is compared with two.
     """
     found: dict[str, tuple[int, pa.DataType]] = {}
     for ours, theirs in matching.keys:
-        field, at = files.schema.field(ours), place_of(source, theirs)
-        if at is None or ours in found or not _are_alike(field, source[at]):
+        field, at = files.schema.field(ours), source.place_of(theirs)
+        if at is None or ours in found or not _are_alike(field.type, source.types[at]):
             return None
         kind = domain(field)
         if kind is None or pa.types.is_floating(kind):
@@ -123,32 +121,31 @@ def _keys(files: FileSet, matching: Matching, source: T.StructType) -> dict[str,
     return found or None
 
 
-def _are_alike(field: Field, theirs: T.StructField) -> bool:
+def _are_alike(ours: DataType, theirs: DataType | None) -> bool:
     """Whether Spark compares values of both as they are."""
-    other = type_of(theirs)
-    return other == field.type or (field.type in INTEGERS and other in INTEGERS)
+    return theirs == ours or (ours in INTEGERS and theirs in INTEGERS)
 
 
-def _values(files: FileSet, matching: Matching, held: Held) -> dict[str, pa.Array] | None:
+def _values(files: FileSet, matching: Matching, source: SourceRows) -> dict[str, pa.Array] | None:
     """The values of the source's keys, without NULL, which matches nothing."""
-    keys = _keys(files, matching, held.schema)
-    if keys is None or held.arrow is None:
+    keys = _keys(files, matching, source.columns)
+    if keys is None:
         return None
-    return {name: pc.unique(held.arrow.column(at).drop_null().cast(kind)) for name, (at, kind) in keys.items()}
+    return {name: pc.unique(source.rows.column(at).drop_null().cast(kind)) for name, (at, kind) in keys.items()}
 
 
-def _pairs(spark: SparkSession, files: FileSet, matching: Matching, held: Held, address: Address) -> pa.Table | None:
+def _pairs(site: Site, files: FileSet, matching: Matching, source: SourceRows, address: Address) -> pa.Table | None:
     """The addresses of rows with the places of the source's rows that have their keys, in the order of the rows."""
-    keys, values = _keys(files, matching, held.schema), _values(files, matching, held)
-    if keys is None or values is None or held.arrow is None:
+    keys, values = _keys(files, matching, source.columns), _values(files, matching, source)
+    if keys is None or values is None:
         return None
-    found = finding.with_values(site_of(spark, files.root), files, values, address)
+    found = finding.with_values(site, files, values, address)
     if found is None:
         return None
     names = [f"k{i}" for i in range(len(keys))]
     ours = pa.table([*found.columns, pa.array(np.arange(len(found)))], [*names, *address, AT])
-    columns = [held.arrow.column(at).cast(kind) for at, kind in keys.values()]
-    theirs = pa.table([*columns, pa.array(np.arange(held.rows))], [*names, NUMBER])
+    columns = [source.rows.column(at).cast(kind) for at, kind in keys.values()]
+    theirs = pa.table([*columns, pa.array(np.arange(len(source.rows)))], [*names, NUMBER])
     return ours.join(theirs, names, join_type="inner").sort_by([(AT, "ascending"), (NUMBER, "ascending")])
 
 

@@ -14,15 +14,16 @@ from unittest.mock import patch
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import types as T
 
 import anabranch
-from anabranch.arrow import reading
+from anabranch.arrow import merge_keys
+from anabranch.arrow.merge_source import SourceColumns
+from anabranch.arrow.site import Site
 from anabranch.errors import AmbiguousMerge, ChangeDataNotRecorded, RowViolation
 from anabranch.protocol.features.row_tracking import Tracked
 from anabranch.protocol.merges import NOTHING_MORE, UNREAD, Clause, Matching
 from anabranch.protocol.schema.types import Field, Struct
-from anabranch.spark import few_rows, merge, merge_by_keys
+from anabranch.spark import few_rows, merge
 from anabranch.spark.types import arrow_rows
 from tests.spark.tables import file_set
 from tests.support.readers import deltalake_rows
@@ -154,13 +155,13 @@ def raced(spark: SparkSession, folder: Path, seed: int, *, few: bool) -> tuple[b
     joined: list[bool] = []
 
     def seen(*given: Any) -> Any:
-        found = merge_by_keys.outcome(*given)
+        found = merge_keys.outcome(*given)
         joined.append(found is not None)
         return found
 
     with patch.object(merge, "outcome", seen), patch.object(few_rows, "MOST_ROWS", few_rows.MOST_ROWS if few else 1):
         by_arrow = outcome(spark, pair[0], text, "given_rows")
-    with patch.object(reading, "is_near", lambda *_: False):
+    with patch.object(Site, "reads", lambda *_: False):
         by_spark = outcome(spark, pair[1], text, "given_rows")
     assert by_arrow == by_spark, f"seed {seed}: {text}"
     return any(joined), text
@@ -215,12 +216,12 @@ def test_a_merge_by_keys_records_what_rows_were_where_the_table_records_changes(
 
 def test_a_merge_whose_conditions_and_values_are_computed_here_is_joined_without_spark(tmp_path: Path) -> None:
     files = file_set(tmp_path, [], Struct((Field("k", "long"), Field("v", "long"))))
-    source = T.StructType([T.StructField("k", T.LongType()), T.StructField("v", T.LongType())])
+    source = SourceColumns(("k", "v"), ("long", "long"))
     plain = Matching(None, (update_all("k", "v"),), keys=(("k", "k"),), rest=NOTHING_MORE)
-    assert merge_by_keys.computed_join(files, plain, source) is not None
+    assert merge_keys.computed_join(files, plain, source) is not None
     alone = Clause("not matched by source", "delete")
-    assert merge_by_keys.computed_join(files, replace(plain, recorded=True), source) is not None
-    assert merge_by_keys.computed_join(files, replace(plain, clauses=(*plain.clauses, alone)), source) is not None
+    assert merge_keys.computed_join(files, replace(plain, recorded=True), source) is not None
+    assert merge_keys.computed_join(files, replace(plain, clauses=(*plain.clauses, alone)), source) is not None
     for other in (
         replace(plain, rest=UNREAD),
         replace(plain, evolves=True),
@@ -230,8 +231,8 @@ def test_a_merge_whose_conditions_and_values_are_computed_here_is_joined_without
         replace(plain, clauses=(Clause("matched", "update", None, {"v": "rand()"}),)),
         replace(plain, keys=()),
     ):
-        assert merge_by_keys.computed_join(files, other, source) is None
-    assert merge_by_keys.computed_join(replace(files, tracked=Tracked("i", "c")), plain, source) is not None
+        assert merge_keys.computed_join(files, other, source) is None
+    assert merge_keys.computed_join(replace(files, tracked=Tracked("i", "c")), plain, source) is not None
 
 
 EMPTY_CHUNKS = pa.table({"k": pa.chunked_array([[3], [], [1, 2]], pa.int64())})

@@ -1,0 +1,50 @@
+"""What a MERGE writes, in Arrow: new images from what its join has left behind, and inserts.
+
+Pure. Guarantee: the rows are those that Spark would write, and obey the table's rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from anabranch.arrow.merge_clauses import computed_clauses
+from anabranch.arrow.merge_source import SourceRows
+from anabranch.arrow.pairs import Half, Pairs, acting_on, stored
+from anabranch.protocol.layout.file_sets import FileSet
+from anabranch.protocol.merges import Matching
+from anabranch.protocol.row_rules import obedient
+
+ROW_ID, IMAGE, OLD = "row_id", "image", "old"
+"""Columns of what a join leaves behind: a row's id, and, before their numbers, the table's new and old values."""
+
+
+def images_of(rows: pa.Table, updates: Collection[int], files: FileSet) -> pa.Table:
+    """The rows that a join found to be updated, as they become, with all columns of a file set."""
+    updated = rows.filter(pc.is_in(rows["clause"], value_set=pa.array(list(updates), pa.int32())))
+    images = [name for name in rows.column_names if name.startswith(IMAGE)]
+    hidden = [ROW_ID] if len(files.schema.names) > len(images) else []
+    return updated.select([*images, *hidden]).rename_columns(list(files.schema.names))
+
+
+def inserts_of(files: FileSet, matching: Matching, source: SourceRows) -> pa.Table | None:
+    """What NOT MATCHED clauses make of a source's rows; None where Spark computes some part of it.
+
+    Raises:
+        LeftToSpark, NotBuilt: only Spark says what some value is, or how a rule is held.
+        RuleRefused, RowViolation: a rule may not be evaluated, or a row breaks one.
+    """
+    clauses = computed_clauses(matching, "not matched", files, source.columns)
+    if clauses is None:
+        return None
+    every = np.arange(len(source.rows))
+    pairs = Pairs(len(every), {"source": Half(source.named, every)})
+    acts = acting_on(clauses, pairs, every)
+    inserts, made = matching.columns_set(files.schema, "insert"), []
+    for each in clauses:
+        rows, given = pa.table(stored(each, pairs, every[acts == each.number], files.schema)), inserts[each.number]
+        made.append(obedient(files.root, rows, files.schema, files.rules, given, new=True))
+    return pa.concat_tables(made)

@@ -1,0 +1,61 @@
+"""The source of a MERGE in Arrow: its columns and its rows, each with a number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from anabranch.protocol.schema.types import DataType
+
+
+@dataclass(frozen=True)
+class SourceColumns:
+    """The columns of a source.
+
+    Attributes:
+        names: what they are called; two may have one name.
+        types: Delta's type of each; None where Arrow may see other values than Spark.
+    """
+
+    names: tuple[str, ...]
+    types: tuple[DataType | None, ...]
+
+    def place_of(self, name: str) -> int | None:
+        """The place of the one column of this name, whatever the case; None where there is none, or several."""
+        named = [i for i, each in enumerate(self.names) if each.lower() == name.lower()]
+        return named[0] if len(named) == 1 else None
+
+    def type_of(self, name: str) -> DataType | None:
+        """The type of the one column of this name; None where there is none such, or Arrow may see other values."""
+        at = self.place_of(name)
+        return None if at is None else self.types[at]
+
+
+@dataclass(frozen=True)
+class SourceRows:
+    """The rows of a source.
+
+    Attributes:
+        rows: its columns, in their order, and one more with the number of each row.
+    """
+
+    columns: SourceColumns
+    rows: pa.Table = field(repr=False)
+
+    @property
+    def numbers(self) -> pa.ChunkedArray:
+        """The number of each row."""
+        return self.rows.column(len(self.columns.names))
+
+    @property
+    def named(self) -> pa.Table:
+        """The rows under the names of their columns."""
+        return self.rows.rename_columns([*self.columns.names, ""])
+
+    def without(self, numbers: Sequence[pa.ChunkedArray]) -> SourceRows:
+        """The rows whose numbers are not among these."""
+        gone = pa.concat_arrays([pa.array([], pa.int64()), *(each.combine_chunks() for each in numbers)])
+        return SourceRows(self.columns, self.rows.filter(pc.invert(pc.is_in(self.numbers, value_set=gone))))
