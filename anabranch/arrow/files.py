@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 
 from anabranch.arrow.ahead import ahead
 from anabranch.arrow.dictionaries import compacted, with_dictionaries
+from anabranch.protocol.unsupported import Unsupported
 
 ASIDE = "_temporary"
 """The folder of attempts, in that of the job: by this name Spark's own attempts lie there, and no reader sees it."""
@@ -43,10 +44,6 @@ PLACE_BITS = 40
 """A position in a file is below 2 to this power, and so many files may be listed that their places fit above."""
 
 
-class Unlike(Exception):
-    """Arrow is not known to read or write this as Spark does."""
-
-
 class CalledOff(Exception):
     """Nobody waits for this any more."""
 
@@ -64,7 +61,7 @@ def attempted(task: Mapping[str, Any]) -> tuple[str, int]:
         Its path and the number of rows; no path where there is no row.
 
     Raises:
-        Unlike, or anything that Arrow or the system raises: the attempt has failed, and left nothing.
+        Unsupported, or anything that Arrow or the system raises: the attempt has failed, and left nothing.
     """
     check(task)
     task = with_dictionaries(task)
@@ -185,7 +182,7 @@ def _live_of(source: pq.ParquetFile, file: Mapping[str, Any], task: Mapping[str,
                 _refuse_nan(found)
                 yield found
         if first != end:
-            raise Unlike("a row group has another number of rows than its footer says")
+            raise Unsupported("a row group has another number of rows than its footer says")
 
 
 def _batches(source: pq.ParquetFile, group: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -260,13 +257,13 @@ def _same(one: pa.DataType, other: pa.DataType) -> bool:
 
 
 def _refuse_nan(batch: pa.RecordBatch) -> None:
-    """Raises Unlike: there is a NaN. Arrow leaves it out of minimum and maximum, so that Spark, for which it is the
-    greatest number, would skip rows.
+    """Raises Unsupported: there is a NaN. Arrow leaves it out of minimum and maximum, so that Spark, for which it is
+    the greatest number, would skip rows.
     """
     for values in batch.columns:
         for leaf in _leaves(values):
             if pc.any(pc.is_nan(leaf)).as_py():
-                raise Unlike("there is a NaN")
+                raise Unsupported("there is a NaN")
 
 
 def _leaves(values: pa.Array) -> Iterator[pa.Array]:
@@ -288,39 +285,39 @@ def _leaves(values: pa.Array) -> Iterator[pa.Array]:
 
 
 def check(task: Mapping[str, Any]) -> None:
-    """Raises Unlike unless Arrow reads the files of a task as Spark does."""
+    """Raises Unsupported unless Arrow reads the files of a task as Spark does."""
     if int(pa.__version__.partition(".")[0]) < _OLDEST_ARROW:
-        raise Unlike("pyarrow is too old")
+        raise Unsupported("pyarrow is too old")
     for file in task["files"]:
         with pa.OSFile(file["path"]) as opened:
             check_file(pq.ParquetFile(opened), task["wanted"])
 
 
 def check_file(source: pq.ParquetFile, wanted: pa.Schema, *, members: bool = False) -> None:
-    """Raises Unlike unless Arrow reads the wanted columns of a file as Spark does; a struct may be some of its
+    """Raises Unsupported unless Arrow reads the wanted columns of a file as Spark does; a struct may be some of its
     ``members``.
     """
     said = source.metadata.metadata or {}
     if _LEGACY in said or said.get(_VERSION, _CORRECTED_SINCE) < _CORRECTED_SINCE:
-        raise Unlike("days are counted by the Julian calendar")
+        raise Unsupported("days are counted by the Julian calendar")
     schema = source.schema
     leaves = [schema.column(i) for i in range(len(schema))]
     paths = [leaf.path for leaf in leaves]
     if len(set(paths)) < len(paths) or any(leaf.physical_type == "INT96" for leaf in leaves):
-        raise Unlike("a column is there twice, or is of INT96")
+        raise Unsupported("a column is there twice, or is of INT96")
     names = source.schema_arrow.names
     by_fold = {name.lower(): name for name in names}
     if len(by_fold) < len(names):
-        raise Unlike("names differ in case only")
+        raise Unsupported("names differ in case only")
     expected = [path for field in wanted if field.name in names for path in paths_of(field.type, field.name)]
     if not set(expected) <= set(paths):
-        raise Unlike("a nested column is laid out otherwise")
+        raise Unsupported("a nested column is laid out otherwise")
     for field in wanted:
         found = by_fold.get(field.name.lower())
         there = None if found is None else source.schema_arrow.field(found).type
         there = _some_of(there, field.type) if members else there
         if found is not None and (found != field.name or not _alike(there, field.type)):
-            raise Unlike("a column has another type, or another name")
+            raise Unsupported("a column has another type, or another name")
 
 
 def paths_of(kind: pa.DataType, path: str) -> Iterator[str]:

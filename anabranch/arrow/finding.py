@@ -1,24 +1,22 @@
-"""Finds rows, and brings some of them here, by Arrow in this process: no Spark job, and no row in the JVM.
+"""Finds rows, and fetches some of them, by Arrow in this process.
 
 Knows which conditions Arrow judges just as Spark does. Guarantees: the rows that are found are those that Spark would
-find; the values that are brought are those that Spark would read; whatever is in doubt is left to Spark, and so is what
-fails, since Spark says why.
+find; the values that are fetched are those that Spark would read; whatever is in doubt raises `Unsupported`. So may
+whatever reads files raise what Arrow, the system or a store raises.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 
 from anabranch.arrow import row_ids
-from anabranch.arrow.files import Unlike
 from anabranch.arrow.marks import bitmap
 from anabranch.arrow.membership import among
 from anabranch.arrow.reading import MOST_BYTES, Part, plain, read
@@ -30,49 +28,47 @@ from anabranch.protocol.rules.table_rules import limits_of
 from anabranch.protocol.schema.column_mapping import FIELD_ID
 from anabranch.protocol.schema.leaves import leaves_of, only
 from anabranch.protocol.schema.plain import are_plain
-from anabranch.protocol.schema.types import Struct
+from anabranch.protocol.schema.types import Field, Struct, arrow_type
 from anabranch.protocol.stats.literals import domain
-
-_logger = logging.getLogger(__name__)
-_T = TypeVar("_T")
+from anabranch.protocol.unsupported import Unsupported
 
 _ADDRESS = (pa.string(), pa.int64())
 
 
-def found(site: Site, files: FileSet, condition: Condition) -> dict[str, BitMap64] | None:
-    """The live rows for which a condition is TRUE, as `anabranch.spark.row_addresses.find` gives them; None where Spark
-    has to be asked.
+def find(site: Site, files: FileSet, condition: Condition) -> dict[str, BitMap64]:
+    """The live rows for which a condition is TRUE: path as in the log -> positions; files without any are left out.
+
+    Raises:
+        Unsupported: only Spark judges the condition, or reads these files.
     """
     computation = condition.computation
     if computation is None or not computation.is_condition:
-        return None
+        raise Unsupported((computation and computation.reason) or "it is no condition that is read here")
     columns = only(files.schema, names_of(computation.tree))
-    if not are_plain(leaf.field for leaf in leaves_of(columns.fields)):
-        return None
+    _check_plain([leaf.field for leaf in leaves_of(columns.fields)])
+    _check_read(site, files)
 
     def seen(part: Part, batch: pa.RecordBatch, first: int) -> Any:
         rows = computation.truths(plain(batch, columns))
         return bitmap(np.flatnonzero(rows.to_numpy(zero_copy_only=False)) + first) if rows.true_count else None
 
-    def live() -> dict[str, BitMap64]:
-        by_file: dict[str, BitMap64] = {}
-        for path, rows in read(site, replace(files, schema=columns), columns.names, seen):
-            by_file[path] = by_file.get(path, BitMap64()) | rows
-        return difference_of(by_file, files.vectors)
-
-    return _attempted(site, files, live)
+    by_file: dict[str, BitMap64] = {}
+    for path, rows in read(site, replace(files, schema=columns), columns.names, seen):
+        by_file[path] = by_file.get(path, BitMap64()) | rows
+    return difference_of(by_file, files.vectors)
 
 
-def with_values(
-    site: Site, files: FileSet, values: Mapping[str, pa.Array], address: tuple[str, str]
-) -> pa.Table | None:
+def with_values(site: Site, files: FileSet, values: Mapping[str, pa.Array], address: tuple[str, str]) -> pa.Table:
     """The live rows that have one of some values, of which none is NULL, in each of several columns: these columns, in
     the types of the values, and two more with each row's path, as in the log, and its position. File after file, and of
-    each in the order of rows. None where Spark has to look for them.
+    each in the order of rows.
 
     Args:
         values: column -> values of its `domain`.
         address: the names of the two columns.
+
+    Raises:
+        Unsupported: only Spark compares such values, or reads these files; or the rows are too many.
     """
     columns = Struct(tuple(files.schema.field(name) for name in values))
     deleted = {path: np.asarray(rows.to_array(), np.int64) for path, rows in files.vectors.items() if rows}
@@ -91,17 +87,20 @@ def with_values(
 
     empty = pa.schema([*((name, some.type) for name, some in values.items()), *zip(address, _ADDRESS, strict=True)])
     if None in [domain(each) for each in columns]:
-        return None
-    found = _attempted(site, files, lambda: read(site, files, list(values), seen))
-    return None if found is None else pa.Table.from_batches([rows for _, rows in found], empty)
+        raise Unsupported("keys of such a type are compared by Spark")
+    _check_read(site, files)
+    return pa.Table.from_batches([rows for _, rows in read(site, files, list(values), seen)], empty)
 
 
-def live(site: Site, files: FileSet, *, nested: bool = False) -> pa.Table | None:
+def live(site: Site, files: FileSet, *, nested: bool = False) -> pa.Table:
     """All live rows of these files, in Arrow's types for their columns: file after file, and of each in the order of
-    rows; ``nested`` as for `brought`. None where Spark has to read them.
+    rows; ``nested`` as for `fetch`.
+
+    Raises:
+        Unsupported: only Spark reads them, or they are too many.
     """
-    if not (_are_copied(files.schema) if nested else are_plain(files.schema)):
-        return None
+    _check_copied(files.schema, nested=nested)
+    _check_read(site, files)
     deleted = {path: np.asarray(rows.to_array(), np.int64) for path, rows in files.vectors.items() if rows}
     budget = _Budget()
 
@@ -113,10 +112,11 @@ def live(site: Site, files: FileSet, *, nested: bool = False) -> pa.Table | None
         return budget.taken(rows)
 
     names = files.schema.names
-    return _attempted(site, files, lambda: pa.Table.from_batches([rows for _, rows in read(site, files, names, seen)]))
+    schema = pa.schema([(each.name, arrow_type(each.type)) for each in files.schema])
+    return pa.Table.from_batches([rows for _, rows in read(site, files, names, seen)], schema)
 
 
-def brought(
+def fetch(
     site: Site,
     files: FileSet,
     marks: Marks,
@@ -124,19 +124,22 @@ def brought(
     address: tuple[str, str] | None = None,
     *,
     nested: bool = False,
-) -> pa.Table | None:
+) -> pa.Table:
     """These columns of exactly the marked rows, in Arrow's types for them: file after file, and of each in the order of
-    rows. None where Spark has to read them.
+    rows.
 
     Args:
         columns: those of a table that tracks its rows may be among them (`FileSet.with_ids`).
         address: the names of two more columns, with each row's path, as in the log, and its position.
         nested: whether they may be structs, lists and maps.
+
+    Raises:
+        Unsupported: only Spark reads them, or they are too many.
     """
     whole, defaults = files.with_ids, row_ids.defaults_of(files)
     schema = Struct(tuple(whole.schema.field(name) for name in columns))
-    if not marks or not (_are_copied(schema) if nested else are_plain(schema)):
-        return None
+    _check_copied(schema, nested=nested)
+    _check_read(site, files)
     wanted = {path: np.asarray(rows.to_array(), np.int64) for path, rows in marks.items()}
     budget = _Budget()
 
@@ -152,20 +155,33 @@ def brought(
         some = row_ids.filled(some, files, defaults[part.file.log], rows)
         return budget.taken(some if address is None else _addressed(some.columns, columns, address, part, rows))
 
-    def joined() -> pa.Table:
-        chosen = whole.restricted(dict(marks))
-        found = read(site, chosen, columns, taken, lambda part: len(marked(part, part.first, part.rows)) > 0)
-        return pa.Table.from_batches([rows for _, rows in found])
+    chosen = whole.restricted(dict(marks))
+    found = read(site, chosen, columns, taken, lambda part: len(marked(part, part.first, part.rows)) > 0)
+    return pa.Table.from_batches([rows for _, rows in found])
 
-    return _attempted(site, files, joined)
+
+def _check_read(site: Site, files: FileSet) -> None:
+    """Raises Unsupported unless these files are read here."""
+    if not site.reads(files):
+        raise Unsupported("these files are read by Spark")
+
+
+def _check_plain(fields: Sequence[Field], *, nested: bool = False) -> None:
+    """Raises Unsupported unless Arrow sees the same in values of these columns as Spark."""
+    for each in fields:
+        if not are_plain([each], nested=nested):
+            raise Unsupported(f"the column {each.name} is read by Spark")
+
+
+def _check_copied(schema: Struct, *, nested: bool) -> None:
+    """Raises Unsupported unless Arrow writes what it has read of these columns as Spark would."""
+    _check_plain(schema.fields, nested=nested)
+    if nested and not _are_copied(schema):
+        raise Unsupported("a column that is nested has other names in files, or lengths of texts, inside")
 
 
 def _are_copied(schema: Struct) -> bool:
-    """Whether Arrow writes what it has read of these columns as Spark would. Inside of a column, names in files have to
-    be the table's, and no text a length to keep.
-    """
-    if not are_plain(schema, nested=True):
-        return False
+    """Whether names in files are the table's inside of columns, and no text there has a length to keep."""
     inside = [each for each in schema if not isinstance(each.type, str)]
     is_mapped = any(FIELD_ID in each.metadata for each in schema)
     return not inside or not (is_mapped or any(limits_of(each) is not None for each in inside))
@@ -178,10 +194,10 @@ class _Budget:
         self._left = MOST_BYTES
 
     def taken(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows. Raises Unlike: they are more than may be brought."""
+        """The rows. Raises Unsupported: they are more than may be brought."""
         self._left -= rows.nbytes
         if self._left < 0:
-            raise Unlike("there are more rows than may be brought")
+            raise Unsupported("there are more rows than may be brought")
         return rows
 
 
@@ -190,13 +206,3 @@ def _addressed(
 ) -> pa.RecordBatch:
     path = pa.repeat(pa.scalar(part.file.log), len(positions))
     return pa.RecordBatch.from_arrays([*columns, path, pa.array(positions)], [*names, *address])
-
-
-def _attempted(site: Site, files: FileSet, work: Callable[[], _T]) -> _T | None:
-    if not site.reads(files):
-        return None
-    try:
-        return work()
-    except Exception as error:
-        _logger.debug("the rows of %s are left to Spark: %s", files.root, type(error).__name__)
-        return None

@@ -14,68 +14,79 @@ from anabranch.arrow.pairs import Acting
 from anabranch.protocol.expressions.computation import Computation
 from anabranch.protocol.expressions.tree import Column, Constant, names_of, with_columns
 from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.merges import NOTHING_MORE, UNREAD, Clause, Matching, SourceColumn, When, name_in_table
+from anabranch.protocol.merges import NOTHING_MORE, Clause, Matching, SourceColumn, When, name_in_table
 from anabranch.protocol.rules.table_rules import LENGTH
 from anabranch.protocol.schema.types import VOID, Field
 from anabranch.protocol.storing import Computed, is_plain_column, stored_in
+from anabranch.protocol.unsupported import Unsupported
 
 
-def computed_clauses(matching: Matching, when: When, files: FileSet, source: SourceColumns) -> list[Acting] | None:
-    """The clauses of one kind, on a source of these columns; None where Spark computes some part of them. An insert
-    stores something in each column.
+def computed_clauses(matching: Matching, when: When, files: FileSet, source: SourceColumns) -> list[Acting]:
+    """The clauses of one kind, on a source of these columns. An insert stores something in each column.
+
+    Raises:
+        Unsupported: only Spark computes some part of them.
     """
-    found = []
-    for number, clause in enumerate(matching.clauses):
-        if clause.when == when:
-            condition, values = _condition(clause, source), _values(clause, files, source)
-            if condition is None or values is None:
-                return None
-            found.append(Acting(number, condition, clause.action == "update", values))
+    return [
+        Acting(number, _condition(clause, source), clause.action == "update", _values(clause, files, source))
+        for number, clause in matching.numbered(when)
+    ]
+
+
+def _condition(clause: Clause, source: SourceColumns) -> Computation:
+    if clause.condition is None:
+        return NOTHING_MORE
+    found = computed(clause.condition, source)
+    if not found.is_condition:
+        raise Unsupported(f"{clause.condition} is no condition that is read here")
     return found
 
 
-def _condition(clause: Clause, source: SourceColumns) -> Computation | None:
-    if clause.condition is None:
-        return NOTHING_MORE
-    given = clause.condition.computation if isinstance(clause.condition, Computed) else None
-    return given if given is not None and given.is_condition and is_seen(given, source) else None
-
-
-def _values(clause: Clause, files: FileSet, source: SourceColumns) -> dict[str, Computation] | None:
+def _values(clause: Clause, files: FileSet, source: SourceColumns) -> dict[str, Computation]:
     found = {}
     for name, value in clause.values.items():
-        field = files.schema.find(name)
-        stored = None if field is None else _stored(field, value, source)
-        if field is None or stored is None:
-            return None
-        found[field.name] = stored
+        field = files.schema.field(name)
+        found[field.name] = _stored(field, value, source)
     lacking = [each for each in files.schema if each.name not in found] if clause.action == "insert" else []
     for field in lacking:
         if field.name in files.rules.defaults:
-            return None
+            raise Unsupported(f"the default value of the column {field.name} is computed by Spark")
         found[field.name] = Computation(Constant(None, VOID))
     return found
 
 
-def _stored(field: Field, value: object, source: SourceColumns) -> Computation | None:
+def _stored(field: Field, value: object, source: SourceColumns) -> Computation:
     """What a column stores of a value; of a source's column of its own type just that, whatever the type."""
-    given = _computation(value, source)
-    if given is None or LENGTH in field.metadata or not is_seen(given, source):
-        return None
-    if isinstance(value, SourceColumn) and given.tree.type == field.type:
+    given = computed(value, source)
+    if isinstance(value, SourceColumn) and given.tree.type == field.type and LENGTH not in field.metadata:
         return given
-    stored = stored_in(given, field) if is_plain_column(field) else UNREAD
-    return stored if stored.reason is None else None
+    if not is_plain_column(field):
+        raise Unsupported(f"what the column {field.name} stores is computed by Spark")
+    stored = stored_in(given, field)
+    if stored.reason is not None:
+        raise Unsupported(stored.reason)
+    return stored
 
 
-def _computation(value: object, source: SourceColumns) -> Computation | None:
+def computed(value: object, source: SourceColumns) -> Computation:
+    """How an expression over pairs of rows is computed. Raises Unsupported: only Spark computes it."""
+    found = _computation(value, source)
+    if found.reason is not None:
+        raise Unsupported(found.reason)
+    if not is_seen(found, source):
+        raise Unsupported(f"a column of the source that {value} reads is read by Spark")
+    return found
+
+
+def _computation(value: object, source: SourceColumns) -> Computation:
     match value:
         case Computed():
             return value.computation
         case SourceColumn(members=()):
             at, kind = source.place_of(value.name), source.type_of(value.name)
-            return None if at is None or kind is None else Computation(Column(("source", source.names[at]), kind))
-    return None
+            if at is not None and kind is not None:
+                return Computation(Column(("source", source.names[at]), kind))
+    raise Unsupported(f"{value} is computed by Spark")
 
 
 def is_seen(computation: Computation, source: SourceColumns) -> bool:

@@ -30,16 +30,14 @@ def images_of(rows: pa.Table, updates: Collection[int], files: FileSet) -> pa.Ta
     return updated.select([*images, *hidden]).rename_columns(list(files.schema.names))
 
 
-def inserts_of(files: FileSet, matching: Matching, source: SourceRows) -> pa.Table | None:
-    """What NOT MATCHED clauses make of a source's rows; None where Spark computes some part of it.
+def inserts_of(files: FileSet, matching: Matching, source: SourceRows) -> pa.Table:
+    """What NOT MATCHED clauses make of a source's rows.
 
     Raises:
-        LeftToSpark, NotBuilt: only Spark says what some value is, or how a rule is held.
+        Unsupported, NotBuilt: only Spark says what some value is, or how a rule is held.
         RuleRefused, RowViolation: a rule may not be evaluated, or a row breaks one.
     """
     clauses = computed_clauses(matching, "not matched", files, source.columns)
-    if clauses is None:
-        return None
     every = np.arange(len(source.rows))
     pairs = Pairs(len(every), {"source": Half(source.named, every)})
     acts = acting_on(clauses, pairs, every)

@@ -23,13 +23,13 @@ from anabranch.arrow.pairs import NONE, Acting, Half, Pairs, stored
 from anabranch.arrow.reading import MOST_BYTES
 from anabranch.arrow.site import Site
 from anabranch.protocol.conditions import Condition
-from anabranch.protocol.expressions.table import LeftToSpark
 from anabranch.protocol.layout.addresses import Address
 from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of, difference_of
 from anabranch.protocol.merges import NOTHING_MORE
 from anabranch.protocol.predicates import Unknown
 from anabranch.protocol.schema.types import Field, Struct, arrow_type
 from anabranch.protocol.stats.statistics import num_records
+from anabranch.protocol.unsupported import Unsupported
 
 _ADDRESS_BYTES = 200
 AT, NUMBER = "at", "number"
@@ -50,29 +50,29 @@ class Join:
     address: Address
 
     def pairs(self, found: pa.Table, columns: Sequence[str]) -> Pairs:
-        """Pairs with these columns of the table's rows. Raises LeftToSpark: Spark has to read them."""
+        """Pairs with these columns of the table's rows. Raises Unsupported: Spark has to read them."""
         halves = {}
         if found[NUMBER].null_count == 0:
             halves["source"] = Half(self.source.named, found[NUMBER].to_numpy())
         if columns:
             rows, places = np.unique(found[AT].to_numpy(), return_inverse=True)
             own = self._own(found, columns)  # in the order of the pairs
-            if own is None or len(own) != len(rows):
-                raise LeftToSpark("the table's rows are read by Spark")
+            if len(own) != len(rows):
+                raise Unsupported("the table's rows are read by Spark")
             halves["target"] = Half(own, places)
         return Pairs(len(found), halves)
 
-    def _own(self, found: pa.Table, columns: Sequence[str]) -> pa.Table | None:
+    def _own(self, found: pa.Table, columns: Sequence[str]) -> pa.Table:
         if not len(found):
             return _nothing([self.files.with_ids.schema.field(name) for name in columns], 0)
         marks = marks_of(found[self.address.path], found[self.address.row])
-        return finding.brought(self.site, self.files, marks, columns)
+        return finding.fetch(self.site, self.files, marks, columns)
 
     # -- rows without a match ------------------------------------------------------------------------------------------
 
     def alone(self, clauses: Sequence[Acting], matched: Marks) -> tuple[pa.Table, Any]:
         """The rows that match none of the source's on which a clause acts, as pairs without a source's row, and the
-        number of that clause for each. Raises LeftToSpark.
+        number of that clause for each. Raises Unsupported.
         """
         left, acted = difference_of(self._live(), matched), list[tuple[int, Marks]]()
         for clause in clauses:
@@ -87,7 +87,7 @@ class Join:
         for path, stats in zip(*(self.files.files[name].to_pylist() for name in ("path", "stats")), strict=True):
             count = num_records(stats)
             if count is None:
-                raise LeftToSpark("nothing says how many rows a file has")
+                raise Unsupported("nothing says how many rows a file has")
             rows = BitMap64()
             rows.add_range(0, count)
             found[path] = rows
@@ -95,15 +95,13 @@ class Join:
 
     def _selected(self, clause: Acting, left: Marks) -> Marks:
         condition = Condition("", Unknown(), True, None, computation=of_table(clause.condition))
-        found = finding.found(self.site, self.files.restricted(dict(left)), condition)
-        if found is None:
-            raise LeftToSpark("the table's rows are read by Spark")
+        found = finding.find(self.site, self.files.restricted(dict(left)), condition)
         return {path: rows & left.get(path, BitMap64()) for path, rows in found.items()}
 
     def _addressed(self, acted: Sequence[tuple[int, Marks]]) -> tuple[pa.Table, Any]:
         """Rows in the order in which they are brought, with the clause of each."""
         if sum(count_of(marks) for _, marks in acted) * _ADDRESS_BYTES > MOST_BYTES:
-            raise LeftToSpark("the rows that no source row matches are too many")
+            raise Unsupported("the rows that no source row matches are too many")
         paths, rows, numbers = list[pa.Array](), [np.empty(0, np.int64)], [np.empty(0, np.int32)]
         for path in self.files.files["path"].to_pylist():
             some = [(number, marks[path]) for number, marks in acted if marks.get(path)]
@@ -125,7 +123,7 @@ class Join:
         self, clauses: Sequence[Acting], found: pa.Table, acts: Any, *, images: bool, recorded: bool
     ) -> pa.Table:
         """For each pair its address, source row and acting clause; with its new image and, where that is recorded, the
-        old one. Raises LeftToSpark.
+        old one. Raises Unsupported.
         """
         own = found[NUMBER]
         if own.null_count == 0:

@@ -1,9 +1,8 @@
-"""A MERGE whose rows match by keys, as far as Arrow does it: the table's rows are looked for by the source's keys.
+"""A MERGE whose rows match by keys, in Arrow: the table's rows are looked for by the source's keys.
 
 Knows Arrow tables and which comparisons of keys are Spark's own. Guarantee: of a join whose conditions and values are
-computed here the outcome is the one that `anabranch.spark.merge` would find; of any other the rows that are brought
-are all those that can match. What is in doubt is left to Spark, and so is a MERGE that is ambiguous, since it says how
-often.
+computed here the outcome is the one that Spark would find; of any other the rows that are fetched are all those that
+can match.
 """
 
 from __future__ import annotations
@@ -23,11 +22,13 @@ from anabranch.arrow.merge_join import AT, NUMBER, Join
 from anabranch.arrow.merge_source import SourceColumns, SourceRows
 from anabranch.arrow.pairs import NONE, Acting, acting_on
 from anabranch.arrow.site import Site
+from anabranch.errors import AmbiguousMerge
 from anabranch.protocol.layout.addresses import Address, address_of
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.merges import Matching
 from anabranch.protocol.schema.types import INTEGERS, DataType
 from anabranch.protocol.stats.literals import domain
+from anabranch.protocol.unsupported import Unsupported
 
 
 @dataclass(frozen=True)
@@ -43,36 +44,37 @@ class JoinClauses:
         return any(each.updates for each in (*self.matched, *self.alone))
 
 
-def computed_join(files: FileSet, matching: Matching, source: SourceColumns) -> JoinClauses | None:
+def computed_join(files: FileSet, matching: Matching, source: SourceColumns) -> JoinClauses:
     """The clauses of a MERGE on a source of these columns whose join needs no Spark: rows match by keys, and what else
-    is asked of them is computed here. Then nothing in it can fail to fit. None of any other.
-    """
-    if matching.evolves or matching.added or _keys(files, matching, source) is None:
-        return None
-    if not (matching.rest.is_condition and is_seen(matching.rest, source)):
-        return None
-    matched = computed_clauses(matching, "matched", files, source)
-    alone = computed_clauses(matching, "not matched by source", files, source)
-    return None if matched is None or alone is None else JoinClauses(matched, alone)
-
-
-def outcome(site: Site, files: FileSet, matching: Matching, source: SourceRows) -> pa.Table | None:
-    """What the join of such a MERGE leaves behind: address, source row, acting clause, new images if some clause
-    updates, and old ones if they are recorded; None where Spark has to join.
+    is asked of them is computed here. Then nothing in it can fail to fit.
 
     Raises:
-        LeftToSpark: only Spark says what some value is, or reads some rows.
+        Unsupported: only Spark computes some part of it.
+    """
+    if matching.evolves or matching.added:
+        raise Unsupported("columns that the MERGE may add are joined by Spark")
+    _ = _keys(files, matching, source)
+    if matching.rest.reason is not None:
+        raise Unsupported(matching.rest.reason)
+    if not (matching.rest.is_condition and is_seen(matching.rest, source)):
+        raise Unsupported("what ON requires besides its keys is computed by Spark")
+    matched = computed_clauses(matching, "matched", files, source)
+    return JoinClauses(matched, computed_clauses(matching, "not matched by source", files, source))
+
+
+def outcome(site: Site, files: FileSet, matching: Matching, source: SourceRows) -> pa.Table:
+    """What the join of such a MERGE leaves behind: address, source row, acting clause, new images if some clause
+    updates, and old ones if they are recorded.
+
+    Raises:
+        Unsupported: only Spark joins these, says what some value is, or reads some rows.
+        AmbiguousMerge: several source rows would change one row.
     """
     clauses = computed_join(files, matching, source.columns)
-    if clauses is None:
-        return None
     join = Join(site, files, source, address_of(files.schema))
-    found = _pairs(site, files, matching, source, join.address)
-    if found is None:
-        return None
-    found, acts = _matched(join, found, matching, clauses)
-    if not matching.may_match_twice and _repeats(found.filter(pa.array(acts != NONE))):
-        return None
+    found, acts = _matched(join, _pairs(site, files, matching, source, join.address), matching, clauses)
+    if not matching.may_match_twice:
+        _check_unambiguous(found.filter(pa.array(acts != NONE)), files.root)
     parts = [(found, acts)]
     if clauses.alone:
         parts.append(join.alone(clauses.alone, marks_of(found[join.address.path], found[join.address.row])))
@@ -90,35 +92,40 @@ def _matched(join: Join, found: pa.Table, matching: Matching, clauses: JoinClaus
 
 def narrowed(
     site: Site, files: FileSet, matching: Matching, source: SourceRows, columns: Sequence[str], address: Address
-) -> pa.Table | None:
-    """These columns, and addresses, of all rows that can match the source; None where Spark has to look for them."""
-    if matching.acts_without_match or not matching.keys:
-        return None
-    values = _values(files, matching, source)
-    found = None if values is None else finding.with_values(site, files, values, address)
-    if found is None or not len(found):
-        return None
+) -> pa.Table:
+    """These columns, and addresses, of all rows that can match the source.
+
+    Raises:
+        Unsupported: only Spark looks for them, or there are none.
+    """
+    if matching.acts_without_match:
+        raise Unsupported("each row of the table matters")
+    found = finding.with_values(site, files, _values(files, matching, source), address)
     marks = marks_of(found[address.path], found[address.row])
-    return finding.brought(site, files, marks, columns, address)
+    return finding.fetch(site, files, marks, columns, address)
 
 
 # -- keys --------------------------------------------------------------------------------------------------------------
 
 
-def _keys(files: FileSet, matching: Matching, source: SourceColumns) -> dict[str, tuple[int, pa.DataType]] | None:
-    """For each key of the table the place of the source's column, and the type in which both are compared; None where
-    that is not what Spark does, or a column is compared with two.
+def _keys(files: FileSet, matching: Matching, source: SourceColumns) -> dict[str, tuple[int, pa.DataType]]:
+    """For each key of the table the place of the source's column, and the type in which both are compared.
+
+    Raises:
+        Unsupported: there is none, a column is compared with two, or Spark compares in another way.
     """
     found: dict[str, tuple[int, pa.DataType]] = {}
     for ours, theirs in matching.keys:
         field, at = files.schema.field(ours), source.place_of(theirs)
-        if at is None or ours in found or not _are_alike(field.type, source.types[at]):
-            return None
         kind = domain(field)
-        if kind is None or pa.types.is_floating(kind):
-            return None
+        if at is None or ours in found or kind is None or pa.types.is_floating(kind):
+            raise Unsupported(f"rows are joined on the column {ours} by Spark")
+        if not _are_alike(field.type, source.types[at]):
+            raise Unsupported(f"the column {ours} of the table and {theirs} of the source are compared by Spark")
         found[ours] = at, kind
-    return found or None
+    if not found:
+        raise Unsupported("ON requires no columns to be equal")
+    return found
 
 
 def _are_alike(ours: DataType, theirs: DataType | None) -> bool:
@@ -126,22 +133,16 @@ def _are_alike(ours: DataType, theirs: DataType | None) -> bool:
     return theirs == ours or (ours in INTEGERS and theirs in INTEGERS)
 
 
-def _values(files: FileSet, matching: Matching, source: SourceRows) -> dict[str, pa.Array] | None:
-    """The values of the source's keys, without NULL, which matches nothing."""
+def _values(files: FileSet, matching: Matching, source: SourceRows) -> dict[str, pa.Array]:
+    """The values of the source's keys, without NULL, which matches nothing. Raises Unsupported, as `_keys`."""
     keys = _keys(files, matching, source.columns)
-    if keys is None:
-        return None
     return {name: pc.unique(source.rows.column(at).drop_null().cast(kind)) for name, (at, kind) in keys.items()}
 
 
-def _pairs(site: Site, files: FileSet, matching: Matching, source: SourceRows, address: Address) -> pa.Table | None:
+def _pairs(site: Site, files: FileSet, matching: Matching, source: SourceRows, address: Address) -> pa.Table:
     """The addresses of rows with the places of the source's rows that have their keys, in the order of the rows."""
-    keys, values = _keys(files, matching, source.columns), _values(files, matching, source)
-    if keys is None or values is None:
-        return None
-    found = finding.with_values(site, files, values, address)
-    if found is None:
-        return None
+    keys = _keys(files, matching, source.columns)
+    found = finding.with_values(site, files, _values(files, matching, source), address)
     names = [f"k{i}" for i in range(len(keys))]
     ours = pa.table([*found.columns, pa.array(np.arange(len(found)))], [*names, *address, AT])
     columns = [source.rows.column(at).cast(kind) for at, kind in keys.values()]
@@ -149,6 +150,9 @@ def _pairs(site: Site, files: FileSet, matching: Matching, source: SourceRows, a
     return ours.join(theirs, names, join_type="inner").sort_by([(AT, "ascending"), (NUMBER, "ascending")])
 
 
-def _repeats(pairs: pa.Table) -> bool:
-    """Whether a row of the table matches several of the source."""
-    return pc.count_distinct(pairs[AT]).as_py() < len(pairs)
+def _check_unambiguous(pairs: pa.Table, table: str) -> None:
+    """Raises AmbiguousMerge: several pairs on which a clause acts have one row of the table."""
+    times = pc.value_counts(pairs[AT].combine_chunks())
+    several = pc.sum(pc.greater(times.field("counts"), 1)).as_py() or 0
+    if several:
+        raise AmbiguousMerge(table=table, count=several)

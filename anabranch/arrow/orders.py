@@ -20,8 +20,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from anabranch.arrow.dictionaries import with_dictionaries
-from anabranch.arrow.files import PLACE_BITS, CalledOff, Unlike, check, live, new_path, remove, written
+from anabranch.arrow.files import PLACE_BITS, CalledOff, check, live, new_path, remove, written
 from anabranch.arrow.places import begins, bounds_of, hashed, ordered_indexes, placed, short, splits_of
+from anabranch.protocol.unsupported import Unsupported
 
 _TAKEN_ROWS = 1 << 17
 _SPARE = 0.9
@@ -40,7 +41,7 @@ def ordered(task: Mapping[str, Any]) -> list[Output]:
             the folder for origins, or None; ``most_bytes``, how much memory rows may take; ``threads``, how many.
 
     Raises:
-        Unlike, or anything that Arrow or the system raises: nothing is left.
+        Unsupported, or anything that Arrow or the system raises: nothing is left.
     """
     check(task)
     made: list[Output] = []
@@ -143,7 +144,7 @@ class _Room:
                 raise _Full
 
 
-class _Full(Unlike):
+class _Full(Unsupported):
     """There are more rows than may be in memory."""
 
 
@@ -284,7 +285,7 @@ def _rows_of(number: int, order: _Order, kept: Any, task: Mapping[str, Any], roo
         room.take(rows.nbytes)
         found.append(rows)
     if at != end:
-        raise Unlike("a file has other rows than before")
+        raise Unsupported("a file has other rows than before")
     return found
 
 

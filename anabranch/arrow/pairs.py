@@ -1,7 +1,7 @@
 """Pairs of rows of a MERGE in Arrow: which clause acts on each, and the values that it stores.
 
 Knows Arrow tables and computations. Pure. Guarantee: of the clauses the first whose condition is TRUE acts, and is
-computed only where none before it acts; whatever only Spark can say raises `LeftToSpark`.
+computed only where none before it acts; whatever only Spark can say raises `Unsupported`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from anabranch.arrow.reading import MOST_BYTES
 from anabranch.protocol.expressions.computation import Computation
-from anabranch.protocol.expressions.table import LeftToSpark
 from anabranch.protocol.expressions.tree import names_of
 from anabranch.protocol.merges import NOTHING_MORE
 from anabranch.protocol.schema.types import Struct, arrow_type
+from anabranch.protocol.unsupported import Unsupported
 
 AT_ONCE = 1 << 16
 NONE = -1
@@ -62,14 +62,14 @@ class Pairs:
     halves: Mapping[str, Half]
 
     def truths(self, condition: Computation, pairs: Any) -> Any:
-        """For each of these pairs whether a condition is TRUE. Raises LeftToSpark."""
+        """For each of these pairs whether a condition is TRUE. Raises Unsupported."""
         if condition == NOTHING_MORE:
             return np.ones(len(pairs), bool)
         found = [condition.truths(batch) for batch in self._batches(condition, pairs)]
         return np.concatenate([each.to_numpy(zero_copy_only=False) for each in found])
 
     def values(self, value: Computation, kind: pa.DataType, pairs: Any) -> pa.ChunkedArray:
-        """A value for each of these pairs. Raises LeftToSpark."""
+        """A value for each of these pairs. Raises Unsupported."""
         return pa.chunked_array([value.values(batch).cast(kind) for batch in self._batches(value, pairs)], kind)
 
     def _batches(self, computation: Computation, pairs: Any) -> Iterator[pa.RecordBatch]:
@@ -102,7 +102,7 @@ def stored(clause: Acting, pairs: Pairs, those: Any, schema: Struct) -> dict[str
     """What a clause stores for some pairs, by column.
 
     Raises:
-        LeftToSpark: only Spark says what a value is, or the values take too much memory.
+        Unsupported: only Spark says what a value is, or the values take too much memory.
     """
     found, left = {}, MOST_BYTES
     for field in schema:
@@ -110,5 +110,5 @@ def stored(clause: Acting, pairs: Pairs, those: Any, schema: Struct) -> dict[str
             found[field.name] = pairs.values(clause.values[field.name], arrow_type(field.type), those)
             left -= found[field.name].nbytes
             if left < 0:
-                raise LeftToSpark("the values take too much memory")
+                raise Unsupported("the values take too much memory")
     return found

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from anabranch.arrow.data_files import DataFile, data_files
 from anabranch.arrow.dictionaries import small_in
-from anabranch.arrow.files import Unlike, check_file, paths_of, rows_at_once
+from anabranch.arrow.files import check_file, paths_of, rows_at_once
 from anabranch.arrow.site import Site
 from anabranch.protocol.layout.file_sets import FileSet, check_vectors
 from anabranch.protocol.partitions import names_no_instant, partition_arrays
@@ -28,6 +28,7 @@ from anabranch.protocol.schema.column_mapping import file_schema
 from anabranch.protocol.schema.types import Field, Struct, arrow_type
 from anabranch.protocol.schema.voids import has_void
 from anabranch.protocol.stats.literals import char_length
+from anabranch.protocol.unsupported import Unsupported
 from anabranch.storage.told import handed_on
 
 MOST_BYTES = 128 << 20
@@ -71,13 +72,13 @@ def read(
     each in the order of rows. Deleted rows are among them. Row groups that are not wanted are left out.
 
     Raises:
-        Unlike, or anything that Arrow or the system raises: nothing is known.
+        Unsupported, or anything that Arrow or the system raises: nothing is known.
         InvalidPartitionValue, CorruptLog, CorruptVector, MissingDataFile, UnknownStore: the files cannot be read.
     """
     check_vectors(files)
     stored = Struct(tuple(files.schema.field(name) for name in columns if name not in files.partition_columns))
     if not len(stored) or has_void(stored) or any(char_length(each) is not None for each in stored):
-        raise Unlike("Spark changes such columns as it reads them")
+        raise Unsupported("Spark changes such columns as it reads them")
     found: list[tuple[str, Any]] = []
     with _pool() as pool:
         for parts in _windows(_parts(site, files, columns, stored)):
@@ -126,7 +127,7 @@ def _constants(files: FileSet, names: Sequence[str]) -> list[dict[str, pa.Scalar
     """For each file the values of these partition columns."""
     fields = [files.schema.field(name) for name in names]
     if any(_depends_on_zone(files, each) or char_length(each) is not None for each in fields):
-        raise Unlike("Spark changes such partition values as it reads them")
+        raise Unsupported("Spark changes such partition values as it reads them")
     arrays = partition_arrays(files.files, files.schema, names, files.root)
     return [{name: arrays[name][i] for name in names} for i in range(len(files.files))]
 
@@ -155,7 +156,7 @@ def _batches(part: Part, stored: Struct) -> Iterator[tuple[pa.RecordBatch, int]]
             yield _named(batch, stored, part.constants), first
             first += batch.num_rows
     if first != end:
-        raise Unlike("a row group has another number of rows than its footer says")
+        raise Unsupported("a row group has another number of rows than its footer says")
 
 
 def _without_columns(part: Part, stored: Struct) -> Iterator[tuple[pa.RecordBatch, int]]:
@@ -192,6 +193,6 @@ def _column(batch: pa.RecordBatch, field: Field) -> pa.Array:
         return pa.nulls(batch.num_rows, wanted)
     values = batch.column(at)
     if isinstance(field.type, Struct) and [*_names_in(values.type)] != [*_names_in(wanted)]:
-        raise Unlike("a file has other names for members of a struct")  # a cast would find none of them
+        raise Unsupported("a file has other names for members of a struct")  # a cast would find none of them
     is_as_wanted = values.type.equals(wanted) or pa.types.is_dictionary(values.type)
     return values if is_as_wanted else values.cast(wanted)

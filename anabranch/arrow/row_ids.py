@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.arrow.files import Unlike
 from anabranch.protocol.layout.file_sets import FileSet
+from anabranch.protocol.unsupported import Unsupported
 
 
 def defaults_of(files: FileSet) -> Mapping[str, tuple[int | None, int | None]]:
@@ -28,13 +28,13 @@ def filled(
     rows: pa.RecordBatch, files: FileSet, defaults: tuple[int | None, int | None], positions: Any
 ) -> pa.RecordBatch:
     """Rows of one file, at these positions, with their ids and versions in those of the hidden columns that they have.
-    Raises Unlike: the log says no ids of this file.
+    Raises Unsupported: the log says no ids of this file.
     """
     if files.tracked is None:
         return rows
     first, version = defaults
     if first is None or version is None:
-        raise Unlike("a file has no row ids")
+        raise Unsupported("a file has no row ids")
     ids = pc.add_checked(pa.array(positions), pa.scalar(first, pa.int64()))
     own = {files.tracked.row_id: ids, files.tracked.commit_version: pa.scalar(version)}
     for at, name in enumerate(rows.schema.names):

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from anabranch.arrow.reading import MOST_BYTES
 from anabranch.protocol.expressions.computation import Computation
-from anabranch.protocol.expressions.table import LeftToSpark
 from anabranch.protocol.schema.types import Field, Struct, arrow_type
+from anabranch.protocol.unsupported import Unsupported
 
 _AT_ONCE = 1 << 16
 
@@ -26,7 +26,7 @@ def assigned(rows: pa.Table, schema: Struct, values: Mapping[str, Computation]) 
         values: column -> what it stores (`anabranch.protocol.expressions.computation.stored_values`).
 
     Raises:
-        LeftToSpark: only Spark says what a value is, or the values take too much memory.
+        Unsupported: only Spark says what a value is, or the values take too much memory.
     """
     batches, left = [], MOST_BYTES
     for batch in rows.combine_chunks().to_batches(max_chunksize=_AT_ONCE):
@@ -34,7 +34,7 @@ def assigned(rows: pa.Table, schema: Struct, values: Mapping[str, Computation]) 
         batches.append(pa.RecordBatch.from_arrays(columns, schema=rows.schema))
         left -= sum(each.nbytes for each, field in zip(columns, schema, strict=True) if field.name in values)
         if left < 0:
-            raise LeftToSpark("the values take too much memory")
+            raise Unsupported("the values take too much memory")
     return pa.Table.from_batches(batches, rows.schema)
 
 
@@ -49,7 +49,7 @@ def rows_of(rows: Sequence[Sequence[Computation]], columns: Sequence[Field], sch
         rows: for each the values of ``columns``, as these store them.
 
     Raises:
-        LeftToSpark: only Spark says what a value is.
+        Unsupported: only Spark says what a value is.
     """
     given = {field.name: list(values) for field, values in zip(columns, zip(*rows, strict=True), strict=True)}
     arrays = [

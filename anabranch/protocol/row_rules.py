@@ -16,11 +16,12 @@ import pyarrow.compute as pc
 from anabranch.errors import CheckConstraintViolated, LengthExceeded, NotBuilt, NotNullViolated
 from anabranch.protocol.expressions.computation import Computation, computation_over
 from anabranch.protocol.expressions.resolving import applied
-from anabranch.protocol.expressions.table import TABLE, LeftToSpark
+from anabranch.protocol.expressions.table import TABLE
 from anabranch.protocol.expressions.tree import Column, Constant
 from anabranch.protocol.rules.table_rules import Check, Generated, Inside, Length, NotNull, Rules, Step, limits_of
 from anabranch.protocol.schema.types import VOID, Field, Struct, arrow_type, upcastable
 from anabranch.protocol.storing import stored_in
+from anabranch.protocol.unsupported import Unsupported
 
 _SHOWN_CHARACTERS, _SHOWN_COLUMNS = 200, 20
 
@@ -82,7 +83,7 @@ def _scalar(field: Field, text: str, table: str) -> pa.Scalar:
     if value.reason is None and fits:
         try:
             return value.value().cast(wanted)[0]
-        except (LeftToSpark, pa.ArrowException):
+        except (Unsupported, pa.ArrowException):
             pass  # it does not fit, or not exactly
     raise _needs_spark(f"computing the default {text} of the column {field.name}", table)
 
@@ -100,7 +101,7 @@ def _with_generated(table: str, rows: pa.Table, schema: Struct, rule: Generated)
             column = pa.chunked_array(found, arrow_type(field.type))
             rows = rows.set_column(rows.column_names.index(field.name), field.name, column)
             return _with_lengths(table, rows, schema, [field.name])
-        except (LeftToSpark, pa.ArrowException):
+        except (Unsupported, pa.ArrowException):
             pass  # it does not fit
     raise _needs_spark(f"computing the generated column {rule.column}", table)
 
@@ -188,7 +189,7 @@ def _truths(table: str, rows: pa.Table, check: Check, computation: Computation) 
     if computation.is_condition:
         try:
             return pa.chunked_array([computation.truths(each) for each in rows.to_batches()], pa.bool_())
-        except LeftToSpark:
+        except Unsupported:
             pass
     raise _needs_spark(f"checking the constraint {check.name} ({check.expression})", table)
 

@@ -36,6 +36,7 @@ from anabranch.arrow import ahead, dictionaries, orders
 from anabranch.arrow import files as arrow_files
 from anabranch.arrow import places as arrow_places
 from anabranch.errors.process_state import per_object
+from anabranch.protocol import unsupported
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.parquet_files import saying_nan_free
 from anabranch.protocol.predicates import Name
@@ -67,7 +68,7 @@ _MOST_SAID_BYTES = 8 << 20
 _MOST_ROWS = 1 << 31
 """A deletion vector with a position beyond is none that bits are sent for."""
 _NO_PYTHON = ("ModuleNotFoundError", "ImportError", "PYTHON_VERSION", "Cannot run program", "pyarrow")
-_TRAVELLING = (ahead, dictionaries, arrow_files, orders, arrow_places)
+_TRAVELLING = (ahead, dictionaries, arrow_files, orders, arrow_places, unsupported)
 """The modules that executors get by value."""
 _unable = per_object("sessions whose executors cannot run Arrow")
 

@@ -25,6 +25,7 @@ from anabranch.protocol.change_feed import CHANGE_TYPE, DELETE, POSTIMAGE, PREIM
 from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of
 from anabranch.spark import merge
 from anabranch.spark.failures import reported
+from anabranch.spark.few_rows import attempted
 from anabranch.spark.raw_rows import open_files
 from anabranch.spark.scan import scan
 from anabranch.spark.sites import site_of
@@ -86,7 +87,8 @@ def _record_here(
     values = values_here(spark, files, assignments)
     if values is None:
         return False
-    old = finding.brought(site_of(spark, files.root), files, marks, files.with_ids.schema.names, nested=True)
+    names = files.with_ids.schema.names
+    old = attempted(lambda: finding.fetch(site_of(spark, files.root), files, marks, names, nested=True))
     new = None if old is None else images_here(spark, files, old, values)
     if old is None or new is None:
         return False
@@ -98,7 +100,9 @@ def _record_here(
 def write_postimages(spark: SparkSession, files: FileSet, count: int, folder: str) -> None:
     """Write the ``count`` new images in these files of `record_update`, as rows of the table, below ``folder``."""
     whole = recorded(files).with_ids
-    here = finding.live(site_of(spark, files.root), whole, nested=True) if are_put_as_they_are(spark, files) else None
+    here = None
+    if are_put_as_they_are(spark, files):
+        here = attempted(lambda: finding.live(site_of(spark, files.root), whole, nested=True))
     if here is not None:
         images = here.filter(pc.equal(here[CHANGE_TYPE], POSTIMAGE)).drop_columns(CHANGE_TYPE)
         if put_as_they_are(spark, images, files.with_ids, folder):

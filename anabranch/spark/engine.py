@@ -52,6 +52,7 @@ from anabranch.spark.change_feed import changes
 from anabranch.spark.declared_rules import check_expressions
 from anabranch.spark.expression_checks import check_change
 from anabranch.spark.failures import computed, reported
+from anabranch.spark.few_rows import attempted
 from anabranch.spark.functions import are_builtin
 from anabranch.spark.merge_source import TableRows
 from anabranch.spark.pruned_frames import Scanned
@@ -87,12 +88,15 @@ class SparkEngine:
 
     def find(self, files: FileSet, condition: Condition) -> dict[str, BitMap64]:
         """See `anabranch.spark.row_addresses.find`; what Arrow can find, it does."""
-        marks = finding.found(site_of(self.spark, files.root), files, condition)
+        marks = self._found_here(files, condition)
         return row_addresses.find(self.spark, files, condition) if marks is None else marks
+
+    def _found_here(self, files: FileSet, condition: Condition) -> dict[str, BitMap64] | None:
+        return attempted(lambda: finding.find(site_of(self.spark, files.root), files, condition))
 
     def find_changed(self, files: FileSet, condition: Condition, assignments: Mapping[str, Any]) -> Changed | None:
         """See `anabranch.spark.write.find_changed`; of rows that Arrow finds the images are made apart."""
-        marks = finding.found(site_of(self.spark, files.root), files, condition)
+        marks = self._found_here(files, condition)
         if marks is not None:
             return Changed(marks, None)
         return write.find_changed(self.spark, files, condition, assignments)

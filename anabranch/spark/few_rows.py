@@ -14,16 +14,13 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from anabranch.errors import AnabranchError
 from anabranch.log.footers import read_footer
-from anabranch.protocol.expressions.table import LeftToSpark
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.schema.types import arrow_type
+from anabranch.protocol.unsupported import Unsupported
 from anabranch.spark.failures import is_cancelled
 from anabranch.spark.sql_text import selected
 from anabranch.spark.types import delta_type, quoted
@@ -127,13 +124,13 @@ def attempted(work: Callable[[], _T]) -> _T | None:
     """
     try:
         return work()
-    except (
-        *(AnabranchError, LeftToSpark, PySparkException, Py4JJavaError),
-        *(pa.ArrowException, ArithmeticError, ValueError),
-    ) as error:
+    except Unsupported as error:
+        _logger.debug("rows are left to Spark: %s", error)
+        return None
+    except Exception as error:  # whatever it is, Spark says it better, or can do it
         if is_cancelled(error):
             raise
-        _logger.debug("few rows were left to Spark: %s", type(error).__name__)
+        _logger.debug("rows are left to Spark: %s", type(error).__name__)
         return None
 
 

@@ -25,6 +25,7 @@ from anabranch.protocol.layout.addresses import address_of, free_name
 from anabranch.protocol.layout.file_sets import FileSet, count_of, union_of
 from anabranch.protocol.merges import Joined, Matching, Reserved, When
 from anabranch.protocol.schema.types import Field, Struct
+from anabranch.protocol.unsupported import Unsupported
 from anabranch.spark import few_rows
 from anabranch.spark.expression_checks import check_deterministic
 from anabranch.spark.failures import reported
@@ -97,14 +98,25 @@ def check(spark: SparkSession, files: FileSet, matching: Matching, source: T.Str
     columns = source_columns(source)
     checked: list[When] = []
     are_texts = all(map(is_text, matching.expressions))
-    if computed_join(files, matching, columns) is None or not are_texts:
+    if not (are_texts and _is_computed(lambda: computed_join(files, matching, columns))):
         _ = _changes(spark, files, matching, held).schema
         checked += ["matched", "not matched by source"]
-    are_known = not files.rules.bind_rows and computed_clauses(matching, "not matched", files, columns) is not None
-    if matching.inserts and not (are_known and are_texts):
+    are_known = are_texts and not files.rules.bind_rows
+    if matching.inserts and not (
+        are_known and _is_computed(lambda: computed_clauses(matching, "not matched", files, columns))
+    ):
         _ = _inserted(files, matching, held, named_source(spark, held, _names(files, matching, held))).schema
         checked.append("not matched")
     _check_conditions(spark, files, matching, held, checked)
+
+
+def _is_computed(work: Callable[[], object]) -> bool:
+    """Whether Arrow computes all of something."""
+    try:
+        work()
+    except Unsupported:
+        return False
+    return True
 
 
 def _check_conditions(
@@ -274,7 +286,7 @@ def _put_inserts(spark: SparkSession, files: FileSet, matching: Matching, held: 
     if held.here is None or source is None or not are_put_as_they_are(spark, files):
         return False
 
-    def inserts() -> pa.Table | None:
+    def inserts() -> pa.Table:
         check_own_functions(spark, files.rules, files.schema, files.root)
         return inserts_of(files, matching, source)
 
@@ -319,7 +331,8 @@ def _target(spark: SparkSession, files: FileSet, names: Names, matching: Matchin
     ids = [files.tracked.row_id] if files.tracked is not None and _keeps_ids(files, matching) else []
     ours += [column(each).alias(names.row_id) for each in ids]
     source = held.source
-    here = source and narrowed(site_of(spark, files.root), files, matching, source, [*there, *ids], address)
+    site = site_of(spark, files.root)
+    here = source and few_rows.attempted(lambda: narrowed(site, files, matching, source, [*there, *ids], address))
     rows = scan(spark, files, address=True, ids=bool(ids)) if here is None else arrow_rows(spark, here)
     return rows.select(*own, *ours).alias(names.target)
 

@@ -152,7 +152,7 @@ def _of_arrow(source: pa.Table) -> Held | None:
 def _of_table(spark: SparkSession, source: TableRows) -> Held | None:
     if (pc.sum(source.files.files["size"]).as_py() or 0) > _SMALL_BYTES:
         return None
-    rows = finding.live(site_of(spark, source.files.root), source.files)
+    rows = few_rows.attempted(lambda: finding.live(site_of(spark, source.files.root), source.files))
     if rows is None or len(rows) > _MOST_ROWS or rows.nbytes > few_rows.MOST_BYTES:
         return None
     return _few(_with_numbers(rows), T.StructType([as_kept(each) for each in source.frame.schema]), rows.nbytes)

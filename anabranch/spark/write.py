@@ -126,7 +126,8 @@ def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mappi
     count, whole = count_of(marks), files.with_ids
     values = values_here(spark, files, assignments)
     nested = values is not None
-    here = finding.brought(site_of(spark, files.root), files, marks, whole.schema.names, nested=nested)
+    site = site_of(spark, files.root)
+    here = few_rows.attempted(lambda: finding.fetch(site, files, marks, whole.schema.names, nested=nested))
     if here is not None and values is not None:
         images = images_here(spark, files, here, values)
         if images is not None and put_as_they_are(spark, images, whole, folder):

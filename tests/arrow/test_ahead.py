@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from anabranch.arrow.ahead import AHEAD, ahead
-from anabranch.arrow.files import Unlike
+from anabranch.protocol.unsupported import Unsupported
 from tests.support.patience import until
 
 
@@ -57,10 +57,10 @@ def test_no_more_than_a_row_group_is_read_ahead(monkeypatch: pytest.MonkeyPatch)
 def test_an_error_of_the_reader_comes_in_the_place_of_its_batch() -> None:
     def numbers() -> Iterator[int]:
         yield from (1, 2)
-        raise Unlike("there is a NaN")
+        raise Unsupported("there is a NaN")
 
     found = list[int]()
-    with pytest.raises(Unlike, match="NaN"), ahead(numbered(numbers(), [])) as batches:
+    with pytest.raises(Unsupported, match="NaN"), ahead(numbered(numbers(), [])) as batches:
         found.extend(batch["n"][0].as_py() for batch in batches)
     assert found == [1, 2]
     assert not reads()

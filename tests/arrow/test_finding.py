@@ -30,6 +30,7 @@ from anabranch.protocol.layout.addresses import address_of
 from anabranch.protocol.layout.file_sets import FileSet, Marks
 from anabranch.spark import row_addresses, sites
 from anabranch.spark.engine import SparkEngine
+from anabranch.spark.few_rows import attempted
 from anabranch.spark.scan import scan
 from anabranch.spark.sites import site_of
 from anabranch.statements.conditions import understood
@@ -69,6 +70,16 @@ LITERALS: dict[str, Sequence[str]] = {
     "at": ["TIMESTAMP '2020-01-01 00:00:00'", "TIMESTAMP '2020-01-01 05:00:00.000001'", "NULL"],
     "part": ["'x'", "'y z'", "NULL"],
 }
+
+
+def find_here(at: Site, files: FileSet, given: Condition) -> Marks | None:
+    """What Arrow finds; None where it is left to Spark."""
+    return attempted(lambda: finding.find(at, files, given))
+
+
+def fetch_here(at: Site, files: FileSet, *given: Any) -> pa.Table | None:
+    """What Arrow fetches; None where it is left to Spark."""
+    return attempted(lambda: finding.fetch(at, files, *given))
 
 
 def site(spark: SparkSession, files: FileSet) -> Site:
@@ -133,7 +144,7 @@ def combined(dice: random.Random) -> str:
 def test_every_comparison_finds_what_spark_finds(spark: SparkSession, table: str) -> None:
     files, dice = opened(table), random.Random(7)
     texts = [*dice.sample(comparisons(), examples(70, 30)), *(combined(dice) for _ in range(examples(30, 10)))]
-    asked = {text: finding.found(site(spark, files), files, condition(table, text, spark)) for text in texts}
+    asked = {text: find_here(site(spark, files), files, condition(table, text, spark)) for text in texts}
     found = {text: marks for text, marks in asked.items() if marks is not None}
     assert len(found) > len(texts) // 3
     for text, marks in by_spark(spark, files, [*found]).items():
@@ -162,15 +173,15 @@ def marks_of(rows: dict[str, Any], address: Any) -> Marks:
     "text", ["i + 1 = 6", "+w = 'a'", "i = 5 AND rand() > 2", "soundex(w) = 'A000'", "w RLIKE 'b'", "f = i", "true"]
 )
 def test_what_is_not_known_for_certain_is_left_to_spark(spark: SparkSession, table: str, text: str) -> None:
-    assert finding.found(site(spark, opened(table)), opened(table), condition(table, text, spark)) is None
+    assert find_here(site(spark, opened(table)), opened(table), condition(table, text, spark)) is None
 
 
 def test_the_marked_rows_are_brought_as_spark_reads_them(spark: SparkSession, table: str) -> None:
     files = opened(table)
     address = address_of(files.schema)
-    marks = finding.found(site(spark, files), files, condition(table, "i = 5 OR w = 'a' OR d = 5", spark))
+    marks = find_here(site(spark, files), files, condition(table, "i = 5 OR w = 'a' OR d = 5", spark))
     assert marks
-    here = finding.brought(site(spark, files), files, marks, files.schema.names, address)
+    here = fetch_here(site(spark, files), files, marks, files.schema.names, address)
     assert here is not None
     rows = scan(spark, files, address=True).toArrow()
     wanted = [row for row in rows.to_pylist() if row[address.row] in marks.get(row[address.path], BitMap64())]
@@ -219,24 +230,24 @@ def test_a_file_that_is_not_there_is_left_to_spark_which_says_so(spark: SparkSes
     files = opened(table)
     gone = files.files.to_pylist()[0] | {"path": "part=x/gone.parquet"}
     files = replace(files, files=files_table([gone]), vectors={})
-    assert finding.found(site(spark, files), files, condition(table, "l = 5", spark)) is None
+    assert find_here(site(spark, files), files, condition(table, "l = 5", spark)) is None
 
 
 def test_more_than_may_be_brought_is_left_to_spark(
     spark: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = opened(table)
-    marks = finding.found(site(spark, files), files, condition(table, "l = 5", spark))
+    marks = find_here(site(spark, files), files, condition(table, "l = 5", spark))
     assert marks
     monkeypatch.setattr(finding, "MOST_BYTES", 100)
-    assert finding.brought(site(spark, files), files, marks, ["l", "w"]) is None
+    assert fetch_here(site(spark, files), files, marks, ["l", "w"]) is None
 
 
 def test_elsewhere_than_on_this_machine_only_small_files_are_read_here(spark: SparkSession, table: str) -> None:
     files, given = opened(table), condition(table, "l = 5", spark)
     elsewhere = replace(site(spark, files), most_bytes=sites.SMALL_BYTES)
-    assert finding.found(elsewhere, files, given) is not None
-    assert finding.found(replace(elsewhere, most_bytes=0), files, given) is None
+    assert find_here(elsewhere, files, given) is not None
+    assert find_here(replace(elsewhere, most_bytes=0), files, given) is None
 
 
 @pytest.mark.parametrize(
@@ -254,7 +265,7 @@ def test_files_that_arrow_reads_otherwise_are_left_to_spark(
     files = opened(path)
     file = Path(path) / files.files["path"][0].as_py()
     pq.write_table(pa.table({"i": column}), file)
-    assert finding.found(site(spark, files), files, condition(path, "i = 1", spark)) is None
+    assert find_here(site(spark, files), files, condition(path, "i = 1", spark)) is None
 
 
 def test_row_groups_without_marked_rows_are_not_read(
@@ -270,7 +281,7 @@ def test_row_groups_without_marked_rows_are_not_read(
         return plain(source, rows, row_groups=row_groups, **named)
 
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", noted)
-    here = finding.brought(site(spark, files), files, marks, ["l"])
+    here = fetch_here(site(spark, files), files, marks, ["l"])
     assert here is not None
     assert len(here) == 1
     assert groups == [0]
@@ -315,7 +326,7 @@ def nested(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession, reques
 def test_rows_are_found_by_members_of_structs(spark: SparkSession, nested: str) -> None:
     files = opened(nested)
     is_mapped = any(each.physical_name != each.name for each in files.schema)
-    found = {text: finding.found(site(spark, files), files, condition(nested, text, spark)) for text in MEMBERS}
+    found = {text: find_here(site(spark, files), files, condition(nested, text, spark)) for text in MEMBERS}
     if is_mapped:  # members have other names in files
         assert [*found.values()] == [None] * len(MEMBERS)
     else:
@@ -327,10 +338,8 @@ def test_a_file_that_lacks_a_member_is_left_to_spark(spark: SparkSession, tmp_pa
     path = str(tmp_path / "t")
     anabranch.append(None, path, pa.Table.from_pylist([{"inside": {"x": 1}}]))
     anabranch.sql(spark, f"ALTER TABLE delta.`{path}` ADD COLUMN inside.later BIGINT")
-    assert (
-        finding.found(site(spark, opened(path)), opened(path), condition(path, "inside.later IS NULL", spark)) is None
-    )
-    assert finding.found(site(spark, opened(path)), opened(path), condition(path, "inside.x = 1", spark))
+    assert find_here(site(spark, opened(path)), opened(path), condition(path, "inside.later IS NULL", spark)) is None
+    assert find_here(site(spark, opened(path)), opened(path), condition(path, "inside.x = 1", spark))
 
 
 # -- nested columns ----------------------------------------------------------------------------------------------------

@@ -19,10 +19,10 @@ from anabranch.arrow.site import alone
 from anabranch.protocol.expressions.computation import Computation, computation_of_syntax
 from anabranch.protocol.expressions.parser import parsed
 from anabranch.protocol.expressions.resolving import Scope
-from anabranch.protocol.expressions.table import LeftToSpark
 from anabranch.protocol.expressions.tree import Column
 from anabranch.protocol.layout.addresses import address_of
 from anabranch.protocol.merges import NOTHING_MORE
+from anabranch.protocol.unsupported import Unsupported
 from anabranch.storage import open_store
 from tests.spark.tables import numbered
 
@@ -63,10 +63,10 @@ def test_without_a_count_of_rows_or_with_too_many_spark_reads_them(join: Join, m
     files = join.files.files
     uncounted = files.set_column(files.column_names.index("stats"), "stats", pa.nulls(len(files), pa.string()))
     every = [Acting(0, NOTHING_MORE, False, {})]
-    with pytest.raises(LeftToSpark):
+    with pytest.raises(Unsupported):
         replace(join, files=replace(join.files, files=uncounted)).alone(every, {})
     monkeypatch.setattr(merge_join, "MOST_BYTES", 10)
-    with pytest.raises(LeftToSpark):
+    with pytest.raises(Unsupported):
         join.alone(every, {})
 
 

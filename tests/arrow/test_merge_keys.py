@@ -23,6 +23,7 @@ from anabranch.errors import AmbiguousMerge, ChangeDataNotRecorded, RowViolation
 from anabranch.protocol.features.row_tracking import Tracked
 from anabranch.protocol.merges import NOTHING_MORE, UNREAD, Clause, Matching
 from anabranch.protocol.schema.types import Field, Struct
+from anabranch.protocol.unsupported import Unsupported
 from anabranch.spark import few_rows, merge
 from anabranch.spark.types import arrow_rows
 from tests.spark.tables import file_set
@@ -155,8 +156,9 @@ def raced(spark: SparkSession, folder: Path, seed: int, *, few: bool) -> tuple[b
     joined: list[bool] = []
 
     def seen(*given: Any) -> Any:
+        joined.append(False)
         found = merge_keys.outcome(*given)
-        joined.append(found is not None)
+        joined[-1] = True
         return found
 
     with patch.object(merge, "outcome", seen), patch.object(few_rows, "MOST_ROWS", few_rows.MOST_ROWS if few else 1):
@@ -218,10 +220,10 @@ def test_a_merge_whose_conditions_and_values_are_computed_here_is_joined_without
     files = file_set(tmp_path, [], Struct((Field("k", "long"), Field("v", "long"))))
     source = SourceColumns(("k", "v"), ("long", "long"))
     plain = Matching(None, (update_all("k", "v"),), keys=(("k", "k"),), rest=NOTHING_MORE)
-    assert merge_keys.computed_join(files, plain, source) is not None
+    assert merge_keys.computed_join(files, plain, source).matched
     alone = Clause("not matched by source", "delete")
-    assert merge_keys.computed_join(files, replace(plain, recorded=True), source) is not None
-    assert merge_keys.computed_join(files, replace(plain, clauses=(*plain.clauses, alone)), source) is not None
+    assert merge_keys.computed_join(files, replace(plain, recorded=True), source).matched
+    assert merge_keys.computed_join(files, replace(plain, clauses=(*plain.clauses, alone)), source).alone
     for other in (
         replace(plain, rest=UNREAD),
         replace(plain, evolves=True),
@@ -231,8 +233,9 @@ def test_a_merge_whose_conditions_and_values_are_computed_here_is_joined_without
         replace(plain, clauses=(Clause("matched", "update", None, {"v": "rand()"}),)),
         replace(plain, keys=()),
     ):
-        assert merge_keys.computed_join(files, other, source) is None
-    assert merge_keys.computed_join(replace(files, tracked=Tracked("i", "c")), plain, source) is not None
+        with pytest.raises(Unsupported):
+            merge_keys.computed_join(files, other, source)
+    assert merge_keys.computed_join(replace(files, tracked=Tracked("i", "c")), plain, source).update
 
 
 EMPTY_CHUNKS = pa.table({"k": pa.chunked_array([[3], [], [1, 2]], pa.int64())})

@@ -13,9 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from anabranch.arrow import orders
-from anabranch.arrow.files import CalledOff, Unlike
+from anabranch.arrow.files import CalledOff
 from anabranch.arrow.orders import ordered
 from anabranch.protocol.layout.curves import bits_per_column, places
+from anabranch.protocol.unsupported import Unsupported
 from tests.support.patience import until
 
 ROWS = 20_000
@@ -121,7 +122,7 @@ def test_rows_that_are_wider_than_the_first_ones_are_read_again_in_smaller_parts
 @pytest.mark.slow
 @pytest.mark.parametrize("most", [1 << 20, 1 << 18], ids=["an output", "the columns of the curve"])
 def test_what_does_not_fit_into_memory_at_all_is_refused_whole(tmp_path: Path, most: int) -> None:
-    with pytest.raises(Unlike):
+    with pytest.raises(Unsupported):
         ordered(task_of(tmp_path, outputs=1, most_bytes=most))
     assert not left_in(tmp_path)
 
@@ -177,6 +178,6 @@ def test_a_file_that_is_another_one_the_second_time_is_refused(tmp_path: Path, m
 
     monkeypatch.setattr(orders, "live", changing)
     task = task_of(tmp_path, threads=1)
-    with pytest.raises(Unlike, match="other rows than before"):
+    with pytest.raises(Unsupported, match="other rows than before"):
         ordered(task)
     assert not left_in(tmp_path)

@@ -11,10 +11,10 @@ from anabranch.arrow.pairs import NONE, Acting, Half, Pairs, acting_on, stored
 from anabranch.protocol.expressions.computation import Computation, computation_of_syntax
 from anabranch.protocol.expressions.parser import parsed
 from anabranch.protocol.expressions.resolving import Scope
-from anabranch.protocol.expressions.table import LeftToSpark
 from anabranch.protocol.expressions.tree import Column
 from anabranch.protocol.merges import NOTHING_MORE
 from anabranch.protocol.schema.types import Field, Struct
+from anabranch.protocol.unsupported import Unsupported
 
 OWN = pa.table({"id": [1, 2, 3], "v": [10, None, 30]})
 GIVEN = pa.table({"v": [5, 40], "w": ["a", None]})
@@ -60,7 +60,7 @@ def test_the_first_clause_whose_condition_is_true_acts() -> None:
 def test_a_condition_is_computed_only_where_no_clause_before_it_acts() -> None:
     fails_for_row_3 = clause(1, "9223372036854775778 + t.v > 0")
     assert acting_on([clause(0, "t.id = 3"), fails_for_row_3], PAIRS, EVERY).tolist() == [1, NONE, 0, 0]
-    with pytest.raises(LeftToSpark):
+    with pytest.raises(Unsupported):
         acting_on([fails_for_row_3], PAIRS, EVERY)
 
 
@@ -73,5 +73,5 @@ def test_a_clause_stores_its_values_in_the_order_of_the_columns() -> None:
 
 def test_values_that_take_too_much_memory_are_left_to_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pairs, "MOST_BYTES", 20)
-    with pytest.raises(LeftToSpark):
+    with pytest.raises(Unsupported):
         stored(clause(0, v="t.v - s.v"), PAIRS, EVERY, Struct((Field("v", "long"),)))

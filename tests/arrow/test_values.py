@@ -24,10 +24,10 @@ from anabranch.errors import AnabranchError
 from anabranch.expressions import assignment
 from anabranch.log.log import Log
 from anabranch.protocol.conditions import Condition
-from anabranch.protocol.expressions.table import LeftToSpark
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.predicates import Always
 from anabranch.protocol.storing import Computed, stored_values
+from anabranch.protocol.unsupported import Unsupported
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.expression_checks import check_change
 from anabranch.spark.scan import scan
@@ -119,7 +119,7 @@ def makes(rows: pa.Table, files: FileSet, name: str, value: Computed) -> bool:
     """Whether Arrow makes these values, and does not leave them to Spark."""
     try:
         return len(arrow_values.assigned(rows, files.schema, stored_values({name: value}, files.schema) or {})) > 0
-    except (LeftToSpark, pa.ArrowException):
+    except (Unsupported, pa.ArrowException):
         return False
 
 

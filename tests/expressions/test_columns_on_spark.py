@@ -14,9 +14,9 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from anabranch.expressions import Context, column_condition, column_value
-from anabranch.protocol.expressions.table import LeftToSpark
 from anabranch.protocol.predicates import Unknown
 from anabranch.protocol.schema.types import Field, Struct
+from anabranch.protocol.unsupported import Unsupported
 from tests.support.tiers import examples
 
 pytestmark = [pytest.mark.spark, pytest.mark.classic("texts are printed in quotes")]
@@ -148,7 +148,7 @@ def computed(column: Column, where: Context) -> list[Any] | None:
     found = column_value(column, where)
     try:
         return None if found.reason is not None else found.values(ROWS.combine_chunks().to_batches()[0]).to_pylist()
-    except LeftToSpark:
+    except Unsupported:
         return None
 
 

@@ -1,6 +1,6 @@
 """Computes trees over Arrow rows, without Spark.
 
-Pure. Guarantee: a value that is given is the one that Spark would compute; whatever is in doubt raises `LeftToSpark`.
+Pure. Guarantee: a value that is given is the one that Spark would compute; whatever is in doubt raises `Unsupported`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.protocol.expressions.table import Datum, LeftToSpark, Site
+from anabranch.protocol.expressions.table import Datum, Site
 from anabranch.protocol.expressions.tree import Apply, Column, Constant, Expression, Foreign
 from anabranch.protocol.schema.types import VOID, DataType, arrow_type
+from anabranch.protocol.unsupported import Unsupported
 
 ERRORS = (pa.ArrowException, ArithmeticError, ValueError, TypeError, KeyError)
-"""What a computation raises of its own accord; it means `LeftToSpark`."""
+"""What a computation raises of its own accord; it means `Unsupported`."""
 
 
 def computed(tree: Expression, rows: pa.RecordBatch, zone: dt.tzinfo | None = None) -> pa.Array:
@@ -29,7 +30,7 @@ def computed(tree: Expression, rows: pa.RecordBatch, zone: dt.tzinfo | None = No
         zone: the session's, if its clocks never change.
 
     Raises:
-        LeftToSpark: only Spark says what it is.
+        Unsupported: only Spark says what it is.
 
     Example:
         >>> computed(resolved(parsed("a + 1"), scope), pa.record_batch({"a": [1, 2]})).to_pylist()
@@ -38,14 +39,14 @@ def computed(tree: Expression, rows: pa.RecordBatch, zone: dt.tzinfo | None = No
     try:
         found = _Run(rows, Site(zone, rows.num_rows)).value(tree)
     except RecursionError:
-        raise LeftToSpark("it is nested too deep") from None
+        raise Unsupported("it is nested too deep") from None
     if isinstance(found, pa.Scalar):
         found = pa.repeat(found, rows.num_rows)
     return found
 
 
 def selected(tree: Expression, rows: pa.RecordBatch, zone: dt.tzinfo | None = None) -> pa.BooleanArray:
-    """For each row whether a condition is TRUE; never NULL. Raises LeftToSpark."""
+    """For each row whether a condition is TRUE; never NULL. Raises Unsupported."""
     return pc.fill_null(computed(tree, rows, zone), False)
 
 
@@ -61,15 +62,15 @@ class _Run:
             case Column():
                 return self._column(node)
             case Foreign():
-                raise LeftToSpark(node.reason)
+                raise Unsupported(node.reason)
         try:
             found = self._applied(node)
-        except LeftToSpark:
+        except Unsupported:
             raise
         except ERRORS:
-            raise LeftToSpark(f"Arrow has no value of `{node.function.name}` for some row") from None
+            raise Unsupported(f"Arrow has no value of `{node.function.name}` for some row") from None
         if not isinstance(found, pa.Scalar) and len(found) != self.site.count:
-            raise LeftToSpark(f"Arrow has a wrong number of values of `{node.function.name}`")
+            raise Unsupported(f"Arrow has a wrong number of values of `{node.function.name}`")
         return found
 
     def _column(self, node: Column) -> Datum:

@@ -25,13 +25,13 @@ from anabranch.protocol.expressions.table import (
     Function,
     Given,
     Inverse,
-    LeftToSpark,
     Site,
     Unfit,
     Varying,
     exactly,
 )
 from anabranch.protocol.schema.types import INTEGERS, VOID, DataType, arrow_type, decimal_of, upcastable
+from anabranch.protocol.unsupported import Unsupported
 
 _DOUBLE_DIGITS, _DOUBLE_TENS = 15, 22
 """A decimal of so many digits divided by so many tens has one nearest ``double``, which each language finds."""
@@ -93,18 +93,18 @@ def _integer_to_decimal(values: Datum, to: str, site: Site) -> Datum:
     _, scale = decimal_of(to) or (0, 0)
     wide = values.cast(pa.decimal128(38, scale)) if scale <= 18 else None
     if wide is None:
-        raise LeftToSpark("a whole number becomes a decimal of many digits behind the point")
+        raise Unsupported("a whole number becomes a decimal of many digits behind the point")
     return wide.cast(arrow_type(to))
 
 
 def _check_digits(values: Datum, most: int) -> None:
-    """Raises LeftToSpark: a decimal has more digits before the point; beyond 128 bits Arrow gives another number."""
+    """Raises Unsupported: a decimal has more digits before the point; beyond 128 bits Arrow gives another number."""
     kind = values.type
     if kind.precision - kind.scale <= most:
         return
     is_in = pc.less(pc.abs(values), pa.scalar(Decimal(10) ** most, kind))
     if not pc.all(is_in, min_count=0).as_py():
-        raise LeftToSpark("a decimal has no room in its type")
+        raise Unsupported("a decimal has no room in its type")
 
 
 def _decimal_to_decimal(values: Datum, to: str, site: Site) -> Datum:
@@ -113,16 +113,16 @@ def _decimal_to_decimal(values: Datum, to: str, site: Site) -> Datum:
         _check_digits(values, precision - scale)
         return values.cast(arrow_type(to))
     if values.type.precision == MOST_DIGITS:
-        raise LeftToSpark("a decimal of all its digits is rounded")
+        raise Unsupported("a decimal of all its digits is rounded")
     wide = values.cast(pa.decimal128(MOST_DIGITS, values.type.scale))  # Arrow has no room for the next digit else
     return pc.round(wide, scale, "half_towards_infinity").cast(arrow_type(to))
 
 
 def _decimal_to_double(values: Datum, to: str, site: Site) -> Datum:
-    """The nearest doubles. Raises LeftToSpark: the digits are too many to be certain."""
+    """The nearest doubles. Raises Unsupported: the digits are too many to be certain."""
     kind = values.type
     if kind.precision > _DOUBLE_DIGITS or kind.scale > _DOUBLE_TENS:
-        raise LeftToSpark("a decimal of more than 15 digits becomes a double")
+        raise Unsupported("a decimal of more than 15 digits becomes a double")
     whole = _unscaled(values).cast(pa.int64()).cast(pa.float64())
     return pc.divide(whole, pa.scalar(10.0**kind.scale))
 
@@ -143,17 +143,17 @@ def _double_to_integer(values: Datum, to: str, site: Site) -> Datum:
 
 
 def longs(whole: Datum) -> Datum:
-    """Doubles without a fraction as whole numbers. Raises LeftToSpark: one is no number, or too large."""
+    """Doubles without a fraction as whole numbers. Raises Unsupported: one is no number, or too large."""
     is_in = pc.and_(pc.greater_equal(whole, -(2.0**63)), pc.less(whole, 2.0**63))
     if not pc.all(is_in, min_count=0).as_py():
-        raise LeftToSpark("a number that is none, or too large, becomes a whole one")
+        raise Unsupported("a number that is none, or too large, becomes a whole one")
     return whole.cast(pa.int64())
 
 
 def _double_to_decimal(values: Datum, to: str, site: Site) -> Datum:
     _, scale = decimal_of(to) or (0, 0)
     if scale > _DOUBLE_DIGITS or not pc.all(pc.is_finite(values), min_count=0).as_py():
-        raise LeftToSpark("a number that is none becomes a decimal, or one of many digits")
+        raise Unsupported("a number that is none becomes a decimal, or one of many digits")
     known = pc.fill_null(values, 0.0)
     signed = np.copysign(units(known, scale), known.to_numpy(zero_copy_only=False)).astype(np.int64)
     whole = pa.array(signed, pa.int64(), mask=values.is_null().to_numpy(zero_copy_only=False))
@@ -174,13 +174,13 @@ def _all_match(values: Datum, pattern: str) -> bool:
 
 def _text_to_integer(values: Datum, to: str, site: Site) -> Datum:
     if not _all_match(values, _INTEGER_TEXT):
-        raise LeftToSpark("a text that is no plain whole number becomes one")
+        raise Unsupported("a text that is no plain whole number becomes one")
     return values.cast(pa.int64()).cast(arrow_type(to))
 
 
 def _text_to_date(values: Datum, to: str, site: Site) -> Datum:
     if not _all_match(values, _DATE_TEXT):
-        raise LeftToSpark("a text that is no plain date becomes one")
+        raise Unsupported("a text that is no plain date becomes one")
     found = values.cast(pa.date32())  # raises for a day that no calendar has
     check_years(found)
     return found
@@ -192,7 +192,7 @@ def _text_to_moment(values: Datum, to: str, site: Site) -> Datum:
         check_years(found)
         return found
     if not _all_match(values, _CLOCK_TEXT):
-        raise LeftToSpark("a text that is no plain moment becomes one")
+        raise Unsupported("a text that is no plain moment becomes one")
     found = values.cast(pa.timestamp("us"))
     check_years(found)
     return found if to == "timestamp_ntz" else instants(found, site)
@@ -200,7 +200,7 @@ def _text_to_moment(values: Datum, to: str, site: Site) -> Datum:
 
 def _text_to_double(values: Datum, to: str, site: Site) -> Datum:
     if not _all_match(values, _NUMBER_TEXT):
-        raise LeftToSpark("a text that is no plain number becomes one")
+        raise Unsupported("a text that is no plain number becomes one")
     return values.cast(pa.float64())
 
 
@@ -208,7 +208,7 @@ def _text_to_decimal(values: Datum, to: str, site: Site) -> Datum:
     precision, scale = decimal_of(to) or (0, 0)
     fraction = rf"(\.[0-9]{{1,{scale}}})?" if scale else ""
     if scale == precision or not _all_match(values, rf"^-?[0-9]{{1,{precision - scale}}}{fraction}$"):
-        raise LeftToSpark("a text that is no plain number with room in its type becomes one")
+        raise Unsupported("a text that is no plain number with room in its type becomes one")
     return values.cast(arrow_type(to))
 
 
@@ -225,7 +225,7 @@ def _boolean_to_text(values: Datum, to: str, site: Site) -> Datum:
 
 def _decimal_to_text(values: Datum, to: str, site: Site) -> Datum:
     if values.type.scale > 6:
-        raise LeftToSpark("a decimal of more than six digits behind the point becomes a text")
+        raise Unsupported("a decimal of more than six digits behind the point becomes a text")
     return values.cast(pa.string())
 
 
@@ -235,20 +235,20 @@ def _date_to_text(values: Datum, to: str, site: Site) -> Datum:
 
 
 def check_years(values: Datum) -> None:
-    """Raises LeftToSpark unless all dates, or moments, are of the years 1 to 9999."""
+    """Raises Unsupported unless all dates, or moments, are of the years 1 to 9999."""
     low, high = pa.scalar(_YEAR_1), pa.scalar(_YEAR_9999)
     if pa.types.is_timestamp(values.type):
         low, high = (each.cast(pa.timestamp("us")).cast(values.type) for each in (low, high))
     is_in = pc.and_(pc.greater_equal(values, low), pc.less_equal(values, high))
     if not pc.all(is_in, min_count=0).as_py():
-        raise LeftToSpark("a date lies outside the years 1 to 9999")
+        raise Unsupported("a date lies outside the years 1 to 9999")
 
 
 # -- dates and moments -------------------------------------------------------------------------------------------------
 
 
 def local(values: Datum, site: Site) -> Datum:
-    """Moments as the local times of the session's zone. Raises LeftToSpark: its clocks change."""
+    """Moments as the local times of the session's zone. Raises Unsupported: its clocks change."""
     if values.type.tz is None:
         return values
     return _shifted(values.cast(pa.timestamp("us", "UTC")).cast(pa.timestamp("us")), _offset(site))
@@ -261,7 +261,7 @@ def instants(values: Datum, site: Site) -> Datum:
 
 def _offset(site: Site) -> int:
     if site.zone is None:
-        raise LeftToSpark("the clocks of the session's time zone change")
+        raise Unsupported("the clocks of the session's time zone change")
     found = site.zone.utcoffset(None)
     assert found is not None
     return found // dt.timedelta(microseconds=1)

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.protocol.expressions.meeting import compared_as, is_spelled
-from anabranch.protocol.expressions.table import Datum, Fit, Given, LeftToSpark, Site, Unfit, add, of_values
+from anabranch.protocol.expressions.table import Datum, Fit, Given, Site, Unfit, add, of_values
 from anabranch.protocol.schema.types import VOID
+from anabranch.protocol.unsupported import Unsupported
 
 _ARROW: Mapping[str, Callable[..., Datum]] = {
     "=": pc.equal,
@@ -117,7 +118,7 @@ def _joined(join: Callable[..., Datum], decides: bool) -> Callable[..., Datum]:
         for part in parts[1:]:
             try:
                 value = part(None)
-            except LeftToSpark:
+            except Unsupported:
                 value = _where_open(found, part, decides, site)
             found = join(found, value)
         return found

@@ -1,7 +1,7 @@
 """Computations: an expression with all that its value depends on.
 
 Pure. Guarantee: a computation without a reason gives, for any rows, what Spark would compute, whatever the session's
-settings, or raises `LeftToSpark`.
+settings, or raises `Unsupported`.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ class Computation:
         return self.reason is None and self.tree.type in ("boolean", VOID)
 
     def values(self, rows: pa.RecordBatch) -> pa.Array:
-        """Its value for each row. Raises LeftToSpark: only Spark says what it is."""
+        """Its value for each row. Raises Unsupported: only Spark says what it is."""
         return computed(self.tree, rows, self.zone)
 
     def value(self) -> pa.Array:
-        """Its one value, in an array, where it reads no column. Raises LeftToSpark, as `values`."""
+        """Its one value, in an array, where it reads no column. Raises Unsupported, as `values`."""
         return self.values(_ONE_ROW)
 
     def truths(self, rows: pa.RecordBatch) -> pa.BooleanArray:
-        """For each row whether it is TRUE; never NULL. Raises LeftToSpark: only Spark says."""
+        """For each row whether it is TRUE; never NULL. Raises Unsupported: only Spark says."""
         return selected(self.tree, rows, self.zone)
 
 

@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 from anabranch.protocol.expressions.casts import check_years, instants, local
 from anabranch.protocol.expressions.moments import months_later
 from anabranch.protocol.expressions.syntax import Interval
-from anabranch.protocol.expressions.table import Datum, Fit, Function, Given, LeftToSpark, Site, Unfit
+from anabranch.protocol.expressions.table import Datum, Fit, Function, Given, Site, Unfit
+from anabranch.protocol.unsupported import Unsupported
 
 Unit: TypeAlias = Literal["months", "days", "both", "time"]
 DAY = dt.timedelta(days=1) // dt.timedelta(microseconds=1)
@@ -107,7 +108,7 @@ def _moved(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], sit
         found = found if gives == "timestamp_ntz" else instants(found, site)
     else:
         if gives == "timestamp" and site.zone is None and (unit != "time" or abs(amount) >= DAY):
-            raise LeftToSpark("the clocks of the session's time zone change")
+            raise Unsupported("the clocks of the session's time zone change")
         found = pc.add_checked(moments.cast(pa.int64()), pa.scalar(amount, pa.int64())).cast(moments.type)
     check_years(found)
     return found

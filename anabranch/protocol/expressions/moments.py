@@ -22,7 +22,6 @@ from anabranch.protocol.expressions.table import (
     Fit,
     Given,
     Inverse,
-    LeftToSpark,
     Site,
     Unfit,
     Varying,
@@ -32,6 +31,7 @@ from anabranch.protocol.expressions.table import (
     of_values,
 )
 from anabranch.protocol.schema.types import INTEGERS, VOID
+from anabranch.protocol.unsupported import Unsupported
 
 _CLOCKS = ("timestamp", "timestamp_ntz")
 _MOMENTS = ("date", *_CLOCKS)
@@ -132,7 +132,7 @@ def _first_of(number: Datum) -> Datum:
     """The first day of the month of a number that counts from the year 0."""
     is_out = pc.or_(pc.less(number, 12), pc.greater(number, 12 * 10_000))
     if pc.any(is_out, min_count=0).as_py():
-        raise LeftToSpark("a date lies outside the years 1 to 9999")
+        raise Unsupported("a date lies outside the years 1 to 9999")
     mask = number.is_null().to_numpy(zero_copy_only=False)
     months = pc.fill_null(number, 12 * 1970).to_numpy(zero_copy_only=False) - 12 * 1970
     days = months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int32)

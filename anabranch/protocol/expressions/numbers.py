@@ -25,7 +25,6 @@ from anabranch.protocol.expressions.table import (
     Given,
     Inverse,
     Kernel,
-    LeftToSpark,
     Site,
     Unfit,
     Varying,
@@ -33,6 +32,7 @@ from anabranch.protocol.expressions.table import (
     exactly,
 )
 from anabranch.protocol.schema.types import INTEGERS, VOID, arrow_type, decimal_of
+from anabranch.protocol.unsupported import Unsupported
 
 _NEGATED_DIGITS = 34
 _MOST_PLACES = 15
@@ -108,7 +108,7 @@ _remainder_fit = _exact_fit(lambda p, s, q, t: decimal(min(p - s, q - t) + max(s
 
 def _refuse_zero(divisor: Datum) -> None:
     if pc.any(pc.equal(divisor, pa.scalar(0, divisor.type)), min_count=0).as_py():
-        raise LeftToSpark("something is divided by zero")
+        raise Unsupported("something is divided by zero")
 
 
 def _divided(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
@@ -133,7 +133,7 @@ def _wide_quotient(dividend: Datum, divisor: Datum, scale: int) -> Datum:
     wide = dividend.cast(pa.decimal256(one.precision - one.scale + longer, longer))
     found = pc.divide(wide, divisor.cast(pa.decimal256(other.precision, other.scale)))
     if found.type.scale <= scale:
-        raise LeftToSpark("a quotient of decimals has too few digits")
+        raise Unsupported("a quotient of decimals has too few digits")
     return found
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from anabranch.protocol.expressions.table import Datum, LeftToSpark
+from anabranch.protocol.expressions.table import Datum
+from anabranch.protocol.unsupported import Unsupported
 
 WHOLE_DOUBLE = 1 << 52
 """From here on doubles have no fraction."""
@@ -19,7 +20,7 @@ _MOST_UNITS = 10**14
 
 def units(values: Datum, places: int, *, even: bool = False) -> Any:
     """Doubles as whole numbers of units of a decimal place, without their sign, as doubles: rounded half up, or half to
-    the ``even`` one; NaN stays. Raises LeftToSpark: one has too many digits.
+    the ``even`` one; NaN stays. Raises Unsupported: one has too many digits.
 
     Spark rounds the shortest decimal of a double. A decimal that is half-way between two units has at most 15 digits,
     and no two of those are the same double; so exactly its double is half-way, and others are on the side they are on.
@@ -28,7 +29,7 @@ def units(values: Datum, places: int, *, even: bool = False) -> Any:
     with np.errstate(invalid="ignore", over="ignore"):
         many = numbers * one
         if np.any(many >= _MOST_UNITS):
-            raise LeftToSpark("a number with too many digits is rounded")
+            raise Unsupported("a number with too many digits is rounded")
         near = np.floor(many + 0.5)
         low, high = (2 * near - 1) / (2 * one), (2 * near + 1) / (2 * one)
         up = (numbers > high) | ((numbers == high) & ~(even & (near % 2 == 0)))

@@ -21,7 +21,7 @@ from anabranch.protocol.expressions.instants import ANY_ZONE, is_fixed, local_ti
 from anabranch.protocol.expressions.intervals import MOVE
 from anabranch.protocol.expressions.inverting import Bare, Term, compared, computed, is_null, is_one_of
 from anabranch.protocol.expressions.meeting import are_exact
-from anabranch.protocol.expressions.table import TABLE, Function, Given, LeftToSpark, Unfit, Varying
+from anabranch.protocol.expressions.table import TABLE, Function, Given, Unfit, Varying
 from anabranch.protocol.expressions.tree import (
     Apply,
     Column,
@@ -46,6 +46,7 @@ from anabranch.protocol.predicates import (
     Unknown,
 )
 from anabranch.protocol.schema.types import INTEGERS, VOID, DataType, decimal_of
+from anabranch.protocol.unsupported import Unsupported
 
 _ONE_ROW = pa.RecordBatch.from_arrays([pa.nulls(1)], ["x"])
 _MOST_NESTED = 8
@@ -319,6 +320,6 @@ def _computed(node: Apply, zone: dt.tzinfo | None) -> tuple[Any] | None:
         return None
     try:
         (found,) = values_of(node, _ONE_ROW, zone).to_pylist()
-    except (LeftToSpark, ArithmeticError, ValueError):  # or Python has no room for it
+    except (Unsupported, ArithmeticError, ValueError):  # or Python has no room for it
         return None
     return (found,)

@@ -3,7 +3,7 @@
 An entry says which types it takes and gives, how Arrow computes it, and what a bound of its value says of an argument.
 Guarantee: where an entry computes a value, it is Spark's, whatever the session's settings; where Spark's settings
 decide (an overflow, a division by zero), or Arrow does otherwise than Spark (letters beyond those that both fold
-alike), it raises `LeftToSpark` and nothing is said.
+alike), it raises `Unsupported` and nothing is said.
 
 To add a function: write its kernel in the file of its kind, under `function` (see `texts.py` for short ones); a kernel
 gets arrays. Then name it in `docs/concepts/expressions.md`, draw it in `tests/protocol/expressions/typed_texts.py`, by
@@ -25,10 +25,6 @@ Datum: TypeAlias = Any
 
 class Unfit(Exception):
     """An entry does not take arguments of these types, for the reason that is said."""
-
-
-class LeftToSpark(Exception):
-    """What the value is, only Spark says, for the reason that is said."""
 
 
 @dataclass(frozen=True)

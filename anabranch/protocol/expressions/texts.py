@@ -12,8 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.protocol.expressions.table import Datum, Fit, Given, LeftToSpark, Unfit, add, function, of_values
+from anabranch.protocol.expressions.table import Datum, Fit, Given, Unfit, add, function, of_values
 from anabranch.protocol.schema.types import INTEGERS, VOID
+from anabranch.protocol.unsupported import Unsupported
 
 _FOLDED_OTHERWISE = re.compile(
     r"[^\x00-\u024f\u0370-\u03a2\u03a4-\u03c1\u03c3-\u052f\u0e00-\u0e7f\u3000-\u9fff\uac00-\ud7a3]|[\u0130\u019b\u03f4]"
@@ -38,7 +39,7 @@ def _each_folded(values: Datum, python: Callable[[str], str]) -> Datum:
 
 def _known(text: str) -> str:
     if _FOLDED_OTHERWISE.search(text):
-        raise LeftToSpark("a text has letters that not everybody folds alike")
+        raise Unsupported("a text has letters that not everybody folds alike")
     return text
 
 
@@ -55,7 +56,7 @@ def _with_capitals(text: str) -> str:
     """Nothing but a blank separates words. By a setting of Spark's a letter may become one letter only."""
     found = " ".join(word.capitalize() for word in text.split(" "))
     if len(found) != len(text):
-        raise LeftToSpark("a word begins with a letter whose great form is several letters")
+        raise Unsupported("a word begins with a letter whose great form is several letters")
     return found
 
 
@@ -112,7 +113,7 @@ function("rtrim", "string", gives="string")(_trimming(pc.utf8_rtrim))
 @function("split_part", "string =string =integer", gives="string")
 def _split_part(values: Datum, separator: str, number: int) -> Datum:
     if not separator or number == 0:
-        raise LeftToSpark("a text is split by nothing, or its part of number 0 is asked for")
+        raise Unsupported("a text is split by nothing, or its part of number 0 is asked for")
     parts = [None if each is None else each.split(separator) for each in values.to_pylist()]
     at = number - 1 if number > 0 else number
     return pa.array(
@@ -128,9 +129,9 @@ def _bytes_in(values: Datum) -> int:
 
 
 def _check_bytes(count: int) -> None:
-    """Raises LeftToSpark: so many bytes of texts at once are too many."""
+    """Raises Unsupported: so many bytes of texts at once are too many."""
     if count > _MOST_BYTES:
-        raise LeftToSpark("texts become too long")
+        raise Unsupported("texts become too long")
 
 
 # -- other texts -------------------------------------------------------------------------------------------------------
@@ -147,7 +148,7 @@ def _replace(values: Datum, searched: str, other: str = "") -> Datum:
 def _padding(pad: Callable[..., Datum]) -> Callable[..., Datum]:
     def padded(values: Datum, width: int, filler: str = " ") -> Datum:
         if len(filler) != 1:
-            raise LeftToSpark("a text is padded by more than one character")
+            raise Unsupported("a text is padded by more than one character")
         _check_bytes(len(values) * width * 4)
         return pc.utf8_slice_codeunits(pad(values, max(width, 0), filler), 0, max(width, 0))
 
@@ -277,7 +278,7 @@ _SHA: dict[int, Callable[[bytes], Any]] = {
 @function("sha2", "string =integer", gives="string")
 def _sha2(values: Datum, bits: int) -> Datum:
     if bits not in _SHA:
-        raise LeftToSpark("a digest of so many bits")
+        raise Unsupported("a digest of so many bits")
     return _digests(values, _SHA[bits])
 
 

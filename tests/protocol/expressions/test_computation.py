@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 import pytest
 
 from anabranch.protocol.expressions.computation import computation_over
-from anabranch.protocol.expressions.table import LeftToSpark
 from anabranch.protocol.expressions.tree import Column, names_of, with_columns
 from anabranch.protocol.schema.types import VOID, Field, Struct, arrow_type, to_arrow
+from anabranch.protocol.unsupported import Unsupported
 from tests.protocol.expressions.typed_texts import COLUMNS, Texts, rows
 from tests.support.tiers import examples
 
@@ -158,7 +158,7 @@ def test_whatever_spark_might_read_in_another_way_is_not_computed(text: str) -> 
     ],
 )
 def test_what_is_an_error_or_null_by_a_setting_is_left_to_spark(text: str, row: dict[str, Any]) -> None:
-    with pytest.raises(LeftToSpark):
+    with pytest.raises(Unsupported):
         truth(text, row)
 
 
@@ -188,7 +188,7 @@ def test_any_rows_have_a_value_each_and_none_depends_on_the_others() -> None:
         found = computation_over(texts.any(draw.randint(1, 4)), COLUMNS, dt.UTC)
         if found.reason is not None or found.tree.type == VOID:
             continue
-        with contextlib.suppress(LeftToSpark):
+        with contextlib.suppress(Unsupported):
             assert len(found.values(batch.slice(0, 0))) == 0
             together = found.values(batch)
             alone = [found.values(batch.slice(i, 1)) for i in range(len(batch))]
@@ -206,7 +206,7 @@ def test_any_rows_have_a_value_each_and_none_depends_on_the_others() -> None:
     ],
 )
 def test_texts_that_become_too_long_are_left_to_spark(text: str) -> None:
-    with pytest.raises(LeftToSpark):
+    with pytest.raises(Unsupported):
         truth(text, {"s": "some text"})
 
 
@@ -216,7 +216,7 @@ def test_chains_in_brackets_end_without_a_stack_overflow() -> None:
         inner = f"({inner} + {' + '.join(['id'] * 140)})"
     found = computation_over(f"{inner} > 0", SCHEMA)
     if found.reason is None:
-        with contextlib.suppress(LeftToSpark):
+        with contextlib.suppress(Unsupported):
             found.values(pa.RecordBatch.from_pylist([{"id": 1}], to_arrow(SCHEMA)))
 
 
@@ -229,7 +229,7 @@ def test_a_decimal_becomes_another_by_rounding_half_up_or_is_left_to_spark() -> 
         kind, schema = pa.decimal128(p, s), Struct((Field("m", f"decimal({p},{s})"),))
         value = Decimal(draw.choice([0, 1, 10**p - 1, draw.randrange(10**p)]) * draw.choice([1, -1])).scaleb(-s, EXACT)
         found = computation_over(f"CAST(m AS DECIMAL({q}, {t}))", schema)
-        with contextlib.suppress(LeftToSpark):
+        with contextlib.suppress(Unsupported):
             (given,) = found.values(pa.RecordBatch.from_arrays([pa.array([value], kind)], ["m"])).to_pylist()
             assert given == value.quantize(Decimal(1).scaleb(-t), ROUND_HALF_UP, EXACT)
             assert given.copy_abs() < Decimal(10) ** (q - t)
@@ -249,7 +249,7 @@ def test_decimals_are_divided_as_spark_divides_them(sign: str) -> None:
             for n, k in ((p, s), (q, t))
         )
         found = computation_over(f"m {sign} w", schema)
-        with contextlib.suppress(LeftToSpark):
+        with contextlib.suppress(Unsupported):
             row = [pa.array([one], pa.decimal128(p, s)), pa.array([other], pa.decimal128(q, t))]
             (given,) = found.values(pa.RecordBatch.from_arrays(row, ["m", "w"])).to_pylist()
             assert given == (_quotient(one, other, max(6, s + q + 1)) if sign == "/" else EXACT.remainder(one, other))
@@ -298,13 +298,13 @@ def test_a_double_is_rounded_by_its_shortest_decimal(places: int) -> None:
 
 @pytest.mark.parametrize("text", ["round(x, 2)", "CAST(x AS DECIMAL(20, 2))"])
 def test_a_double_of_too_many_digits_is_not_rounded(text: str) -> None:
-    with pytest.raises(LeftToSpark):
+    with pytest.raises(Unsupported):
         computation_over(text, SCHEMA).values(pa.RecordBatch.from_pylist([{"x": 1e13 + 0.5}], to_arrow(SCHEMA)))
 
 
 def test_a_number_that_is_none_is_no_decimal() -> None:
     for value in (math.nan, math.inf):
-        with pytest.raises(LeftToSpark):
+        with pytest.raises(Unsupported):
             computation_over("CAST(x AS DECIMAL(20, 2))", SCHEMA).values(
                 pa.RecordBatch.from_pylist([{"x": value}], to_arrow(SCHEMA))
             )
@@ -335,7 +335,7 @@ def test_texts_are_cast(text: str, row: dict[str, Any], expected: Any) -> None:
     ],
 )
 def test_other_texts_are_not(text: str, value: str) -> None:
-    with pytest.raises(LeftToSpark):
+    with pytest.raises(Unsupported):
         computation_over(text, SCHEMA, dt.UTC).values(pa.RecordBatch.from_pylist([{"s": value}], to_arrow(SCHEMA)))
 
 

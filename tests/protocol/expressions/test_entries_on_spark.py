@@ -23,8 +23,8 @@ from pyspark.sql import SparkSession
 
 from anabranch.protocol.expressions.computation import Computation, computation_over
 from anabranch.protocol.expressions.resolving import MOMENTS_AS_TEXTS, TIMESTAMP_TYPES, TIMESTAMPS
-from anabranch.protocol.expressions.table import LeftToSpark
 from anabranch.protocol.schema.types import VOID, Field, Struct
+from anabranch.protocol.unsupported import Unsupported
 from anabranch.spark.types import spark_schema
 from tests.protocol.expressions.typed_texts import COLUMNS, Texts, rows
 from tests.support.tiers import examples, few_of
@@ -63,7 +63,7 @@ def case(
         return None
     try:
         return Case(text, found, found.values(batch).to_pylist(), [True] * len(batch))
-    except LeftToSpark:
+    except Unsupported:
         several = [_one(found, batch.slice(i, 1)) for i in range(len(batch))]
     return Case(text, found, [value for value, _ in several], [known for _, known in several])
 
@@ -71,7 +71,7 @@ def case(
 def _one(computation: Computation, row: pa.RecordBatch) -> tuple[Any, bool]:
     try:
         return computation.values(row)[0].as_py(), True
-    except LeftToSpark:
+    except Unsupported:
         return None, False
 
 

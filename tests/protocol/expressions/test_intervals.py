@@ -12,9 +12,9 @@ from anabranch.protocol.expressions.computation import computation_over
 from anabranch.protocol.expressions.intervals import DAY, Span, span_of
 from anabranch.protocol.expressions.parser import parsed
 from anabranch.protocol.expressions.syntax import Interval
-from anabranch.protocol.expressions.table import LeftToSpark
 from anabranch.protocol.expressions.words import NotUnderstood
 from anabranch.protocol.schema.types import Field, Struct, to_arrow
+from anabranch.protocol.unsupported import Unsupported
 
 SCHEMA = Struct((Field("t", "timestamp"), Field("n", "timestamp_ntz")))
 
@@ -87,5 +87,5 @@ def test_where_clocks_change_only_what_is_shorter_than_a_day_is_added() -> None:
         "t + INTERVAL '1 day -23 hours'",
         "t + INTERVAL 0 DAYS",
     ):
-        with pytest.raises(LeftToSpark):
+        with pytest.raises(Unsupported):
             moved(text, None)

@@ -21,9 +21,10 @@ from anabranch.errors import AnabranchError
 from anabranch.expressions.computations import computation_of
 from anabranch.protocol.expressions.computation import Computation
 from anabranch.protocol.expressions.meeting import common
-from anabranch.protocol.expressions.table import Given, LeftToSpark, Unfit
+from anabranch.protocol.expressions.table import Given, Unfit
 from anabranch.protocol.schema.types import INTEGERS, Field, Struct
 from anabranch.protocol.storing import stored_in
+from anabranch.protocol.unsupported import Unsupported
 from anabranch.spark.engine import SparkEngine
 from anabranch.statements.conditions import context_for
 from anabranch.statements.executor import plain_rows, row_changes
@@ -108,7 +109,7 @@ def are_alike(*values: Computation) -> bool:
 def is_made(field: Field, value: Computation) -> bool:
     """Whether a column stores a value that is made here; where it does not fit, the whole statement fails."""
     stored = stored_in(value, field)
-    with contextlib.suppress(LeftToSpark, pa.ArrowException):
+    with contextlib.suppress(Unsupported, pa.ArrowException):
         return stored.reason is None and len(plain_rows_made([[stored]], [field], Struct((field,)))) == 1
     return False
 
