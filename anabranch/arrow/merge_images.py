@@ -38,7 +38,7 @@ def inserts_of(files: FileSet, matching: Matching, source: SourceRows) -> pa.Tab
         RuleRefused, RowViolation: a rule may not be evaluated, or a row breaks one.
     """
     clauses = computed_clauses(matching, "not matched", files, source.columns)
-    every = np.arange(len(source.rows))
+    every = np.arange(source.rows)
     pairs = Pairs(len(every), {"source": Half(source.named, every)})
     acts = acting_on(clauses, pairs, every)
     inserts, made = matching.columns_set(files.schema, "insert"), []

@@ -136,7 +136,7 @@ def _are_alike(ours: DataType, theirs: DataType | None) -> bool:
 def _values(files: FileSet, matching: Matching, source: SourceRows) -> dict[str, pa.Array]:
     """The values of the source's keys, without NULL, which matches nothing. Raises Unsupported, as `_keys`."""
     keys = _keys(files, matching, source.columns)
-    return {name: pc.unique(source.rows.column(at).drop_null().cast(kind)) for name, (at, kind) in keys.items()}
+    return {name: pc.unique(source.table.column(at).drop_null().cast(kind)) for name, (at, kind) in keys.items()}
 
 
 def _pairs(site: Site, files: FileSet, matching: Matching, source: SourceRows, address: Address) -> pa.Table:
@@ -145,8 +145,8 @@ def _pairs(site: Site, files: FileSet, matching: Matching, source: SourceRows, a
     found = finding.with_values(site, files, _values(files, matching, source), address)
     names = [f"k{i}" for i in range(len(keys))]
     ours = pa.table([*found.columns, pa.array(np.arange(len(found)))], [*names, *address, AT])
-    columns = [source.rows.column(at).cast(kind) for at, kind in keys.values()]
-    theirs = pa.table([*columns, pa.array(np.arange(len(source.rows)))], [*names, NUMBER])
+    columns = [source.table.column(at).cast(kind) for at, kind in keys.values()]
+    theirs = pa.table([*columns, pa.array(np.arange(source.rows))], [*names, NUMBER])
     return ours.join(theirs, names, join_type="inner").sort_by([(AT, "ascending"), (NUMBER, "ascending")])
 
 

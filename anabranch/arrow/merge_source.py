@@ -39,23 +39,28 @@ class SourceRows:
     """The rows of a source.
 
     Attributes:
-        rows: its columns, in their order, and one more with the number of each row.
+        table: its columns, in their order, and one more with the number of each row.
     """
 
     columns: SourceColumns
-    rows: pa.Table = field(repr=False)
+    table: pa.Table = field(repr=False)
+
+    @property
+    def rows(self) -> int:
+        """How many they are."""
+        return len(self.table)
 
     @property
     def numbers(self) -> pa.ChunkedArray:
         """The number of each row."""
-        return self.rows.column(len(self.columns.names))
+        return self.table.column(len(self.columns.names))
 
     @property
     def named(self) -> pa.Table:
         """The rows under the names of their columns."""
-        return self.rows.rename_columns([*self.columns.names, ""])
+        return self.table.rename_columns([*self.columns.names, ""])
 
     def without(self, numbers: Sequence[pa.ChunkedArray]) -> SourceRows:
         """The rows whose numbers are not among these."""
         gone = pa.concat_arrays([pa.array([], pa.int64()), *(each.combine_chunks() for each in numbers)])
-        return SourceRows(self.columns, self.rows.filter(pc.invert(pc.is_in(self.numbers, value_set=gone))))
+        return SourceRows(self.columns, self.table.filter(pc.invert(pc.is_in(self.numbers, value_set=gone))))

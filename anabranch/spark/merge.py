@@ -20,9 +20,10 @@ from pyspark.sql import types as T
 from anabranch.arrow.merge_clauses import computed_clauses
 from anabranch.arrow.merge_images import IMAGE, OLD, ROW_ID, images_of, inserts_of
 from anabranch.arrow.merge_keys import computed_join, narrowed, outcome
-from anabranch.errors import AmbiguousMerge, Nondeterministic
+from anabranch.arrow.merge_outcome import counted_here, joined_of
+from anabranch.errors import Nondeterministic
 from anabranch.protocol.layout.addresses import address_of, free_name
-from anabranch.protocol.layout.file_sets import FileSet, count_of, union_of
+from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.merges import Joined, Matching, Reserved, When
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.protocol.unsupported import Unsupported
@@ -37,7 +38,7 @@ from anabranch.spark.merge_clauses import (
     of_side,
     text_of,
 )
-from anabranch.spark.merge_outcome import Outcome, counted_here, counted_in
+from anabranch.spark.merge_outcome import counted_in
 from anabranch.spark.merge_source import Held, as_kept, named_source, source_columns
 from anabranch.spark.row_addresses import as_column, is_text
 from anabranch.spark.row_numbers import counted
@@ -165,17 +166,17 @@ def join(spark: SparkSession, files: FileSet, matching: Matching, held: Held, fo
             schema = schema.add(ROW_ID, T.LongType())
         for i, field in enumerate(files.schema.fields if matching.recorded else ()):
             schema = schema.add(_old_image(i), spark_type(field.type))
-        return _found(counted_here(found), Changes(found, schema, updates, repeats), files, matching)
+        return joined_of(counted_here(found), Changes(found, schema, updates, repeats), files, matching)
     rows = _changes(spark, files, matching, held)
     if not len(files.files):
         return Joined({}, {})
     with explained(f"MERGE ON {matching.on}", files.root):
         here = few_rows.attempted(lambda: _few_changes(rows, files, held))
         if here is not None:
-            return _found(counted_here(here), Changes(here, rows.schema, updates, repeats), files, matching)
+            return joined_of(counted_here(here), Changes(here, rows.schema, updates, repeats), files, matching)
         url = keep(spark, rows, files.root, f"{folder}/_changes-{uuid4().hex}")
         found = counted_in(kept(spark, [url], rows.schema), files)
-        return _found(found, Changes(url, rows.schema, updates, repeats), files, matching)
+        return joined_of(found, Changes(url, rows.schema, updates, repeats), files, matching)
 
 
 def _outcome(spark: SparkSession, files: FileSet, matching: Matching, held: Held) -> pa.Table | None:
@@ -444,31 +445,3 @@ def _image(i: int) -> str:
 
 def _old_image(i: int) -> str:
     return f"{OLD}{i}"
-
-
-# -- what was found ----------------------------------------------------------------------------------------------------
-
-
-def _found(counted: Outcome, changes: Changes, files: FileSet, matching: Matching) -> Joined:
-    """Marks and counts of a join's outcome."""
-    by_clause, pairs = counted.by_clause, counted.pairs
-    matched = matching.numbered("matched")
-    acting = union_of([by_clause.get(i, {}) for i, _ in matched])
-    if not matching.may_match_twice and sum(pairs.get(i, 0) for i, _ in matched) > count_of(acting):
-        raise AmbiguousMerge(table=files.root, count=counted.ambiguous([i for i, _ in matched]))
-
-    def count(when: When, action: str) -> int:
-        return sum(count_of(by_clause.get(i, {})) for i, each in matching.numbered(when) if each.action == action)
-
-    deleting = [i for i, each in enumerate(matching.clauses) if each.action == "delete"]
-    return Joined(
-        marks=union_of([marks for i, marks in by_clause.items() if i is not None]),
-        deletes=union_of([by_clause.get(i, {}) for i in deleting]),
-        matched=union_of([acting, by_clause.get(None, {})]),
-        updated=count("matched", "update"),
-        deleted=count("matched", "delete"),
-        updated_alone=count("not matched by source", "update"),
-        deleted_alone=count("not matched by source", "delete"),
-        handle=changes,
-        pairs=sum(pairs.values()),
-    )

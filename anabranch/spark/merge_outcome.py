@@ -1,56 +1,24 @@
-"""The outcome of a MERGE's join: which clause acts on which rows, and on how many pairs.
+"""The outcome of a MERGE's join that Spark has kept: which clause acts on which rows, and on how many pairs.
 
-Knows the columns of what a join leaves behind, in a folder or here; not what clauses do.
+Knows the columns of what a join leaves behind, in a folder; not what clauses do.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from anabranch.arrow.marks import marks_of, rows_of
+from anabranch.arrow.marks import rows_of
+from anabranch.arrow.merge_outcome import Outcome
 from anabranch.protocol.layout.file_sets import FileSet, Marks
 from anabranch.spark.row_addresses import by_key, keys_of
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """By acting clause (None where none acts on a pair) the table's rows, and the number of pairs; and how many rows
-    several pairs of some clauses change.
-    """
-
-    by_clause: Mapping[int | None, Marks]
-    pairs: Mapping[int | None, int]
-    ambiguous: Callable[[list[int]], int]
 
 
 def counted_in(rows: DataFrame, files: FileSet) -> Outcome:
     """What a join's outcome holds, by one query over it."""
     return Outcome(*_by_clause(rows, files), lambda matched: _ambiguous(rows, matched))
-
-
-def counted_here(rows: pa.Table) -> Outcome:
-    """The same of rows that are here."""
-    counts = pc.value_counts(rows["clause"])
-    pairs: dict[int | None, int] = {each["values"].as_py(): each["counts"].as_py() for each in counts}
-
-    def acted(clauses: Sequence[int | None]) -> pa.Table:
-        return rows.filter(pc.is_in(rows["clause"], value_set=pa.array(clauses, pa.int32())))
-
-    def ambiguous(matched: list[int]) -> int:
-        found = acted(matched)
-        times = Counter(zip(found["path"].to_pylist(), found["row"].to_pylist(), strict=True))
-        return sum(count > 1 for count in times.values())
-
-    parts = {clause: acted([clause]) for clause in pairs}
-    return Outcome({i: marks_of(each["path"], each["row"]) for i, each in parts.items()}, pairs, ambiguous)
 
 
 def _by_clause(rows: DataFrame, files: FileSet) -> tuple[dict[int | None, Marks], dict[int | None, int]]:

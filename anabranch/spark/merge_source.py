@@ -86,7 +86,7 @@ class Held:
         others = [each for each, place in tables if isinstance(place, str)]
         if self.source is None or (self.here is None and others):
             return self, joined
-        left = self.source.without([place["number"] for _, place in tables if not isinstance(place, str)]).rows
+        left = self.source.without([place["number"] for _, place in tables if not isinstance(place, str)]).table
         return replace(self, here=left, arrow=left, rows=len(left)), others
 
     @property

@@ -31,15 +31,15 @@ from anabranch.protocol.expressions.computation import Computation
 from anabranch.protocol.iceberg import folder_key
 from anabranch.protocol.layout.addresses import address_of, free_name
 from anabranch.protocol.layout.file_sets import Changed, FileSet, Marks, count_of
-from anabranch.protocol.partitions import HIVE_NULL, written_texts
+from anabranch.protocol.partitions import HIVE_NULL
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.assignments import Path, leaves
-from anabranch.protocol.schema.column_mapping import FIELD_ID
 from anabranch.protocol.schema.plain import are_plain
 from anabranch.protocol.schema.types import Field, Struct, arrow_type, decimal_of
 from anabranch.protocol.schema.voids import check_writable, held
 from anabranch.protocol.stats.statistics import num_records
 from anabranch.protocol.storing import is_plain_column, stored_values
+from anabranch.protocol.unsupported import Unsupported
 from anabranch.spark import few_rows, timestamps, writer_settings
 from anabranch.spark.failures import reported, shown
 from anabranch.spark.members import Given, is_set, rebuilt
@@ -55,6 +55,7 @@ from anabranch.spark.settings import listing
 from anabranch.spark.sites import site_of
 from anabranch.spark.type_fit import fitted, given_columns
 from anabranch.spark.types import arrow_rows, column, paired
+from anabranch.spark.writer_settings import said_version
 from anabranch.storage import open_store
 from anabranch.storage.told import given
 
@@ -360,15 +361,18 @@ def _as_stored(schema: Struct, partition_columns: Sequence[str], rules: Rules) -
 
 @dataclass(frozen=True)
 class Brought:
-    """Rows that are here as files of their table hold them, and the columns that they had besides."""
+    """Rows that are here as files of their table hold them, the texts of their partition values, and the columns that
+    they had besides.
+    """
 
-    rows: pa.Table
+    data: pa.Table
+    texts: Mapping[str, pa.ChunkedArray]
     shape: writing.Shape
     beside: pa.Table
 
     def put(self, root: str, folder: str) -> None:
         """Write them below ``root/folder``."""
-        writing.put(open_store(root), folder, self.rows, self.shape)
+        writing.put(open_store(root), folder, self.data, self.texts, self.shape)
 
 
 def brought(rows: DataFrame, files: FileSet, count: float, beside: Sequence[str] = ()) -> Brought | None:
@@ -381,9 +385,12 @@ def brought(rows: DataFrame, files: FileSet, count: float, beside: Sequence[str]
     whole, folders = _stored_rows(rows, files, beside)
     with listing(spark):
         found = few_rows.collected(whole, count)
-    if found is None or not writer_settings.are_plain(spark) or not writing.names_folders(found, folders):
+    if found is None or not writer_settings.are_plain(spark):
         return None
-    return Brought(found.drop_columns(list(beside)), _shape(spark, files, folders), found.select(list(beside)))
+    data = writing.numbered(found.drop_columns([*folders, *beside]), files.schema)
+    texts = {name: found[name] for name in folders}
+    writing.check_folders(texts)
+    return Brought(data, texts, writing.shape_of(files, said_version(spark)), found.select(list(beside)))
 
 
 def _stored_rows(rows: DataFrame, files: FileSet, beside: Sequence[str]) -> tuple[DataFrame, list[str]]:
@@ -409,18 +416,10 @@ def put_as_they_are(spark: SparkSession, rows: pa.Table, files: FileSet, folder:
     """
     if not are_put_as_they_are(spark, files):
         return False
-    partitions = [files.schema.field(name) for name in files.partition_columns]
-    folders = [each.physical_name for each in partitions]
-    stored = rows.rename_columns([each.physical_name for each in files.schema])
-    for field in partitions:
-        try:
-            texts = written_texts(rows[field.name], str(field.type))
-        except (ValueError, OverflowError):  # Spark says why not
-            return False
-        stored = stored.set_column(stored.column_names.index(field.physical_name), field.physical_name, texts)
-    if not writing.names_folders(stored, folders):
+    try:
+        writing.put_rows(open_store(files.root), folder, rows, files, said_version(spark))
+    except Unsupported:  # Spark says why not
         return False
-    writing.put(open_store(files.root), folder, stored, _shape(spark, files, folders))
     return True
 
 
@@ -453,12 +452,6 @@ def are_put_as_they_are(spark: SparkSession, files: FileSet) -> bool:
     if any(_is_spelled_otherwise(str(files.schema.field(name).type)) for name in files.partition_columns):
         return False
     return writer_settings.are_plain(spark)
-
-
-def _shape(spark: SparkSession, files: FileSet, folders: Sequence[str]) -> writing.Shape:
-    names = {each.physical_name: each.name for each in files.schema}
-    ids = {each.physical_name: each.metadata[FIELD_ID] for each in files.schema if FIELD_ID in each.metadata}
-    return writing.Shape(folders, names, ids, files.rules.codec, writer_settings.said_version(spark))
 
 
 def put_few(rows: DataFrame, files: FileSet, folder: str, count: float) -> bool:
