@@ -94,12 +94,23 @@ class Commit:
     @property
     def adds(self) -> pa.Table:
         """Its ``add`` actions (`anabranch.protocol.actions.ADDS`)."""
-        return self._file_actions[0]
+        return self._file_actions[0].drop_columns(["line"])
 
     @property
     def removes(self) -> pa.Table:
         """Its ``remove`` actions (`anabranch.protocol.actions.DROPS`)."""
-        return self._file_actions[1]
+        return self._file_actions[1].drop_columns(["line"])
+
+    @property
+    def in_order(self) -> pa.Table:
+        """The kind, path and dataChange of its file actions, in the order of its lines; those that begin in another way
+        than our own come last.
+        """
+        of_kinds = [
+            each.select(["line", "path", "dataChange"]).append_column("kind", pa.array([kind] * len(each), pa.string()))
+            for kind, each in zip(("add", "remove"), self._file_actions, strict=True)
+        ]
+        return pa.concat_tables(of_kinds).sort_by("line").drop_columns(["line"])
 
     def file_lines(self) -> Iterator[bytes]:
         """The lines of its file actions, in parts of whole lines."""
@@ -107,8 +118,7 @@ class Commit:
 
     @lazy
     def _file_actions(self) -> tuple[pa.Table, pa.Table]:
-        adds, removes = parse_files(self.table, [self.raw], self.columns)
-        return adds.drop_columns(["line"]), removes.drop_columns(["line"])
+        return parse_files(self.table, [self.raw], self.columns)
 
 
 def own_txn_id(head: Head) -> str | None:

@@ -1,7 +1,8 @@
 """Pieces: the rows of one data file that a stream shows.
 
 Knows which rows a version or a commit adds, as `anabranch.protocol.change_feed` tells it. Pure. Guarantee: a file that
-only moved rows gives none, and neither does a file of which only other rows were deleted.
+only moved rows gives none, and neither does a file of which only other rows were deleted; the index of an offset means
+the same action of a commit as it does to delta-spark, whichever rows that action gives.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from anabranch.protocol.change_feed import INSERT, VersionChanges
+from anabranch.protocol.change_feed import INSERT, VersionChanges, changing
 
 
 class Shown(NamedTuple):
@@ -49,6 +50,10 @@ class Piece:
     shown: Shown | None = None
 
 
+Group = tuple[Piece, ...]
+"""What one action of a commit gives, which has one index: nothing, or rows of one file."""
+
+
 def of_snapshot(files: pa.Table, vectors: Mapping[str, BitMap64], version: int, moment: int | None) -> list[Piece]:
     """The live rows of a version, file by file, the oldest first; with a ``moment`` as inserts of a feed.
 
@@ -63,25 +68,44 @@ def of_snapshot(files: pa.Table, vectors: Mapping[str, BitMap64], version: int, 
     return [_piece(row, version, hidden=vectors.get(row["path"]), shown=shown) for row in ordered.to_pylist()]
 
 
-def inserted(changes: VersionChanges) -> list[Piece]:
-    """The rows that a commit added, in the order of its actions."""
-    return [piece for piece in _derived(changes) if piece.shown is not None and piece.shown.change == INSERT]
+def inserted(changes: VersionChanges, actions: pa.Table) -> list[Group]:
+    """The rows that a commit added, for each of its adds that states a data change.
+
+    Args:
+        changes: what its actions changed.
+        actions: all of them, as `anabranch.log.commits.Commit.in_order` gives them.
+    """
+    adds = [group for kind, group in _by_action(changes, actions) if kind == "add"]
+    return [tuple(each for each in group if each.shown is not None and each.shown.change == INSERT) for group in adds]
 
 
-def fed(changes: VersionChanges) -> list[Piece]:
-    """All changes of a commit."""
+def fed(changes: VersionChanges, actions: pa.Table) -> list[Group]:
+    """All changes of a commit, for each of its files of change data, else for each action that states a data change;
+    arguments as of `inserted`.
+    """
     said = Shown(None, changes.version, changes.timestamp)
-    written = [_piece(row, changes.version, shown=said) for row in changes.written.to_pylist()]
-    return [*_derived(changes), *written]
+    written: list[Group] = [(_piece(row, changes.version, shown=said),) for row in changes.written.to_pylist()]
+    return written or [group for _, group in _by_action(changes, actions)]
 
 
-def _derived(changes: VersionChanges) -> Iterator[Piece]:
+def _by_action(changes: VersionChanges, actions: pa.Table) -> Iterator[tuple[str, Group]]:
+    """The kind of each action that states a data change, and what it gives."""
+    found: dict[tuple[str, str], Group] = {}
+    for kind, piece in _derived(changes):
+        found[kind, piece.path] = (*found.get((kind, piece.path), ()), piece)
+    for row in changing(actions).to_pylist():
+        yield row["kind"], found.pop((row["kind"], row["path"]), ())
+
+
+def _derived(changes: VersionChanges) -> Iterator[tuple[str, Piece]]:
+    """The rows, each with the kind of the action that gives them: of a file that was added again, its add."""
     version = changes.version
     for row in changes.whole.to_pylist():
         shown = Shown(row["change"], version, changes.timestamp)
-        yield _piece(row, version, hidden=changes.hidden.get(row["path"]), shown=shown)
+        kind = "add" if row["change"] == INSERT else "remove"
+        yield kind, _piece(row, version, hidden=changes.hidden.get(row["path"]), shown=shown)
     for row, only in zip(changes.partly.to_pylist(), changes.rows, strict=True):
-        yield _piece(row, version, only=only, shown=Shown(row["change"], version, changes.timestamp))
+        yield "add", _piece(row, version, only=only, shown=Shown(row["change"], version, changes.timestamp))
 
 
 def _piece(row: Mapping[str, Any], version: int, **said: Any) -> Piece:

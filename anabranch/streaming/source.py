@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, NoReturn
 
 import pyarrow.compute as pc
@@ -43,7 +44,7 @@ from anabranch.protocol.change_feed import changing
 from anabranch.protocol.rules.identity import is_watermark
 from anabranch.streaming.marks import Marks
 from anabranch.streaming.offsets import Offset, Position
-from anabranch.streaming.pieces import Piece, fed, inserted, of_snapshot
+from anabranch.streaming.pieces import Group, Piece, fed, inserted, of_snapshot
 from anabranch.streaming.reading import LATEST, Limits, StreamRead
 from anabranch.streaming.schema_changes import difference, unreadable
 from anabranch.streaming.schema_log import Known, SchemaLog
@@ -256,13 +257,13 @@ class Source:
         for commit in self._read(begins.version, last):
             self._check(commit)
             if line is None:
-                pieces = self._added_by(commit)
+                groups = self._added_by(commit)
             else:
-                pieces = fed(recorded_changes(self.log, commit, line, self.metadata))
+                groups = fed(recorded_changes(self.log, commit, line, self.metadata), commit.in_order)
             for at in (begins, ends):
-                if pieces and at is not None and at.version == commit.version:
-                    self._check_index(at, len(pieces) - 1)
-            yield from _cut(commit.version, pieces, begins, ends, whole=self.read.feed)
+                if groups and at is not None and at.version == commit.version:
+                    self._check_index(at, len(groups) - 1)
+            yield from _cut(commit.version, groups, begins, ends, whole=self.read.feed)
 
     def _check_index(self, at: Position, last: int) -> None:
         """Raises InvalidStreamOffset: a position is behind the last file of its version, which it would pass over."""
@@ -311,15 +312,17 @@ class Source:
 
     # -- one commit ----------------------------------------------------------------------------------------------------
 
-    def _added_by(self, commit: Commit) -> list[Piece]:
+    def _added_by(self, commit: Commit) -> list[Group]:
         """The rows that a commit added. Raises StreamDeletes, StreamChanges: it deleted rows, which no option lets."""
         lets = self.read.tolerance
         removes, adds = changing(commit.removes), changing(commit.adds)
         if len(removes) and lets.change_commits:
             return []
         writes = len(adds) and not pc.all(pc.is_in(adds["path"], value_set=removes["path"].combine_chunks())).as_py()
-        found = inserted(derived_changes(self.log, commit, 0, None))
-        if len(removes) and not lets.changes and (writes or found or not lets.deletes):  # a RESTORE brings rows back
+        found = inserted(derived_changes(self.log, commit, 0, None), commit.in_order)
+        if (
+            len(removes) and not lets.changes and (writes or any(found) or not lets.deletes)
+        ):  # a RESTORE brings rows back
             kind = StreamChanges if len(adds) else StreamDeletes
             facts = {"version": commit.version, "operation": commit.head.info.get("operation", "unknown")}
             raise kind(table=self.log.table, file=removes["path"][0].as_py(), **facts)
@@ -387,18 +390,19 @@ class Source:
         raise InvalidStreamOffset(table=self.log.table, version=at, offset=str(offset.to_json()), reason=reason)
 
 
-def _cut(version: int, pieces: list[Piece], begins: Position, ends: Position | None, *, whole: bool) -> Iterator[Step]:
-    """What a commit adds between two positions: piece by piece, or as a whole. One that adds nothing is a step too, so
-    that a stream never waits at a version that will be cleaned up.
+def _cut(version: int, groups: list[Group], begins: Position, ends: Position | None, *, whole: bool) -> Iterator[Step]:
+    """What a commit adds between two positions: action by action, or as a whole. One that adds nothing is a step too,
+    so that a stream never waits at a version that will be cleaned up.
     """
-    first = begins.index + 1 if begins.version == version else 0
-    last = len(pieces) - 1 if ends is None or ends.version > version else min(ends.index, len(pieces) - 1)
-    if not pieces or (whole and first == 0 and last == len(pieces) - 1):
-        yield Step(tuple(pieces), Position(version + 1))
+    if not groups:
+        yield Step((), Position(version + 1))
         return
-    for index in range(first, last + 1):
-        behind = Position(version + 1) if index == len(pieces) - 1 else Position(version, index)
-        yield Step((pieces[index],), behind)
+    end = len(groups) - 1
+    first = begins.index + 1 if begins.version == version else 0
+    last = end if ends is None or ends.version > version else min(ends.index, end)
+    for start, stop in [(first, last)] if whole else [(index, index) for index in range(first, last + 1)]:
+        behind = Position(version + 1) if stop == end else Position(version, stop)
+        yield Step(tuple(chain.from_iterable(groups[start : stop + 1])), behind)
 
 
 class _Taken:
