@@ -193,10 +193,17 @@ class Source:
         return self.read.beyond and at.version > self._newest().version
 
     def _began_of(self, end: Offset) -> Position:
-        """Where the first batch began whose end says it not: another engine wrote it."""
-        if end.position is None or not end.position.in_snapshot:
+        """Where the first batch began whose end says it not, as delta-spark wrote it: at the snapshot in which it ends,
+        else where the options say, else at the snapshot before its end.
+        """
+        at, read = end.position, self.read
+        if at is not None and at.in_snapshot:
+            return Position(at.version, in_snapshot=True)
+        if read.start_timestamp is not None or isinstance(read.start, int):
+            return self._begins(self.initial())
+        if at is None or at.version == 0 or read.start == LATEST:
             self._refuse(end, "it does not say where the first batch began.")
-        return Position(end.position.version, in_snapshot=True)
+        return Position(at.version - 1, in_snapshot=True)
 
     # -- step by step --------------------------------------------------------------------------------------------------
 

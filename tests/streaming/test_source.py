@@ -412,6 +412,47 @@ def test_an_offset_without_a_mark_of_its_commit_is_taken(world: World) -> None:
     assert stream.start().ids() == [6]
 
 
+def of_delta_spark(stream: Stream, version: int, index: int = -1) -> str:
+    """An offset behind a file of a commit, or before its first, as delta-spark writes it."""
+    at = {"reservoirVersion": version, "index": index, "isStartingVersion": False}
+    return json.dumps({"sourceVersion": 1, "reservoirId": stream.source.metadata.id, **at})
+
+
+@pytest.mark.parametrize(
+    ("begins", "index", "shown"),
+    [
+        ({}, -1, [*range(8)]),  # all of version 1, and no commit behind it
+        ({}, 0, [*range(8), 8]),
+        ({"start": 1}, -1, [6, 7]),
+        ({"start": 1}, 0, [6, 7, 8]),
+        ({"start_timestamp": 0}, -1, [*range(8)]),
+    ],
+)
+def test_a_first_batch_that_delta_spark_planned_and_did_not_do_is_done(
+    world: World, begins: dict[str, Any], index: int, shown: list[int]
+) -> None:
+    """Its offsets do not say where the first batch began."""
+    world.append({"id": 6, "g": 0}, {"id": 7, "g": 0})
+    world.append({"id": 8, "g": 0})
+    stream = Stream(world.path, **begins)
+    stream.ends.append(of_delta_spark(stream, 2, index))
+    rows = stream.again()
+    assert sorted(row["id"] for row in rows) == shown
+    assert sorted([row["id"] for row in rows] + stream.start().ids()) == sorted({*shown, 8})
+
+
+@pytest.mark.parametrize(("begins", "version"), [({"start": LATEST}, 1), ({"start": 2}, 1), ({}, 0)])
+def test_a_first_batch_whose_beginning_nothing_says_is_refused(
+    world: World, begins: dict[str, Any], version: int
+) -> None:
+    world.append({"id": 6, "g": 0})
+    world.append({"id": 7, "g": 0})
+    stream = Stream(world.path, **begins)
+    stream.ends.append(of_delta_spark(stream, version))
+    with pytest.raises(errors.InvalidStreamOffset):
+        stream.again()
+
+
 DEEP = json.loads('{"x":' * 900 + "{}" + "}" * 900)
 
 
