@@ -155,13 +155,14 @@ def _check_columns(table: str, first: Metadata, commits: list[Commit], shown: Sn
     start = commits[0].version
     facts = {"table": table, "start": start, "end": end, "read_version": shown.version}
     for commit in commits[1:]:
-        if commit.head.metadata is not None and (why := _misfit(commit.head.metadata, shown.metadata)):
+        if commit.head.metadata is not None and (why := misfit(commit.head.metadata, shown.metadata)):
             raise ChangeSchemaChanged(version=commit.version, reason=why, **facts)
-    if why := _misfit(first, shown.metadata):
+    if why := misfit(first, shown.metadata):
         raise ChangeSchemaDiffers(version=start, reason=why, **facts)
 
 
-def _misfit(older: Metadata, newer: Metadata) -> str | None:
+def misfit(older: Metadata, newer: Metadata) -> str | None:
+    """Why rows of one version cannot be read whole with the columns of a newer one; None where they can."""
     if older.partition_columns != newer.partition_columns:
         return "the table is partitioned by other columns"
     return unreadable(older.schema, newer.schema)

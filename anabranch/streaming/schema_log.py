@@ -103,7 +103,8 @@ def _read_with(metadata: Metadata) -> tuple[object, ...]:
 
 
 def known_columns(newest: Snapshot, schemas: str | None, start: int | None) -> Known:
-    """The columns with which a stream begins, or goes on.
+    """The columns with which a stream begins, or goes on, as far as its options say; where nothing is noted yet its
+    source knows more (`anabranch.streaming.source`), and notes it.
 
     Args:
         newest: the table as it is now.
@@ -120,5 +121,4 @@ def known_columns(newest: Snapshot, schemas: str | None, start: int | None) -> K
         log.check(noted, newest)
         return noted
     first = newest if start is None or start >= newest.version else open_log(newest.table).snapshot(start)
-    log.note(Known(first.metadata, first.version))
-    return log.newest() or Known(first.metadata, first.version)
+    return Known(first.metadata, first.version)

@@ -10,7 +10,7 @@ Source: Delta Lake documentation, "Table streaming reads and writes"; PROTOCOL.m
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NoReturn
@@ -32,7 +32,7 @@ from anabranch.errors import (
     StreamVersionsLost,
     VersionNotFound,
 )
-from anabranch.log.changes import check_recorded, commits_between, derived_changes, recorded_changes
+from anabranch.log.changes import check_recorded, commits_between, derived_changes, misfit, recorded_changes
 from anabranch.log.commits import Commit
 from anabranch.log.file_names import commit_name, commit_version, first_name
 from anabranch.log.segment import earliest_version
@@ -79,7 +79,8 @@ class Source:
         self._commits = dict[int, Commit]()
         self._snapshot: tuple[int, list[Piece]] | None = None
         self._met: Known | None = None
-        self._followed = read.known_at
+        self._known_at = self._followed = read.known_at
+        self._is_settled = read.schemas is None
         self._marks = Marks()
         self._is_recorded = False
 
@@ -116,6 +117,7 @@ class Source:
         begins, shows = self._begins(start), start.position is not None
         if self._is_beyond(begins) and start.position is None:
             return start
+        self._settle(begins)
         end, taken = begins, _Taken(limits or Limits(None, None))
         try:
             for step in self._steps(begins):
@@ -149,6 +151,7 @@ class Source:
         begins = start.position or end.began or self._began_of(end)
         if end.position is None or end.position.rank < begins.rank:
             self._refuse(end, "it lies before the one where the batch begins.")
+        self._settle(begins, end.position)
         found = list[Piece]()
         try:
             for step in self._steps(begins, end.position):
@@ -253,7 +256,9 @@ class Source:
             self._check_recorded(snapshot.metadata, version)
             moment = snapshot.timestamp if self.read.feed else None
             vectors = vectors_of(self.log.store, snapshot.files)
-            self._snapshot = (version, of_snapshot(snapshot.files, vectors, version, moment))
+            pieces = of_snapshot(snapshot.files, vectors, version, moment)
+            self._check_kept(pieces, version)
+            self._snapshot = (version, pieces)
         return self._snapshot[1]
 
     def _of_commits(self, begins: Position, ends: Position | None, last: int) -> Iterator[Step]:
@@ -270,7 +275,9 @@ class Source:
             for at in (begins, ends):
                 if groups and at is not None and at.version == commit.version:
                     self._check_index(at, len(groups) - 1)
-            yield from _cut(commit.version, groups, begins, ends, whole=self.read.feed)
+            steps = list(_cut(commit.version, groups, begins, ends, whole=self.read.feed))
+            self._check_kept(chain.from_iterable(step.pieces for step in steps), commit.version)
+            yield from steps
 
     def _check_index(self, at: Position, last: int) -> None:
         """Raises InvalidStreamOffset: a position is behind the last file of its version, which it would pass over."""
@@ -369,11 +376,44 @@ class Source:
         if found == self.metadata or is_watermark(self.metadata, found):
             return
         table = self.log.table
-        if version > self.read.known_at:
+        if version > self._known_at:
             self._met = Known(found, version)
             raise StreamMetadataChanged(table=table, version=version, changed=difference(self.metadata, found))
         if (why := unreadable(found.schema, self.metadata.schema)) is not None:
-            raise StreamSchemaIncompatible(table=table, version=self.read.known_at, reason=why)
+            raise StreamSchemaIncompatible(table=table, version=self._known_at, reason=why)
+
+    # -- with which columns --------------------------------------------------------------------------------------------
+
+    def _settle(self, begins: Position, ends: Position | None = None) -> None:
+        """Take the version of the columns from the log of schemas; where it is empty, note there those of the rows that
+        come next, or of a batch that was planned before.
+
+        Raises:
+            StreamMetadataChanged: the stream has other columns, and goes on with these.
+        """
+        if self._is_settled:
+            return
+        log = SchemaLog(self.read.schemas or "", self.metadata.id)
+        if (noted := log.newest()) is None:
+            version = min(begins.version if ends is None else ends.read, self._newest().version)
+            first = Known(self._metadata_at(version), version)
+            log.note(first)
+            noted = log.newest() or first
+        if noted.metadata != self.metadata and not is_watermark(noted.metadata, self.metadata):
+            changed = difference(self.metadata, noted.metadata)
+            raise StreamMetadataChanged(table=self.log.table, version=noted.version, changed=changed)
+        self._known_at = self._followed = noted.version
+        self._is_settled = True
+
+    def _check_kept(self, pieces: Iterable[Piece], version: int) -> None:
+        """Raises StreamSchemaIncompatible: a log of schemas has columns of after a version, which these rows of it have
+        not, as of a batch that was planned without it, or of another stream.
+        """
+        if self.read.schemas is None or version >= self._known_at or not any(pieces):
+            return
+        if (why := misfit(self._metadata_at(version), self.metadata)) is not None:
+            reason = f"{why}, and schemaTrackingLocation has the columns of version {self._known_at}"
+            raise StreamSchemaIncompatible(table=self.log.table, version=self._known_at, reason=reason)
 
     def _note(self, stop: AnabranchError) -> None:
         """Note the metadata that stopped the stream, now that all before it was shown: it goes on with that."""

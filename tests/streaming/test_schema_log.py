@@ -12,12 +12,15 @@ import pytest
 
 from anabranch import errors
 from anabranch.commands.ddl.alter import AddColumns, NewColumn
+from anabranch.commands.ddl.rename_and_drop_columns import DropColumns, RenameColumn
 from anabranch.log.file_names import commit_name
 from anabranch.log.log import forget
 from anabranch.log.size_limits import LARGEST_HINT_BYTES
 from anabranch.protocol.schema.types import Field
-from anabranch.streaming.reading import Tolerance
+from anabranch.streaming.offsets import Offset, Position
+from anabranch.streaming.reading import Limits, Tolerance
 from anabranch.streaming.schema_log import Known, SchemaLog
+from anabranch.streaming.source import Source
 from tests.support.streams import Stream
 from tests.support.worlds import World, table_path
 
@@ -81,7 +84,7 @@ def test_a_change_is_noted_once_and_only_behind_the_rows_before_it(world: World,
 
 
 def test_a_damaged_log_of_schemas_is_refused(world: World, tmp_path: Path) -> None:
-    Stream(world.path, schemas=str(tmp_path / "schemas"))
+    Stream(world.path, schemas=str(tmp_path / "schemas")).batch()
     [file] = (tmp_path / "schemas").rglob("*.json")
     file.write_text("{}")
     with pytest.raises(errors.InvalidStreamOffset, match="schemas"):
@@ -114,7 +117,7 @@ HOSTILE: dict[str, Callable[[dict[str, Any]], str | bytes]] = {
 
 @pytest.mark.parametrize("how", HOSTILE)
 def test_whatever_stands_in_a_log_of_schemas_is_read_or_refused(world: World, tmp_path: Path, how: str) -> None:
-    Stream(world.path, schemas=str(tmp_path / "schemas"))
+    Stream(world.path, schemas=str(tmp_path / "schemas")).batch()
     [file] = (tmp_path / "schemas").rglob("*.json")
     found = HOSTILE[how](json.loads(file.read_text()))
     file.write_bytes(found if isinstance(found, bytes) else found.encode())
@@ -125,7 +128,7 @@ def test_whatever_stands_in_a_log_of_schemas_is_read_or_refused(world: World, tm
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder", "a link to nothing"])
 def test_what_is_no_file_is_no_schema(world: World, tmp_path: Path, kind: str) -> None:
-    Stream(world.path, schemas=str(tmp_path / "schemas"))
+    Stream(world.path, schemas=str(tmp_path / "schemas")).batch()
     [file] = (tmp_path / "schemas").rglob("*.json")
     other = file.with_name(f"{1:020}.json")
     if kind == "pipe":
@@ -201,3 +204,142 @@ def test_a_log_of_schemas_with_a_gap_takes_more(world: World, tmp_path: Path) ->
     known = Known(world.log.snapshot().metadata, 99)
     log.note(known)
     assert log.newest() == known
+
+
+# -- a log that is empty -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def mapped(tmp_path: Path) -> World:
+    """Rows with a column that can be dropped or renamed, in two files of version 1."""
+    world = World(table_path(tmp_path)).create([{"id": 0, "v": "a"}], **{"delta_columnMapping.mode": "name"})
+    world.append({"id": 1, "v": "b"})
+    return world
+
+
+def drop(world: World) -> None:
+    DropColumns(world.path, [("v",)]).run()
+
+
+def rename(world: World) -> None:
+    RenameColumn(world.path, ("v",), "w").run()
+
+
+CHANGES = {"dropped": (drop, {}), "renamed": (rename, {"w": "c"})}
+
+
+@pytest.mark.parametrize("how", CHANGES)
+def test_a_log_that_is_begun_inside_a_snapshot_has_the_columns_of_the_snapshot(
+    mapped: World, tmp_path: Path, how: str
+) -> None:
+    change, values = CHANGES[how]
+    stream = Stream(mapped.path)
+    assert stream.batch(Limits(1, None)) == [{"id": 0, "v": "a"}]
+    change(mapped)
+    mapped.append({"id": 2, **values})
+    with pytest.raises(errors.StreamMetadataChanged):
+        stream.start(schemas=str(tmp_path / "schemas")).batch()
+    assert stream.start().batch() == [{"id": 1, "v": "b"}]
+    with pytest.raises(errors.StreamMetadataChanged):
+        stream.batch()
+    assert stream.start().batch() == [{"id": 2, **values}]
+
+
+@pytest.mark.parametrize("how", CHANGES)
+def test_a_log_that_is_begun_at_a_time_has_the_columns_of_that_time(mapped: World, tmp_path: Path, how: str) -> None:
+    change, values = CHANGES[how]
+    change(mapped)
+    mapped.append({"id": 2, **values})
+    stream = Stream(mapped.path, schemas=str(tmp_path / "schemas"), start_timestamp=0)
+    with pytest.raises(errors.StreamMetadataChanged):
+        stream.batch()
+    found = sorted(stream.start().batch(), key=str)
+    assert found == [{"id": 0, "v": "a"}, {"id": 1, "v": "b"}]
+    with pytest.raises(errors.StreamMetadataChanged):
+        stream.batch()
+    assert stream.start().batch() == [{"id": 2, **values}]
+
+
+def test_columns_that_came_and_went_before_a_log_was_begun_are_met(world: World, tmp_path: Path) -> None:
+    stream = Stream(world.path, tolerance=Tolerance(changes=True))
+    stream.batch()
+    world.append({"id": 2})
+    add_column(world, "a")
+    world.append({"id": 3, "a": "x"})
+    world.restore(0)
+    assert stream.start(schemas=str(tmp_path / "schemas")).batch() == [{"id": 2}]
+    with pytest.raises(errors.StreamMetadataChanged):
+        stream.batch()
+    assert stream.start().batch() == [{"id": 3, "a": "x"}]
+
+
+def test_a_stream_that_was_made_before_its_log_was_begun_is_made_anew(mapped: World, tmp_path: Path) -> None:
+    stream = Stream(mapped.path)
+    stream.batch(Limits(1, None))
+    drop(mapped)
+    read = stream.start(schemas=str(tmp_path / "schemas")).source.read
+    for _ in range(2):
+        with pytest.raises(errors.StreamMetadataChanged, match="columns added: v"):
+            Source(read).latest(stream.at)
+    assert stream.start().batch() == [{"id": 1, "v": "b"}]
+
+
+def planned(world: World, tmp_path: Path) -> Stream:
+    """A stream whose first batch, from the snapshot of version 1 to the newest version, was planned without a log."""
+    stream = Stream(world.path, schemas=str(tmp_path / "schemas"))
+    end = Position(world.version + 1)
+    stream.ends.append(json.dumps(Offset(stream.source.metadata.id, end, Position(1, in_snapshot=True)).to_json()))
+    return stream
+
+
+def test_a_batch_that_was_planned_before_has_the_columns_that_keep_all_others(mapped: World, tmp_path: Path) -> None:
+    add_column(mapped, "a")
+    mapped.append({"id": 2, "v": "c", "a": "x"})
+    stream = planned(mapped, tmp_path)
+    add_column(mapped, "b")
+    with pytest.raises(errors.StreamMetadataChanged):
+        stream.start().again()
+    found = [(row["id"], row["v"], row["a"]) for row in stream.again()]
+    assert sorted(found) == [(0, "a", None), (1, "b", None), (2, "c", "x")]
+
+
+@pytest.mark.parametrize("how", CHANGES)
+def test_a_batch_that_was_planned_before_is_refused_where_a_column_is_lost(
+    mapped: World, tmp_path: Path, how: str
+) -> None:
+    change, values = CHANGES[how]
+    change(mapped)
+    mapped.append({"id": 2, **values})
+    stream = planned(mapped, tmp_path)
+    for _ in range(2):
+        with pytest.raises(errors.StreamSchemaIncompatible, match="v was dropped or renamed, and schemaTracking"):
+            stream.again()
+    stream.asked.pop("schemas")
+    assert len(stream.again()) == 3
+
+
+def test_a_stream_behind_another_one_with_its_log_loses_no_column(mapped: World, tmp_path: Path) -> None:
+    ahead, behind = (Stream(mapped.path, schemas=str(tmp_path / "schemas")) for _ in range(2))
+    ahead.batch()
+    behind.batch(Limits(1, None))
+    drop(mapped)
+    with pytest.raises(errors.StreamMetadataChanged):
+        ahead.batch()
+    with pytest.raises(errors.StreamSchemaIncompatible, match="v was dropped or renamed, and schemaTracking"):
+        behind.start().batch()
+    behind.at = Offset(behind.source.metadata.id, Position(0))
+    with pytest.raises(errors.StreamSchemaIncompatible):
+        behind.batch()
+    behind.at = Offset(behind.source.metadata.id, Position(1, 0))  # there is no row before the change
+    assert behind.batch() == []
+
+
+def test_columns_that_went_before_there_were_rows_are_no_loss(tmp_path: Path) -> None:
+    world = World(table_path(tmp_path)).create([{"id": 0, "v": "a"}], **{"delta_columnMapping.mode": "name"})
+    world.delete()
+    drop(world)
+    stream = Stream(world.path, schemas=str(tmp_path / "schemas"), start=1, tolerance=Tolerance(changes=True))
+    with pytest.raises(errors.StreamMetadataChanged):
+        stream.batch()
+    world.append({"id": 2})
+    assert stream.start().batch() == [{"id": 2}]
