@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import anabranch
 from anabranch import DeltaTable, errors
+from anabranch.streaming.data_source import has_limits
 from anabranch.streaming.frames import splits
 from anabranch.streaming.sink import Sink
 from anabranch.testing import at_phase
@@ -188,6 +190,35 @@ def test_a_query_that_stopped_goes_on_when_it_is_started_again(
     with pytest.raises(StreamingQueryException):
         shown(rows, tmp_path / "c")
     assert shown(session.readStream.format("delta").load(path), tmp_path / "c") == [[(2, "n")]]
+
+
+def test_a_first_batch_that_delta_spark_planned_and_did_not_do_is_done(
+    session: SparkSession, path: str, tmp_path: Path
+) -> None:
+    anabranch.append(None, path, [{"id": 2}])
+    planned = {"reservoirVersion": 1, "index": -1, "isStartingVersion": False}
+    offset = {"sourceVersion": 1, "reservoirId": World(path).log.snapshot().metadata.id, **planned}
+    (tmp_path / "c" / "offsets").mkdir(parents=True)
+    (tmp_path / "c" / "metadata").write_text(json.dumps({"id": str(uuid4())}))
+    about = json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 0, "conf": {}})
+    (tmp_path / "c" / "offsets" / "0").write_text(f"v1\n{about}\n{json.dumps(offset)}")
+    found = shown(session.readStream.format("delta").load(path), tmp_path / "c")
+    assert found == [[(1,)], [(2,)]]
+
+
+@pytest.mark.skipif(not has_limits(), reason="a log of schemas needs PySpark 4.2")
+def test_a_log_of_schemas_is_begun_where_a_query_stands(session: SparkSession, path: str, tmp_path: Path) -> None:
+    assert shown(session.readStream.format("delta").load(path), tmp_path / "c") == [[(1,)]]
+    anabranch.append(None, path, [{"id": 2}])
+    session.sql(f"ALTER TABLE delta.`{path}` ADD COLUMN name STRING")
+    anabranch.append(None, path, [{"id": 3, "name": "n"}])
+    tracked = session.readStream.format("delta").option("schemaTrackingLocation", str(tmp_path / "schemas"))
+    with pytest.raises(StreamingQueryException, match="DELTA_SCHEMA_CHANGED_WITH_VERSION"):
+        shown(tracked.load(path), tmp_path / "c")
+    assert shown(tracked.load(path), tmp_path / "c", once=True) == [[(2,)]]
+    with pytest.raises(StreamingQueryException, match="DELTA_SCHEMA_CHANGED_WITH_VERSION"):
+        shown(tracked.load(path), tmp_path / "c")
+    assert shown(tracked.load(path), tmp_path / "c") == [[(3, "n")]]
 
 
 @pytest.fixture
