@@ -22,6 +22,7 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import DomainMetadata, FileRow, files_table
 from anabranch.protocol.features.row_tracking import (
     DOMAIN,
+    FILE_FIELDS,
     NOTHING,
     PRESERVED,
     assigns,
@@ -98,7 +99,7 @@ def row_ids(ours: Transaction, winners: Sequence[Commit], version: int) -> RowId
 
 
 def _fields(files: pa.Table) -> dict[str, Mapping[str, Any]]:
-    columns = ["path", "baseRowId", "defaultRowCommitVersion"]
+    columns = ["path", *FILE_FIELDS]
     return {row.pop("path"): row for row in files.select(columns).to_pylist()}
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.commands.context import RunContext
@@ -26,6 +25,7 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import DomainMetadata, compact_json
 from anabranch.protocol.features.known import COLUMN_MAPPING, DELETION_VECTORS, ROW_TRACKING
 from anabranch.protocol.features.removable import DOMAINS, Removable, without_columns_of
+from anabranch.protocol.features.row_tracking import without_ids
 from anabranch.protocol.features.widening import LISTED_BY, TYPE_CHANGES
 from anabranch.transaction.commit import commit
 from anabranch.transaction.conflict_errors import Conflict
@@ -150,10 +150,7 @@ def _forget_row_ids(log: Log, feature: Removable, context: RunContext) -> bool:
     if not feature.is_used_in(base.files):
         return False
     numbered = pc.or_(*(pc.is_valid(base.files[each]) for each in feature.file_fields))
-    files = base.files.filter(numbered)
-    for each in feature.file_fields:
-        place = files.schema.get_field_index(each)
-        files = files.set_column(place, files.schema.field(place), pa.nulls(len(files), pa.int64()))
+    files = without_ids(base.files.filter(numbered))
     ours = Transaction.on(
         base,
         str(context.runtime.new_id()),

@@ -127,7 +127,7 @@ class Restore(Masked):
         base = context.snapshot(log)
         target = self._target(log, base)
         reach("read")
-        plan = planned(base, target)
+        plan = planned(base, target, runtime.new_id)
         plan, missing = self._without_missing(plan)
         handler = RestoreHandler(plan, runtime)
         ours = plan.transaction(self._parameters(target.version), runtime)
@@ -170,12 +170,6 @@ def missing_files(plan: Plan, names: Sequence[str]) -> RestoreFilesMissing:
     """The error that names them and the version."""
     facts = {"version": plan.target.version, "files": sorted(names)[:_NAMED], "count": len(names)}
     return RestoreFilesMissing(table=plan.base.table, file=min(names), **facts)
-
-
-# -- what has to be done -----------------------------------------------------------------------------------------------
-
-
-# -- what the table says -----------------------------------------------------------------------------------------------
 
 
 # -- before the put ----------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ Knows two snapshots and no store. Guarantee: what identifies things goes on, so 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -125,8 +125,8 @@ def _bytes(files: pa.Table) -> int:
     return int(pc.sum(files["size"]).as_py() or 0)
 
 
-def planned(base: Snapshot, target: Snapshot) -> Plan:
-    """What has to be done to ``base`` so that it looks like ``target``.
+def planned(base: Snapshot, target: Snapshot, new_id: Callable[[], object]) -> Plan:
+    """What has to be done to ``base`` so that it looks like ``target``; a ``new_id`` names hidden columns.
 
     Raises:
         AppendOnlyTable: files would go, and the table's may not. UnsupportedFeature: it may not be written here.
@@ -136,11 +136,13 @@ def planned(base: Snapshot, target: Snapshot) -> Plan:
     removes = base.files.filter(pc.invert(pc.is_in(now, value_set=_set(then))))
     if len(removes) and base.properties.append_only:
         raise AppendOnlyTable(table=base.table, operation="RESTORE")
-    adds = _with_known_ids(target.files.filter(pc.invert(pc.is_in(then, value_set=_set(now)))), removes)
+    began_anew, adds = _began_anew(base, target), target.files.filter(pc.invert(pc.is_in(then, value_set=_set(now))))
+    adds = _with_known_ids(row_tracking.without_ids(adds) if began_anew else adds, removes)
     mark = _mark(target)
     forgotten = mark > _mark(base)
     between = metadata_between(base, target) if identities(target.schema) else ()
-    metadata = restored_metadata(base.metadata, target.metadata, between)
+    old = row_tracking.renamed(target.metadata, base.metadata, new_id) if began_anew else target.metadata
+    metadata = restored_metadata(base.metadata, old, between)
     after = metadata or base.metadata
     protocol = restored_protocol(base, target, after)
     iceberg.check_partitioning(base.metadata, after)
@@ -158,16 +160,26 @@ def _set(values: pa.ChunkedArray) -> pa.Array:
     return values.combine_chunks() if values.num_chunks else pa.array([], pa.string())
 
 
+def _began_anew(base: Snapshot, target: Snapshot) -> bool:
+    """Whether files that stay may have got row ids which the old version has for other rows: those of before row
+    tracking was dropped and listed anew. Its hidden columns have other names since, or none.
+    """
+    now, then = (each.metadata.configuration.get(row_tracking.ROW_ID_COLUMN) for each in (base, target))
+    if now is not None and now == then:
+        return False
+    stays = pc.is_in(base.files["path"], value_set=_set(target.files["path"]))
+    return bool(pc.any(pc.and_(stays, pc.is_valid(base.files["baseRowId"]))).as_py())
+
+
 def _with_known_ids(adds: pa.Table, removes: pa.Table) -> pa.Table:
     """The files that come back; one that is live now with row ids keeps them, though it had none then."""
-    fields = ("baseRowId", "defaultRowCommitVersion")
     lacking = adds.filter(pc.is_null(adds["baseRowId"]))["path"]
     both = removes.filter(
         pc.and_(pc.is_valid(removes["baseRowId"]), pc.is_in(removes["path"], value_set=_set(lacking)))
     )
     if not len(both):
         return adds
-    known = {row["path"]: {name: row[name] for name in fields} for row in both.to_pylist()}
+    known = {row["path"]: {name: row[name] for name in row_tracking.FILE_FIELDS} for row in both.to_pylist()}
     return files_table([{**row, **known.get(row["path"], {})} for row in adds.to_pylist()])
 
 

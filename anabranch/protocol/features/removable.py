@@ -109,7 +109,7 @@ _ROW_TRACKING = Removable(
         row_tracking.ROW_ID_COLUMN,
         row_tracking.COMMIT_VERSION_COLUMN,
     ),
-    file_fields=("baseRowId", "defaultRowCommitVersion"),
+    file_fields=row_tracking.FILE_FIELDS,
 )
 _MAPPING = Removable(
     COLUMN_MAPPING, {MODE: None}, leftovers=(MAX_ID,), column_keys=IN_COLUMNS, rewrites=True, is_in_history=True

@@ -31,6 +31,9 @@ COMMIT_VERSION_COLUMN = f"{PREFIX}materializedRowCommitVersionColumnName"
 PRESERVED = "delta.rowTracking.preserved"
 """The tag of a commit in which all changed and copied rows kept their ids."""
 
+FILE_FIELDS = ("baseRowId", "defaultRowCommitVersion")
+"""What a file says of its rows."""
+
 NOTHING = -1
 """The high-water mark of a table without ids."""
 MOST = (1 << 63) - 1
@@ -104,6 +107,14 @@ def with_columns(metadata: Metadata, new_id: Callable[[], object], old: Metadata
     return named
 
 
+def renamed(metadata: Metadata, present: Metadata, new_id: Callable[[], object]) -> Metadata:
+    """An older metadata of a table whose hidden columns are those of the present one, or new: what files hold in the
+    older ones counts for nothing. Raises as `with_columns`.
+    """
+    known = {key: value for key, value in metadata.configuration.items() if key not in _PREFIXES}
+    return with_columns(replace(metadata, configuration=known), new_id, present)
+
+
 def check_columns(metadata: Metadata) -> None:
     """Raises `InvalidOption` if a column has the name of a hidden one."""
     hidden = {metadata.configuration.get(key, "").lower() for key in _PREFIXES} - {""}
@@ -152,6 +163,13 @@ def highest(files: pa.Table) -> int:
     numbered = files.filter(pc.is_valid(files["baseRowId"]))
     ranges = zip(numbered["baseRowId"].to_pylist(), numbered["stats"].to_pylist(), strict=True)
     return max((base + (num_records(stats) or 0) - 1 for base, stats in ranges), default=NOTHING)
+
+
+def without_ids(files: pa.Table) -> pa.Table:
+    """The files (`FILES`) without row ids."""
+    for name in FILE_FIELDS:
+        files = _with_column(files, name, pa.nulls(len(files), pa.int64()))
+    return files
 
 
 def numbered(files: pa.Table, mark: int, version: int) -> tuple[pa.Table, int]:

@@ -21,7 +21,7 @@ from anabranch.commands.ddl.drop_feature import DropFeature
 from anabranch.commands.ddl.rename_and_drop_columns import DropColumns, RenameColumn
 from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.maintenance.restore import METRICS, Restore, Restored
-from anabranch.protocol.features.row_tracking import DOMAIN, highest, mark_of
+from anabranch.protocol.features.row_tracking import COMMIT_VERSION_COLUMN, DOMAIN, ROW_ID_COLUMN, highest, mark_of
 from anabranch.protocol.features.table_features import writer_features
 from anabranch.protocol.rules.identity import identity_metadata, marks_of
 from anabranch.protocol.schema.column_mapping import MAX_ID
@@ -29,6 +29,7 @@ from anabranch.protocol.schema.types import Field, Struct
 from tests.support.patience import a_tick
 from tests.support.worlds import World, assert_others_agree, table_path
 
+HIDDEN = (ROW_ID_COLUMN, COMMIT_VERSION_COLUMN)
 ROWS = [{"id": i, "x": i * 10} for i in range(6)]
 
 
@@ -318,6 +319,55 @@ def test_files_that_come_back_after_row_tracking_was_dropped_have_ids_below_all_
     world.append({"id": 8, "x": 8})
     assert sorted(world.log.snapshot().files["baseRowId"].to_pylist()) == [0, 6]
     assert mark(world) == 6
+
+
+def given_anew(world: World, how: dict[str, str]) -> World:
+    """Two files with row ids; then row tracking is dropped, the first file goes, and the other one gets ids anew."""
+    world.create(ROWS, delta_enableRowTracking="true").append(*[{"id": i, "x": 0} for i in range(10, 16)])
+    DropFeature(world.path, "rowTracking").run(world.engine)
+    world.delete("id < 6")
+    SetProperties(world.path, how).run()
+    world.delete("id = 10")
+    return world
+
+
+def row_ids(world: World) -> list[int]:
+    files = world.log.snapshot().files.to_pylist()
+    return sorted(row["baseRowId"] + place for row in files for place in range(json.loads(row["stats"])["numRecords"]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [{"delta.enableRowTracking": "true"}, {"delta.feature.rowTracking": "supported"}])
+def test_no_two_rows_have_one_id_where_row_tracking_was_dropped_and_began_anew(
+    world: World, how: dict[str, str]
+) -> None:
+    given_anew(world, how)
+    before = world.log.snapshot()
+    restore(world, 1)
+    now = world.log.snapshot()
+    ids = row_ids(world)
+    assert len(ids) == len(set(ids)) == 12
+    assert max(ids) <= mark(world)
+    kept = {row["path"]: row["baseRowId"] for row in before.files.to_pylist() if row["baseRowId"] is not None}
+    assert kept.items() <= {row["path"]: row["baseRowId"] for row in now.files.to_pylist()}.items()
+
+
+@pytest.mark.slow
+def test_ids_that_files_hold_from_before_row_tracking_began_anew_are_read_no_more(world: World) -> None:
+    given_anew(world, {"delta.enableRowTracking": "true"})
+    before = world.log.snapshot().metadata.configuration
+    restore(world, 1)
+    now = world.log.snapshot().metadata.configuration
+    assert {key: now[key] for key in HIDDEN} == {key: before[key] for key in HIDDEN}
+    assert world.log.snapshot(1).metadata.configuration[HIDDEN[0]] != now[HIDDEN[0]]
+
+
+@pytest.mark.slow
+def test_hidden_columns_get_new_names_where_ids_were_given_anew_without_any(world: World) -> None:
+    given_anew(world, {"delta.feature.rowTracking": "supported"})
+    restore(world, 1)
+    then, now = (world.log.snapshot(version).metadata.configuration for version in (1, None))
+    assert all(now[key] != then[key] for key in HIDDEN)
 
 
 def test_in_commit_timestamps_begin_again_where_they_were_switched_off(world: World) -> None:
