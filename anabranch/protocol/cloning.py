@@ -21,12 +21,13 @@ from anabranch.protocol.layout.paths import absolute, encode, store_name
 
 CLONED_FROM = "anabranch.clonedFrom"
 CLONED_VECTOR = "anabranch.clonedVector"
+CLONED_TIME = "anabranch.clonedTime"
 OWN_VECTOR = "anabranch.ownVector"
 """Tags of a copied file: the URI of its original; the vector of the original, and its own vector with the same rows,
-each by unique id or empty.
+each by unique id or empty; the modification time of the original.
 """
 
-_TAGS = frozenset({CLONED_FROM, CLONED_VECTOR, OWN_VECTOR})
+_TAGS = frozenset({CLONED_FROM, CLONED_VECTOR, CLONED_TIME, OWN_VECTOR})
 
 
 @dataclass(frozen=True)
@@ -51,11 +52,11 @@ class Copy:
 
     Attributes:
         row: the source's row, with an absolute URI.
-        had: the path of an existing copy that differs only in its vector; None where the file must be copied.
+        had: an existing copy that differs only in its vector; None where the file must be copied.
     """
 
     row: FileRow
-    had: str | None
+    had: FileRow | None
 
 
 @dataclass(frozen=True)
@@ -117,24 +118,26 @@ def deep(source: Iterable[FileRow], root: str, present: Iterable[FileRow]) -> De
         known[_tag(row, CLONED_FROM)] = row
     for row in (named(row, root) for row in source):
         had = known.get(row["path"])
-        if had is None or not _is_copy(row, had):
+        if had is None or not _is_copy(row, {**had, "modificationTime": _tag(had, CLONED_TIME)}):
             copies.append(Copy(row, None))
         elif _has_the_vector(had, row):
             removes.discard(had["path"])
         else:
-            copies.append(Copy(row, had["path"]))
+            copies.append(Copy(row, had))
     return Deep(copies, frozenset(removes))
 
 
-def copied(copy: Copy, path: str, vector: Descriptor | None) -> dict[str, Any]:
-    """The row of a copied file, with its own path and vector."""
+def copied(copy: Copy, path: str, modified_ms: int, vector: Descriptor | None) -> dict[str, Any]:
+    """The row of a copied file, with its own path, time and vector."""
     tags = {
         **(copy.row["tags"] or {}),
         CLONED_FROM: copy.row["path"],
         CLONED_VECTOR: _vector_id(copy.row),
+        CLONED_TIME: str(copy.row["modificationTime"]),
         OWN_VECTOR: "" if vector is None else vector.unique_id,
     }
-    return {**copy.row, "path": path, "deletionVector": None if vector is None else vector.to_row(), "tags": tags}
+    own = {"path": path, "modificationTime": modified_ms, "tags": tags}
+    return {**copy.row, **own, "deletionVector": None if vector is None else vector.to_row()}
 
 
 def _has_the_vector(had: FileRow, row: FileRow) -> bool:
@@ -151,7 +154,7 @@ def _is_copy(row: FileRow, known: FileRow) -> bool:
 
 
 def _facts(row: FileRow) -> tuple[Any, ...]:
-    return row["size"], row["modificationTime"], dict(row["partitionValues"] or {})
+    return row["size"], str(row["modificationTime"]), dict(row["partitionValues"] or {})
 
 
 def _one_vector(row: FileRow, known: FileRow) -> bool:

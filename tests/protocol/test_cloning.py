@@ -25,7 +25,9 @@ def copies_of(source: list[dict[str, Any]]) -> list[dict[str, Any]]:
     needed = deep(source, ROOT, []).copies
     own = Descriptor("u", "job-1ab^-aqEH.-t@S}K{vb[*k^", 40, 2, 1)
     return [
-        files_table([copied(each, f"job-1/{i}.parquet", own if each.row["deletionVector"] else None)]).to_pylist()[0]
+        files_table([copied(each, f"job-1/{i}.parquet", 100, own if each.row["deletionVector"] else None)]).to_pylist()[
+            0
+        ]
         for i, each in enumerate(needed)
     ]
 
@@ -66,7 +68,6 @@ def test_a_deep_clone_has_its_copies_while_nobody_touched_them() -> None:
         ({"deletionVector": OTHER.to_row()}, True),
         ({"tags": None}, False),
         ({"size": 6}, False),
-        ({"modificationTime": 8}, False),
         ({"partitionValues": [("p", "x")]}, False),
     ],
 )
@@ -74,8 +75,16 @@ def test_a_copy_that_was_changed_is_made_anew_as_far_as_needed(changed: dict[str
     source = [row(vector=VECTOR)]
     (had,) = copies_of(source)
     again = deep(source, ROOT, [{**had, **changed}])
-    assert [each.had for each in again.copies] == [had["path"] if keeps_file else None]
+    assert [each.had for each in again.copies] == [{**had, **changed} if keeps_file else None]
     assert again.removes == {had["path"]}
+
+
+def test_a_copy_has_its_own_time_and_is_known_by_that_of_its_original() -> None:
+    (had,) = copies_of([row()])
+    assert had["modificationTime"] == 100
+    assert deep([row()], ROOT, [had]).copies == []
+    assert [each.had for each in deep([row(modificationTime=8)], ROOT, [had]).copies] == [None]
+    assert [each.had for each in deep([row(modificationTime=100)], ROOT, [had]).copies] == [None]
 
 
 def test_a_file_whose_row_ids_are_not_the_source_s_is_another_one() -> None:

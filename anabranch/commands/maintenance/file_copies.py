@@ -15,7 +15,14 @@ from pyroaring import BitMap64
 
 from anabranch.commands.staging import Staging
 from anabranch.commands.watching import counted
-from anabranch.errors import CloneRefused, MissingDataFile, NotFound, StoreError, StorePermissionDenied
+from anabranch.errors import (
+    CloneRefused,
+    MissingDataFile,
+    NotFound,
+    StagedFilesVacuumed,
+    StoreError,
+    StorePermissionDenied,
+)
 from anabranch.log.file_locations import allowed_by, located_file
 from anabranch.log.footers import check_is_parquet
 from anabranch.log.snapshot import Snapshot
@@ -45,7 +52,7 @@ def copy_files(source: Snapshot, copies: Sequence[Copy], staging: Staging, new_i
     Raises:
         MissingDataFile: a file of the source is gone, or not of its size. CorruptVector: a vector is gone or damaged.
         CloneRefused: a file is no Parquet file. FileOutsideTable: it lies on a store that is not allowed.
-        StoreError: it could not be read or put.
+        StagedFilesVacuumed: a copy is gone already. StoreError: it could not be read or put.
     """
     keys = len(source.partition_columns)
     names = [_new_name(staging, number, each, keys) for number, each in enumerate(copies)]
@@ -53,9 +60,21 @@ def copy_files(source: Snapshot, copies: Sequence[Copy], staging: Staging, new_i
         copied_to = handed_on(lambda each, name: _path_of(source, each, name, staging))
         paths = list(counted("files copied", pool.map(copied_to, copies, names), len(copies)))
     vectors = _copied_vectors(source, copies, staging, new_id)
+    times = _times(staging, copies, paths)
     return [
-        copied(each, path, vectors.get(number)) for number, (each, path) in enumerate(zip(copies, paths, strict=True))
+        copied(each, path, time, vectors.get(number))
+        for number, (each, path, time) in enumerate(zip(copies, paths, times, strict=True))
     ]
+
+
+def _times(staging: Staging, copies: Sequence[Copy], paths: Sequence[str]) -> list[int]:
+    """When each copy was written, by the store's clock, as the fence and VACUUM go by it."""
+    known = {encode(each.name): each.modified_ms for each in staging.store.list_all(staging.folder + "/")}
+    known |= {each.had["path"]: each.had["modificationTime"] for each in copies if each.had is not None}
+    for path in paths:
+        if path not in known:
+            raise StagedFilesVacuumed(table=staging.store.url, file=path, txn_id=staging.txn_id)
+    return [known[path] for path in paths]
 
 
 def check_there(source: Snapshot, target: Store, files: Sequence[FileRow]) -> None:
@@ -101,7 +120,7 @@ def _new_name(staging: Staging, number: int, copy: Copy, keys: int) -> str:
 def _path_of(source: Snapshot, copy: Copy, name: str, staging: Staging) -> str:
     """The path of a copy in the log, which is made unless it is had."""
     if copy.had is not None:
-        return copy.had
+        return str(copy.had["path"])
     path, size = copy.row["path"], copy.row["size"]
     store, old = located_file(source.store, path)
     try:

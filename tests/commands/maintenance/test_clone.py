@@ -485,7 +485,17 @@ def test_a_file_that_was_made_anew_at_the_same_path_is_another_one(tmp_path: Pat
         clone(origin, shallow, True, replace=True)
     clone(origin, target, False, replace=True)
     assert target.rows() == [{"id": 2, "x": 1}]
-    assert files(target)[0]["modificationTime"] == 1
+
+
+def test_a_copy_is_as_old_as_its_own_file(tmp_path: Path) -> None:
+    """A VACUUM goes by the file's time, whatever the clock of the source's writer said."""
+    origin, target = World(str(tmp_path / "o")), World(str(tmp_path / "t"))
+    put_commit(
+        origin.path, 0, PROTOCOL, metadata(), put_rows(origin.path, "a.parquet", [{"id": 1}], modificationTime=1)
+    )
+    clone(origin, target, False)
+    [file] = files(target)
+    assert file["modificationTime"] == open_store(target.path).head(file["path"]).modified_ms
 
 
 # -- refused -----------------------------------------------------------------------------------------------------------
