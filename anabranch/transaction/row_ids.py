@@ -87,7 +87,7 @@ def row_ids(ours: Transaction, winners: Sequence[Commit], version: int) -> RowId
     named = sorted(ours.does.recommits | ours.does.marks.keys())
     rows = [ours.does.sources[path].row for path in named]
     again = [row for row in rows if row.get("baseRowId") is None or row.get("defaultRowCommitVersion") is None]
-    if not again and not len(ours.does.adds):
+    if not again and not len(ours.does.adds) and ours.does.row_mark == NOTHING:
         return RowIds(ours.does.adds, tags=tags)
     before = _mark(base, winners)
     try:

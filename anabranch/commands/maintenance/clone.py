@@ -199,7 +199,6 @@ class _Cloning:
         adds, removes = self._files()
         if base is not None and (removes or base.properties.append_only):
             check_changeable(base, "clone", changes_rows=True)
-        numbered, domains = self._numbered(adds, protocol, metadata)
         gone = {row["path"]: row for row in self._present() if row["path"] in removes}
         ours = Transaction.on(
             base,
@@ -210,12 +209,13 @@ class _Cloning:
             does=Changes(
                 removes=removes,
                 sources={path: Source(row, vector_of(self.staging.store, row)) for path, row in gone.items()},
-                adds=numbered,
+                adds=self._to_be_numbered(adds, protocol, metadata),
+                row_mark=_mark(self._source),
             ),
             says=Declarations(
                 metadata=metadata,
                 protocol=protocol if base is None or protocol != base.protocol else None,
-                domains=domains,
+                domains=self._domains(),
                 app_transactions=self._app_transactions(),
             ),
         )
@@ -277,14 +277,13 @@ class _Cloning:
         asked = requested(self._table, described(self._plan.properties, None)[0]).on_top_of(protocol)
         return upgraded(asked, metadata) or asked
 
-    def _domains(self, mark: int | None) -> tuple[DomainMetadata, ...]:
-        """The source's domains; those that only the target has are taken away."""
+    def _domains(self) -> tuple[DomainMetadata, ...]:
+        """The source's domains but for the mark of row ids; those that only the target has are taken away."""
         wanted = {name: each for name, each in self._source.state.domains.items() if name != ROW_IDS}
         known = dict(self._base.state.domains) if self._base is not None else {}
         gone = [replace(each, removed=True) for name, each in known.items() if name not in {*wanted, ROW_IDS}]
         new = [each for name, each in wanted.items() if known.get(name) != each]
-        rows = [] if mark is None else [row_tracking.domain_of(mark)]
-        return (*new, *gone, *(each for each in rows if known.get(ROW_IDS) != each))
+        return (*new, *gone)
 
     def _app_transactions(self) -> tuple[Any, ...]:
         """How far applications have written, for a deep clone: a stream may go on where it left the source."""
@@ -336,22 +335,17 @@ class _Cloning:
     def _present(self) -> list[FileRow]:
         return [] if self._base is None else self._base.files.to_pylist()
 
-    def _numbered(
-        self, adds: list[FileRow], protocol: Protocol, metadata: Metadata
-    ) -> tuple[pa.Table, tuple[DomainMetadata, ...]]:
-        """The files with the row ids that they have in the source, or with new ones; and all domains. Raises
+    def _to_be_numbered(self, adds: list[FileRow], protocol: Protocol, metadata: Metadata) -> pa.Table:
+        """The files with the row ids that they have in the source; the others get theirs with their version. Raises
         CloneRefused: ids are asked for, and a file does not say how many rows it has.
         """
         files = files_table([{**row} for row in adds])
         if not row_tracking.assigns(protocol, metadata):
-            return files, self._domains(None)
+            return row_tracking.without_ids(files)
         if any(row["baseRowId"] is None and num_records(row["stats"]) is None for row in adds):
             reason = "its rows are to be tracked, and a file does not say how many it has."
             raise CloneRefused(source=self._source.table, table=self._table, reason=reason)
-        mark = max(_mark(each) for each in (self._source, self._base) if each is not None)
-        version = 0 if self._base is None else self._base.version + 1
-        files, mark = row_tracking.numbered(files, mark, version)
-        return files, self._domains(mark)
+        return files
 
     def _metrics(self, gone: Mapping[str, FileRow]) -> dict[str, int]:
         sizes = self._source.files["size"].to_pylist()

@@ -423,6 +423,29 @@ def test_files_that_get_ids_in_a_clone_tell_the_version_that_gave_them(origin: W
 
 
 @both
+def test_files_of_a_clone_behind_a_winner_tell_the_version_at_which_it_stands(
+    origin: World, target: World, shallow: bool
+) -> None:
+    target.create([{"id": 1}], delta_enableRowTracking="true")
+    SetProperties(origin.path, {"delta.enableRowTracking": "true"}).run()
+    start = info(operation="VACUUM START", operationParameters={"defaultRetentionMillis": 7 * 86_400_000})
+    with at_phase("staged", lambda: put_commit(target.path, 1, start)):
+        assert clone(origin, target, shallow, replace=True).version == 2
+    assert {row["defaultRowCommitVersion"] for row in files(target)} == {2}
+    assert [row["baseRowId"] for row in files(target)] == [row["baseRowId"] for row in files(origin)]
+
+
+@pytest.mark.slow
+@both
+def test_a_clone_without_rows_gives_no_id_of_its_source_again(tmp_path: Path, shallow: bool) -> None:
+    origin, target = World(str(tmp_path / "o")), World(str(tmp_path / "t"))
+    origin.create([{"id": 1}], delta_enableRowTracking="true").delete()
+    clone(origin, target, shallow)
+    target.append({"id": 2})
+    assert [row["baseRowId"] for row in files(target)] == [1]
+
+
+@both
 def test_ids_that_only_the_clone_has_stay_with_the_next(origin: World, target: World, shallow: bool) -> None:
     more = {"properties": {"delta.enableRowTracking": "true"}}
     clone(origin, target, shallow, **more)
