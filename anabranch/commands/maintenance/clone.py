@@ -328,9 +328,9 @@ class _Cloning:
 
     def _rows(self) -> list[FileRow]:
         rows: list[FileRow] = self._source.files.to_pylist()
-        if row_tracking.assigns(self._source.protocol, self._source.metadata):
+        if row_tracking.tracked(self._source.protocol, self._source.metadata) is not None:
             return rows
-        return [{**row, "baseRowId": None} for row in rows]
+        return [{**row, "baseRowId": None} for row in rows]  # some may lack theirs: the clone gives all of them
 
     def _present(self) -> list[FileRow]:
         return [] if self._base is None else self._base.files.to_pylist()

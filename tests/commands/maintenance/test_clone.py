@@ -437,6 +437,20 @@ def test_files_of_a_clone_behind_a_winner_tell_the_version_at_which_it_stands(
 
 @pytest.mark.slow
 @both
+def test_ids_that_a_clone_gave_meet_none_that_the_source_gives_later(tmp_path: Path, shallow: bool) -> None:
+    """Files of a source that lists row tracking, and has not enabled it, may have ids or not."""
+    origin, target = World(str(tmp_path / "o")), World(str(tmp_path / "t"))
+    origin.create([{"id": 1}])
+    SetProperties(origin.path, {"delta.feature.rowTracking": "supported"}).run()
+    clone(origin, target, shallow)
+    origin.append({"id": 2})
+    clone(origin, target, shallow, replace=True)
+    ids = [row["baseRowId"] for row in files(target)]
+    assert len(set(ids)) == len(ids) == 2
+
+
+@pytest.mark.slow
+@both
 def test_a_clone_without_rows_gives_no_id_of_its_source_again(tmp_path: Path, shallow: bool) -> None:
     origin, target = World(str(tmp_path / "o")), World(str(tmp_path / "t"))
     origin.create([{"id": 1}], delta_enableRowTracking="true").delete()
