@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from anabranch.errors import NotFound, StagedFilesVacuumed, StoreError
 from anabranch.log.commits import Commit
@@ -132,7 +133,8 @@ class Fence:
         if not starts:
             return ours
         staged = pa.concat_tables([ours.does.adds, ours.does.change_files])
-        renamed = {row["path"]: self._again(row, start) for row, start in _threatened(staged, starts)}
+        threatened = _threatened(_without(staged, ours.restated), starts)
+        renamed = {row["path"]: self._again(row, start) for row, start in threatened}
         present = {path: renamed.get(now, now) for path, now in ours.does.restaged.items()}
         groups = ours.does.groups
         does = replace(
@@ -149,8 +151,8 @@ class Fence:
         """Why ours may not be put now: a file that it has staged is gone, as all are where the table's folder was put
         back from a backup. One of them is looked at, so that a commit takes one request more and not one for each.
         """
-        paths = (path for column in (ours.does.adds["path"], ours.does.change_files["path"]) for path in column)
-        names = (store_name(self._store.url, path.as_py()) for path in paths)
+        columns = (_without(files, ours.restated)["path"] for files in (ours.does.adds, ours.does.change_files))
+        names = (store_name(self._store.url, path.as_py()) for column in columns for path in column)
         name = next((each for each in names if each is not None), None)
         if name is None or self._store.head(name) is not None:
             return None
@@ -196,6 +198,13 @@ def _folder(name: str) -> str:
     """The folder of a copy: that of the partition, outside of any job's, which is read and removed as a whole."""
     folder, slash, _ = _JOB.sub(r"\g<of>", name, count=1).rpartition("/")
     return folder + slash
+
+
+def _without(files: pa.Table, paths: Collection[str]) -> pa.Table:
+    """The files that ours has staged: what is live no VACUUM removes, and whoever takes it away is a conflict."""
+    if not paths:
+        return files
+    return files.filter(pc.invert(pc.is_in(files["path"], value_set=pa.array(sorted(paths), pa.string()))))
 
 
 def _threatened(adds: pa.Table, starts: Sequence[Start]) -> list[tuple[FileRow, Start]]:

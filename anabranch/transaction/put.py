@@ -9,8 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-import pyarrow.compute as pc
-
 from anabranch.errors import AnabranchError, CommitOutcomeUnknown, CorruptLog, PutOutcomeUnknown, StoreError
 from anabranch.errors.inputs import check_text
 from anabranch.errors.rows import cause, detail
@@ -177,15 +175,6 @@ def write_checksum(ours: Transaction, log: Log, winners: Sequence[Commit], versi
     """
     try:
         before = None if ours.base is None else Before(ours.base, winners)
-        log.write_checksum(version, data, before, _restated(ours))
+        log.write_checksum(version, data, before, ours.restated)
     except Exception as error:  # whatever it is, the commit stands
         _logger.info("version %s of %s has no checksum file: %s", version, log.table, error)
-
-
-def _restated(ours: Transaction) -> frozenset[str]:
-    """The paths of live files that ours names again without taking them away."""
-    does = ours.does
-    if ours.base is None or does.data_change or not ours.base.files_are_loaded:
-        return does.recommits
-    is_live = pc.is_in(does.adds["path"], value_set=ours.base.files["path"].combine_chunks())
-    return does.recommits | (frozenset(does.adds["path"].filter(is_live).to_pylist()) - does.removes)

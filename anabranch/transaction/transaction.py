@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from anabranch.log.commits import Commit
+from anabranch.log.lazy import lazy
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import AppTransaction, DomainMetadata, FileRow, Metadata, Protocol, empty_files
 from anabranch.protocol.conditions import Condition
@@ -250,6 +251,15 @@ class Transaction:
     def touched(self) -> frozenset[str]:
         """The paths of existing files that it marks or removes."""
         return self.does.removes | frozenset(self.does.marks)
+
+    @lazy
+    def restated(self) -> frozenset[str]:
+        """The paths of live files that it names again without taking them away."""
+        does, base = self.does, self.base
+        if base is None or does.data_change or not base.files_are_loaded:
+            return does.recommits
+        is_live = pc.is_in(does.adds["path"], value_set=base.files["path"].combine_chunks())
+        return does.recommits | (frozenset(does.adds["path"].filter(is_live).to_pylist()) - does.removes)
 
     @property
     def only_deletes(self) -> bool:

@@ -7,7 +7,6 @@ table whole; the newest version shows no use of the feature when this returns, o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow.compute as pc
@@ -19,7 +18,6 @@ from anabranch.commands.ddl.types_in_files import older_than_types
 from anabranch.commands.engine import Engine
 from anabranch.commands.rewriting import Rewriting
 from anabranch.errors import ExecutionFailed
-from anabranch.log.commits import Commit
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import DomainMetadata, compact_json
@@ -28,7 +26,6 @@ from anabranch.protocol.features.removable import DOMAINS, Removable, without_co
 from anabranch.protocol.features.row_tracking import without_ids
 from anabranch.protocol.features.widening import LISTED_BY, TYPE_CHANGES
 from anabranch.transaction.commit import commit
-from anabranch.transaction.conflict_errors import Conflict
 from anabranch.transaction.phases import reach
 from anabranch.transaction.rebase_handler import NoRows
 from anabranch.transaction.transaction import Changes, CommitInfo, Declarations, Transaction
@@ -132,14 +129,6 @@ def _unwiden(log: Log, feature: Removable, engine: Engine, context: RunContext) 
 # -- row ids -----------------------------------------------------------------------------------------------------------
 
 
-class _LiveFiles(NoRows):
-    """The handler of a transaction that names live files again and has staged none."""
-
-    def before_put(self, winners: Sequence[Commit]) -> Conflict | None:
-        """What is live no VACUUM removes, and whoever took a file away is a conflict by the metadata."""
-        return None
-
-
 def _forget_row_ids(log: Log, feature: Removable, context: RunContext) -> bool:
     """Name the files that have row ids again without them: were the feature ever listed anew, its ids would begin at 0.
 
@@ -159,5 +148,5 @@ def _forget_row_ids(log: Log, feature: Removable, context: RunContext) -> bool:
         says=Declarations(metadata=base.metadata),
     )
     reach("staged")
-    commit(ours, log, _LiveFiles(), context.policy(), context.runtime)
+    commit(ours, log, NoRows(), context.policy(), context.runtime)
     return True
