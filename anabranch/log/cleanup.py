@@ -43,9 +43,9 @@ DAY_MS = 86_400_000
 YOUNGEST_MS = 3_600_000
 """No log file younger than this is ever removed, whatever the retention: a put that began before could follow it."""
 
-FARTHEST_AHEAD_MS = 2 * DAY_MS
-"""A clock further ahead of the store's is not believed. The log is cleaned up right after a commit, whose file is as
-young as the store's own clock says: a writer whose clock is wrong would take all history for expired.
+SKEW_MS = 60_000
+"""So much a clock may be ahead of the store's, or a commit old, before the store's counts: by another history would
+seem expired.
 """
 
 _PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
@@ -58,12 +58,12 @@ def clean_up(snapshot: Snapshot, *, now_ms: int) -> list[str]:
 
     In one process the log is listed once per day and retention: nothing more expires before the next midnight.
 
+    Args:
+        now_ms: by the clock that gave the log files their times, or earlier.
+
     Raises:
         StoreError: the store refused; the remaining log has no gap.
     """
-    if now_ms - snapshot.segment.timestamp > FARTHEST_AHEAD_MS:
-        _logger.warning("the log of %s is not cleaned up: this clock is far ahead of the store's", snapshot.table)
-        return []
     cutoff = _cutoff(snapshot, now_ms)
     if cutoff is None or _done.get(snapshot.table) == (snapshot.metadata.id, cutoff):
         return []
@@ -154,7 +154,7 @@ def _expired(snapshot: Snapshot, cutoff: int) -> Iterator[str]:
 
 def _oldest_to_keep(snapshot: Snapshot, listing: list[Entry], cutoff: int) -> CheckpointFiles | None:
     commits = [entry for entry in listing if commit_version(entry.name) is not None]
-    version = _newest_expired(snapshot, commits, cutoff)
+    version = newest_expired(snapshot, commits, cutoff)
     for found in reversed(checkpoints_in(listing)):
         if version is None or found.version > version or found.version > snapshot.version:
             continue
@@ -168,7 +168,7 @@ def _oldest_to_keep(snapshot: Snapshot, listing: list[Entry], cutoff: int) -> Ch
     return None
 
 
-def _newest_expired(snapshot: Snapshot, commits: Sequence[Entry], cutoff: int) -> int | None:
+def newest_expired(snapshot: Snapshot, commits: Sequence[Entry], cutoff: int) -> int | None:
     """The newest version that was committed at or before the cut-off, with all versions before it."""
     # the first young one ends it, so that a clock that went back makes nothing older
     candidates = list(takewhile(lambda entry: entry.modified_ms <= cutoff, commits))

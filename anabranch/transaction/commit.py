@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from anabranch.errors import AnabranchError, CommitOutcomeUnknown
 from anabranch.errors.html import ShownAsTable
-from anabranch.log.cleanup import clean_up
+from anabranch.log.cleanup import SKEW_MS, clean_up
 from anabranch.log.log import Log
 from anabranch.transaction.own_commits import note_own
 from anabranch.transaction.phases import reach
@@ -130,7 +130,7 @@ def _checkpoint(ours: Transaction, log: Log, version: int, runtime: Runtime) -> 
         if interval and version > 0 and version % interval == 0:
             snapshot = log.snapshot(version)
             log.write_checkpoint(snapshot, now_ms=runtime.now_ms(), new_id=runtime.new_id)
-            clean_up(snapshot, now_ms=runtime.now_ms())
+            clean_up(snapshot, now_ms=min(runtime.now_ms(), snapshot.segment.timestamp + SKEW_MS))
     except Exception as error:  # whatever it is, the commit stands
         said = "version %s of %s is committed; its checkpoint, or the clean-up, is left to a later commit: %s"
         _logger.warning(said, version, log.table, error)

@@ -14,7 +14,7 @@ from anabranch import errors
 from anabranch.commands.context import RunContext
 from anabranch.commands.dml.append import Append
 from anabranch.log import checkpointing
-from anabranch.log.cleanup import DAY_MS, FARTHEST_AHEAD_MS, clean_up
+from anabranch.log.cleanup import DAY_MS, clean_up
 from anabranch.log.file_names import (
     checkpoint_name,
     checkpoint_version,
@@ -165,13 +165,6 @@ def test_by_default_thirty_days_are_kept(tmp_path: Path) -> None:
         set_time(tmp_path, commit_name(9), day(days))
         forget()
         assert bool(cleaned(log, day(days))) is (days == 38)
-
-
-@pytest.mark.slow
-def test_a_clock_far_ahead_of_the_stores_takes_nothing_for_expired(tmp_path: Path) -> None:
-    log = table(tmp_path)
-    assert cleaned(log, day(9) + FARTHEST_AHEAD_MS + DAY_MS) == []
-    assert commits(tmp_path) == list(range(10))
 
 
 @pytest.mark.slow

@@ -19,8 +19,8 @@ from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.errors import FeatureNotDropped
 from anabranch.log.checkpoint_parts import checkpoints_in
-from anabranch.log.cleanup import YOUNGEST_MS, is_whole
-from anabranch.log.file_names import commit_version, first_name
+from anabranch.log.cleanup import YOUNGEST_MS, is_whole, newest_expired
+from anabranch.log.file_names import FOLDER, commit_version, first_name
 from anabranch.log.log import Log, forget
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.features import row_tracking
@@ -35,6 +35,7 @@ from anabranch.protocol.features.removable import (
 )
 from anabranch.protocol.features.table_features import check_writable
 from anabranch.protocol.properties import PROTECTED_BEFORE
+from anabranch.storage.contract import Store
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.retry import Runtime
 
@@ -104,7 +105,7 @@ class DropFeature(Masked):
             rule = "DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD"
             raise self._refused(base, feature, rule, f"the newest version does not use it any more. {wait}.")
         log.write_checkpoint(base, now_ms=runtime.now_ms())
-        earliest = truncate(log, base, now_ms=runtime.now_ms())
+        earliest = truncate(log, base, now_ms=min(runtime.now_ms(), _store_now(log.store, runtime)))
         if feature.name == CHECKPOINT_PROTECTION and earliest < guarded_before(base.metadata):
             rule = "DELTA_FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD"
             raise self._refused(base, feature, rule, f"the versions that it guards are still there. {wait}.")
@@ -128,6 +129,17 @@ def _checkpoint(log: Log, runtime: Runtime) -> None:
         _logger.warning("the feature is dropped; a checkpoint of %s is left to a later commit: %s", log.table, error)
 
 
+def _store_now(store: Store, runtime: Runtime) -> int:
+    """What the store's clock shows: one that is ahead of it would take young history for old."""
+    name = f"{FOLDER}/_clock_{runtime.new_id()}"
+    store.put(name, b"")
+    try:
+        entry = store.head(name)
+    finally:
+        store.delete(name)
+    return 0 if entry is None else entry.modified_ms
+
+
 def truncate(log: Log, base: Snapshot, *, now_ms: int) -> int:
     """Remove the log files before the newest good checkpoint that is old enough, oldest first; the earliest version
     left.
@@ -136,14 +148,13 @@ def truncate(log: Log, base: Snapshot, *, now_ms: int) -> int:
     than `YOUNGEST_MS` goes, whatever the property says: a put that began before could follow it.
     """
     retention_ms = int(base.properties["delta.dropFeatureTruncateHistory.retentionDuration"])
-    cutoff = now_ms - max(retention_ms, YOUNGEST_MS)
     listing = log.store.list_from(first_name(0))
-    commits = {v: entry for entry in listing if (v := commit_version(entry.name)) is not None}
-    young = [version for version, entry in commits.items() if entry.modified_ms > cutoff]
-    oldest_kept = min(young, default=base.version)
+    commits = [entry for entry in listing if commit_version(entry.name) is not None]
+    expired = newest_expired(base, commits, now_ms - max(retention_ms, YOUNGEST_MS))
+    oldest_kept = min(-1 if expired is None else expired, base.version - 1) + 1
     checkpoints = [found for found in checkpoints_in(listing) if found.version <= oldest_kept]
     keep = next((found.version for found in reversed(checkpoints) if is_whole(base, found)), 0)
-    earliest = min(commits, default=0)
+    earliest = commit_version(commits[0].name) or 0 if commits else 0
     if keep <= earliest or keep < guarded_before(base.metadata):
         return earliest
     for entry in listing:

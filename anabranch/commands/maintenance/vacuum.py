@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, SupportsFloat
 
 from anabranch.commands.context import NEWEST, Progress, RunContext
@@ -40,7 +40,7 @@ from anabranch.errors import (
 )
 from anabranch.errors.html import ShownAsTable
 from anabranch.log.checksum_verifier import same_files
-from anabranch.log.cleanup import FARTHEST_AHEAD_MS
+from anabranch.log.cleanup import SKEW_MS
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.change_feed import FOLDER
@@ -59,6 +59,9 @@ HOUR_MS = 3_600_000
 DEAD_AFTER_SECONDS = 600.0
 """A job that has shown no sign of life for so long is taken for dead. Whoever was only asleep loses time by it, and
 nothing else."""
+
+FARTHEST_AHEAD_MS = 2 * 24 * HOUR_MS
+"""A clock further ahead of the store's is not believed."""
 
 _THREADS = 16
 _TOO_LATE = "this VACUUM began a week ago, and others take it for dead. Run it again."
@@ -153,7 +156,7 @@ class Vacuum(Masked):
             last_ms = began_ms + DEAD_AFTER_MS - MARGIN_MS
             removing = _Removing(log, keeping, found, context.progress, self.threads, runtime, last_ms)
             done = removing.run()
-            self._end(log, done, found, context)
+            self._end(log, done, found.no_later_than(log, snapshot, keeping.cutoff_ms), context)
             return done
         raise AssertionError("the last attempt returns or raises")
 
@@ -187,6 +190,7 @@ class Vacuum(Masked):
         if context.runtime.now_ms() - own.raw.timestamp > FARTHEST_AHEAD_MS:
             reason = "this machine's clock is days ahead of the store's, and files would seem old. Nothing was removed."
             raise TableError(table=log.table, reason=reason)
+        plan = plan.no_later_than(own.raw.timestamp)
         _check(snapshot)
         keeping = plan.keeping(log, snapshot, found)
         is_known = start.base is not None and same_files(snapshot.files, start.base.files)
@@ -228,6 +232,10 @@ class Plan:
     retained_ms: int
     cutoff_ms: int
     alive_since_ms: int
+
+    def no_later_than(self, now_ms: int) -> Plan:
+        """The same by the store's clock, where it shows this moment or an earlier one and this machine's is ahead."""
+        return replace(self, cutoff_ms=min(self.cutoff_ms, now_ms + SKEW_MS - self.retained_ms))
 
     def look(self, log: Log, snapshot: Snapshot) -> Found:
         """What is there. A job counts as running, too, as long as its marker is too young to go."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from anabranch.commands.maintenance.vacuum_retained import (
     Hidden,
@@ -52,6 +52,11 @@ class Found:
     running: frozenset[str] | None
     others: tuple[str, ...]
     through: int | None
+
+    def no_later_than(self, log: Log, snapshot: Snapshot, cutoff_ms: int) -> Found:
+        """The same, worked off up to a moment that turned out to be the right one: this clock may have been ahead."""
+        through = None if self.through is None else _through(timeline(log.store, snapshot.metadata), cutoff_ms)
+        return replace(self, through=None if through is None else min(through, self.through or 0))
 
 
 def in_folder(snapshot: Snapshot, hidden: Hidden, cutoff_ms: int, alive_since_ms: int, threads: int) -> Found:

@@ -166,9 +166,10 @@ def change_data_of(commit: Commit) -> list[str]:
 
 
 def _commits_since(log: Log, snapshot: Snapshot, moment_ms: int) -> Iterator[Commit]:
-    """The commits at a moment or later."""
+    """The commits at a moment or later, by what they say or by the store's clock: a writer's may have been behind."""
     line = timeline(log.store, snapshot.metadata)
-    for place in range(line.at(moment_ms - 1) + 1, len(line)):
+    first = min(line.at(moment_ms - 1) + 1, int(line.written.searchsorted(moment_ms)))
+    for place in range(first, len(line)):
         commit = log.read(line.versions[place], snapshot.partition_keys)
         if commit is not None:  # else it was cleaned up just now: nobody can read that version any more
             yield commit

@@ -9,10 +9,12 @@ import pytest
 
 from anabranch.commands.context import RunContext
 from anabranch.commands.ddl.alter import SetProperties
+from anabranch.commands.ddl.alter_protocol import AddFeatureSupport
+from anabranch.commands.ddl.drop_feature import DropFeature
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.delete import Delete
 from anabranch.commands.maintenance.vacuum import Vacuum
-from anabranch.errors import ConcurrentWriteException
+from anabranch.errors import ConcurrentWriteException, FeatureNotDropped, VersionNotFound
 from anabranch.log.log import forget
 from anabranch.testing import DictStore, at_phase, mounted
 from anabranch.transaction.retry import Runtime
@@ -120,3 +122,59 @@ def test_a_vacuum_that_slept_until_others_take_it_for_dead_deletes_nothing_more(
     done = Vacuum(world.path, 0, check_retention=False, threads=1).run(None, context)
     assert (len(done.files), len(done.failed)) == (1, 2)
     assert all("take it for dead" in why for why in done.failed.values())
+
+
+@pytest.mark.parametrize("ahead", [40 * HOUR, 40 * DAY])
+def test_a_writer_of_a_clock_ahead_cleans_up_no_version_inside_the_retention(
+    world: World, clock: Clock, ahead: int
+) -> None:
+    properties = {"delta_checkpointInterval": "2", "delta_logRetentionDuration": "interval 10 days"}
+    world.create([{"id": 0}], **properties)
+    for number in (1, 2, 3):
+        world.append({"id": number})
+    clock.now += 10 * DAY - HOUR
+    Append(world.path, [{"id": 4}]).run(None, clock.ahead(ahead))
+    assert world.rows(0) == [{"id": 0}]
+    clock.now += 3 * DAY
+    world.append({"id": 5})
+    Append(world.path, [{"id": 6}]).run(None, clock.ahead(ahead))
+    forget()
+    with pytest.raises(VersionNotFound):
+        world.rows(0)
+
+
+@pytest.mark.parametrize("ahead", [25 * HOUR, 40 * DAY])
+def test_a_clock_ahead_cuts_off_no_history_inside_the_retention(world: World, clock: Clock, ahead: int) -> None:
+    world.create([{"id": 0}])
+    world.append({"id": 1})
+    AddFeatureSupport(world.path, "vacuumProtocolCheck").run()
+    DropFeature(world.path, "vacuumProtocolCheck").run(world.engine)
+    clock.now += 23 * HOUR
+    with pytest.raises(FeatureNotDropped):
+        DropFeature(world.path, "checkpointProtection", truncate_history=True).run(world.engine, clock.ahead(ahead))
+    assert world.rows(0) == [{"id": 0}]
+    clock.now += 2 * HOUR
+    DropFeature(world.path, "checkpointProtection", truncate_history=True).run(world.engine, clock.ahead(ahead))
+
+
+def test_a_vacuum_of_a_clock_ahead_keeps_what_the_retention_covers(world: World, clock: Clock) -> None:
+    world.create([{"id": 1}, {"id": 2}])
+    clock.now += 20 * DAY
+    world.append({"id": 5})
+    world.delete("id <= 2")
+    clock.now += 6 * DAY
+    done = Vacuum(world.path).run(None, clock.ahead(40 * HOUR))
+    assert list(done.files) == []
+    assert world.rows(1) == [{"id": 1}, {"id": 2}, {"id": 5}]
+    clock.now += 2 * DAY
+    assert Vacuum(world.path, lite=True).run().files
+
+
+def test_what_a_clock_behind_removed_and_stamped_is_as_old_as_its_commit(world: World, clock: Clock) -> None:
+    world.create([{"id": 1}, {"id": 2}], delta_enableInCommitTimestamps="true")
+    clock.now += 20 * DAY
+    Append(world.path, [{"id": 5}]).run(None, clock.ahead(-10 * DAY))
+    Delete(world.path, world.condition("id <= 2")).run(world.engine, clock.ahead(-9 * DAY))
+    clock.now += HOUR
+    Vacuum(world.path).run()
+    assert world.rows(1) == [{"id": 1}, {"id": 2}, {"id": 5}]
