@@ -37,6 +37,7 @@ from anabranch.errors import (
     UnreadableFooter,
 )
 from anabranch.errors.rows import cause, detail, note
+from anabranch.errors.visible import visible
 from anabranch.log.file_names import FOLDER
 from anabranch.log.footers import read_whole_footer
 from anabranch.log.log import Log
@@ -44,6 +45,7 @@ from anabranch.log.segment import Segment
 from anabranch.log.snapshot import Ancestor, Snapshot, State
 from anabranch.protocol.actions import Metadata, compact_json, files_table
 from anabranch.protocol.iceberg import flags
+from anabranch.protocol.layout.paths import is_text
 from anabranch.protocol.partitions import folders_of, parse_hive_path, read_value
 from anabranch.protocol.schema.column_mapping import MODE
 from anabranch.protocol.schema.parquet_columns import DoNotMerge, columns_of, merged, with_partitions
@@ -199,6 +201,10 @@ def _data_files(store: Store) -> list[Entry]:
     found = [entry for entry in listed if not _is_hidden(entry)]
     if not found:
         raise EmptyDirectory(table=store.url)
+    for entry in found:
+        if not is_text(entry.name):
+            reason = f"the name of {visible(entry.name)} is no UTF-8, so that no log can hold it. Rename it."
+            raise ConversionRefused(table=store.url, reason=reason)
     return found
 
 

@@ -24,6 +24,7 @@ from anabranch.log.log import Log
 from anabranch.log.size_limits import hint
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.timeline import Timeline, timeline
+from anabranch.protocol.layout.paths import is_text
 from anabranch.storage.contract import Entry, Store
 from anabranch.storage.trees import is_link, tree
 
@@ -60,12 +61,15 @@ class Found:
 
 
 def in_folder(snapshot: Snapshot, hidden: Hidden, cutoff_ms: int, alive_since_ms: int, threads: int) -> Found:
-    """Everything below the table's root that is not hidden. Raises StoreError: something could not be listed."""
+    """Everything below the table's root that is not hidden and that a log can name. Raises StoreError: something could
+    not be listed.
+    """
     listed = tree(snapshot.store, hidden.skips, threads)
-    folders = set(listed.folders) or folders_of(listed.files)
-    running = running_jobs(listed.files, alive_since_ms)
+    files, known = [each for each in listed.files if is_text(each.name)], [*filter(is_text, listed.folders)]
+    folders = set(known) or folders_of(files)
+    running = running_jobs(files, alive_since_ms)
     through = _through(timeline(snapshot.store, snapshot.metadata), cutoff_ms)
-    return Found(listed.files, listed.folders, len(folders) + 1, running, tables_inside(listed), through)
+    return Found(files, known, len(folders) + 1, running, tables_inside(listed), through)
 
 
 def in_log(log: Log, snapshot: Snapshot, cutoff_ms: int, threads: int) -> Found:

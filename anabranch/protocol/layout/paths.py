@@ -36,6 +36,15 @@ def _inside(name: str) -> str:
     return name
 
 
+def is_text(name: str) -> bool:
+    """Whether the log can name a file of this name: on a disk it may hold bytes that are no UTF-8."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def encode(name: str) -> str:
     """A store name as the log writes it; it is never taken for a URI, as a folder ``s3:`` would be."""
     first, slash, rest = quote(name, safe=_LEGAL).partition("/")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
+import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -129,6 +131,19 @@ def test_what_is_a_table_already_stays_as_it_is(tmp_path: Path) -> None:
     world = World(str(tmp_path)).create([{"id": 1}])
     assert Convert(tmp_path, DAY).run() is None
     assert world.version == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other disks hold no such names")
+@pytest.mark.parametrize("name", [b"caf\xe9.parquet", b"p=\xe9/a.parquet"])
+def test_a_name_that_is_no_text_is_refused(tmp_path: Path, name: bytes) -> None:
+    made = put(tmp_path, "made.parquet", [{"id": 1}])
+    path = os.path.join(os.fsencode(tmp_path), name)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    os.rename(made, path)
+    partitions = Struct((Field("p", "string"),)) if b"=" in name else Struct()
+    refused = refused_without_a_trace(tmp_path, errors.ConversionRefused, partitions)
+    assert "no UTF-8" in str(refused)
+    str(refused).encode()
 
 
 # -- partitions --------------------------------------------------------------------------------------------------------

@@ -1,7 +1,9 @@
-"""VACUUM of a folder that knows its files by more than one name, or holds the tables of others."""
+"""VACUUM of a folder that knows its files by more than one name, or by none, or holds the tables of others."""
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -52,3 +54,17 @@ def test_a_table_inside_keeps_its_files(tmp_path: Path, lite: bool, linked: bool
     all_aged(str(table), 1000)
     assert [entry.name for entry in vacuum(str(table), lite=lite).files] == ["gone.parquet"]
     assert inner.rows() == ROWS
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other disks hold no such names")
+def test_names_that_are_no_text_are_left_where_they_are(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    put_commit(table, 0, PROTOCOL, metadata(), put_rows(table, "gone.parquet", ROWS))
+    put_commit(table, 1, remove("gone.parquet"), put_rows(table, "b.parquet", ROWS))
+    strange = [os.path.join(os.fsencode(table), name) for name in (b"caf\xe9.parquet", b"d\xff/a.parquet")]
+    for path in strange:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        Path(os.fsdecode(path)).write_bytes(b"")
+    all_aged(str(table), 1000)
+    assert [entry.name for entry in vacuum(str(table)).files] == ["gone.parquet"]
+    assert all(map(os.path.exists, strange))
