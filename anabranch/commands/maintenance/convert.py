@@ -46,7 +46,7 @@ from anabranch.log.snapshot import Ancestor, Snapshot, State
 from anabranch.protocol.actions import Metadata, compact_json, files_table
 from anabranch.protocol.iceberg import flags
 from anabranch.protocol.layout.paths import is_text
-from anabranch.protocol.partitions import folders_of, parse_hive_path, read_value
+from anabranch.protocol.partitions import folders_of, parse_hive_path, read_value, write_value
 from anabranch.protocol.schema.column_mapping import MODE
 from anabranch.protocol.schema.parquet_columns import DoNotMerge, columns_of, merged, with_partitions
 from anabranch.protocol.schema.types import Struct
@@ -296,7 +296,8 @@ def _check_partitions(partitions: Struct) -> None:
 
 
 def _partition_values(table: str, name: str, partitions: Struct) -> dict[str, str | None]:
-    """The partition strings of a file, as its folders say.
+    """The partition strings of a file, as its folders say, each spelled as the protocol does: not every reader takes
+    ``007`` for a number or ``2024-1-5`` for a date. A timestamp stays as it is: nobody knows the zone of its writer.
 
     Raises:
         UnexpectedPartition: the folders name other columns. InvalidPartitionValue: a value is not one of its type.
@@ -311,7 +312,9 @@ def _partition_values(table: str, name: str, partitions: Struct) -> dict[str, st
     values = parse_hive_path(name, partitions.names)
     for column in partitions:
         try:
-            read_value(values[column.name], str(column.type))
+            read = read_value(values[column.name], str(column.type))
+            if column.type != "timestamp":
+                values[column.name] = write_value(read, str(column.type))
         except ValueError:
             value = values[column.name]
             facts = {"file": name, "column": column.name, "type": column.type, "value": value}

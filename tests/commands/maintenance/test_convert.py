@@ -178,6 +178,25 @@ def test_partition_values_have_the_types_that_are_given(tmp_path: Path, type_: s
     world.assert_clean()
 
 
+@pytest.mark.parametrize(
+    ("type_", "text", "written"),
+    [
+        ("integer", "007", "7"),
+        ("date", "2024-1-5", "2024-01-05"),
+        ("decimal(5,2)", "1.5", "1.50"),
+        ("boolean", "TRUE", "true"),
+        ("double", "1e3", "1000.0"),
+        ("string", "007", "007"),
+        ("timestamp", "2024-01-05 1%3A02%3A03", "2024-01-05 1:02:03"),
+    ],
+)
+def test_partition_values_are_spelled_as_the_protocol_does(tmp_path: Path, type_: str, text: str, written: str) -> None:
+    put(tmp_path, f"p={text}/f.parquet", [{"id": 1}])
+    Convert(tmp_path, Struct((Field("p", type_),))).run()
+    [file] = World(str(tmp_path)).log.snapshot().files.to_pylist()
+    assert dict(file["partitionValues"]) == {"p": written}
+
+
 def test_a_partition_column_that_files_hold_too_keeps_its_place_and_the_folders_value(tmp_path: Path) -> None:
     put(tmp_path, "p=a/f.parquet", [{"p": "other", "id": 1}])
     Convert(tmp_path, Struct((Field("p", "string"),))).run()
