@@ -128,13 +128,14 @@ def _keyed(values: Any) -> list[tuple[str, Expression | None]]:
 def _value(
     value: Expression | None, key: str, snapshot: Snapshot, names: tuple[str, ...], run: Running
 ) -> str | TokenizedText:
-    return (
-        _default(key, names[-1], snapshot, run) if value is None else unqualified(value.source, names, snapshot.schema)
-    )
+    if value is None:
+        return _default(key, names[-1], snapshot, run) or "NULL"
+    return unqualified(value.source, names, snapshot.schema)
 
 
-def _default(key: str, alias: str, snapshot: Snapshot, run: Running) -> str:
-    """What DEFAULT means for a column: its default value, or NULL.
+def _default(key: str, alias: str, snapshot: Snapshot, run: Running, *, inserts: bool = False) -> str | None:
+    """What DEFAULT means for a column: its default value, or NULL; None in an insert of a column that the table itself
+    computes where it is not named.
 
     Raises:
         InvalidOption: it is to be a member of a column.
@@ -147,7 +148,13 @@ def _default(key: str, alias: str, snapshot: Snapshot, run: Running) -> str:
     if len(path) > 1:
         reason = "DEFAULT stands for a whole column, not for a member of one."
         raise InvalidOption(option="set", value=key, reason=reason)
-    return _default_of(snapshot.schema.field(path[0]), snapshot, run)
+    field = snapshot.schema.field(path[0])
+    return None if inserts and _is_computed(field) else _default_of(field, snapshot, run)
+
+
+def _is_computed(field: Field) -> bool:
+    """Whether the table itself computes a column's values."""
+    return generation_of(field) is not None or STEP in field.metadata
 
 
 def _default_of(field: Field, snapshot: Snapshot, run: Running) -> str:
@@ -207,10 +214,10 @@ def _asked(clause: MergeClause, alias: str, snapshot: Snapshot, run: Running) ->
 
 def _merged(clause: MergeClause, alias: str, snapshot: Snapshot, run: Running) -> dict[str, Any]:
     """The values of a clause; DEFAULT in an insert is what a column has that is not named."""
+    inserts = clause.action == "insert"
     pairs = _keyed(clause.values or ())
-    if clause.action == "insert":
-        return {key: value.text for key, value in pairs if value is not None}
-    return {key: _default(key, alias, snapshot, run) if value is None else value.text for key, value in pairs}
+    said = {k: _default(k, alias, snapshot, run, inserts=inserts) if v is None else v.text for k, v in pairs}
+    return {key: text for key, text in said.items() if text is not None}
 
 
 # -- INSERT ------------------------------------------------------------------------------------------------------------
@@ -320,7 +327,7 @@ def _with_defaults(
 def _cell(cell: Expression | None, field: Field, snapshot: Snapshot, run: Running) -> str:
     if cell is not None:
         return cell.text
-    if generation_of(field) is not None or STEP in field.metadata:
+    if _is_computed(field):
         reason = f"the table itself computes {field.name}: say DEFAULT in every row, or in none."
         raise InvalidOption(option="VALUES", value="DEFAULT", reason=reason)
     return _default_of(field, snapshot, run)

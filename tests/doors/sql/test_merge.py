@@ -468,6 +468,19 @@ def test_default_is_the_columns_whatever_it_is_qualified_by(sql: SparkSession, w
         anabranch.sql(sql, f"UPDATE {with_default} SET s.a = DEFAULT")
 
 
+def test_default_is_inserted_into_columns_that_are_there(sql: SparkSession, with_default: str) -> None:
+    merge = f"MERGE INTO {with_default} x USING (SELECT 2 AS id) s ON x.id = s.id WHEN NOT MATCHED THEN INSERT"
+    for columns in ("(id, misspelt) VALUES (2, DEFAULT)", "(misspelt) VALUES (DEFAULT)"):
+        with pytest.raises(errors.UnknownColumn, match="misspelt"):
+            anabranch.sql(sql, f"{merge} {columns}")
+    anabranch.sql(sql, f"{merge} (id, c, s) VALUES (s.id, DEFAULT, DEFAULT)")
+    anabranch.sql(sql, f"{merge.replace('2 AS id', '3 AS id')} (c) VALUES (DEFAULT)")
+    assert anabranch.sql(sql, f"SELECT id, c, s FROM {with_default} WHERE c = 5 ORDER BY id").collect() == [
+        (None, 5, None),
+        (2, 5, None),
+    ]
+
+
 def test_a_version_behind_the_path_of_a_table_is_not_written(sql: SparkSession, table: DeltaTable, path: str) -> None:
     table.delete("id = 4")
     for text in (
