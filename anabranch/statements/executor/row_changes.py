@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -225,6 +227,23 @@ def _merged(clause: MergeClause, alias: str, snapshot: Snapshot, run: Running) -
 
 def insert(statement: InsertRows, run: Running) -> DataFrame:
     """INSERT; gives no rows."""
+    with _understood(statement, run) as write:
+        write()
+    return run.nothing()
+
+
+def insert_each(statement: InsertEach, run: Running) -> DataFrame:
+    """FROM … INSERT … INSERT …, of which none is run before all are understood; gives no rows."""
+    with ExitStack() as kept:
+        writes = [kept.enter_context(_understood(each, run)) for each in statement.inserts]
+        for write in writes:
+            write()
+    return run.nothing()
+
+
+@contextmanager
+def _understood(statement: InsertRows, run: Running) -> Iterator[Callable[[], None]]:
+    """What an INSERT does, to be run while the block lasts; its table, its columns and its query are there."""
     snapshot = run.newest(statement.table)
     evolves = statement.evolves or run.engine.merges_schema()
     plain = None if evolves else plain_rows(statement, _fields(statement, snapshot, set(), run), snapshot, run)
@@ -239,17 +258,16 @@ def insert(statement: InsertRows, run: Running) -> DataFrame:
             schema_change="merge" if evolves else None,
             reads_anew=True,
         )
-        # Spark evaluates rows that are constants as soon as it is asked where they come from.
-        with reported("INSERT", snapshot.table):
-            write.run(run.engine, RunContext(at=snapshot))
-    return run.nothing()
+        if plain is None:
+            with reported("INSERT", snapshot.table):
+                _ = rows.schema  # else Spark Connect looks at it only later
 
+        def written() -> None:
+            # Spark evaluates rows that are constants as soon as it is asked where they come from.
+            with reported("INSERT", snapshot.table):
+                write.run(run.engine, RunContext(at=snapshot))
 
-def insert_each(statement: InsertEach, run: Running) -> DataFrame:
-    """FROM … INSERT … INSERT …; gives no rows."""
-    for each in statement.inserts:
-        insert(each, run)
-    return run.nothing()
+        yield written
 
 
 def inserted(statement: InsertRows, run: Running, snapshot: Snapshot, *, evolves: bool) -> DataFrame:

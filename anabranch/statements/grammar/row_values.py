@@ -85,7 +85,7 @@ class InsertRows(Statement):
 
 @dataclass(frozen=True)
 class InsertEach(Statement):
-    """FROM … INSERT … INSERT …: one INSERT behind the other, each a transaction."""
+    """FROM … INSERT … INSERT …: one INSERT behind the other, each a transaction; all are understood first."""
 
     inserts: tuple[InsertRows, ...]
 

@@ -149,6 +149,24 @@ def test_one_query_block_feeds_several_tables(run: Any, held: Any) -> None:
     assert held("large") == [(2, "B"), (3, "C")]
 
 
+@pytest.mark.parametrize(
+    ("second", "error"),
+    [
+        ("t SELECT id", errors.SchemaMismatch),
+        ("t (id, misspelt) SELECT id, id", errors.UnknownColumn),
+        ("t SELECT id, misspelt", errors.SqlAnalysisError),
+        ("delta.`{}/absent` SELECT id, id", errors.NotATable),
+    ],
+)
+def test_no_table_is_fed_where_what_another_one_is_fed_is_not_understood(
+    run: Any, held: Any, tmp_path: Path, second: str, error: type[Exception]
+) -> None:
+    run("CREATE TABLE t (id INT, v INT) USING delta")
+    with pytest.raises(error):
+        run(f"FROM range(3) INSERT INTO t SELECT id, 0 INSERT INTO {second.format(tmp_path)}")
+    assert held("t") == []
+
+
 @pytest.mark.exhaustive(
     "tests/doors/sql/test_unread_sql.py::test_one_query_block_feeds_several_tables",
     "tests/statements/grammar/test_parameters.py::test_places_count_over_the_whole_statement",
