@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as replaced
 from typing import NoReturn
@@ -20,6 +20,13 @@ from anabranch.statements.grammar.view_values import CreateTempView, CreateView
 
 _FORMATS = ("DELTA", "ANABRANCH")
 _FILES = ("parquet", "delta")
+_DECLARED = ("PARTITIONED", "CLUSTER", "TBLPROPERTIES", "COMMENT", "LOCATION", "OPTIONS"), "no clause of CREATE TABLE."
+_LIKE = (
+    ("USING", "TBLPROPERTIES", "COMMENT", "LOCATION"),
+    "no clause of a table that is made LIKE another one, which has its layout.",
+)
+_CLONED = ("TBLPROPERTIES", "LOCATION"), "no clause of a CLONE, which is as its source is."
+"""With which words the clauses of a table may begin, and why others may not."""
 
 
 @dataclass
@@ -43,6 +50,8 @@ def create_table(r: Reader) -> Statement | None:
     target = r.new_table()
     if target is None:
         return None
+    if replaces and r.at("LIKE"):
+        r.fail("LIKE makes a new table, and replaces none: say DROP TABLE first.")
     if is_external and (r.at("LIKE") or r.at("CLONE") or r.at("SHALLOW") or r.at("DEEP")):
         r.fail("EXTERNAL belongs to no table that is made like another one: say LOCATION.")
     if r.take("LIKE"):
@@ -52,9 +61,9 @@ def create_table(r: Reader) -> Statement | None:
     constraints = Constraints(target)
     declared = r.wrapped(lambda: _declared(r, constraints)) if r.is_type(TokenType.L_PAREN) else ()
     columns = _keyed([each for each in declared if each is not None], constraints)
-    if r.take("USING") and r.name("a format").upper() not in _FORMATS:
-        r.fail("what lies at this place is a Delta table: USING delta.", r.i - 1)
-    said = _clauses(r, target)
+    if r.take("USING"):
+        _format(r)
+    said = _clauses(r, target, *_DECLARED)
     if is_external and said.location is None:
         r.fail("CREATE EXTERNAL TABLE says where the table is: LOCATION is missing.")
     query = _as_query(r)
@@ -103,16 +112,25 @@ def _later(what: str, instead: str) -> NoReturn:
 # -- clauses -----------------------------------------------------------------------------------------------------------
 
 
-def _clauses(r: Reader, target: Table) -> _Clauses:
-    """Take the clauses of a table, in any order, each once."""
+def _format(r: Reader) -> None:
+    """Take the format behind USING, which is Delta's."""
+    if r.name("a format").upper() not in _FORMATS:
+        r.fail("what lies at this place is a Delta table: USING delta.", r.i - 1)
+
+
+def _clauses(r: Reader, target: Table, takes: Collection[str], why: str) -> _Clauses:
+    """Take the clauses of a table that begin with one of these words, in any order, each once; ``why`` others are
+    refused.
+    """
     said = _Clauses()
     while not r.done and not r.at("AS") and r.ahead() not in ("SELECT", "WITH", "VALUES", "FROM", "TABLE"):
         at, clause = r.i, r.ahead()
         if clause in said.seen:
             r.fail(f"{clause} is said twice.")
         said.seen.add(clause)
-        if not _clause(r, said):
-            r.fail("this is no clause of CREATE TABLE.", at)
+        _refuse(r)
+        if clause not in takes or not _clause(r, said):
+            r.fail(f"this is {why}", at)
     paths = [key for key in said.options if key.lower() == "path"]
     for key in paths:
         if said.location is not None:
@@ -139,9 +157,10 @@ def _clause(r: Reader, said: _Clauses) -> bool:
     elif r.take("LOCATION"):
         said.location = r.string("a path")
     elif r.take("OPTIONS"):
-        said.options = dict(r.wrapped(lambda: option(r)))
+        said.options = options(r)
+    elif r.take("USING"):
+        _format(r)
     else:
-        _refuse(r)
         return False
     return True
 
@@ -186,8 +205,23 @@ def properties(r: Reader) -> dict[str, str]:
     Raises:
         InvalidProperty: Spark keeps one for itself.
     """
-    found = dict(r.wrapped(lambda: option(r)))
+    found = options(r)
     check_unreserved(found)
+    return found
+
+
+def options(r: Reader) -> dict[str, str]:
+    """Take names and values in parentheses, as texts, each name once."""
+    found: dict[str, str] = {}
+
+    def each() -> None:
+        at = r.i
+        key, value = option(r)
+        if key in found:
+            r.fail(f"the key {key} is said twice.", at)
+        found[key] = value
+
+    r.wrapped(each)
     return found
 
 
@@ -218,12 +252,8 @@ def _like(r: Reader, target: Table, if_not_exists: bool) -> CreateTable:
     if like is None:
         name = r.path("the name of a table")
         like = r.query_between(first, r.i, "SELECT * FROM ")
-    if r.take("USING") and r.name("a format").upper() not in _FORMATS:
-        r.fail("what lies at this place is a Delta table: USING delta.", r.i - 1)
-    at, said = r.i, _clauses(r, target)
+    said = _clauses(r, target, *_LIKE)
     r.finish()
-    if said.partitions is not None or said.clusters is not None:
-        r.fail("a table that is made LIKE another one has its layout.", at)
     return CreateTable(
         target,
         if_not_exists=if_not_exists,
@@ -240,7 +270,7 @@ def _clone(r: Reader, target: Table) -> CloneTable:
         r.take("DEEP")
     r.expect("CLONE")
     source = r.table(travels=True) or r.path("the name of a table")
-    said = _clauses(r, target)
+    said = _clauses(r, target, *_CLONED)
     r.finish()
     return CloneTable(target, source, shallow, properties=said.properties)
 
@@ -336,9 +366,9 @@ def _view_of_table(r: Reader, replaces: bool, is_global: bool) -> CreateTempView
     """
     name = r.name("the name of a view")
     r.expect("USING")
-    format_, said = r.name("a format"), dict(r.wrapped(lambda: option(r))) if r.take("OPTIONS") else {}
-    options = {key.lower(): value for key, value in said.items()}
-    path = options.pop("path", None)
+    format_, said = r.name("a format"), options(r) if r.take("OPTIONS") else {}
+    given = {key.lower(): value for key, value in said.items()}
+    path = given.pop("path", None)
     if r.located((format_, path or "/")) is None:
         return None
     r.finish()
@@ -346,9 +376,9 @@ def _view_of_table(r: Reader, replaces: bool, is_global: bool) -> CreateTempView
         raise InvalidOption(
             option="path", value=None, reason="give the path of the table that the view USING delta shows."
         )
-    travel = [f" {_TRAVELS[key]} AS OF '{options.pop(key)}'" for key in _TRAVELS if key in options]
-    if options or len(travel) > 1:
-        key = next(iter(options), "timestampasof")
+    travel = [f" {_TRAVELS[key]} AS OF '{given.pop(key)}'" for key in _TRAVELS if key in given]
+    if given or len(travel) > 1:
+        key = next(iter(given), "timestampasof")
         raise InvalidOption(option=key, value=said, reason="a view takes a path, and versionAsOf or timestampAsOf.")
     quoted_path = path.replace("`", "``")
     query = r.beside(f"SELECT * FROM {format_}.`{quoted_path}`{''.join(travel)}").query()

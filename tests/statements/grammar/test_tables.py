@@ -119,6 +119,38 @@ def test_a_clone_of_a_version_says_where_it_lies() -> None:
     assert (clone.table.location, clone.source.version) == ("/x/n", "0")
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("CREATE TABLE n CLONE t COMMENT 'x'", "COMMENT.*no clause of a CLONE"),
+        (
+            "CREATE OR REPLACE TABLE n SHALLOW CLONE t TBLPROPERTIES (a = 1) PARTITIONED BY (a)",
+            "PARTITIONED.*no clause",
+        ),
+        ("CREATE TABLE n CLONE t USING delta", "USING.*no clause"),
+        ("CREATE TABLE n DEEP CLONE t OPTIONS (a = 1)", "OPTIONS.*no clause"),
+        ("CREATE TABLE n LIKE t USING delta OPTIONS (a = 1)", "OPTIONS.*no clause of a table that is made LIKE"),
+        ("CREATE TABLE n LIKE t USING delta CLUSTER BY (a)", "CLUSTER.*no clause"),
+        ("CREATE OR REPLACE TABLE n LIKE t USING delta", "LIKE.*replaces none"),
+        ("REPLACE TABLE n LIKE t USING delta", "LIKE.*replaces none"),
+        ("CREATE TABLE n (a INT) COMMENT 'x' USING delta", "USING.*no clause"),
+        ("CREATE TABLE n (a INT) USING delta TBLPROPERTIES ('a.b' = 1, a.b = 2)", "a.b is said twice"),
+        ("CREATE TABLE n LIKE t USING delta TBLPROPERTIES (a = 1, b = 2, a = 1)", "a is said twice"),
+        ("CREATE TABLE n (a INT) USING delta OPTIONS (a = 1, a = 2)", "a is said twice"),
+        ("ALTER TABLE t SET TBLPROPERTIES (a = 1, a = 1)", "a is said twice"),
+        ("CREATE VIEW n TBLPROPERTIES (a = 1, a = 1) AS SELECT * FROM t", "a is said twice"),
+    ],
+)
+def test_no_clause_is_taken_that_means_nothing(text: str, why: str) -> None:
+    with pytest.raises(errors.SqlSyntaxError, match=f"(?s){why}"):
+        parsed(text)
+
+
+def test_clauses_of_a_table_like_another_one_stand_in_any_order() -> None:
+    made = parsed("CREATE TABLE n LIKE t TBLPROPERTIES (a = 1) LOCATION '/x/n' USING delta")
+    assert (made.table.location, made.properties, made.like.name) == ("/x/n", {"a": "1"}, ("t",))
+
+
 # -- what the grammar does not read ------------------------------------------------------------------------------------
 
 
