@@ -68,7 +68,7 @@ class Sides:
     def readings(self, parts: Sequence[str]) -> list[Reading]:
         """Every way in which a dotted name can be read; none where it is no column."""
         sides: tuple[Side, ...] = ("target", "source")
-        found = [self._column(side, some) for side in sides for some in self._paths(side, parts)]
+        found = [self._column(side, some) for side in sides for some in self.paths(side, parts)]
         return [reading for reading in found if reading is not None]
 
     def target_column(self, parts: Sequence[str]) -> str | None:
@@ -82,7 +82,7 @@ class Sides:
         """What a dotted name stands for in a pair of rows, of which these sides are seen; None where it may stand for
         several things, or is of no type that is known.
         """
-        found = [(side, some) for side in seen for some in self._paths(side, parts) if self._column(side, some)]
+        found = [(side, some) for side in seen for some in self.paths(side, parts) if self._column(side, some)]
         if len(found) != 1:
             return None
         side, path = found[0]
@@ -92,7 +92,7 @@ class Sides:
         known = column_of(tuple(path), columns)
         return None if known is None else with_columns(known, lambda each: _in_pair(each, side))
 
-    def _paths(self, side: Side, parts: Sequence[str]) -> list[Sequence[str]]:
+    def paths(self, side: Side, parts: Sequence[str]) -> list[Sequence[str]]:
         """The ways to read a dotted name as a column of one side."""
         alias = self.target if side == "target" else self.source
         return [parts, parts[1:]] if len(parts) > 1 and _same(parts[0], alias) else [parts]
@@ -148,8 +148,9 @@ def evolved_by(
     if values is None:
         return evolved(widened(schema, sides.described), sides.described, None)
     for key in values:
-        parts = [key] if sides.described.find(key) is not None else _parts_of(key, sides)
-        given = _only_at(parts, sides.described)
+        found = (_only_at(path, sides.described) for path in _readings_of(key, sides))
+        there = _found_in(key, sides, schema)
+        given = _only_at(there, sides.described) if there else next((each for each in found if each.fields), Struct())
         schema = evolved(widened(schema, given), given, None)
     return schema
 
@@ -160,8 +161,7 @@ def path_of(key: str, sides: Sides, context: Context) -> Path:
     Raises:
         UnknownColumn: there is none.
     """
-    direct = sides.settable.find(key)
-    found = (direct.name,) if direct is not None else spelled(_parts_of(key, sides), sides.settable)
+    found = _found_in(key, sides, sides.settable)
     if found is None:
         raise UnknownColumn(table=context.table, column=key, columns=", ".join(sides.settable.names))
     return found
@@ -174,9 +174,16 @@ def _has_own_value(field: Field, sides: Sides, *, inserts: bool) -> bool:
     return given and sides.source_column(field.name) is None
 
 
-def _parts_of(key: str, sides: Sides) -> list[str]:
+def _found_in(key: str, sides: Sides, columns: Struct) -> Path | None:
+    """The first of the readings of a key that is there."""
+    found = (spelled(path, columns) for path in _readings_of(key, sides))
+    return next((path for path in found if path is not None), None)
+
+
+def _readings_of(key: str, sides: Sides) -> list[Sequence[str]]:
+    """The paths that a key can mean, as Spark tries them; the last one is a column of just this name."""
     parts = name_parts(key)
-    return parts[1:] if len(parts) > 1 and _same(parts[0], sides.target) else parts
+    return [*reversed(sides.paths("target", parts)), [key]] if parts else [[key]]
 
 
 def _only_at(path: Sequence[str], columns: Struct) -> Struct:

@@ -65,6 +65,39 @@ def test_a_member_of_a_struct_is_set_by_its_path(key: str) -> None:
     assert set_of({key: "1", "id": "2"}) == {"st": Members({"x": "1"}), "id": "2"}
 
 
+AMBIGUOUS = Struct((Field("a", Struct((Field("b", "long"),))), Field("a.b", "long"), Field("b", "long")))
+
+
+@pytest.mark.parametrize(
+    ("key", "alias", "wanted"),
+    [
+        ("a.b", "t", {"a": Members({"b": 1})}),
+        ("`a`.`b`", "t", {"a": Members({"b": 1})}),
+        ("t.a.b", "t", {"a": Members({"b": 1})}),
+        ("`a.b`", "t", {"a.b": 1}),
+        ("t.`a.b`", "t", {"a.b": 1}),
+        ("a.b", "a", {"b": 1}),
+        ("a.a.b", "a", {"a": Members({"b": 1})}),
+        ("a.`a.b`", "a", {"a.b": 1}),
+    ],
+)
+def test_a_member_and_a_column_with_a_dot_in_its_name_are_told_apart(key: str, alias: str, wanted: Any) -> None:
+    assert assigned({key: 1}, "set", Sides(AMBIGUOUS, (), alias), replace(CONTEXT, schema=AMBIGUOUS)) == wanted
+
+
+def test_a_struct_that_is_called_as_the_table_is_has_its_members() -> None:
+    sides = Sides(SCHEMA, (), "st")
+    assert assigned({"st.x": 1, "st.id": 2}, "set", sides, CONTEXT) == {"st": Members({"x": 1}), "id": 2}
+
+
+def test_a_member_that_is_set_adds_no_column_with_a_dot_in_its_name() -> None:
+    given = Struct((Field("a.b", "long"), Field("a", Struct((Field("c", "long"),)))))
+    table = Struct(AMBIGUOUS.fields[:1])
+    sides = Sides(table, tuple(given.names), "t", "s", described=given)
+    assert evolved_by({"a.b": "1"}, table, sides, lambda was, rows: was) == table
+    assert evolved_by({"`a.b`": "1"}, table, sides, lambda was, rows: was).names == ("a", "a.b")
+
+
 @pytest.mark.parametrize("key", ["st.nope", "st.x.y", "id.x"])
 def test_a_member_that_the_struct_lacks_is_refused(key: str) -> None:
     with pytest.raises(errors.UnknownColumn):
