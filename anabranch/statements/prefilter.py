@@ -26,22 +26,27 @@ _BEFORE_NAMES = "from join using into overwrite table update describe desc show 
 _MAY_NAME = re.compile(rf"\b({'|'.join([*_BEFORE_NAMES, *_OWN])})\b", re.IGNORECASE)
 """Words behind which a statement may name a table."""
 _READS = re.compile(r"\s*+\(*+\s*+(select|with|from|values|explain)\b", re.IGNORECASE)
-_TAKES_NAMES = re.compile(r"\s*(drop|alter)\b", re.IGNORECASE)
+_COMMENT = r"--(?:\\\n|[^\r\n])*+"
+_TAKES_NAMES = re.compile(rf"(?:\s++|{_COMMENT}|/\*(?s:.*?)\*/)*+(drop|alter)\b", re.IGNORECASE)
 _LONGEST = 200_000
 _QUERY = re.compile(r"[\s(]*(?:select|with|from|values)\b", re.IGNORECASE)
 _OPAQUE = re.compile(
-    r"'[^']*'|\"[^\"]*\"|--[^\n]*|/\*(?:.*?\*/|(?P<open>.*))|`(?:[^`]|``)*`",
+    r"(?<!\w)[rR](?:'[^']*'|\"[^\"]*\")|'(?:[^'\\]|\\.)*+(?:'|(?P<text>.?\Z))|\"(?:[^\"\\]|\\.)*+(?:\"|(?P<wide>.?\Z))"
+    rf"|{_COMMENT}|/\*(?:.*?\*/|(?P<open>.*))|`(?:[^`]|``)*`",
     re.DOTALL,
 )
-"""Texts, comments and quoted names, whichever begins first; a comment without an end goes to the end."""
+"""Texts, comments and quoted names, whichever begins first; what has no end goes to the end."""
 _UNCLEAR = ("'", '"', "`", "\\", ";", "/*", "*/")
 """What is left of a text, a comment or a name that is more than it seems; or of several statements."""
 _WANTS = re.compile(r"(?<![\w.])(?=[fjutio])(?:from|join|using|table|into|overwrite)(?![\w.])")
+_ENDS = "|".join(sorted(ENDS_LIST - {"SELECT", "VALUES"})).lower()
+"""What ends a list, unless it is an alias; one goes on behind the alias of VALUES, which a look does not find."""
 _SIGNS = re.compile(
-    rf"(?P<wants>{_WANTS.pattern})|(?P<ends>(?<![\w.])(?:{'|'.join(sorted(ENDS_LIST)).lower()})(?![\w.]))|[(),]"
+    rf"(?P<wants>{_WANTS.pattern})|(?P<ends>(?<![\w.])(?:{_ENDS}|select)(?![\w.]))|[(),]"
+    rf"|(?<![\w.])as\s+(?:{_ENDS})(?![\w.])"
 )
 _PART = r"(?:\ue000\d+\ue001|(?!(?i:select|values)\b)\w+\b)"
-_NAME = re.compile(rf"[\s(]*({_PART}(?:\.{_PART})*)(?!\s*\()")
+_NAME = re.compile(rf"[\s(]*(?!\d+\b)({_PART}(?:\.{_PART})*)(?!\s*\()")
 
 
 class Glance:
@@ -105,7 +110,7 @@ def _tables(text: str) -> frozenset[tuple[str, ...]] | None:
     if len(text) > _LONGEST or "\ue000" in text or _QUERY.match(text) is None:
         return None
     quoted: list[str] = []
-    plain = _OPAQUE.sub(lambda found: _blank(found[0], quoted, found["open"]), text).rstrip().removesuffix(";")
+    plain = _OPAQUE.sub(lambda found: _blank(found, quoted), text).rstrip().removesuffix(";")
     plain = ".".join(part.strip() for part in plain.split("."))
     small = plain.lower()
     if len(small) != len(plain) or "table_changes" in small or any(sign in plain for sign in _UNCLEAR):
@@ -115,12 +120,13 @@ def _tables(text: str) -> frozenset[tuple[str, ...]] | None:
     return None if numbers else found
 
 
-def _blank(said: str, quoted: list[str], open_: str | None) -> str:
-    """What stands in the place of a text, a comment or a quoted name; a comment without an end stays."""
-    if open_ is not None:
+def _blank(found: re.Match[str], quoted: list[str]) -> str:
+    """What stands in the place of a text, a comment or a quoted name; what has no end stays."""
+    said = found[0]
+    if found.lastgroup is not None:
         return said
     if said[0] != "`":
-        return " 0 " if said[0] in "'\"" else " "
+        return " " if said[0] in "-/" else " 0 "
     quoted.append(said[1:-1].replace("``", "`"))
     return f"\ue000{len(quoted) - 1}\ue001"
 
@@ -150,7 +156,7 @@ def _places(small: str, start: int) -> Iterator[int]:
             wanted = end if begins else -1
         elif said == ")":
             lists.pop()
-        elif said != ",":
+        elif sign.lastgroup == "ends":
             lists[-1] = False
         if not lists or not (lists[-1] or len(lists) > 1):
             return

@@ -18,7 +18,7 @@ from tests.support.tiers import examples
 WORDS = st.sampled_from(
     """SELECT FROM WHERE JOIN LEFT USING ON WITH AS ( ) ( ) , , a b `c d` `x``y` . t.u s.`v w` VALUES TABLE INTO INSERT
     OVERWRITE GROUP BY UNION LATERAL VIEW explode( IN EXISTS 1 'FROM z' "q, r" -- /*e*/ a.group t.where |> , DISTINCT
-    LIMIT 10L 1.5 tbl = ; \n PIVOT EXCEPT min( extract(year""".split(" ")  # noqa: SIM905
+    LIMIT window 'x\\'' r'\\' v 10L 1.5 tbl = ; \n PIVOT EXCEPT min( extract(year""".split(" ")  # noqa: SIM905
 )
 
 
@@ -64,6 +64,14 @@ def test_every_table_of_the_corpus_is_seen_at_a_glance() -> None:
         ("SELECT `FROM x` FROM `a.b` . `c``d`", {"a.b/c`d"}),
         ("SELECT * FROM range(10), t", {"t"}),
         ("WITH c AS (SELECT 1) INSERT OVERWRITE t SELECT * FROM c", {"c", "t"}),
+        (r"SELECT '\'' AS x FROM t -- don't", {"t"}),
+        (r"SELECT '\'' /* ' */ FROM t WHERE x = '\\'", {"t"}),
+        (r"""SELECT r'\', "\\\"", R"\" FROM t, u WHERE s = 'it\'s, from w' """, {"t", "u"}),
+        ("SELECT 1 -- don't\rFROM t", {"t"}),
+        ("SELECT 1 -- as \\\n it's\n FROM t WHERE x = 'y'", {"t"}),
+        ("SELECT * FROM VALUES (1, 'a'), (2, 'b') AS v (a, b), t", {"t"}),
+        ("SELECT * FROM VALUES 1, 2 v, t", {"t"}),
+        ("SELECT * FROM u AS values, t AS\n                                     window, w", {"t", "u", "w"}),
         ("SELECT t.from, u . where FROM t JOIN u ON t.limit = u.limit, v", {"t", "u", "v"}),
     ],
 )
@@ -72,14 +80,22 @@ def test_names_stand_where_tables_may(text: str, names: set[str]) -> None:
     assert glance(text).tables is not None
 
 
+@pytest.mark.parametrize("text", ["DROP VIEW v", "-- why\rALTER TABLE t", " /* it's */ -- SELECT\n\tdrop TABLE t"])
+def test_what_takes_a_name_away_may_have_a_comment_before_it(text: str) -> None:
+    assert glance(text).takes_names
+    assert not glance("/* DROP */ SELECT 1 -- drop").takes_names
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "DELETE FROM t",
         "EXPLAIN UPDATE t SET a = 1",
         "SELECT 1; SELECT * FROM t",
-        r"SELECT 'it\'s' FROM t",
         "SELECT 'open FROM t",
+        r"SELECT 'open\' FROM t",
+        "SELECT 'open FROM t\\",
+        'SELECT "open FROM t',
         "SELECT /* /* */ */ 1 FROM t",
         "SELECT ` FROM t",
         "SELECT \ue0000\ue001 FROM t",

@@ -32,6 +32,8 @@ _OPAQUE = frozenset(
 """Words in a FROM by which a condition over a table's columns may be about other rows than the table's."""
 _STARTS_QUERY = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE"})
 _WORDS = frozenset({TokenType.VAR, TokenType.IDENTIFIER})
+_ENDS_ROW = frozenset({TokenType.R_PAREN, TokenType.NUMBER, TokenType.STRING, TokenType.RAW_STRING})
+_BEHIND_ALIAS = frozenset({TokenType.COMMA, TokenType.R_PAREN})
 BY_PATH = "table_changes_by_path"
 FEEDS = frozenset({"table_changes", BY_PATH})
 """Functions that stand for the changes of a table."""
@@ -92,6 +94,7 @@ class _Scan:
         self._known: Counter[str] = Counter()  # those names, as far as they count here
         self._opening = [i for i, token in enumerate(tokens) if token.token_type == TokenType.L_PAREN]
         self._closing = _closing(tokens)
+        self._resumed: set[int] = set()  # where the alias of VALUES stands, behind which its list goes on
         self._awaited = self._arguments = -1  # where a table may be in parentheses; where those of a function are
         self._pipes = any(token.token_type == TokenType.PIPE_GT for token in tokens)
 
@@ -106,6 +109,7 @@ class _Scan:
     def _step(self) -> None:
         token, group = self._tokens[self._i], self._stack[-1]
         said = word(token)
+        group.block.in_list |= self._i in self._resumed
         if token.token_type == TokenType.L_PAREN:
             self._open(group)
         elif token.token_type == TokenType.R_PAREN:
@@ -245,8 +249,10 @@ class _Scan:
     # -- the end of a FROM, and of a WHERE
 
     def _ends(self, group: _Group, said: str) -> None:
-        if self._is_dotted():
+        if self._is_dotted() or (group.block.in_list and self._is_alias(said)):
             return
+        if said == "VALUES" and group.block.in_list:
+            self._resumed |= self._alias_of_values()
         group.block.in_list = False
         if said == "WHERE" and group.block.relations and group.block.where is None:
             group.where_from = self._i + 1
@@ -254,6 +260,21 @@ class _Scan:
             self._close_where(group, self._i)
         if said in _SET_OPERATORS:
             group.block = Block()
+
+    def _is_alias(self, said: str) -> bool:
+        """Whether a word that may end a list is the alias of a table."""
+        if said == "VALUES":  # behind AS, too, it may begin a query
+            return self._i + 1 == len(self._tokens) or self._tokens[self._i + 1].token_type in _BEHIND_ALIAS
+        return said not in ("", "SELECT") and self._word(self._i - 1) == "AS"
+
+    def _alias_of_values(self) -> set[int]:
+        """Where the alias of a VALUES stands, if it has one."""
+        i = self._i + 1
+        while i < len(self._tokens) and not (self._is(i, TokenType.R_PAREN) or self._word(i) in _NO_ALIAS - {"AS"}):
+            if self._word(i) == "AS" or (self._tokens[i - 1].token_type in _ENDS_ROW and alias_at(self._tokens, i)[0]):
+                return {i}
+            i = self._closing.get(i, i) + 1
+        return set()
 
     def _close_where(self, group: _Group, end: int) -> None:
         if group.where_from is not None:

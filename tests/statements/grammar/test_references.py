@@ -43,6 +43,11 @@ def references(text: str, args: Any = None) -> list[Any]:
         ("SELECT * FROM @T TABLESAMPLE (10 PERCENT) s", ["/t"]),
         ("SELECT a IS DISTINCT FROM b, trim(BOTH FROM c) FROM @T", ["/t"]),
         ("DESCRIBE QUERY SELECT * FROM @T", ["/t"]),
+        ("SELECT * FROM VALUES (1, 2), (f(3), 4) AS v (a, b), @T", ["/t"]),
+        ("SELECT * FROM VALUES 1, 'x' v, @T, VALUES (1) w, @S", ["/t", "/s"]),
+        ("SELECT * FROM u AS values, @T AS window, @S", ["/t", "/s"]),
+        ("SELECT * FROM (u AS values), @T", ["/t"]),
+        ("SELECT * FROM VALUES (1) JOIN @T", ["/t"]),
         ("DELETE FROM other WHERE id IN (SELECT id FROM @T)", ["/t"]),
     ],
 )
