@@ -149,10 +149,19 @@ class Reader(Schemaless):
         """The rows of a view over tables of ours as they are now; else of whatever Spark has of this name."""
         shown = lasting_view(self._spark, name, Names(self._spark, formats_of(self._spark)))
         if shown is not None:
+            self._check_newest()
             return shown
         temporary_views.renew(Running(self._spark), TokenizedText(f"TABLE {name}"))
         found: DataFrame = self._plain.table(name)
         return found
+
+    def _check_newest(self) -> None:
+        """Raises InvalidOption: an option asks for what a view does not have."""
+        for name in ("versionAsOf", "timestampAsOf", "readChangeFeed", "readChangeData"):
+            value = self._options.copy().take(name)
+            if value is not None and value.lower() != "false":
+                reason = "a view has no versions and no change feed: read the table that it shows."
+                raise InvalidOption(option=name, value=value, reason=reason)
 
     def _load(self, path: Location | None) -> DataFrame:
         path, options = one_path(path), self._options.copy()
