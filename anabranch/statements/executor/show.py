@@ -262,7 +262,7 @@ def _text(text: str) -> str:
 def column_text(field: Field, text: Callable[[str], str] = _text) -> str:
     """A column as a statement declares it; ``text`` puts a comment into quotes."""
     facts: dict[str, Any] = dict(field.metadata)
-    said = [f"{_name(field.name)} {facts.get(LENGTH, '').upper() or _type(field.type)}"]
+    said = [f"{_name(field.name)} {facts.get(LENGTH, '').upper() or _type(field.type, text)}"]
     if not field.nullable:
         said.append("NOT NULL")
     if (generation := generation_of(field)) is not None:
@@ -277,15 +277,22 @@ def column_text(field: Field, text: Callable[[str], str] = _text) -> str:
     return " ".join(said)
 
 
-def _type(type_: DataType) -> str:
+def _type(type_: DataType, text: Callable[[str], str]) -> str:
     match type_:
         case Struct():
-            return f"STRUCT<{', '.join(f'{_name(each.name)}: {_type(each.type)}' for each in type_)}>"
+            return f"STRUCT<{', '.join(_member(each, text) for each in type_)}>"
         case Array():
-            return f"ARRAY<{_type(type_.element)}>"
+            return f"ARRAY<{_type(type_.element, text)}>"
         case Map():
-            return f"MAP<{_type(type_.key)}, {_type(type_.value)}>"
+            return f"MAP<{_type(type_.key, text)}, {_type(type_.value, text)}>"
     return spark_type(type_).simpleString().upper()
+
+
+def _member(field: Field, text: Callable[[str], str]) -> str:
+    """A member of a struct as a statement declares it."""
+    comment = field.metadata.get("comment")
+    said = [f"{_name(field.name)}: {_type(field.type, text)}", *([] if field.nullable else ["NOT NULL"])]
+    return " ".join(said if comment is None else [*said, f"COMMENT {text(comment)}"])
 
 
 def _name(name: str) -> str:
