@@ -99,7 +99,7 @@ class DeltaTable:
 
     @classmethod
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
-        """The table of a name in Spark's catalog.
+        """The table of a name in Spark's catalog; the last part of the name is its alias, unless a column is called so.
 
         Raises:
             UnknownTable: there is no Delta table of this name. NotATable: its files are gone.
@@ -107,8 +107,10 @@ class DeltaTable:
         check_session("sparkSession", sparkSession)
         with speaking(sparkSession), opening():
             found = Resolver(sparkSession).named(tableOrViewName)
-            open_log(found.location).snapshot()
-        return cls(sparkSession, found.location, name=found.name)
+            schema = open_log(found.location).snapshot().schema
+        own = None if found.name is None else found.name[-1]
+        alias = None if own is None or schema.find(own) is not None else own
+        return cls(sparkSession, found.location, alias, found.name)
 
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.catalog import Catalog
 
@@ -480,6 +481,42 @@ def test_show_create_table_shows_nothing_that_create_refuses(spark: SparkSession
         spark.sql(text)
         assert spark.catalog.tableExists(name)
         assert "()" not in text.replace(" ", "")
+
+
+def test_show_create_table_shows_what_members_of_structs_are(spark: SparkSession, schema: str) -> None:
+    spark.sql(
+        "CREATE TABLE t (s STRUCT<a: INT NOT NULL COMMENT 'it\\'s', l: ARRAY<STRUCT<b: INT COMMENT 'c'>>>) USING delta"
+    )
+    before, text = DeltaTable.forName(spark, "t"), spark.sql("SHOW CREATE TABLE t").first()[0]
+    assert "a: INT NOT NULL COMMENT 'it\\'s', l: ARRAY<STRUCT<b: INT COMMENT 'c'>>" in text
+    spark.sql("ALTER TABLE t RENAME TO t_before")
+    spark.sql(text)
+    assert DeltaTable.forName(spark, "t").toDF().schema == before.toDF().schema
+
+
+def test_a_table_is_called_by_its_name(spark: SparkSession, schema: str) -> None:
+    spark.sql("CREATE TABLE t USING delta AS SELECT id, id AS v FROM range(6)")
+    table = DeltaTable.forName(spark, f"{schema}.t")
+    table.delete("t.id = 0")
+    table.delete(F.col("t.id") == 1)
+    table.update("t.id = 2", {"t.v": "t.v + 10"})
+    source = spark.createDataFrame([(3,), (9,)], "id long").alias("s")
+    merge = table.merge(source, "t.id = s.id").whenMatchedDelete("t.v = 3")
+    merge.whenNotMatchedInsert(values={"t.id": "s.id"}).execute()
+    assert rows(table.toDF().select("t.id", "v").orderBy("id")) == [(2, 12), (4, 4), (5, 5), (9, None)]
+    spark.sql("CREATE TABLE s USING delta AS SELECT named_struct('a', id) AS s FROM range(2)")
+    DeltaTable.forName(spark, "s").delete("s.a = 0")
+    assert rows(spark.table("s")) == [((1,),)]
+
+
+def test_a_lasting_view_is_not_read_as_of_a_version(spark: SparkSession, schema: str) -> None:
+    spark.sql("CREATE TABLE t USING delta AS SELECT 1 AS id")
+    spark.sql("INSERT INTO t VALUES (2)")
+    spark.sql("CREATE VIEW v AS SELECT * FROM t")
+    for option, value in (("versionAsOf", 0), ("timestampAsOf", "2020-01-01"), ("readChangeFeed", "true")):
+        with pytest.raises(errors.InvalidOption, match=option):
+            spark.read.option(option, value).table("v")
+    assert rows(spark.read.table("v")) == [(1,), (2,)]
 
 
 def spark_files(spark: SparkSession, name: str) -> list[Path]:
