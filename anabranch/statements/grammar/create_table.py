@@ -20,6 +20,7 @@ from anabranch.statements.grammar.view_values import CreateTempView, CreateView
 
 _FORMATS = ("DELTA", "ANABRANCH")
 _FILES = ("parquet", "delta")
+_BEFORE_QUERY = ("AS", "SELECT", "WITH", "VALUES", "FROM", "TABLE", "MAP", "REDUCE")
 _DECLARED = ("PARTITIONED", "CLUSTER", "TBLPROPERTIES", "COMMENT", "LOCATION", "OPTIONS"), "no clause of CREATE TABLE."
 _LIKE = (
     ("USING", "TBLPROPERTIES", "COMMENT", "LOCATION"),
@@ -123,7 +124,7 @@ def _clauses(r: Reader, target: Table, takes: Collection[str], why: str) -> _Cla
     refused.
     """
     said = _Clauses()
-    while not r.done and not r.at("AS") and r.ahead() not in ("SELECT", "WITH", "VALUES", "FROM", "TABLE"):
+    while not (r.done or r.is_type(TokenType.L_PAREN) or r.ahead() in _BEFORE_QUERY):
         at, clause = r.i, r.ahead()
         if clause in said.seen:
             r.fail(f"{clause} is said twice.")

@@ -151,6 +151,11 @@ def test_clauses_of_a_table_like_another_one_stand_in_any_order() -> None:
     assert (made.table.location, made.properties, made.like.name) == ("/x/n", {"a": "1"}, ("t",))
 
 
+@pytest.mark.parametrize("query", ["(SELECT a FROM t)", "AS (SELECT a FROM t)", "MAP a USING 'cat' FROM t"])
+def test_a_table_is_made_of_any_query(query: str) -> None:
+    assert parsed(f"CREATE TABLE n USING delta COMMENT 'x' {query}").query.text == query.removeprefix("AS ")
+
+
 # -- what the grammar does not read ------------------------------------------------------------------------------------
 
 
