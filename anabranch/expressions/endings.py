@@ -1,5 +1,5 @@
 """Endings: Spark reads a text as an expression and, if it likes, a name behind it: ``id = 1 AND`` is ``id = 1``, named
-``AND``.
+``AND``. In a session that has double quotes for names, ``s = 'x' "y"`` is named, too.
 
 So a condition whose second half is missing would select more rows than was meant. Guarantee: a text from here is an
 expression with no name behind it, or Spark cannot read it; it means what it meant.
@@ -26,15 +26,18 @@ def unnamed(given: TokenizedText, table: str) -> str:
     Raises:
         UnreadableExpression: it ends by AND or OR.
     """
-    if not given.is_readable or not _may_end_by_a_name(given.tokens):
+    if not given.is_readable or not _may_end_by_a_name(given):
         return given.text
     if given.tokens[-1].text.upper() in _JOINING and given.tokens[-1].token_type != TokenType.IDENTIFIER:
         raise UnreadableExpression(expression=given.text, table=table, reason="it has a syntax error at its end.")
     return f"({given.text}\n)" if "--" in given.text else f"({given.text})"
 
 
-def _may_end_by_a_name(tokens: list[Token]) -> bool:
-    return len(tokens) > 1 and _is_word(tokens[-1]) and _may_end(tokens[-2])
+def _may_end_by_a_name(given: TokenizedText) -> bool:
+    tokens = given.tokens
+    if len(tokens) < 2 or not _may_end(tokens[-2]):
+        return False
+    return _is_word(tokens[-1]) or given.text[tokens[-1].start] == '"'
 
 
 def _is_word(token: Token) -> bool:

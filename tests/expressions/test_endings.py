@@ -16,10 +16,12 @@ CONTEXT = Context("t", Struct((Field("id", "long"),)), dt.datetime(2026, 1, 1, t
 WHOLE = [
     *("id = 1", "id = x", "true", "id IS NULL", "id IS NOT NULL", "NOT flag", "a AND b", "t.id", "f(id)", "a[1] = b"),
     *("name = 'x'", "x IS DISTINCT FROM y", "day = DATE '2026-01-01'", "x LIKE y", "id IN (1, 2)", "`and`", "10L = id"),
+    *('name = "x"', "name = 'x' 'y'", 'name LIKE "x"'),
 ]
 IN_PARENTHESES = [
     *("CASE WHEN id = 1 THEN true END", "ts > now() - INTERVAL 1 DAY", "id = 1 x", "id = 1 AS x", "id = 1 `AND`"),
     *("f(id) x", "name = 'x' nad", "id nand"),
+    *("name = 'x' \"y\"", 'id = 1 "x"', 'f(id) "x"'),  # a name, where double quotes are those of names
 ]
 
 
