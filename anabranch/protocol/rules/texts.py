@@ -35,6 +35,8 @@ _OF_THE_GRAMMAR = frozenset({"timestampadd", "timestampdiff"})
 """Words that no session can register a function under."""
 _AS_FUNCTIONS = frozenset({"between", "not"})
 """Operators that Spark looks up as functions."""
+_NAMING = frozenset({"arrays_zip", "struct"})
+"""Functions whose value has members that are named as their arguments are written."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,7 @@ class _Reader:
                 self._check_cast(node)
             case Call():
                 self._check_call(node)
+                return spelled_by(node, self._as_written if node.name in _NAMING else self.spell)
             case Operation(operator):
                 self.functions |= {operator} & _AS_FUNCTIONS
             case Subscript():
@@ -123,8 +126,11 @@ class _Reader:
         yield
         self.scopes.pop()
 
-    def _name(self, node: Name) -> str:
-        """A lambda's argument, or a column and its members in the schema's spelling."""
+    def _as_written(self, node: Syntax) -> str:
+        return self._name(node, as_written=True) if isinstance(node, Name) else self.spell(node)
+
+    def _name(self, node: Name, *, as_written: bool = False) -> str:
+        """A lambda's argument, or a column and its members in the schema's spelling, the last one perhaps not."""
         first, *members = node.parts
         if any(first.lower() in scope for scope in self.scopes):
             return ".".join(map(quoted, node.parts))
@@ -136,6 +142,7 @@ class _Reader:
         for each in members:
             name, kind = _member(kind, each, node)
             path.append(name)
+        path = [*path[:-1], node.parts[-1]] if as_written else path
         return ".".join(map(quoted, path))
 
     def _no_column(self, node: Name) -> str:

@@ -51,6 +51,8 @@ def plain(text: str) -> str:
         ("a / -(3) > 0", "((`a` / (- (3))) > 0)"),
         ("s NOT LIKE ALL ('a%','b%')", "(`s` NOT LIKE ALL ('a%', 'b%'))"),
         ("s not ilike some ('a%','b%')", "(`s` NOT ILIKE ANY ('a%', 'b%'))"),
+        ("to_json(struct(A, N.Arr, A + 1)) > ''", "(to_json(struct(`A`, `n`.`Arr`, (`a` + 1))) > '')"),
+        ("size(arrays_zip(n.ARR, array(A))) > 0", "(size(arrays_zip(`n`.`ARR`, array(`a`))) > 0)"),
         ("n.ARR[0]=1", "(`n`.`arr`[0] = 1)"),
         ("n.m['x']>0", "(`n`.`m`['x'] > 0)"),
         ("cast(ts as date)", "CAST(`ts` AS DATE)"),
