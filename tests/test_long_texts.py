@@ -28,9 +28,10 @@ from anabranch.protocol.layout import paths
 from anabranch.protocol.layout.outside_files import placed
 from anabranch.protocol.partitions import parse_hive_path, read_value
 from anabranch.protocol.rules.allowed import read_check, read_default, read_generated
-from anabranch.protocol.rules.table_rules import LENGTH, Check, Generated, limits_of, may_use, mentioned
+from anabranch.protocol.rules.table_rules import Check, Generated, may_use, mentioned
 from anabranch.protocol.schema.keys import check_key
 from anabranch.protocol.schema.leaves import column_list
+from anabranch.protocol.schema.lengths import LENGTH, limits_of
 from anabranch.protocol.schema.types import Field, Struct, parse_schema
 from anabranch.statements import reading
 from anabranch.statements.grammar import computed_names

@@ -24,9 +24,9 @@ from anabranch.arrow.site import Site
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.expressions.tree import names_of
 from anabranch.protocol.layout.file_sets import FileSet, Marks, difference_of
-from anabranch.protocol.rules.table_rules import limits_of
 from anabranch.protocol.schema.column_mapping import FIELD_ID
 from anabranch.protocol.schema.leaves import leaves_of, only
+from anabranch.protocol.schema.lengths import limits_of
 from anabranch.protocol.schema.plain import are_plain
 from anabranch.protocol.schema.types import Field, Struct, arrow_type
 from anabranch.protocol.stats.literals import domain

@@ -15,7 +15,7 @@ from anabranch.protocol.expressions.computation import Computation
 from anabranch.protocol.expressions.tree import Column, Constant, names_of, with_columns
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.merges import NOTHING_MORE, Clause, Matching, SourceColumn, When, name_in_table
-from anabranch.protocol.rules.table_rules import LENGTH
+from anabranch.protocol.schema.lengths import LENGTH
 from anabranch.protocol.schema.types import VOID, Field
 from anabranch.protocol.storing import Computed, is_plain_column, stored_in
 from anabranch.protocol.unsupported import Unsupported

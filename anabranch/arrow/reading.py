@@ -25,9 +25,9 @@ from anabranch.arrow.site import Site
 from anabranch.protocol.layout.file_sets import FileSet, check_vectors
 from anabranch.protocol.partitions import names_no_instant, partition_arrays
 from anabranch.protocol.schema.column_mapping import file_schema
+from anabranch.protocol.schema.lengths import pads
 from anabranch.protocol.schema.types import Field, Struct, arrow_type
 from anabranch.protocol.schema.voids import has_void
-from anabranch.protocol.stats.literals import char_length
 from anabranch.protocol.unsupported import Unsupported
 from anabranch.storage.told import handed_on
 
@@ -77,7 +77,7 @@ def read(
     """
     check_vectors(files)
     stored = Struct(tuple(files.schema.field(name) for name in columns if name not in files.partition_columns))
-    if not len(stored) or has_void(stored) or any(char_length(each) is not None for each in stored):
+    if not len(stored) or has_void(stored) or any(map(pads, stored)):
         raise Unsupported("Spark changes such columns as it reads them")
     found: list[tuple[str, Any]] = []
     with _pool() as pool:
@@ -126,7 +126,7 @@ def _parts(site: Site, files: FileSet, columns: Sequence[str], stored: Struct) -
 def _constants(files: FileSet, names: Sequence[str]) -> list[dict[str, pa.Scalar]]:
     """For each file the values of these partition columns."""
     fields = [files.schema.field(name) for name in names]
-    if any(_depends_on_zone(files, each) or char_length(each) is not None for each in fields):
+    if any(_depends_on_zone(files, each) or pads(each) for each in fields):
         raise Unsupported("Spark changes such partition values as it reads them")
     arrays = partition_arrays(files.files, files.schema, names, files.root)
     return [{name: arrays[name][i] for name in names} for i in range(len(files.files))]

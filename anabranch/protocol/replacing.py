@@ -15,9 +15,10 @@ from typing import NoReturn
 from anabranch.errors import InvalidOption
 from anabranch.protocol.features.widening import with_type
 from anabranch.protocol.rules.identity import STEP
-from anabranch.protocol.rules.table_rules import DEFAULT, GENERATION, LENGTH
+from anabranch.protocol.rules.table_rules import DEFAULT, GENERATION
 from anabranch.protocol.schema.editing import inside_of, put_inside
 from anabranch.protocol.schema.evolution import sql_name
+from anabranch.protocol.schema.lengths import LENGTH
 from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
 
 Path = tuple[str, ...]

@@ -18,7 +18,8 @@ from anabranch.protocol.expressions.computation import Computation, computation_
 from anabranch.protocol.expressions.resolving import applied
 from anabranch.protocol.expressions.table import TABLE
 from anabranch.protocol.expressions.tree import Column, Constant
-from anabranch.protocol.rules.table_rules import Check, Generated, Inside, Length, NotNull, Rules, Step, limits_of
+from anabranch.protocol.rules.table_rules import Check, Generated, NotNull, Rules
+from anabranch.protocol.schema.lengths import Inside, Length, Step, limits_of
 from anabranch.protocol.schema.types import VOID, Field, Struct, arrow_type, upcastable
 from anabranch.protocol.storing import stored_in
 from anabranch.protocol.unsupported import Unsupported

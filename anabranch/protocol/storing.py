@@ -14,7 +14,7 @@ from anabranch.protocol.expressions.meeting import is_number
 from anabranch.protocol.expressions.resolving import brought
 from anabranch.protocol.expressions.table import Unfit
 from anabranch.protocol.expressions.tree import Expression, Foreign
-from anabranch.protocol.rules.table_rules import LENGTH
+from anabranch.protocol.schema.lengths import LENGTH
 from anabranch.protocol.schema.plain import are_plain
 from anabranch.protocol.schema.types import VOID, Field, Struct
 

@@ -42,9 +42,9 @@ from anabranch.protocol.parquet_files import saying_nan_free
 from anabranch.protocol.predicates import Name
 from anabranch.protocol.schema.column_mapping import fields_of, file_schema
 from anabranch.protocol.schema.leaves import indexed
+from anabranch.protocol.schema.lengths import pads
 from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.schema.voids import has_void
-from anabranch.protocol.stats.literals import char_length
 from anabranch.spark import writer_settings
 from anabranch.spark.failures import is_cancelled
 from anabranch.spark.paths import on_disk, places, spark_root
@@ -128,7 +128,7 @@ def fits(files: FileSet) -> bool:
     if rules.materialised or rules.most_rows is not None or files.layouts or has_void(schema):
         return False
     stored = _stored(files)
-    return len(stored) > 0 and all(_is_plain(each.type) and char_length(each) is None for each in fields_of(stored))
+    return len(stored) > 0 and all(_is_plain(each.type) and not pads(each) for each in fields_of(stored))
 
 
 def _is_plain(data_type: Any) -> bool:

@@ -24,7 +24,7 @@ from anabranch.arrow.merge_source import SourceColumns, SourceRows
 from anabranch.errors import ExecutionFailed
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.merges import Joined
-from anabranch.protocol.rules.table_rules import LENGTH
+from anabranch.protocol.schema.lengths import LENGTH
 from anabranch.protocol.schema.types import DataType, from_arrow, to_arrow
 from anabranch.spark import few_rows
 from anabranch.spark.dataframe_source import printed_plan

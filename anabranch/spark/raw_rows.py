@@ -22,14 +22,14 @@ from anabranch.protocol.features.row_tracking import Tracked
 from anabranch.protocol.layout.addresses import Address, address_of, free_name
 from anabranch.protocol.layout.file_sets import FileSet, Marks
 from anabranch.protocol.partitions import map_column, names_no_instant, partition_arrays
-from anabranch.protocol.rules.table_rules import LENGTH
 from anabranch.protocol.schema.column_mapping import is_renamed, physical_schema
+from anabranch.protocol.schema.lengths import LENGTH, char_length, pads
 from anabranch.protocol.schema.types import Field, Struct, schema_json
 from anabranch.protocol.schema.voids import has_void, held_columns
-from anabranch.protocol.stats.literals import char_length
 from anabranch.spark import row_ids
 from anabranch.spark.failures import reported
 from anabranch.spark.hive_folders import folders_agree
+from anabranch.spark.lengths import padded
 from anabranch.spark.listing import few_tasks
 from anabranch.spark.paths import Place, literal, log_prefix, places, spark_root
 from anabranch.spark.physical_names import logical
@@ -73,8 +73,8 @@ def open_plain(spark: SparkSession, files: FileSet) -> DataFrame:
         return open_files(spark, files).rows
     found = places(spark, files.root, files.files["path"].to_pylist(), files.allowed)
     read = _read(spark, files, found, files.schema)
-    as_it_is = not is_renamed(files.schema) and not has_void(files.schema)
-    return read if as_it_is else read.select(*logical(files.schema))
+    as_it_is = not is_renamed(files.schema) and not has_void(files.schema) and not any(map(_pads_inside, files.schema))
+    return read if as_it_is else read.select(*_logical(files.schema))
 
 
 def open_files(spark: SparkSession, files: FileSet, *, ids: bool = False, metadata: bool = False) -> Opened:
@@ -119,7 +119,7 @@ def _addressed(
         wanted = wanted if tracked is None else tracked.beside(wanted)
         read = _read(spark, files, some, wanted, whole=whole)
         metadata = read.metadataColumn("_metadata")  # the hidden one, should the table have a column of that name
-        columns = [*logical(wanted), *([metadata.alias("_metadata")] if shown else ())]
+        columns = [*_logical(wanted), *([metadata.alias("_metadata")] if shown else ())]
         parts.append(read.select(*columns, metadata["file_path"].alias(file), metadata["row_index"].alias(row)))
     return paired(DataFrame.unionAll, parts)
 
@@ -157,9 +157,19 @@ def _read(spark: SparkSession, files: FileSet, found: list[Place], schema: Struc
     return _with_chars(read, files, schema) if whole else read
 
 
+def _logical(schema: Struct) -> list[Column]:
+    """The columns of what was read under logical names, with the blanks that Spark reads in chars inside of one."""
+    both = zip(schema, logical(schema), strict=True)
+    return [padded(field, value).alias(field.name) if _pads_inside(field) else value for field, value in both]
+
+
+def _pads_inside(field: Field) -> bool:
+    return not isinstance(field.type, str) and pads(field)
+
+
 def _with_chars(read: DataFrame, files: FileSet, schema: Struct) -> DataFrame:
     """The rows with partition columns of char as other columns of char are: of those Spark forgets the length."""
-    chars = [each for each in schema if each.name in files.partition_columns and char_length(each) is not None]
+    chars = [each for each in schema if each.name in files.partition_columns and char_length([each]) is not None]
     names = {each.physical_name: _typed(column(each.physical_name), each, each.physical_name) for each in chars}
     return read.withColumns(names) if names else read
 
@@ -198,8 +208,5 @@ def _typed(value: Column, field: Field | None, name: str) -> Column:
     """A value as Spark reads a column: one of char is padded, and known as such to comparisons."""
     if field is None:
         return value
-    length, value = char_length(field), value.cast(spark_type(field.type))
-    if length is None:
-        return value
-    padded = F.when(F.char_length(value) < length, F.rpad(value, length, " ")).otherwise(value)
-    return padded.alias(name, metadata={LENGTH: f"char({length})"})
+    value, length = value.cast(spark_type(field.type)), char_length([field])
+    return value if length is None else padded(field, value).alias(name, metadata={LENGTH: f"char({length})"})

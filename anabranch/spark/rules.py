@@ -18,7 +18,8 @@ from anabranch.errors import CheckConstraintViolated, NotNullViolated
 from anabranch.protocol.layout.addresses import free_name
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.row_rules import obedient
-from anabranch.protocol.rules.table_rules import Check, Generated, Inside, NotNull, Rules, Step
+from anabranch.protocol.rules.table_rules import Check, Generated, NotNull, Rules
+from anabranch.protocol.schema.lengths import Inside, Step
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.protocol.schema.voids import has_void, held
 from anabranch.spark.failures import reported

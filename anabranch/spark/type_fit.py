@@ -12,8 +12,9 @@ from pyspark.sql import types as T
 
 from anabranch.errors import SchemaMismatch
 from anabranch.errors.rows import may_show_rows
-from anabranch.protocol.rules.table_rules import NONE, Rules, limits_of
+from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.evolution import DIFFER, Misfit, misfit
+from anabranch.protocol.schema.lengths import limits_of
 from anabranch.protocol.schema.types import INTEGERS, DataType, Field, Struct, decimal_of, upcastable
 from anabranch.spark.failures import reported, unfit
 from anabranch.spark.lengths import limited

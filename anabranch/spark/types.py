@@ -18,7 +18,8 @@ from pyspark.sql import types as T
 
 from anabranch.errors import InvalidOption, UnreadableType, UnsupportedType
 from anabranch.protocol.rules.identity import EXPLICIT, START, STEP
-from anabranch.protocol.rules.table_rules import DEFAULT, GENERATION, INVARIANT, LENGTH
+from anabranch.protocol.rules.table_rules import DEFAULT, GENERATION, INVARIANT
+from anabranch.protocol.schema.lengths import LENGTH, char_length
 from anabranch.protocol.schema.types import (
     DEEPEST,
     VOID,
@@ -33,7 +34,6 @@ from anabranch.protocol.schema.types import (
     from_arrow,
     to_arrow,
 )
-from anabranch.protocol.stats.literals import char_length
 
 _T = TypeVar("_T")
 
@@ -182,7 +182,7 @@ def unknown_row(spark: SparkSession, wanted: T.StructType) -> DataFrame:
 
 def _spark_field(field: Field) -> T.StructField:
     said = {"comment": field.metadata["comment"]} if "comment" in field.metadata else {}
-    if (length := char_length(field)) is not None:
+    if (length := char_length([field])) is not None:
         said[LENGTH] = f"char({length})"
     return T.StructField(field.name, spark_type(field.type, field.name), True, said)
 

@@ -16,8 +16,9 @@ from anabranch.protocol.expressions.resolving import Scope
 from anabranch.protocol.expressions.tree import Column, Constant
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.merges import NOTHING_MORE, Clause, Matching, Reserved, SourceColumn
-from anabranch.protocol.rules.table_rules import LENGTH, Rules
+from anabranch.protocol.rules.table_rules import Rules
 from anabranch.protocol.schema.assignments import Members
+from anabranch.protocol.schema.lengths import LENGTH
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.protocol.storing import Computed
 from anabranch.protocol.unsupported import Unsupported

@@ -11,7 +11,7 @@ from anabranch.arrow.merge_images import inserts_of
 from anabranch.arrow.merge_source import SourceColumns, SourceRows
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.merges import Matching
-from anabranch.protocol.rules.table_rules import LENGTH
+from anabranch.protocol.schema.lengths import LENGTH
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.protocol.unsupported import Unsupported
 from tests.spark.tables import file_set

@@ -28,7 +28,7 @@ from anabranch.protocol.predicates import (
     Unknown,
     holds,
 )
-from anabranch.protocol.rules.table_rules import LENGTH
+from anabranch.protocol.schema.lengths import LENGTH
 from anabranch.protocol.schema.types import Array, Field, Map, Struct
 from tests.support.tiers import examples
 

@@ -9,7 +9,8 @@ import pytest
 
 from anabranch.errors import InvalidOption
 from anabranch.protocol.replacing import lost, replaced
-from anabranch.protocol.rules.table_rules import DEFAULT, LENGTH
+from anabranch.protocol.rules.table_rules import DEFAULT
+from anabranch.protocol.schema.lengths import LENGTH
 from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
 
 TABLE = Struct(

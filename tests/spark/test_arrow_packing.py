@@ -30,7 +30,8 @@ from anabranch.errors.process_state import forget
 from anabranch.protocol.features.row_tracking import Tracked
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.parquet_files import said_nan_free
-from anabranch.protocol.rules.table_rules import LENGTH, Rules
+from anabranch.protocol.rules.table_rules import Rules
+from anabranch.protocol.schema.lengths import LENGTH
 from anabranch.protocol.schema.types import Array, Field, Map, Struct, to_arrow
 from anabranch.protocol.stats.footers import footer_stats
 from anabranch.spark import arrow_clustering, arrow_packing

@@ -29,8 +29,9 @@ from anabranch.protocol.features.widening import ENABLED, NO_MOMENTS, depending_
 from anabranch.protocol.layout.file_sets import FileSet, count_of
 from anabranch.protocol.predicates import IsNull, Unknown
 from anabranch.protocol.rules.identity import STEP
-from anabranch.protocol.rules.table_rules import DEFAULT, GENERATION, LENGTH, Length, Rules, limits_of, rules_of
+from anabranch.protocol.rules.table_rules import DEFAULT, GENERATION, Rules, rules_of
 from anabranch.protocol.schema.editing import edited, field_at, inside_of, moved
+from anabranch.protocol.schema.lengths import LENGTH, Length, limits_of
 from anabranch.protocol.schema.types import DataType, Field, Struct, schema_json
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.rebase_handler import RebaseHandler

@@ -17,11 +17,12 @@ from anabranch.commands.opening import Location, Masked
 from anabranch.errors import ColumnInUse, InvalidOption, InvalidProperty, NotBuilt
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Metadata, compact_json
-from anabranch.protocol.rules.table_rules import LENGTH, may_use, rules_of
+from anabranch.protocol.rules.table_rules import may_use, rules_of
 from anabranch.protocol.schema.column_mapping import MODE, is_mapped
 from anabranch.protocol.schema.evolution import dropped, members_of, renamed, rewritten
 from anabranch.protocol.schema.keys import users_of
 from anabranch.protocol.schema.leaves import STATS_COLUMNS, column_list, listed
+from anabranch.protocol.schema.lengths import LENGTH
 from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct, schema_json
 from anabranch.transaction.commit import Committed
 

@@ -19,8 +19,9 @@ from anabranch.protocol.expressions.tree import Column, Constant, Expression, Fo
 from anabranch.protocol.expressions.words import NotUnderstood, without_comments
 from anabranch.protocol.schema.assignments import spelled
 from anabranch.protocol.schema.leaves import leaf_at
+from anabranch.protocol.schema.lengths import char_length
 from anabranch.protocol.schema.types import VOID, Struct
-from anabranch.protocol.stats.literals import char_length, domain
+from anabranch.protocol.stats.literals import domain
 
 _ONE_ROW = pa.RecordBatch.from_arrays([pa.nulls(1)], ["x"])
 
@@ -105,12 +106,10 @@ def column_of(parts: tuple[str, ...], schema: Struct) -> Expression | None:
     leaf = None if name is None else leaf_at(schema, name)
     if leaf is None or name is None:
         return None
-    column = Column(name, leaf.type)
+    column, length = Column(name, leaf.type), char_length(leaf.path)
+    if length is not None:
+        padded = (column, Constant(length, "integer"))
+        return Foreign("texts that are padded are compared by Spark", "", padded, None, "char")
     if leaf.type != "string" or domain(leaf.field) is not None:
         return column
-    length = char_length(leaf.field) if isinstance(name, str) else None
-    if length is None:
-        return Foreign("texts of another order are compared by Spark", "", (column,), None, "collate")
-    return Foreign(
-        "texts that are padded are compared by Spark", "", (column, Constant(length, "integer")), None, "char"
-    )
+    return Foreign("texts of another order are compared by Spark", "", (column,), None, "collate")

@@ -29,6 +29,7 @@ from anabranch.protocol.features.refused import why_refused
 from anabranch.protocol.features.widening import unreadable_change
 from anabranch.protocol.rules import table_rules
 from anabranch.protocol.schema.column_mapping import fields_of
+from anabranch.protocol.schema.lengths import LENGTH
 from anabranch.protocol.schema.types import (
     LEVELS_IN_FILES,
     DataType,
@@ -54,9 +55,7 @@ _NEVER_ACTIVE = frozenset({DELETION_VECTORS, "appendOnly"})
 
 _LENGTHS = "char / varchar length"
 _BY_FLAG = {each.name: (each.flag, each.flag_value) for each in KNOWN if each.flag is not None}
-_BY_COLUMN = {each.name: each.column_key for each in KNOWN if each.column_key is not None} | {
-    _LENGTHS: table_rules.LENGTH
-}
+_BY_COLUMN = {each.name: each.column_key for each in KNOWN if each.column_key is not None} | {_LENGTHS: LENGTH}
 _BY_TYPE = {each.type_name: each.name for each in KNOWN if each.type_name is not None}
 
 

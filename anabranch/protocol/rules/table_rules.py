@@ -1,8 +1,8 @@
 """The rules of a table for every row that is written to it.
 
-Knows PROTOCOL.md, sections "CHECK Constraints", "Column Invariants", "Generated Columns" and "Default Columns", and how
-Spark records the lengths of char and varchar. Knows nothing of rows, and parses no SQL: expressions are texts. Pure.
-Guarantee: `rules_of` omits no rule of the metadata; what it cannot read is refused.
+Knows PROTOCOL.md, sections "CHECK Constraints", "Column Invariants", "Generated Columns" and "Default Columns".
+Knows nothing of rows, and parses no SQL: expressions are texts. Pure. Guarantee: `rules_of` omits no rule of the
+metadata; what it cannot read is refused.
 """
 
 from __future__ import annotations
@@ -11,42 +11,25 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
-from typing import TypeAlias
 
 from anabranch.errors import InvalidProperty, InvalidSchema
 from anabranch.errors.process_state import memo
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.iceberg import materialises
-from anabranch.protocol.schema.types import DEEPEST, Array, DataType, Field, Map, Struct, parse_schema
+from anabranch.protocol.schema.lengths import Inside, Step
+from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct, parse_schema
 
 CONSTRAINT_PREFIX = "delta.constraints."
 INVARIANT = "delta.invariants"
 GENERATION = "delta.generationExpression"
 DEFAULT = "CURRENT_DEFAULT"
-LENGTH = "__CHAR_VARCHAR_TYPE_STRING"
 
-_LENGTH = re.compile(r"(char|character|varchar)\s*\(\s*([0-9]{1,10})\s*\)", re.IGNORECASE)
-_NESTED = re.compile(r"(array|map|struct)\s*<(.*)>", re.IGNORECASE | re.DOTALL)
 _MEMBER = re.compile(r"`?\s*\.\s*(`(?:[^`]|``)+`|\w+)")
 """A member's name behind the name of what it lies in, which may end in a backtick."""
 _STAR = re.compile(r"[(,.]\s*\*")
 _PLAIN = re.compile(r"\w+")
 _MOST_LOOKED_AT = 100_000_000
 """Of so many characters in all, names that are no words are looked for in a text; beyond that it may use them all."""
-_PIECE = re.compile(r"`(?:[^`]|``)*`|[<>(),:]|[^`<>(),:]+")
-
-
-class Inside(Enum):
-    """A step of a path that is not a member's name."""
-
-    ELEMENTS = "element"
-    KEYS = "key"
-    VALUES = "value"
-
-
-Step: TypeAlias = str | Inside
-"""A member of a struct, or all elements, keys or values."""
 
 
 @dataclass(frozen=True)
@@ -266,74 +249,3 @@ def _not_null_at(data_type: DataType, nullable: bool, path: tuple[Step, ...]) ->
     if not nullable:
         yield NotNull(path)
     yield from not_null(data_type, path)
-
-
-# -- lengths -----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Length:
-    """``varchar(n)``, or ``char(n)``, which is padded with blanks; n counts characters."""
-
-    length: int
-    padded: bool = False
-
-    def __str__(self) -> str:
-        return f"{'char' if self.padded else 'varchar'}({self.length})"
-
-
-Limits: TypeAlias = Length | Mapping[Step, "Limits"]
-"""The maximum length of a text, or of the texts inside a nested value."""
-
-
-def limits_of(column: Field) -> Limits | None:
-    """The lengths in a column's char and varchar types; None where there are none.
-
-    Example:
-        >>> limits_of(Field("c", "string", metadata={LENGTH: "varchar(3)"}))
-        Length(length=3, padded=False)
-    """
-    text = column.metadata.get(LENGTH)
-    return None if text is None else _limits(text)
-
-
-def _limits(text: str, level: int = 1) -> Limits | None:
-    text = text.strip()
-    if found := _LENGTH.fullmatch(text):
-        return Length(int(found[2]), padded=found[1].lower() != "varchar")
-    nested = _NESTED.fullmatch(text) if level <= DEEPEST else None
-    if nested is None:
-        return None
-    inner = {
-        step: limits for step, part in _parts(nested[1].lower(), nested[2]) if (limits := _limits(part, level + 1))
-    }
-    return inner or None
-
-
-def _parts(kind: str, text: str) -> Iterator[tuple[Step, str]]:
-    parts = list(_split(text, ","))
-    if kind == "struct":
-        for part in parts:
-            name, *rest = _split(part, ":")
-            yield _plain(name.strip()), ":".join(rest)
-    else:
-        steps = [Inside.ELEMENTS] if kind == "array" else [Inside.KEYS, Inside.VALUES]
-        yield from zip(steps, parts, strict=False)
-
-
-def _split(text: str, separator: str) -> Iterator[str]:
-    """The parts between separators outside brackets and quoted names."""
-    depth, part = 0, ""
-    for piece in _PIECE.findall(text):
-        depth += (piece in "<(") - (piece in ">)")
-        if piece == separator and depth == 0:
-            yield part
-            part = ""
-        else:
-            part += piece
-    if part:
-        yield part
-
-
-def _plain(name: str) -> str:
-    return name[1:-1].replace("``", "`") if name.startswith("`") else name

@@ -9,7 +9,6 @@ a string), the answer is None.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from decimal import Decimal
@@ -20,11 +19,10 @@ from typing import Any
 import pyarrow as pa
 
 from anabranch.protocol.predicates import Value, date_of
+from anabranch.protocol.schema.lengths import pads
 from anabranch.protocol.schema.types import INTEGERS, DataType, Field, arrow_type, decimal_of, digits_of
 
 _COLLATIONS = "__COLLATIONS"
-_CHAR = "__CHAR_VARCHAR_TYPE_STRING"
-_CHAR_LENGTH = re.compile(r"\s*char(?:acter)?\s*\(\s*(\d+)\s*\)\s*", re.IGNORECASE)
 _MAX_DIGITS = 38
 _EXACT_DOUBLE = 2**53
 _EXACT_FLOAT = 2**24
@@ -52,19 +50,7 @@ def _is_ordered(data_type: DataType) -> bool:
 
 
 def _has_bytewise_order(field: Field) -> bool:
-    padded = str(field.metadata.get(_CHAR, "")).lower().startswith("char")
-    return not padded and _COLLATIONS not in field.metadata
-
-
-def char_length(column: Field) -> int | None:
-    """The length to which a char column is padded with blanks, on reads too; None for any other column.
-
-    Example:
-        >>> char_length(Field("c", "string", metadata={"__CHAR_VARCHAR_TYPE_STRING": "char(3)"}))
-        3
-    """
-    found = _CHAR_LENGTH.fullmatch(str(column.metadata.get(_CHAR, ""))) if column.type == "string" else None
-    return None if found is None else int(found[1])
+    return not pads(field) and _COLLATIONS not in field.metadata
 
 
 def members(field: Field, values: Iterable[Value]) -> list[Any] | None:

@@ -19,7 +19,7 @@ from anabranch.commands.ddl.sync_identity import SyncIdentity
 from anabranch.errors import InvalidOption
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.predicates import Unknown
-from anabranch.protocol.rules.table_rules import LENGTH
+from anabranch.protocol.schema.lengths import LENGTH
 from anabranch.protocol.schema.types import Struct
 from anabranch.statements.conditions import as_named, check_named, is_exact, is_there
 from anabranch.statements.executor.running import Running

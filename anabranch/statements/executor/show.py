@@ -16,9 +16,10 @@ from anabranch.commands.queries.describe import DETAIL, SHOWN_HISTORY, as_table,
 from anabranch.errors import InvalidOption, UnknownColumn, UnknownTable, ViewIsNoTable
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.rules.identity import EXPLICIT, START, STEP
-from anabranch.protocol.rules.table_rules import LENGTH, default_of, generation_of
+from anabranch.protocol.rules.table_rules import default_of, generation_of
 from anabranch.protocol.schema.editing import field_at
 from anabranch.protocol.schema.keys import KEY_PREFIX, is_key
+from anabranch.protocol.schema.lengths import LENGTH
 from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
 from anabranch.spark.spark_tables import described, files_in
 from anabranch.spark.sql_text import exact_sql, expression

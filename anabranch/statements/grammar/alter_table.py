@@ -11,8 +11,9 @@ from dataclasses import replace
 from anabranch.errors import InvalidOption, UnsupportedCommand
 from anabranch.expressions.dialect import TokenType
 from anabranch.protocol.properties import check_unreserved
-from anabranch.protocol.rules.table_rules import DEFAULT, LENGTH
+from anabranch.protocol.rules.table_rules import DEFAULT
 from anabranch.protocol.schema.keys import FOREIGN, PRIMARY
+from anabranch.protocol.schema.lengths import LENGTH
 from anabranch.protocol.schema.types import Field
 from anabranch.statements.grammar.column_definitions import column, data_type, declared
 from anabranch.statements.grammar.constraints import check, free_name, key

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from anabranch.errors import IdentityNotBigint, UnsupportedType
 from anabranch.expressions.dialect import TokenType
 from anabranch.protocol.rules.identity import identity_metadata
-from anabranch.protocol.rules.table_rules import DEFAULT, GENERATION, LENGTH
+from anabranch.protocol.rules.table_rules import DEFAULT, GENERATION
+from anabranch.protocol.schema.lengths import LENGTH
 from anabranch.protocol.schema.types import VOID, Array, DataType, Field, Map, Struct, check_depth
 from anabranch.statements.grammar.reader import Reader
 

@@ -22,7 +22,7 @@ from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.dml.write import Write
 from anabranch.commands.maintenance.check import check
 from anabranch.log.log import forget
-from anabranch.protocol.rules.table_rules import LENGTH
+from anabranch.protocol.schema.lengths import LENGTH
 from anabranch.protocol.schema.types import Array, Field, Struct, arrow_type
 from anabranch.testing import at_phase
 from tests.support.raw_logs import metadata, put_commit, put_rows

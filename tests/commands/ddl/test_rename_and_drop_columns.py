@@ -16,7 +16,8 @@ from anabranch.commands.ddl.rename_and_drop_columns import DropColumns, RenameCo
 from anabranch.commands.dml.new_table import NewTable
 from anabranch.protocol.actions import Protocol
 from anabranch.protocol.merges import Clause, SourceColumn
-from anabranch.protocol.rules.table_rules import DEFAULT, GENERATION, INVARIANT, LENGTH
+from anabranch.protocol.rules.table_rules import DEFAULT, GENERATION, INVARIANT
+from anabranch.protocol.schema.lengths import LENGTH
 from anabranch.protocol.schema.types import Array, Field, Map, Struct
 from anabranch.testing import at_phase
 from tests.support.worlds import World, table_path

@@ -24,7 +24,7 @@ from anabranch.commands.maintenance.convert import Convert
 from anabranch.errors.rows import note, without_partitions
 from anabranch.log.log import forget
 from anabranch.protocol.partitions import partition_arrays
-from anabranch.protocol.rules.table_rules import LENGTH
+from anabranch.protocol.schema.lengths import LENGTH
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.testing import at_phase
 from tests.support.raw_logs import PROTOCOL, add, metadata, put_commit, put_rows

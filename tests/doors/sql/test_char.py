@@ -36,10 +36,14 @@ def path(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) ->
 
 def _put_unpadded(location: str, like: Path) -> None:
     rows = pq.read_table(like).set_column(0, "c", pa.array(["x"])).set_column(1, "i", pa.array([4], pa.int32()))
+    stats = r"{\"numRecords\":1,\"minValues\":{\"c\":\"x\"},\"maxValues\":{\"c\":\"x\"},\"nullCount\":{\"c\":0}}"
+    _put(location, rows, stats)
+
+
+def _put(location: str, rows: pa.Table, stats: str) -> None:
     pq.write_table(rows, Path(location) / "other.parquet")
     log = Path(location) / "_delta_log"
     size = (Path(location) / "other.parquet").stat().st_size
-    stats = r"{\"numRecords\":1,\"minValues\":{\"c\":\"x\"},\"maxValues\":{\"c\":\"x\"},\"nullCount\":{\"c\":0}}"
     add = f'{{"path":"other.parquet","partitionValues":{{}},"size":{size},"modificationTime":0,"dataChange":true'
     (log / f"{len(list(log.glob('*.json'))):020}.json").write_text(f'{{"add":{add},"stats":"{stats}"}}}}\n')
 
@@ -98,6 +102,31 @@ def test_changes_find_it_and_take_no_other_row(spark: SparkSession, path: str) -
     assert spark.sql(f"DELETE FROM {table} WHERE c = 'x'").first()[0] == len(x)
     assert held(path) == [(None, 3), ("y  ", 9)]
     assert anabranch.check(path, deep=True).is_clean
+
+
+def test_chars_inside_of_a_column_are_padded_as_they_are_read(spark: SparkSession, tmp_path: Path) -> None:
+    location = str(tmp_path / "t")
+    anabranch.install(spark)
+    columns = "s STRUCT<c: CHAR(3), n: INT>, a ARRAY<CHAR(2)>, m MAP<CHAR(2), INT>, t STRING, i INT"
+    spark.sql(f"CREATE TABLE delta.`{location}` ({columns}) USING delta")
+    values = "named_struct('c', 'x', 'n', 1), array('x'), map('x', 1), '', 1"
+    spark.sql(f"INSERT INTO delta.`{location}` VALUES ({values})")
+    rows = pq.read_table(next(Path(location).rglob("*.parquet")))
+    cells = [{"c": "x", "n": 1}, ["x"], [("x", 1)], "", 4]
+    arrays = [pa.array([each], kind) for each, kind in zip(cells, rows.schema.types, strict=True)]
+    _put(location, pa.table(arrays, schema=rows.schema), r"{\"numRecords\":1}")
+    held_by = {
+        "s.c = 'x'": [],
+        "s.c = 'x  '": [1, 4],
+        "s.c LIKE 'x'": [],
+        "length(s.c) = 3": [1, 4],
+        "a[0] = 'x ' AND m['x '] = 1": [1, 4],
+        "s.n = 1": [1, 4],
+    }
+    assert {where: found(spark, location, where) for where in held_by} == held_by
+    assert spark.sql(f"DELETE FROM delta.`{location}` WHERE s.c = 'x'").first()[0] == 0
+    assert spark.sql(f"UPDATE delta.`{location}` SET t = s.c || '|' WHERE i > 0").first()[0] == 2
+    assert {row["t"] for row in World(location).rows()} == {"x  |"}
 
 
 @pytest.mark.exhaustive(

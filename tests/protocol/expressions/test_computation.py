@@ -15,6 +15,7 @@ import pytest
 
 from anabranch.protocol.expressions.computation import computation_over
 from anabranch.protocol.expressions.tree import Column, names_of, with_columns
+from anabranch.protocol.schema.lengths import LENGTH
 from anabranch.protocol.schema.types import VOID, Field, Struct, arrow_type, to_arrow
 from anabranch.protocol.unsupported import Unsupported
 from tests.protocol.expressions.typed_texts import COLUMNS, Texts, rows
@@ -351,3 +352,13 @@ def test_a_member_is_found_by_its_whole_name() -> None:
 def test_a_whole_number_that_is_cast_or_negated_is_no_literal_to_decimals(text: str) -> None:
     assert computation_over(text, SCHEMA).tree.type == "decimal(16,13)"
     assert computation_over("m / 3", SCHEMA).tree.type == "decimal(9,6)"
+
+
+@pytest.mark.parametrize(("length", "is_known"), [("char(3)", False), ("varchar(3)", True)])
+def test_of_a_char_inside_a_struct_spark_says_what_it_is(length: str, is_known: bool) -> None:
+    """Where another writer has not padded it, it is padded as it is read."""
+    members = Struct((Field("c", "string"), Field("n", "long")))
+    column = Field("o", members, metadata={LENGTH: f"struct<c:{length},n:bigint>"})
+    for text in ("o.c = 'x'", "length(o.c) > 1", "concat(o.c, '|')"):
+        assert (computation_over(text, Struct((column,))).reason is None) is is_known
+    assert computation_over("o.n > 1", Struct((column,))).reason is None

@@ -9,18 +9,8 @@ import pytest
 
 from anabranch import errors
 from anabranch.protocol.actions import Metadata
-from anabranch.protocol.rules.table_rules import (
-    LENGTH,
-    NONE,
-    Check,
-    Generated,
-    Inside,
-    Length,
-    limits_of,
-    may_use,
-    mentioned,
-    rules_of,
-)
+from anabranch.protocol.rules.table_rules import NONE, Check, Generated, may_use, mentioned, rules_of
+from anabranch.protocol.schema.lengths import LENGTH, Inside, Length, limits_of
 from anabranch.protocol.schema.types import Array, Field, Map, Struct, schema_json
 
 
