@@ -77,7 +77,7 @@ def _of(compute: Callable[..., Datum]) -> Kernel:
     """A kernel whose value is cast to the type that is given."""
 
     def kernel(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
-        return compute(*arguments).cast(arrow_type(gives))
+        return compute(*arguments, *options).cast(arrow_type(gives))
 
     return kernel
 
@@ -93,7 +93,7 @@ def _quotient_fit(given: Sequence[Given]) -> Fit:
     scale = max(_LEAST_SCALE, s + q + 1)
     if q + scale >= MOST_DIGITS:
         raise Unfit("a division by a decimal of many digits")
-    return Fit(decimal(p - s + t + scale, scale), (decimal(p, s), decimal(q, t)))
+    return Fit(decimal(p - s + t + scale, scale), (decimal(p, s), decimal(q, t)), (scale,))
 
 
 def _whole_fit(given: Sequence[Given]) -> Fit:
@@ -111,19 +111,12 @@ def _refuse_zero(divisor: Datum) -> None:
         raise Unsupported("something is divided by zero")
 
 
-def _divided(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
-    dividend, divisor = arguments
-    digits = decimal_of(gives)
-    if digits is None:
-        return _quotient(dividend, divisor).cast(arrow_type(gives))
+def _quotient(dividend: Datum, divisor: Datum, scale: int | None = None) -> Datum:
+    """A quotient; of decimals one that is rounded to so many digits behind the point."""
     _refuse_zero(divisor)
-    quotient = _wide_quotient(dividend, divisor, digits[1])
-    return pc.round(quotient, digits[1], "half_towards_infinity").cast(arrow_type(gives))
-
-
-def _quotient(dividend: Datum, divisor: Datum) -> Datum:
-    _refuse_zero(divisor)
-    return pc.divide_checked(dividend, divisor)
+    if scale is None:
+        return pc.divide_checked(dividend, divisor)
+    return pc.round(_wide_quotient(dividend, divisor, scale), scale, "half_towards_infinity")
 
 
 def _wide_quotient(dividend: Datum, divisor: Datum, scale: int) -> Datum:
@@ -201,7 +194,7 @@ _NEGATION, _ITSELF = _inverse(lambda call: (-1, 0)), _inverse(lambda call: (1, 0
 add("+", _sum_fit, _of(pc.add_checked), inverse=_SUM)
 add("-", _sum_fit, _of(pc.subtract_checked), inverse=_inverse(_difference))
 add("*", _product_fit, _of(pc.multiply_checked), inverse=_PRODUCT)
-add("/", _quotient_fit, _divided)
+add("/", _quotient_fit, _of(_quotient))
 add("div", _whole_fit, _of(_quotient))
 add("%, mod", _remainder_fit, _of(_remainder))
 
