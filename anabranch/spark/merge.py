@@ -216,8 +216,7 @@ def _images_here(
 
     def images() -> pa.Table:
         several = [(images_of(rows, [clause], files), given) for clause, given in updates.items()]
-        ruled = [obeying_here(spark, some, files, given) for some, given in several]
-        return pa.concat_tables(ruled)
+        return obeying_here(spark, several, files)
 
     return few_rows.attempted(images)
 

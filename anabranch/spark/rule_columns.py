@@ -42,11 +42,13 @@ def default_text(spark: SparkSession, column: str, text: str, table: str) -> str
 
 def check_own_functions(spark: SparkSession, rules: Rules, schema: Struct, table: str) -> None:
     """Raises RuleRefused unless all functions that checks and generated columns call are Spark's own in the session."""
+    known = frozenset[str]()
     for check in rules.checks:
-        _check_own(spark, read_check(check, schema, table), f"constraint {check.name}", check.expression, table)
+        reading = read_check(check, schema, table)
+        known |= _check_own(spark, reading, f"constraint {check.name}", check.expression, table, known)
     for rule in rules.generated:
         reading = read_generated(rule, schema, table)
-        _check_own(spark, reading, f"generated column {rule.column}", rule.expression, table)
+        known |= _check_own(spark, reading, f"generated column {rule.column}", rule.expression, table, known)
 
 
 def _column(spark: SparkSession, reading: Reading, rule: str, text: str, table: str) -> Column:
@@ -54,8 +56,12 @@ def _column(spark: SparkSession, reading: Reading, rule: str, text: str, table: 
     return expression(reading.text, spark)
 
 
-def _check_own(spark: SparkSession, reading: Reading, rule: str, text: str, table: str) -> None:
-    for name in sorted(reading.functions):
+def _check_own(
+    spark: SparkSession, reading: Reading, rule: str, text: str, table: str, known: frozenset[str] = frozenset()
+) -> frozenset[str]:
+    """The functions that a rule calls. Raises RuleRefused unless all but those that are known are Spark's own."""
+    for name in sorted(reading.functions - known):
         if not are_builtin(spark, [name]):
             reason = "in this session it is not Spark's own: drop the function that was registered under this name"
             raise refused(rule, text, table, f"the function {name}", reason)
+    return reading.functions

@@ -84,20 +84,21 @@ def obeying(
 
 
 def obeying_here(
-    spark: SparkSession, rows: pa.Table, files: FileSet, given: frozenset[str], *, new: bool = False
+    spark: SparkSession, rows: Iterable[tuple[pa.Table, frozenset[str]]], files: FileSet, *, new: bool = False
 ) -> pa.Table:
     """Rows with the columns of a file set as its rules want them, without Spark.
 
     Args:
-        given: the columns that are given.
+        rows: some, with the columns that are given of these; and others with others.
         new: whether they are new rows, and not images of old ones.
 
     Raises:
         RuleRefused, RowViolation: as `obeying`.
         NotBuilt: only Spark can hold a rule.
     """
-    check_own_functions(spark, files.rules, files.schema, files.root)
-    return obedient(files.root, rows, files.schema, files.rules, given, new=new)
+    rules, schema = files.rules, files.schema
+    check_own_functions(spark, rules, schema, files.root)
+    return pa.concat_tables([obedient(files.root, some, schema, rules, given, new=new) for some, given in rows])
 
 
 # -- generated columns -------------------------------------------------------------------------------------------------

@@ -162,7 +162,7 @@ def images_here(
 
     def images() -> pa.Table:
         changed = assigned(rows, whole.schema, values)
-        return obeying_here(spark, without_versions(changed, files), whole, frozenset(values))
+        return obeying_here(spark, [(without_versions(changed, files), frozenset(values))], whole)
 
     return few_rows.attempted(images)
 
@@ -411,11 +411,9 @@ def _stored_rows(rows: DataFrame, files: FileSet, beside: Sequence[str]) -> tupl
 
 
 def put_as_they_are(spark: SparkSession, rows: pa.Table, files: FileSet, folder: str) -> bool:
-    """Write rows with the columns of a file set, of plain types, which obey its rules, without Spark; False where
-    nothing was written, since `are_put_as_they_are` says so, or no folder can be named by a partition value.
+    """Write rows with the columns of a file set, of plain types, which obey its rules and which `are_put_as_they_are`,
+    without Spark; False where nothing was written, since no folder can be named by a partition value.
     """
-    if not are_put_as_they_are(spark, files):
-        return False
     try:
         writing.put_rows(open_store(files.root), folder, rows, files, said_version(spark))
     except Unsupported:  # Spark says why not
@@ -437,10 +435,10 @@ def put_plainly(spark: SparkSession, rows: pa.Table, files: FileSet, folder: str
     if not all(map(is_plain_column, schema)) or rows.column_names != list(schema.names):
         return False
     are_typed = all(each.type == arrow_type(field.type) for each, field in zip(rows.schema, schema, strict=True))
-    if not are_typed:
+    if not are_typed or not are_put_as_they_are(spark, files):
         return False
     given = frozenset(schema.names)
-    found = few_rows.attempted(lambda: obeying_here(spark, rows, files, given, new=True))
+    found = few_rows.attempted(lambda: obeying_here(spark, [(rows, given)], files, new=True))
     return found is not None and put_as_they_are(spark, found, files, folder)
 
 
