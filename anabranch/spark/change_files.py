@@ -28,6 +28,7 @@ from anabranch.spark.failures import reported
 from anabranch.spark.few_rows import attempted
 from anabranch.spark.raw_rows import open_files
 from anabranch.spark.scan import scan
+from anabranch.spark.settings import listed_once
 from anabranch.spark.sites import site_of
 from anabranch.spark.types import column
 from anabranch.spark.write import (
@@ -62,6 +63,7 @@ def record(spark: SparkSession, changes: Sequence[Images], folder: str) -> None:
         write_into(spark, _gathered(rows, changes, count), named, folder, few=are_few(count))
 
 
+@listed_once
 def record_update(
     spark: SparkSession, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str
 ) -> None:

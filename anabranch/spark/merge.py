@@ -203,7 +203,8 @@ def write_images(spark: SparkSession, files: FileSet, joined: Joined, folder: st
     with reported("the rows that MERGE updates", files.root, files.version):
         hidden = () if files.tracked is None else files.tracked.fields[:1]  # an image has no version of its own
         whole = replace(files, schema=Struct((*files.schema.fields, *hidden)))
-        here = None if isinstance(changes.place, str) else _images_here(spark, changes.place, changes.updates, whole)
+        is_here = not isinstance(changes.place, str) and are_put_as_they_are(spark, whole)
+        here = _images_here(spark, changes.place, changes.updates, whole) if is_here else None
         if here is None or not put_as_they_are(spark, here, whole, folder):
             images = new_rows(spark, files, changes, [each.name for each in hidden])
             _write(spark, images, whole, folder, count, joined.pairs)

@@ -51,7 +51,7 @@ from anabranch.spark.row_addresses import as_column, named_for
 from anabranch.spark.row_ids import kept, names_of
 from anabranch.spark.rules import Writing, obeying, obeying_here
 from anabranch.spark.scan import scan
-from anabranch.spark.settings import listing
+from anabranch.spark.settings import listed_once, listing
 from anabranch.spark.sites import site_of
 from anabranch.spark.type_fit import fitted, given_columns
 from anabranch.spark.types import arrow_rows, column, paired
@@ -109,6 +109,7 @@ def write(
         write_files(spark, even, schema, partition_columns, root, folder, rules)
 
 
+@listed_once
 def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
     """Write the new images of exactly the marked rows, chosen by position: no condition is evaluated again.
 

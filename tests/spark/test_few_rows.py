@@ -29,7 +29,7 @@ from anabranch.commands.dml.append import Append
 from anabranch.errors import AnabranchError, ExecutionFailed
 from anabranch.log.file_names import commit_name
 from anabranch.protocol.rules.table_rules import GENERATION
-from anabranch.spark import expression_checks, few_rows, merge, write
+from anabranch.spark import change_files, expression_checks, few_rows, merge, write
 from tests.support.cancelled import Hanging
 from tests.support.raw_logs import info, put_commit
 from tests.support.readers import same_rows
@@ -232,7 +232,7 @@ def test_the_short_way_comes_to_the_same_as_the_long_one(
                 long.setattr(few_rows, "MOST_ROWS", -1)
                 long.setattr(expression_checks, "stored_values", lambda *_: None)
                 long.setattr(Site, "reads", lambda *_: False)
-                for module in (write, merge):
+                for module in (write, merge, change_files):
                     long.setattr(module, "are_put_as_they_are", lambda *_: False)
                 expected = outcome(run, spark, other, command)
             with monkeypatch.context() as watched:

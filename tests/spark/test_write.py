@@ -19,8 +19,12 @@ from pyspark.sql import functions as F
 
 import anabranch
 from anabranch.errors import ExecutionFailed, InvalidCondition, SchemaMismatch
+from anabranch.protocol.expressions.computation import computation_over
 from anabranch.protocol.partitions import HIVE_NULL, parse_hive_path, read_value
 from anabranch.protocol.schema.types import Field, Struct, from_arrow
+from anabranch.protocol.storing import Computed
+from anabranch.spark import settings
+from anabranch.spark.change_files import record_update
 from anabranch.spark.write import rewrite, update, write
 from tests.spark.tables import file_row, file_set, numbered, one_file
 
@@ -278,6 +282,19 @@ def test_a_random_value_is_evaluated_once(spark: SparkSession, tmp_path: Path) -
 def test_an_assignment_is_about_one_row(spark: SparkSession, files: Any, expression: str) -> None:
     with pytest.raises(InvalidCondition):
         update(spark, files, {"c.parquet": BitMap64([0])}, {"id": expression}, "job")
+
+
+@pytest.mark.parametrize("run", [update, record_update])
+def test_an_update_without_spark_lists_the_settings_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Any
+) -> None:
+    asked, real = [], settings._list
+    monkeypatch.setattr(settings, "_list", lambda spark: asked.append(spark) or real(spark))
+    files = numbered(tmp_path, {"c.parquet": 3})
+    value = Computed("'x'", computation_over("'x'", files.schema))
+    run(spark, files, {"c.parquet": BitMap64([1])}, {"s": value}, "job")
+    assert "x" in {row["s"] for row in written(tmp_path / "job")}
+    assert len(asked) == 1
 
 
 def test_an_update_may_move_rows_to_other_partitions(spark: SparkSession, tmp_path: Path) -> None:
