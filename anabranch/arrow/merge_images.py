@@ -1,6 +1,6 @@
 """What a MERGE writes, in Arrow: new images from what its join has left behind, and inserts.
 
-Pure. Guarantee: the rows are those that Spark would write, and obey the table's rules.
+Pure. Guarantee: the rows are those that Spark would write, before the table's rules are held.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from anabranch.arrow.merge_source import SourceRows
 from anabranch.arrow.pairs import Half, Pairs, acting_on, stored
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.merges import Matching
-from anabranch.protocol.row_rules import obedient
 
 ROW_ID, IMAGE, OLD = "row_id", "image", "old"
 """Columns of what a join leaves behind: a row's id, and, before their numbers, the table's new and old values."""
@@ -30,12 +29,11 @@ def images_of(rows: pa.Table, updates: Collection[int], files: FileSet) -> pa.Ta
     return updated.select([*images, *hidden]).rename_columns(list(files.schema.names))
 
 
-def inserts_of(files: FileSet, matching: Matching, source: SourceRows) -> pa.Table:
-    """What NOT MATCHED clauses make of a source's rows.
+def inserts_of(files: FileSet, matching: Matching, source: SourceRows) -> list[tuple[pa.Table, frozenset[str]]]:
+    """What NOT MATCHED clauses make of a source's rows: for each clause the rows, and the columns that it gives.
 
     Raises:
-        Unsupported, NotBuilt: only Spark says what some value is, or how a rule is held.
-        RuleRefused, RowViolation: a rule may not be evaluated, or a row breaks one.
+        Unsupported: only Spark says what some value is.
     """
     clauses = computed_clauses(matching, "not matched", files, source.columns)
     every = np.arange(source.rows)
@@ -44,5 +42,5 @@ def inserts_of(files: FileSet, matching: Matching, source: SourceRows) -> pa.Tab
     inserts, made = matching.columns_set(files.schema, "insert"), []
     for each in clauses:
         rows, given = pa.table(stored(each, pairs, every[acts == each.number], files.schema)), inserts[each.number]
-        made.append(obedient(files.root, rows, files.schema, files.rules, given, new=True))
-    return pa.concat_tables(made)
+        made.append((rows, given))
+    return made

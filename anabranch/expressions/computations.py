@@ -94,7 +94,7 @@ def computed_in(syntax: Syntax, context: Context, columns: Columns | None = None
     """The computation of what was read; ``columns`` as for `reading_of`."""
     zone = context.tzinfo if is_fixed(context.tzinfo) else None
     named = columns or (lambda parts: column_of(parts, context.schema))
-    return computation_of_syntax(syntax, Scope(named, zone, context.as_texts, context.timestamp))
+    return computation_of_syntax(syntax, Scope(named, zone, context.altered, context.timestamp))
 
 
 def computation_of(text: str, context: Context) -> Computation:

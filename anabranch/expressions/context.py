@@ -23,8 +23,8 @@ class Context:
         now: the command's moment, aware.
         zone: the session's time zone, as Spark spells it.
         is_builtin: which of these function names still mean Spark's own (a user may have registered others).
-        as_texts: whether the session compares dates and moments with texts as texts, by a setting.
-        timestamp: the type that TIMESTAMP means in the session, by another.
+        altered: the settings by which some functions mean something else in the session (`Scope`).
+        timestamp: the type that TIMESTAMP means in the session, by a setting.
     """
 
     table: str
@@ -32,7 +32,7 @@ class Context:
     now: dt.datetime
     zone: str
     is_builtin: Callable[[frozenset[str]], bool]
-    as_texts: bool = False
+    altered: frozenset[str] = frozenset()
     timestamp: str | None = None
 
     @property

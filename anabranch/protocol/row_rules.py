@@ -38,7 +38,14 @@ def default_scalars(table: str, schema: Struct, rules: Rules, absent: Sequence[s
 
 
 def obedient(
-    table: str, rows: pa.Table, schema: Struct, rules: Rules, given: frozenset[str], *, new: bool = False
+    table: str,
+    rows: pa.Table,
+    schema: Struct,
+    rules: Rules,
+    given: frozenset[str],
+    altered: frozenset[str] = frozenset(),
+    *,
+    new: bool = False,
 ) -> pa.Table:
     """Rows of exactly the table's columns as its rules want them: texts padded and cut, every rule held.
 
@@ -47,6 +54,7 @@ def obedient(
 
     Args:
         given: the columns whose values the command gives.
+        altered: the settings by which functions mean something else (`ALTERING`).
         new: whether they are new rows, and not images of old ones.
 
     Raises:
@@ -56,14 +64,14 @@ def obedient(
     rows = _with_lengths(table, rows, schema, schema.names)
     for generated in rules.generated:
         if generated.column not in given and (new or generated.columns & given):
-            rows = _with_generated(table, rows, schema, generated)
+            rows = _with_generated(table, rows, schema, generated, altered)
     for rule in rules.not_null:
         _check_not_null(table, rows, rule)
     for check in rules.checks:
-        _check(table, rows, schema, check, computation_over(check.expression, schema), rows)
+        _check(table, rows, schema, check, computation_over(check.expression, schema, altered=altered), rows)
     for generated in rules.generated:
         if generated.column in given:
-            _check_generated(table, rows, schema, generated)
+            _check_generated(table, rows, schema, generated, altered)
     return rows
 
 
@@ -92,10 +100,10 @@ def _scalar(field: Field, text: str, table: str) -> pa.Scalar:
 # -- generated columns -------------------------------------------------------------------------------------------------
 
 
-def _with_generated(table: str, rows: pa.Table, schema: Struct, rule: Generated) -> pa.Table:
+def _with_generated(table: str, rows: pa.Table, schema: Struct, rule: Generated, altered: frozenset[str]) -> pa.Table:
     """The rows with a generated column computed, as it stores its value. Raises NotBuilt: only Spark computes it."""
     field = schema.field(rule.column)
-    value = stored_in(computation_over(rule.expression, schema), field)
+    value = stored_in(computation_over(rule.expression, schema, altered=altered), field)
     if value.reason is None:
         try:
             found = [value.values(each).cast(arrow_type(field.type)) for each in rows.to_batches()]
@@ -107,9 +115,9 @@ def _with_generated(table: str, rows: pa.Table, schema: Struct, rule: Generated)
     raise _needs_spark(f"computing the generated column {rule.column}", table)
 
 
-def _check_generated(table: str, rows: pa.Table, schema: Struct, rule: Generated) -> None:
+def _check_generated(table: str, rows: pa.Table, schema: Struct, rule: Generated, altered: frozenset[str]) -> None:
     """Raises CheckConstraintViolated unless the values that were given are those that the expression has."""
-    kind, expected = schema.field(rule.column).type, _with_generated(table, rows, schema, rule)
+    kind, expected = schema.field(rule.column).type, _with_generated(table, rows, schema, rule, altered)
     both = pa.table({"given": rows.column(rule.column), "expected": expected.column(rule.column)})
     are_same = applied(TABLE["<=>"], [Column("given", kind), Column("expected", kind)], "`<=>`")
     _check(table, rows, schema, rule.check, Computation(are_same), both)

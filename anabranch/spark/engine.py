@@ -27,7 +27,7 @@ from anabranch.log.positions import SourceVersions
 from anabranch.protocol.actions import empty_files
 from anabranch.protocol.change_feed import Feed, Images
 from anabranch.protocol.conditions import Condition
-from anabranch.protocol.expressions.resolving import MOMENTS_AS_TEXTS, TIMESTAMPS
+from anabranch.protocol.expressions.resolving import ALTERING, TIMESTAMPS
 from anabranch.protocol.layout.curves import Curve
 from anabranch.protocol.layout.file_sets import Changed, FileSet, Marks
 from anabranch.protocol.merges import Joined, Matching
@@ -63,7 +63,7 @@ from anabranch.spark.sites import site_of
 
 SETTINGS = (
     *("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive"),
-    *(MOMENTS_AS_TEXTS, TIMESTAMPS),
+    *(*ALTERING, TIMESTAMPS),
 )
 """The settings that the value of an expression depends on."""
 
@@ -241,9 +241,7 @@ class SparkEngine:
         return expression_queries.merge_versions(self.spark, matching, columns, schema, root, table_id)
 
     def settings(self) -> dict[str, str]:
-        """The settings that the value of an expression depends on: time zone, ANSI mode, case of names, and how
-        moments are compared with texts.
-        """
+        """The settings that the value of an expression depends on."""
         return {name: str(self.spark.conf.get(name)) for name in SETTINGS}
 
     def zone(self) -> str:

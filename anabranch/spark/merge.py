@@ -42,7 +42,6 @@ from anabranch.spark.merge_outcome import counted_in
 from anabranch.spark.merge_source import Held, as_kept, named_source, source_columns
 from anabranch.spark.row_addresses import as_column, is_text
 from anabranch.spark.row_numbers import counted
-from anabranch.spark.rule_columns import check_own_functions
 from anabranch.spark.rules import Writing, obeying, obeying_here
 from anabranch.spark.scan import scan
 from anabranch.spark.scratch import check_types, keep, kept
@@ -288,8 +287,7 @@ def _put_inserts(spark: SparkSession, files: FileSet, matching: Matching, held: 
         return False
 
     def inserts() -> pa.Table:
-        check_own_functions(spark, files.rules, files.schema, files.root)
-        return inserts_of(files, matching, source)
+        return obeying_here(spark, inserts_of(files, matching, source), files, new=True)
 
     rows = few_rows.attempted(inserts)
     return rows is not None and (not len(rows) or put_as_they_are(spark, rows, files, folder))

@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from anabranch.errors import CheckConstraintViolated, NotNullViolated
+from anabranch.protocol.expressions.resolving import ALTERING, altered_by
 from anabranch.protocol.layout.addresses import free_name
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.row_rules import obedient
@@ -98,7 +99,11 @@ def obeying_here(
     """
     rules, schema = files.rules, files.schema
     check_own_functions(spark, rules, schema, files.root)
-    return pa.concat_tables([obedient(files.root, some, schema, rules, given, new=new) for some, given in rows])
+    is_asked = bool(rules.checks or rules.generated)
+    altered = altered_by({name: str(spark.conf.get(name)) for name in ALTERING if is_asked})
+    return pa.concat_tables(
+        [obedient(files.root, some, schema, rules, given, altered, new=new) for some, given in rows]
+    )
 
 
 # -- generated columns -------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from anabranch.expressions.printed_columns import printed
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.conditions import Condition
-from anabranch.protocol.expressions.resolving import MOMENTS_AS_TEXTS, TIMESTAMP_TYPES, TIMESTAMPS
+from anabranch.protocol.expressions.resolving import TIMESTAMP_TYPES, TIMESTAMPS, altered_by
 from anabranch.protocol.rules.table_rules import rules_of
 from anabranch.protocol.schema.assignments import mapped
 from anabranch.protocol.schema.editing import field_at
@@ -115,10 +115,10 @@ def context_of(snapshot: Snapshot, engine: SparkEngine) -> Context:
 def context_for(table: str, schema: Struct, engine: SparkEngine) -> Context:
     """The same for columns that are known, as of a table that is yet to be made."""
     now, settings = dt.datetime.now(dt.UTC), engine.settings()
-    as_texts = settings.get(MOMENTS_AS_TEXTS, "false").lower() == "true"
     timestamp = TIMESTAMP_TYPES.get(settings.get(TIMESTAMPS, "").upper())
     named = schema.exactly() if _says_exact(settings) else schema
-    return Context(table, named, now, settings["spark.sql.session.timeZone"], engine.are_builtin, as_texts, timestamp)
+    zone, altered = settings["spark.sql.session.timeZone"], altered_by(settings)
+    return Context(table, named, now, zone, engine.are_builtin, altered, timestamp)
 
 
 def is_exact(engine: SparkEngine) -> bool:

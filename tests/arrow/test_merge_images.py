@@ -21,13 +21,14 @@ ROWS = pa.table({"id": [1, 2], "s": ["a", "bc"], "number": [0, 1]})
 SOURCE = SourceRows(SourceColumns(("id", "s"), ("long", "string")), ROWS)
 
 
-def inserted(folder: Path, s: Field) -> pa.Table:
+def inserted(folder: Path, s: Field) -> list[tuple[pa.Table, frozenset[str]]]:
     files: FileSet = file_set(folder, [], Struct((Field("id", "long"), s)))
     return inserts_of(files, Matching(None, (insert_all("id", "s"),)), SOURCE)
 
 
 def test_rows_are_inserted_as_they_are(tmp_path: Path) -> None:
-    found = inserted(tmp_path, Field("s", "string"))
+    ((found, given),) = inserted(tmp_path, Field("s", "string"))
+    assert given == {"id", "s"}
     assert found.to_pydict() == {"id": [1, 2], "s": ["a", "bc"]}
 
 

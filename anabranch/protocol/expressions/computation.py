@@ -68,17 +68,22 @@ class Computation:
 
 
 def computation_over(
-    text: str, schema: Struct, zone: dt.tzinfo | None = None, *, as_texts: bool = False, timestamp: str | None = None
+    text: str,
+    schema: Struct,
+    zone: dt.tzinfo | None = None,
+    *,
+    altered: frozenset[str] = frozenset(),
+    timestamp: str | None = None,
 ) -> Computation:
     """The computation of an SQL text over a table's columns, if each function in it is Spark's own; with a reason where
-    only Spark says what it means.
+    only Spark says what it means. The other arguments are those of a `Scope`.
 
     Example:
         >>> computation_over("id > 0", Struct((Field("id", "long"),))).reason is None
         True
     """
     try:
-        scope = Scope(lambda parts: column_of(parts, schema), zone, as_texts, timestamp)
+        scope = Scope(lambda parts: column_of(parts, schema), zone, altered, timestamp)
         return computation_of_syntax(syntax_over(text, schema), scope)
     except NotUnderstood as error:
         return Computation(Foreign(f"{error.found}: {error.reason}"))

@@ -51,7 +51,6 @@ _FIELDS: Mapping[str, str] = {
 TIMESTAMPS = "spark.sql.timestampType"
 TIMESTAMP_TYPES: Mapping[str, str] = {"TIMESTAMP_LTZ": "timestamp", "TIMESTAMP_NTZ": "timestamp_ntz"}
 """What TIMESTAMP means by the values of that setting."""
-MOMENTS_AS_TEXTS = "spark.sql.legacy.typeCoercion.datetimeToString.enabled"
 _COMPARISONS = frozenset({"=", "<=>", "!=", "<", "<=", ">", ">=", "in", "between", "nullif"})
 _OF_DAYS = {"+": "date_add", "-": "date_sub"}
 """What the sign means between a date and a whole number."""
@@ -69,6 +68,46 @@ _LOCAL = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2}:\d{2})(\.\d{1,6})?(
 _FLOAT_DIGITS = 15
 """No number of so many digits is on another side of a whole one as a ``double``."""
 
+
+@dataclass(frozen=True)
+class Altering:
+    """A setting by which some entries mean something else than is computed here.
+
+    Attributes:
+        usual: its value by which they do not.
+        entries: their names.
+        alters: with which arguments they do.
+    """
+
+    usual: str
+    entries: frozenset[str]
+    alters: Callable[[Sequence[Expression]], bool]
+
+
+def _has_moment_and_text(arguments: Sequence[Expression]) -> bool:
+    kinds = {each.type for each in arguments if isinstance(each.type, str)}
+    return "string" in kinds and bool(kinds & {*MOMENTS})
+
+
+def _has_decimal_and_whole_literal(arguments: Sequence[Expression]) -> bool:
+    is_whole = any(isinstance(each, Constant) and each.type in INTEGERS for each in arguments)
+    return is_whole and any(isinstance(each.type, str) and decimal_of(each.type) for each in arguments)
+
+
+ALTERING: Mapping[str, Altering] = {
+    "spark.sql.legacy.typeCoercion.datetimeToString.enabled": Altering("false", _COMPARISONS, _has_moment_and_text),
+    "spark.sql.legacy.literal.pickMinimumPrecision": Altering(
+        "true", frozenset("+-*/%"), _has_decimal_and_whole_literal
+    ),
+}
+"""All such settings by their names, but for those that `Scope` knows by themselves."""
+
+
+def altered_by(settings: Mapping[str, str]) -> frozenset[str]:
+    """The names of those that have another value than usual."""
+    return frozenset(name for name, each in ALTERING.items() if settings.get(name, each.usual).lower() != each.usual)
+
+
 Columns = Callable[[tuple[str, ...]], "Expression | None"]
 """The column, or member of one, that a dotted name means, or what of it is known; None for none that is certain."""
 
@@ -80,13 +119,13 @@ class Scope:
     Attributes:
         column: what names mean.
         zone: the session's time zone, if its clocks never change.
-        as_texts: whether the session compares dates and moments with texts as texts (`MOMENTS_AS_TEXTS`).
+        altered: the settings by which some entries mean something else in the session (`ALTERING`).
         timestamp: the type that TIMESTAMP means in the session (`TIMESTAMPS`); None where that is not known.
     """
 
     column: Columns
     zone: dt.tzinfo | None = None
-    as_texts: bool = False
+    altered: frozenset[str] = frozenset()
     timestamp: str | None = None
 
 
@@ -147,9 +186,10 @@ class _Resolver:
         entry = TABLE.get(_OF_DAYS.get(name, name) if _is_date_and_number(arguments) else name)
         if entry is None:
             return Foreign(f"{shown} is not in the table of functions", called, tuple(arguments))
-        if self._scope.as_texts and entry.name in _COMPARISONS and _has_moment_and_text(arguments):
-            reason = "by a setting moments are compared as texts"
-            return Foreign(f"{shown}: {reason}", called, tuple(arguments), _type_of(name), entry.name)
+        for setting in self._scope.altered:
+            if entry.name in ALTERING[setting].entries and ALTERING[setting].alters(arguments):
+                reason = f"by the setting {setting} it means something else"
+                return Foreign(f"{shown}: {reason}", called, tuple(arguments), _type_of(name), entry.name)
         if any(isinstance(each, Foreign) for each in arguments) and not entry.is_lazy:
             return Foreign(f"a part of {shown} is Spark's", called, tuple(arguments), _type_of(name), entry.name)
         return applied(entry, arguments, shown, called)
@@ -222,11 +262,6 @@ class _Resolver:
         if name == "trim" and len(words) == 1 and words[0] in trims:
             return self._applied(trims[words[0]], arguments, "`TRIM`")
         return Foreign(f"`{name}` in this form is computed by Spark", name, tuple(arguments))
-
-
-def _has_moment_and_text(arguments: Sequence[Expression]) -> bool:
-    kinds = {each.type for each in arguments if isinstance(each.type, str)}
-    return "string" in kinds and bool(kinds & {*MOMENTS})
 
 
 def _is_date_and_number(arguments: Sequence[Expression]) -> bool:

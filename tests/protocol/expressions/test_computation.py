@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pytest
 
 from anabranch.protocol.expressions.computation import computation_over
+from anabranch.protocol.expressions.resolving import altered_by
 from anabranch.protocol.expressions.tree import Column, names_of, with_columns
 from anabranch.protocol.schema.lengths import LENGTH
 from anabranch.protocol.schema.types import VOID, Field, Struct, arrow_type, to_arrow
@@ -362,3 +363,20 @@ def test_of_a_char_inside_a_struct_spark_says_what_it_is(length: str, is_known: 
     for text in ("o.c = 'x'", "length(o.c) > 1", "concat(o.c, '|')"):
         assert (computation_over(text, Struct((column,))).reason is None) is is_known
     assert computation_over("o.n > 1", Struct((column,))).reason is None
+
+
+@pytest.mark.parametrize(
+    ("setting", "text", "plain"),
+    [
+        ("spark.sql.legacy.typeCoercion.datetimeToString.enabled", "d = '2024-01-01'", "d = DATE '2024-01-01'"),
+        ("spark.sql.legacy.literal.pickMinimumPrecision", "m / 3 > 1.5", "m / 3.0 > id + 1"),
+        ("spark.sql.legacy.literal.pickMinimumPrecision", "7 % m = 0", "CASE WHEN m IN (1, 2) THEN m ELSE 1 END = 1"),
+    ],
+)
+def test_what_a_setting_alters_is_left_to_spark(setting: str, text: str, plain: str) -> None:
+    altered = altered_by({setting: "true" if setting.endswith("enabled") else "false"})
+    assert altered == {setting}
+    assert computation_over(text, SCHEMA, altered=frozenset()).reason is None
+    assert computation_over(text, SCHEMA, altered=altered).reason is not None
+    assert computation_over(plain, SCHEMA, altered=altered).reason is None
+    assert altered_by({}) == frozenset()

@@ -22,7 +22,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from anabranch.protocol.expressions.computation import Computation, computation_over
-from anabranch.protocol.expressions.resolving import MOMENTS_AS_TEXTS, TIMESTAMP_TYPES, TIMESTAMPS
+from anabranch.protocol.expressions.resolving import ALTERING, TIMESTAMP_TYPES, TIMESTAMPS, altered_by
 from anabranch.protocol.schema.types import VOID, Field, Struct
 from anabranch.protocol.unsupported import Unsupported
 from anabranch.spark.types import spark_schema
@@ -34,11 +34,11 @@ pytestmark = [pytest.mark.spark, pytest.mark.whole]
 ZONES: dict[str, dt.tzinfo | None] = {"UTC": dt.UTC, "+05:30": dt.timezone(dt.timedelta(hours=5, minutes=30))}
 ZONES |= {"Europe/Berlin": None}
 SETTINGS = [
-    ("true", "UTC", "false", "TIMESTAMP_LTZ"),
-    ("false", "UTC", "false", "TIMESTAMP_LTZ"),
-    ("false", "UTC", "true", "TIMESTAMP_NTZ"),
-    ("true", "+05:30", "false", "TIMESTAMP_NTZ"),
-    ("false", "Europe/Berlin", "true", "TIMESTAMP_LTZ"),
+    ("true", "UTC", "TIMESTAMP_LTZ", "usual"),
+    ("false", "UTC", "TIMESTAMP_LTZ", "usual"),
+    ("false", "UTC", "TIMESTAMP_NTZ", "altered"),
+    ("true", "+05:30", "TIMESTAMP_NTZ", "usual"),
+    ("false", "Europe/Berlin", "TIMESTAMP_LTZ", "altered"),
 ]
 _AT_ONCE = 40
 _TEXT = Struct((Field("s", "string"),))
@@ -55,10 +55,15 @@ class Case:
 
 
 def case(
-    text: str, batch: pa.RecordBatch, zone: dt.tzinfo | None, *, as_texts: bool = False, timestamp: str | None = None
+    text: str,
+    batch: pa.RecordBatch,
+    zone: dt.tzinfo | None,
+    *,
+    altered: frozenset[str] = frozenset(),
+    timestamp: str | None = None,
 ) -> Case | None:
     """None where only Spark computes it."""
-    found = computation_over(text, COLUMNS, zone, as_texts=as_texts, timestamp=timestamp)
+    found = computation_over(text, COLUMNS, zone, altered=altered, timestamp=timestamp)
     if found.reason is not None or found.tree.type == VOID:
         return None
     try:
@@ -115,12 +120,16 @@ def _plain(value: Any) -> Any:
 
 @pytest.fixture
 def settings(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[None]:
-    names = ("spark.sql.ansi.enabled", "spark.sql.session.timeZone", MOMENTS_AS_TEXTS, TIMESTAMPS)
-    before = [spark.conf.get(name) for name in names]
-    for name, value in zip(names, request.param, strict=True):
+    *values, how = request.param
+    names = ("spark.sql.ansi.enabled", "spark.sql.session.timeZone", TIMESTAMPS)
+    chosen = dict(zip(names, values, strict=True))
+    for name, each in ALTERING.items() if how == "altered" else ():
+        chosen[name] = "true" if each.usual == "false" else "false"
+    before = {name: str(spark.conf.get(name)) for name in chosen}
+    for name, value in chosen.items():
         spark.conf.set(name, value)
     yield
-    for name, value in zip(names, before, strict=True):
+    for name, value in before.items():
         spark.conf.set(name, value)
 
 
@@ -129,8 +138,8 @@ def settings(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[No
 def test_what_is_computed_is_what_spark_computes(spark: SparkSession, tmp_path: Path, settings: None) -> None:
     zone = ZONES[spark.conf.get("spark.sql.session.timeZone") or ""]
     draw, computed, known = random.Random(38), 0, 0
-    as_texts = spark.conf.get(MOMENTS_AS_TEXTS) == "true"
-    told = {"as_texts": as_texts, "timestamp": TIMESTAMP_TYPES[spark.conf.get(TIMESTAMPS) or ""]}
+    altered = altered_by({name: str(spark.conf.get(name)) for name in ALTERING})
+    told: Any = {"altered": altered, "timestamp": TIMESTAMP_TYPES[spark.conf.get(TIMESTAMPS) or ""]}
     texts, rounds = Texts(draw), examples(130, 1)
     for number in range(rounds):
         table = rows(draw, 30)
