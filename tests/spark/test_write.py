@@ -288,13 +288,13 @@ def test_an_assignment_is_about_one_row(spark: SparkSession, files: Any, express
 def test_an_update_without_spark_lists_the_settings_once(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Any
 ) -> None:
-    asked, real = [], settings._list
-    monkeypatch.setattr(settings, "_list", lambda spark: asked.append(spark) or real(spark))
+    asked, real = list[str](), settings.exact_sql
+    monkeypatch.setattr(settings, "exact_sql", lambda spark, text: asked.append(text) or real(spark, text))
     files = numbered(tmp_path, {"c.parquet": 3})
     value = Computed("'x'", computation_over("'x'", files.schema))
     run(spark, files, {"c.parquet": BitMap64([1])}, {"s": value}, "job")
     assert "x" in {row["s"] for row in written(tmp_path / "job")}
-    assert len(asked) == 1
+    assert asked == ["SET"]
 
 
 def test_an_update_may_move_rows_to_other_partitions(spark: SparkSession, tmp_path: Path) -> None:
