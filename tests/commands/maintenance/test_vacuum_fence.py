@@ -309,11 +309,10 @@ def vectors_are_put_once(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_second_look(patch: pytest.MonkeyPatch) -> None:
-    keeping = Plan.keeping
+    keeping, known = Plan.keeping, dict[int, tuple[Any, Keeping]]()
 
     def first(self: Plan, log: Log, snapshot: Snapshot, found: Found) -> Keeping:
-        known = self.__dict__.setdefault("known", keeping(self, log, snapshot, found))
-        return known  # type: ignore[no-any-return]
+        return known.setdefault(id(found.files), (found.files, keeping(self, log, snapshot, found)))[1]
 
     patch.setattr(Plan, "keeping", first)
 
