@@ -14,13 +14,14 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from anabranch.log.footers import read_footer
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.schema.types import arrow_type
-from anabranch.protocol.unsupported import Unsupported
 from anabranch.spark.failures import is_cancelled
 from anabranch.spark.sql_text import selected
 from anabranch.spark.types import delta_type, quoted
@@ -36,12 +37,8 @@ MOST_BYTES = 8 << 20
 _VALUE_BYTES = 16
 """So much, at most, takes a value that is no text."""
 
-FILE_ROWS = 250_000
-"""So many rows go into one file."""
 _MOST_FILES = 16
 _AT_ONCE = 1 << 12
-_LONGEST_NAME = 255
-"""So many bytes has a folder's name at most, on most disks."""
 _LONG = "__anabranch_long"
 _TEXTS = (T.StringType(), T.BinaryType())
 _PLAIN = (
@@ -124,12 +121,9 @@ def attempted(work: Callable[[], _T]) -> _T | None:
     """
     try:
         return work()
-    except Unsupported as error:
-        _logger.debug("rows are left to Spark: %s", error)
-        return None
     except Exception as error:  # whatever it is, Spark says it better, or can do it
-        if is_cancelled(error):
-            raise
+        if isinstance(error, PySparkException | Py4JJavaError) and is_cancelled(error):
+            raise  # of others only Spark's say so: a rule or a path may hold such a word
         _logger.debug("rows are left to Spark: %s", type(error).__name__)
         return None
 

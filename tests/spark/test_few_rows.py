@@ -26,7 +26,7 @@ from anabranch import DeltaTable
 from anabranch.arrow import writing
 from anabranch.arrow.site import Site
 from anabranch.commands.dml.append import Append
-from anabranch.errors import AnabranchError, ExecutionFailed
+from anabranch.errors import AnabranchError, ExecutionFailed, NotBuilt
 from anabranch.log.file_names import commit_name
 from anabranch.protocol.rules.table_rules import GENERATION
 from anabranch.spark import change_files, expression_checks, few_rows, merge, write
@@ -340,6 +340,13 @@ def test_what_was_cancelled_is_not_left_to_spark() -> None:
 
     with pytest.raises(PySparkException):
         few_rows.attempted(cancelled)
+
+
+def test_a_word_in_an_error_of_ours_cancels_nothing() -> None:
+    def refused() -> None:
+        raise NotBuilt(what="checking status <> 'cancelled'", instead="Interrupted.")
+
+    assert few_rows.attempted(refused) is None
 
 
 def test_a_partition_value_too_long_for_a_folder_is_refused_as_by_spark_and_nothing_is_left(
