@@ -48,14 +48,14 @@ Limits: TypeAlias = Length | Mapping[Step, "Limits"]
 
 
 def limits_of(column: Field) -> Limits | None:
-    """The lengths in a column's char and varchar types; None where there are none.
+    """The lengths in a column's char and varchar types; None where there are none, or what is said is no text.
 
     Example:
         >>> limits_of(Field("c", "string", metadata={LENGTH: "varchar(3)"}))
         Length(length=3, padded=False)
     """
     text = column.metadata.get(LENGTH)
-    return None if text is None else _limits(text)
+    return _limits(text) if isinstance(text, str) else None
 
 
 def _limits(text: str, level: int = 1) -> Limits | None:

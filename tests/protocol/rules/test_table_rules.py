@@ -149,4 +149,6 @@ def test_lengths_are_read_from_sparks_note_on_the_column(text: str, expected: An
 
 def test_a_column_without_a_note_has_no_length() -> None:
     assert limits_of(Field("c", "string")) is None
+    for given in (5, ["char(3)"], {"a": 1}, True):
+        assert limits_of(Field("c", "string", metadata={LENGTH: given})) is None, "another writer's, and no text"
     assert (str(Length(3)), str(Length(3, padded=True))) == ("varchar(3)", "char(3)")
