@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from anabranch.errors import CorruptLog
+from anabranch.errors import CorruptLog, MissingDataFile, NotFound
 from anabranch.log.file_locations import located_file
 from anabranch.log.footers import footer_in, read_tail
 from anabranch.log.row_groups import RowGroups
@@ -58,15 +58,35 @@ def data_files(store: Store, files: FileSet) -> Iterator[DataFile]:
     Raises:
         CorruptLog: two paths mean one file, or one leaves the table's folder.
         FileOutsideTable, UnknownStore: a file lies on a store that is neither the table's own nor allowed, or on none.
-        NotFound, or anything that Arrow or the system raises: it cannot be read.
+        MissingDataFile: one is not there, or is no Parquet file. OSError: the system does not read it.
     """
+    for path, size, (where, name) in zip(
+        *(files.files[each].to_pylist() for each in ("path", "size")), _located(store, files), strict=True
+    ):
+        try:
+            yield _opened(path, where, Entry(name, size, 0, None))
+        except (FileNotFoundError, NotFound):
+            gone = {"version": files.version, "reason": "is not there"}
+            raise MissingDataFile(table=files.root, file=path, **gone) from None
+        except pa.ArrowInvalid:
+            reason = "is no Parquet file that can be read. Restore it from a copy"
+            raise MissingDataFile(table=files.root, file=path, version=files.version, reason=reason) from None
+
+
+def paths_on_disk(store: Store, files: FileSet) -> list[str | None]:
+    """For each file its path on a disk; None where it lies on none. Errors as of `data_files`, but for missing ones."""
+    return [_path(where, name) if isinstance(where, LocalStore) else None for where, name in _located(store, files)]
+
+
+def _located(store: Store, files: FileSet) -> Iterator[tuple[Store, str]]:
+    """For each file its store, and its name there."""
     seen: dict[tuple[str, str], str] = {}
-    for path, size in zip(*(files.files[name].to_pylist() for name in ("path", "size")), strict=True):
+    for path in files.files["path"].to_pylist():
         where, name = located_file(store, path)
         if (where.url, name) in seen:
             raise CorruptLog(table=files.root, file=path, reason=f"it is the same file as {seen[where.url, name]}.")
         seen[where.url, name] = path
-        yield _opened(path, where, Entry(name, size, 0, None))
+        yield where, name
 
 
 def _opened(path: str, store: Store, entry: Entry) -> DataFile:
@@ -79,4 +99,8 @@ def _opened(path: str, store: Store, entry: Entry) -> DataFile:
 
 def _on_disk(store: LocalStore, name: str) -> pa.OSFile:
     """A file on a disk. It is not mapped into memory: one that is cut short would end the process."""
-    return pa.OSFile(f"{store.root.rstrip('/')}/{name}")
+    return pa.OSFile(_path(store, name))
+
+
+def _path(store: LocalStore, name: str) -> str:
+    return f"{store.root.rstrip('/')}/{name}"

@@ -188,7 +188,7 @@ def _live_of(source: pq.ParquetFile, file: Mapping[str, Any], task: Mapping[str,
 def _batches(source: pq.ParquetFile, group: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The columns of a row group; without any of them its rows alone."""
     if names:
-        yield from _columns(source, group, names, rows_at_once(source, group, names))
+        yield from _columns(source, group, names, rows_at_once(source, group, names, names))
         return
     left = source.metadata.row_group(group).num_rows
     while left:
@@ -201,16 +201,18 @@ def _columns(source: pq.ParquetFile, group: int, names: Sequence[str], rows: int
     return iter(source.iter_batches(rows, row_groups=[group], columns=names, use_threads=False))
 
 
-def rows_at_once(source: pq.ParquetFile, group: int, names: Sequence[str]) -> int:
+def rows_at_once(source: pq.ParquetFile, group: int, names: Sequence[str], leaves: Sequence[str]) -> int:
     """How many rows of a row group fit into memory together, by the first ones: of values that a file holds once, for
-    many rows, its footer does not say how long they are. Those of one length tell it by their types.
+    many rows, its footer does not say how long they are. Those of one length tell it by their types. Of these columns
+    only those ``leaves`` are looked at that are read.
     """
     known = source.metadata.row_group(group)
     widths = [_width(source.schema_arrow.field(name).type) for name in names]
     width = max(known.total_byte_size / max(1, known.num_rows), sum(each or 0 for each in widths))
     unknown = [name for name, each in zip(names, widths, strict=True) if each is None]
     if unknown and known.num_rows > PROBED_ROWS:
-        first = next(_columns(source, group, unknown, PROBED_ROWS))
+        probed = [leaf for leaf in leaves if any(leaf == name or leaf.startswith(f"{name}.") for name in unknown)]
+        first = next(_columns(source, group, probed, PROBED_ROWS))
         width = max(width, sum(each or 0 for each in widths) + first.nbytes / len(first))
     return max(1, min(BATCH_ROWS, int(BATCH_BYTES / max(1, width))))
 

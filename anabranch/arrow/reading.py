@@ -77,7 +77,7 @@ def read(
     """
     check_vectors(files)
     stored = Struct(tuple(files.schema.field(name) for name in columns if name not in files.partition_columns))
-    if not len(stored) or has_void(stored) or any(map(pads, stored)):
+    if has_void(stored) or any(map(pads, stored)):
         raise Unsupported("Spark changes such columns as it reads them")
     found: list[tuple[str, Any]] = []
     with _pool() as pool:
@@ -149,7 +149,7 @@ def _batches(part: Part, stored: Struct) -> Iterator[tuple[pa.RecordBatch, int]]
     footer = part.file.footer
     with part.file.opened(part.group, leaves) as opened:
         source = pq.ParquetFile(opened, metadata=footer)
-        count = rows_at_once(source, part.group, names)
+        count = rows_at_once(source, part.group, names, leaves)
         repeated = small_in(opened, footer, part.group, texts) if texts and part.rows >= _MANY_ROWS else ()
         source = pq.ParquetFile(opened, metadata=footer, read_dictionary=repeated) if repeated else source
         for batch in source.iter_batches(count, row_groups=[part.group], columns=leaves, use_threads=False):
@@ -167,14 +167,20 @@ def _without_columns(part: Part, stored: Struct) -> Iterator[tuple[pa.RecordBatc
 
 
 def _named(batch: pa.RecordBatch, stored: Struct, constants: Mapping[str, Any]) -> pa.RecordBatch:
-    """The batch under the table's names; columns that the file lacks are NULL, and texts may be held once for many."""
+    """The batch under the table's names; columns that the file lacks are NULL, and texts may be held once for many.
+    Where no column is asked for there is one without a name, which says how many rows there are.
+    """
+    if not len(stored) and not constants:
+        return pa.RecordBatch.from_arrays([pa.nulls(batch.num_rows)], [""])
     columns = [_column(batch, each) for each in stored]
     columns += [pa.repeat(value, batch.num_rows) for value in constants.values()]
     return pa.RecordBatch.from_arrays(columns, [*stored.names, *constants])
 
 
 def plain(batch: pa.RecordBatch, fields: Struct) -> pa.RecordBatch:
-    """These columns of a batch, each text by itself."""
+    """These columns of a batch, each text by itself; the batch itself where there are none."""
+    if not len(fields):
+        return batch
     return pa.RecordBatch.from_arrays(
         [batch.column(each.name).cast(arrow_type(each.type)) for each in fields], list(fields.names)
     )

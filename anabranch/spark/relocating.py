@@ -18,17 +18,17 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from anabranch.arrow.clustering import leading, sampled_of
 from anabranch.arrow.files import PLACE_BITS
 from anabranch.arrow.places import SAMPLE_LENGTH, bounds_of
 from anabranch.errors import UnknownColumn
 from anabranch.protocol.layout.addresses import free_name
 from anabranch.protocol.layout.clustering import paths_of
-from anabranch.protocol.layout.curves import MOST_COLUMNS, ORIGINS, Curve, bits_per_column
-from anabranch.protocol.layout.file_sets import FileSet, count_of
+from anabranch.protocol.layout.curves import ORIGINS, Curve, bits_per_column
+from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.schema.assignments import spelled
 from anabranch.protocol.schema.editing import field_at
 from anabranch.protocol.schema.types import Struct
-from anabranch.protocol.stats.statistics import num_records
 from anabranch.spark import timestamps
 from anabranch.spark.curves import Steps, count_reached, in_plan, place_on, ranges_of
 from anabranch.spark.failures import reported
@@ -39,9 +39,6 @@ from anabranch.spark.row_positions import with_facts
 from anabranch.spark.types import arrow_rows, column
 from anabranch.spark.write import write_files, write_options
 
-SAMPLE_ROWS = 1 << 16
-SAMPLE_ROWS_PER_OUTPUT = 1 << 8
-"""An order is found by a sample of about so many rows, and so many more for each new file."""
 _TOKENS_ASKED = 16
 _WHOLE = {"maxRecordsPerFile": "0"}
 """One file for each task, whatever the session says."""
@@ -203,15 +200,6 @@ class _Order:
         return ordered.take(pa.array(starts, pa.int64()))
 
 
-def sampled_of(files: FileSet, outputs: int) -> int:
-    """Of how many rows one is looked at to part all of them into so many outputs."""
-    return max(1, _count(files) // (SAMPLE_ROWS + SAMPLE_ROWS_PER_OUTPUT * outputs))
-
-
-def leading(curve: Curve) -> tuple[str, ...]:
-    return curve.columns[:MOST_COLUMNS]
-
-
 def _value(files: FileSet, name: str) -> Column:
     (path,) = paths_of([name])
     found = spelled(path, files.schema)
@@ -244,12 +232,6 @@ def _short(files: FileSet, name: str) -> Column:
     """A value, or the beginning of a long text, which parts the others about as well."""
     value, kind = _value(files, name), field_at(files.schema, paths_of([name])[0]).type
     return F.substring(value, 1, SAMPLE_LENGTH) if kind in ("string", "binary") else value
-
-
-def _count(files: FileSet) -> int:
-    """About how many live rows there are."""
-    counts = map(num_records, files.files["stats"].to_pylist())
-    return sum(count or 0 for count in counts) - count_of(files.vectors)
 
 
 def _tokens(spark: SparkSession, count: int) -> tuple[int, ...]:

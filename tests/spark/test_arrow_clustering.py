@@ -14,14 +14,13 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from anabranch.arrow import orders
+from anabranch.arrow import clustering, orders, packing
 from anabranch.arrow import places as arrow_places
 from anabranch.protocol.features.row_tracking import Tracked
 from anabranch.protocol.layout.curves import ORIGINS, Curve
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.rules.table_rules import Rules
 from anabranch.protocol.schema.types import Field, Struct, to_arrow
-from anabranch.spark import arrow_clustering, arrow_packing, relocating
 from anabranch.spark.arrow_clustering import clustered
 from anabranch.spark.relocating import cluster
 from tests.spark.tables import file_row, file_set, numbered
@@ -64,8 +63,8 @@ def test_arrow_makes_the_files_that_spark_makes(
     files = any_rows(tmp_path, runtime)
     if runtime.random() < 0.3:
         keep_out(monkeypatch)
-    monkeypatch.setattr(relocating, "SAMPLE_ROWS", runtime.choice([100, 1 << 16]))
-    monkeypatch.setattr(relocating, "SAMPLE_ROWS_PER_OUTPUT", 1)
+    monkeypatch.setattr(clustering, "SAMPLE_ROWS", runtime.choice([100, 1 << 16]))
+    monkeypatch.setattr(clustering, "SAMPLE_ROWS_PER_OUTPUT", 1)
     names = [*(f"c{i}" for i in range(len(PLAIN))), "s.n", "s.t"]
     curve = Curve(tuple(runtime.sample(names, runtime.choice([1, 2, 4]))), runtime.choice(["zorder", "hilbert"]))
     outputs = runtime.choice([1, 3, 8])
@@ -98,7 +97,7 @@ def test_more_rows_than_may_be_in_memory_are_left_to_spark(
     files = any_rows(tmp_path, random.Random(1))
     for limit in ("MOST_BYTES", "MOST_FILE_BYTES"):
         with monkeypatch.context() as patched:
-            patched.setattr(arrow_clustering, limit, 100)
+            patched.setattr(clustering, limit, 100)
             assert not clustered(spark, files, Curve(("c1",), "zorder"), 2, "job", "moves")
     assert not left_in(tmp_path, "job")
     assert not left_in(tmp_path, "moves")
@@ -145,7 +144,7 @@ def test_what_cannot_be_taken_over_whole_is_not_taken_over(tmp_path: Path) -> No
     """As where an executor has another disk than the driver."""
     (tmp_path / "here").write_bytes(b"rows")
     wanted = {str(tmp_path / "here"): str(tmp_path / "a"), str(tmp_path / "elsewhere"): str(tmp_path / "b")}
-    assert not arrow_packing.named(wanted)
+    assert not packing.named(wanted)
     assert not [*tmp_path.iterdir()]
 
 

@@ -25,6 +25,7 @@ from pyspark.sql import SparkSession
 import anabranch
 from anabranch import DeltaTable
 from anabranch.arrow import files as arrow_files
+from anabranch.arrow import packing
 from anabranch.commands.staging import is_data_file
 from anabranch.errors.process_state import forget
 from anabranch.protocol.features.row_tracking import Tracked
@@ -189,7 +190,7 @@ def test_arrow_makes_the_file_that_spark_makes(
     files = any_files(spark, tmp_path, runtime)
     if runtime.random() < 0.5:
         keep_out(monkeypatch)
-    monkeypatch.setattr(arrow_packing, "GROUP_BYTES", runtime.choice([1, 20_000, 1 << 27]))
+    monkeypatch.setattr(packing, "GROUP_BYTES", runtime.choice([1, 20_000, 1 << 27]))
     pack(spark, files, "native")
     assert packed(spark, [(files, "arrow")]) == {0}
     theirs = [each for each in files_in(tmp_path, "native") if pq.read_metadata(each).num_rows]

@@ -16,13 +16,14 @@ import pytest
 from pyroaring import BitMap64
 from pyspark.sql import SparkSession
 
+from anabranch.arrow.clustering import SAMPLE_ROWS, SAMPLE_ROWS_PER_OUTPUT, sampled_of
 from anabranch.errors import ExecutionFailed, UnknownColumn
 from anabranch.protocol.features.row_tracking import Tracked
 from anabranch.protocol.layout.curves import ORIGINS, Curve
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.rules.table_rules import Rules
 from anabranch.protocol.schema.types import Field, Struct
-from anabranch.spark.relocating import SAMPLE_ROWS, SAMPLE_ROWS_PER_OUTPUT, cluster, pack, sampled_of
+from anabranch.spark.relocating import cluster, pack
 from tests.spark.tables import file_row, file_set, numbered
 from tests.support.tiers import examples
 
