@@ -24,6 +24,7 @@ from anabranch.api.functions import (
     vacuum,
 )
 from anabranch.api.progress import progress
+from anabranch.api.table import Table, table
 
 if TYPE_CHECKING:
     from anabranch.api.install import install, uninstall
@@ -35,6 +36,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "DeltaTable",
+    "Table",
     "append",
     "appender",
     "changes",
@@ -52,6 +54,7 @@ __all__ = [
     "restore",
     "session",
     "sql",
+    "table",
     "uninstall",
     "vacuum",
 ]

@@ -7,7 +7,7 @@ whatever reads files raise what Arrow, the system or a store raises.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any
@@ -22,6 +22,7 @@ from anabranch.arrow.membership import among
 from anabranch.arrow.reading import MOST_BYTES, Part, plain, read
 from anabranch.arrow.site import Site
 from anabranch.protocol.conditions import Condition
+from anabranch.protocol.expressions.computation import Computation
 from anabranch.protocol.expressions.tree import names_of
 from anabranch.protocol.layout.file_sets import FileSet, Marks, difference_of
 from anabranch.protocol.schema.column_mapping import FIELD_ID
@@ -41,11 +42,7 @@ def find(site: Site, files: FileSet, condition: Condition) -> dict[str, BitMap64
     Raises:
         Unsupported: only Spark judges the condition, or reads these files.
     """
-    computation = condition.computation
-    if computation is None or not computation.is_condition:
-        raise Unsupported((computation and computation.reason) or "it is no condition that is read here")
-    columns = only(files.schema, names_of(computation.tree))
-    _check_plain([leaf.field for leaf in leaves_of(columns.fields)])
+    computation, columns = check_condition(files.schema, condition)
     _check_read(site, files)
 
     def seen(part: Part, batch: pa.RecordBatch, first: int) -> Any:
@@ -56,6 +53,20 @@ def find(site: Site, files: FileSet, condition: Condition) -> dict[str, BitMap64
     for path, rows in read(site, replace(files, schema=columns), columns.names, seen):
         by_file[path] = by_file.get(path, BitMap64()) | rows
     return difference_of(by_file, files.vectors)
+
+
+def check_condition(schema: Struct, condition: Condition) -> tuple[Computation, Struct]:
+    """How a condition is computed over rows of these columns, and the columns that it reads.
+
+    Raises:
+        Unsupported: only Spark judges it.
+    """
+    computation = condition.computation
+    if computation is None or not computation.is_condition:
+        raise Unsupported((computation and computation.reason) or "it is no condition that is read here")
+    columns = only(schema, names_of(computation.tree))
+    _check_plain([leaf.field for leaf in leaves_of(columns.fields)])
+    return computation, columns
 
 
 def with_values(site: Site, files: FileSet, values: Mapping[str, pa.Array], address: tuple[str, str]) -> pa.Table:
@@ -90,6 +101,45 @@ def with_values(site: Site, files: FileSet, values: Mapping[str, pa.Array], addr
         raise Unsupported("keys of such a type are compared by Spark")
     _check_read(site, files)
     return pa.Table.from_batches([rows for _, rows in read(site, files, list(values), seen)], empty)
+
+
+def scan(
+    site: Site, files: FileSet, columns: Sequence[str], condition: Condition | None = None
+) -> Iterator[pa.RecordBatch]:
+    """These columns of the live rows for which a condition is TRUE (None: of all), some at a time: file after file, and
+    of each in the order of rows. The rows of one file are held at once.
+
+    Raises:
+        Unsupported: only Spark judges the condition, or reads these files.
+    """
+    wanted = check_scanned(files, columns)
+    computation, judged = (None, Struct()) if condition is None else check_condition(files.schema, condition)
+    beside = [each for each in judged if each.name not in columns]
+    whole = replace(files, schema=Struct((*wanted, *beside)))
+
+    def seen(part: Part, batch: pa.RecordBatch, first: int) -> pa.RecordBatch | None:
+        rows = plain(batch, whole.schema)
+        mask = np.ones(len(rows), bool) if computation is None else _truths(computation, rows, judged)
+        deleted = files.vectors.get(part.file.log)
+        if deleted:
+            mask &= ~np.isin(np.arange(first, first + len(rows)), np.asarray(deleted.to_array(), np.int64))
+        return rows.select(list(columns)).filter(pa.array(mask)) if mask.any() else None
+
+    for path in files.files["path"].to_pylist():
+        some = whole.restricted({path})
+        _check_read(site, some)
+        yield from (rows for _, rows in read(site, some, whole.schema.names, seen))
+
+
+def check_scanned(files: FileSet, columns: Sequence[str]) -> Struct:
+    """These columns. Raises Unsupported unless Arrow sees the same in their values as Spark."""
+    wanted = Struct(tuple(files.schema.field(name) for name in columns))
+    _check_plain(wanted.fields, nested=True)
+    return wanted
+
+
+def _truths(computation: Computation, rows: pa.RecordBatch, judged: Struct) -> Any:
+    return computation.truths(rows.select(list(judged.names))).to_numpy(zero_copy_only=False).copy()
 
 
 def live(site: Site, files: FileSet, *, nested: bool = False) -> pa.Table:

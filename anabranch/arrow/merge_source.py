@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.protocol.schema.types import DataType
+from anabranch.protocol.schema.plain import are_plain
+from anabranch.protocol.schema.types import DataType, from_arrow, to_arrow
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,13 @@ class SourceColumns:
         """The type of the one column of this name; None where there is none such, or Arrow may see other values."""
         at = self.place_of(name)
         return None if at is None else self.types[at]
+
+
+def source_columns(schema: pa.Schema) -> SourceColumns:
+    """The columns of Arrow rows, as Delta types them."""
+    fields = from_arrow(schema)
+    seen = tuple(each.type if are_plain([each]) else None for each in fields)
+    return SourceColumns(tuple(fields.names), seen)
 
 
 @dataclass(frozen=True)
@@ -64,3 +72,9 @@ class SourceRows:
         """The rows whose numbers are not among these."""
         gone = pa.concat_arrays([pa.array([], pa.int64()), *(each.combine_chunks() for each in numbers)])
         return SourceRows(self.columns, self.table.filter(pc.invert(pc.is_in(self.numbers, value_set=gone))))
+
+
+def held(source: pa.Table) -> SourceRows:
+    """Rows in Delta's types for their columns, numbered from 0 on."""
+    columns, rows = source_columns(source.schema), source.cast(to_arrow(from_arrow(source.schema)), safe=False)
+    return SourceRows(columns, rows.append_column("number", pa.array(range(len(rows)), pa.int64())))

@@ -59,13 +59,23 @@ def put_rows(store: Store, folder: str, rows: pa.Table, files: FileSet, says: Ma
         UnwritableVoid: no file can hold such rows.
         Unsupported: no folder can be named by a partition value.
     """
+    partitions = [files.schema.field(name) for name in files.partition_columns]
+    texts = {each.physical_name: _texts(rows[each.name], each) for each in partitions}
+    put(store, folder, _stored(rows, files), texts, shape_of(files, says))
+
+
+def put_one(store: Store, folder: str, rows: pa.Table, files: FileSet) -> None:
+    """Write rows of one partition, whose folder this is, as one file. Raises UnwritableVoid: no file can hold them."""
+    _put_one(store, folder, _stored(rows, files), shape_of(files, {}))
+
+
+def _stored(rows: pa.Table, files: FileSet) -> pa.Table:
+    """Rows with the columns of a file set as files hold them."""
     schema, partitions = files.schema, [files.schema.field(name) for name in files.partition_columns]
     check_writable(schema, files.partition_columns)
-    texts = {each.physical_name: _texts(rows[each.name], each) for each in partitions}
     inside = [each for each in schema if each not in partitions]
     stored = Struct((*inside, *(partitions if files.rules.materialised else ())))
-    data = relabelled(without_voids(rows.select(list(stored.names))), file_schema(held_columns(stored)))
-    put(store, folder, data, texts, shape_of(files, says))
+    return relabelled(without_voids(rows.select(list(stored.names))), file_schema(held_columns(stored)))
 
 
 def put(store: Store, folder: str, data: pa.Table, texts: Mapping[str, pa.Array], shape: Shape) -> None:

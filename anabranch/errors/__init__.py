@@ -113,6 +113,7 @@
     │   ├── TransactionStatement
     │   ├── SqlAnalysisError
     │   ├── NotBuilt
+    │   ├── NeedsSpark
     │   └── UnsupportedCommand
     ├── ExecutionFailed                 Spark could not evaluate rows
     ├── MissingJava
@@ -183,6 +184,7 @@ from anabranch.errors.inputs import LiteVacuumImpossible as LiteVacuumImpossible
 from anabranch.errors.inputs import LocationNotEmpty as LocationNotEmpty
 from anabranch.errors.inputs import LoneSurrogate as LoneSurrogate
 from anabranch.errors.inputs import ManifestRefused as ManifestRefused
+from anabranch.errors.inputs import NeedsSpark as NeedsSpark
 from anabranch.errors.inputs import Nondeterministic as Nondeterministic
 from anabranch.errors.inputs import NotBuilt as NotBuilt
 from anabranch.errors.inputs import RetentionTooShort as RetentionTooShort

@@ -418,6 +418,14 @@ class NotBuilt(InputError):
     template = "{what} is not built yet in this version of Anabranch. {instead}"
 
 
+class NeedsSpark(InputError):
+    """What was asked of a table without a session takes Spark; nothing was read or written. ``reason`` says why."""
+
+    condition = "NEEDS_SPARK"
+    sql_state = "0A000"
+    template = "{what} needs Spark ({reason}), for the table at {table}: use DeltaTable.forPath(spark, path)."
+
+
 class UnsupportedCommand(InputError):
     """A statement of Spark's that Delta tables do not support, by any engine."""
 

@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
-from anabranch.commands.dml.append import fitted_to_rules, partitioned, stored
+from anabranch.arrow.fitting import fitted_to_rules
+from anabranch.commands.dml.append import partitioned, stored
 from anabranch.errors import AmbiguousMerge
 from anabranch.log.file_locations import located_file
 from anabranch.log.positions import SourceVersions

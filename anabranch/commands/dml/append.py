@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from anabranch.arrow.fitting import fitted_to_rules
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.dml.identity_values import own_numbers, reserve, to_generate
 from anabranch.commands.dml.insert import Insert, run_insert
@@ -28,7 +29,6 @@ from anabranch.errors import (
     AnabranchError,
     InvalidOption,
     PutOutcomeUnknown,
-    SchemaMismatch,
     StagedFilesVacuumed,
     StoreError,
 )
@@ -40,18 +40,12 @@ from anabranch.protocol.layout.clustering import Path
 from anabranch.protocol.parquet_files import nan_free, parquet_bytes
 from anabranch.protocol.partitions import hive_segment, split, written_texts
 from anabranch.protocol.properties import Properties
-from anabranch.protocol.row_rules import default_scalars, obedient
-from anabranch.protocol.rules.table_rules import Rules, rules_of
+from anabranch.protocol.rules.table_rules import rules_of
 from anabranch.protocol.schema.column_mapping import file_schema, is_mapped, relabelled
-from anabranch.protocol.schema.evolution import DIFFER, all_nullable, misfit, nullable_type, respelled, sql_name
+from anabranch.protocol.schema.evolution import all_nullable
 from anabranch.protocol.schema.types import (
-    INTEGERS,
-    Array,
-    DataType,
     Field,
-    Map,
     Struct,
-    arrow_type,
     check_depth,
     from_arrow,
 )
@@ -62,7 +56,6 @@ from anabranch.transaction.retry import Runtime
 _NESTED = (list, tuple, dict)
 _TIMES_STAGED = 10
 """So often an append writes its files before it gives up, where VACUUMs remove them each time."""
-_CAST = "Cast it first."
 _KINDS = "an Arrow table, a pandas DataFrame, a list of dicts or a dict of lists"
 
 
@@ -268,88 +261,6 @@ def _built(build: Any, shows: Callable[[], bool]) -> pa.Table:
         why = error if shows() else NOT_SHOWN
         reason = f"they are not a table ({why}). It takes {_KINDS}."
         raise InvalidOption(option="rows", value="these rows", reason=reason) from None
-
-
-def fitted_to_rules(table: str, rows: pa.Table, schema: Struct, rules: Rules) -> pa.Table:
-    """The rows under the table's columns, with the defaults of those that they lack, as its rules want them.
-
-    Raises:
-        SchemaMismatch: a column does not fit. RowViolation: a row breaks a rule. NotBuilt: only Spark can hold one.
-    """
-    there = {name.lower() for name in rows.column_names}
-    absent = [name for name in schema.names if name.lower() not in there]
-    defaults = default_scalars(table, schema, rules, absent)
-    given = frozenset(schema.names) - {*absent}
-    return obedient(table, fitted(table, rows, schema, defaults), schema, rules, given, new=True)
-
-
-def fitted(table: str, rows: pa.Table, schema: Struct, defaults: Mapping[str, pa.Scalar] | None = None) -> pa.Table:
-    """The rows under the table's columns, in its order and types; one that they lack holds its default, or NULL. Raises
-    SchemaMismatch: a column is too many, is missing though NOT NULL, or does not fit by its type or values.
-    """
-    for name in rows.column_names:
-        if schema.find(name) is None:
-            known, found = ", ".join(schema.names) or "none", ", ".join(rows.column_names)
-            reason = "it is not one of its columns."
-            raise SchemaMismatch(table=table, column=name, reason=reason, expected=known, found=found)
-    by_name: dict[str, int] = {}
-    for i, name in enumerate(rows.column_names):
-        if by_name.setdefault(name.lower(), i) != i:
-            reason = "the rows have two columns of this name (case does not count)."
-            raise SchemaMismatch(table=table, column=name, reason=reason, expected="one", found="two")
-    given = defaults or {}
-    arrays = [
-        pa.repeat(given[each.name], len(rows))
-        if each.name in given
-        else _fitted_column(table, rows, by_name.get(each.name.lower()), each)
-        for each in schema.fields
-    ]
-    return pa.Table.from_arrays(arrays, names=list(schema.names))
-
-
-def _fitted_column(table: str, rows: pa.Table, position: int | None, target: Field) -> pa.ChunkedArray | pa.Array:
-    # Whether something inside is NULL is for the table's rules to say, of each row.
-    wanted = arrow_type(nullable_type(target.type))
-    if position is None:
-        return pa.nulls(len(rows), wanted)
-    column = rows.column(position)
-    if column.type == wanted or pa.types.is_null(column.type):
-        return column.cast(wanted)
-    found = from_arrow(pa.schema([pa.field(target.name, column.type)])).fields[0].type
-    why = None if found in INTEGERS and target.type in INTEGERS else misfit(found, target.type, target.name)
-    if why is not None:
-        raise why.error(table, _CAST if why.reason == DIFFER else "")
-    try:
-        return _spelled(column, found, target.type).cast(wanted)
-    except pa.ArrowException as error:
-        reason = str(error) if may_show_rows(table) else f"a value does not fit; {NOT_SHOWN}"
-        raise SchemaMismatch(
-            table=table, column=target.name, reason=reason, expected=sql_name(target.type), found=sql_name(found)
-        ) from None
-
-
-def _spelled(column: pa.ChunkedArray, found: DataType, target: DataType) -> pa.ChunkedArray:
-    """The values with members named as the table spells them: Arrow's cast knows case, and would drop the others."""
-    spelled = respelled(found, target)
-    if spelled == found:
-        return column
-    # By way of Python: Arrow cannot rename the members of a struct inside a list or map.
-    values = [_renamed(value, found, spelled) for value in column.to_pylist()]
-    return pa.chunked_array([pa.array(values, arrow_type(spelled))])
-
-
-def _renamed(value: Any, found: DataType, spelled: DataType) -> Any:
-    if value is None or isinstance(found, str):
-        return value
-    if isinstance(found, Struct):
-        assert isinstance(spelled, Struct)
-        pairs = zip(found, spelled, strict=True)
-        return {after.name: _renamed(value[before.name], before.type, after.type) for before, after in pairs}
-    if isinstance(found, Array):
-        assert isinstance(spelled, Array)
-        return [_renamed(each, found.element, spelled.element) for each in value]
-    assert isinstance(spelled, Map)
-    return [(_renamed(k, found.key, spelled.key), _renamed(v, found.value, spelled.value)) for k, v in value]
 
 
 def partitioned(rows: pa.Table, metadata: Metadata) -> Iterator[tuple[Mapping[str, str | None], pa.Table]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from anabranch.commands.context import NEWEST, RunContext, required
@@ -31,6 +32,7 @@ class Delete(Masked):
     table: Location
     where: Condition = EVERY_ROW
     operation: str = "DELETE"
+    storage_options: Mapping[str, str] | None = None
 
     @watched("DELETE")
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Outcome:
@@ -41,7 +43,7 @@ class Delete(Masked):
         """
         parameters = {} if self.operation == "TRUNCATE" else {"predicate": compact_json([self.where.text])}
         change = Change(self.operation, self.where, None, parameters)
-        engine, base = required(engine, self), context.snapshot(open_log(self.table))
+        engine, base = required(engine, self), context.snapshot(open_log(self.table, self.storage_options))
         outcome = run_change(change, base, engine, context)
         compact_after(outcome.committed, base, Log(base.store), engine, context.runtime)
         return outcome

@@ -73,6 +73,7 @@ class Merge(Masked):
     schema: Struct | None = None
     reads_target: int | None = None
     reads_anew: bool = field(default=False, compare=False)
+    storage_options: Mapping[str, str] | None = None
 
     @watched("MERGE")
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Merged:
@@ -84,7 +85,8 @@ class Merge(Masked):
             DeltaConcurrentModificationException: a winner stands in the way.
             UnknownSourceVersion: the source reads the table, and nothing says which version.
         """
-        engine, runtime, log = required(engine, self), context.runtime, open_log(self.table)
+        engine, runtime = required(engine, self), context.runtime
+        log = open_log(self.table, self.storage_options)
         snapshot = context.snapshot(log)
         read = versions_read(
             engine,

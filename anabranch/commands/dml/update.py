@@ -33,6 +33,7 @@ class Update(Masked):
     table: Location
     assignments: Mapping[str, Any]
     where: Condition = EVERY_ROW
+    storage_options: Mapping[str, str] | None = None
 
     @watched("UPDATE")
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Outcome:
@@ -42,7 +43,7 @@ class Update(Masked):
             UnknownColumn: a column to be set is not in the table.
             DeltaConcurrentModificationException: a winner stands in the way.
         """
-        engine, base = required(engine, self), context.snapshot(open_log(self.table))
+        engine, base = required(engine, self), context.snapshot(open_log(self.table, self.storage_options))
         change = Change("UPDATE", self.where, self._spelled(base), {"predicate": self.where.text})
         outcome = run_change(change, base, engine, context)
         compact_after(outcome.committed, base, Log(base.store), engine, context.runtime)

@@ -6,6 +6,7 @@ new rows lie in. Each is judged as a DELETE of just that, together with an INSER
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -110,6 +111,7 @@ class Write(Masked):
     most_rows: int | None = None
     batch: StreamBatch | None = None
     reads_anew: bool = field(default=False, compare=False)
+    storage_options: Mapping[str, str] | None = None
 
     @watched("WRITE")
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
@@ -125,7 +127,7 @@ class Write(Masked):
         """
         engine, source, runtime = required(engine, self), self.source, context.runtime
         self._check()
-        log = open_log(self.table)
+        log = open_log(self.table, self.storage_options)
         seen = context.snapshot_if_any(log)
         if self.replace_where is not None and seen is not None:
             engine.check(file_set(seen, seen.files.slice(0, 0)), self.replace_where, None)

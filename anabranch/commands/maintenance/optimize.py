@@ -78,6 +78,7 @@ class Optimize(Masked):
     full: bool = False
     auto: bool = False
     workers: int = 1
+    storage_options: Mapping[str, str] | None = None
 
     @watched("OPTIMIZE")
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Optimized:
@@ -87,7 +88,7 @@ class Optimize(Masked):
             InvalidOption, InvalidCondition: the table cannot be laid out so.
             DeltaConcurrentModificationException: its metadata or protocol was changed meanwhile.
         """
-        engine, base = required(engine, self), context.snapshot(open_log(self.table))
+        engine, base = required(engine, self), context.snapshot(open_log(self.table, self.storage_options))
         check_changeable(base, "OPTIMIZE", changes_rows=False)
         columns = self._checked(base)
         reach("read")

@@ -1,0 +1,362 @@
+"""``Table``: a Delta table without Spark.
+
+A door: it turns what the user wrote into the same commands that `DeltaTable` runs, on rows in Arrow. It imports no
+PySpark. Guarantee: what only Spark can do is refused by `NeedsSpark`, with the reason, before anything is committed.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from anabranch.api import functions
+from anabranch.api.table_merge import TableMerge
+from anabranch.api.table_texts import TableTexts
+from anabranch.api.timeline.view import Timeline
+from anabranch.api.timeline.view import timeline as timeline_of
+from anabranch.arrow import finding
+from anabranch.arrow.backend import ArrowBackend, without_spark
+from anabranch.arrow.site import alone
+from anabranch.commands.context import RunContext
+from anabranch.commands.dml.append import Append, as_arrow
+from anabranch.commands.dml.delete import EVERY_ROW, Delete
+from anabranch.commands.dml.merge import Merge, Merged
+from anabranch.commands.dml.update import Update
+from anabranch.commands.dml.write import SchemaChange, Write
+from anabranch.commands.idempotence import application
+from anabranch.commands.maintenance.check import Report
+from anabranch.commands.maintenance.optimize import Optimize, Optimized
+from anabranch.commands.maintenance.optimize_result import WORKERS
+from anabranch.commands.maintenance.restore import Restored
+from anabranch.commands.maintenance.vacuum import Vacuumed
+from anabranch.commands.opening import Location, file_set, open_log
+from anabranch.commands.queries.describe import detail
+from anabranch.commands.queries.read import kept
+from anabranch.commands.queries.time_travel import AsOf
+from anabranch.commands.queries.timeline.read import LAST
+from anabranch.commands.row_changes import Outcome
+from anabranch.errors import InvalidOption, UnknownColumn
+from anabranch.errors.secrets import without_secrets
+from anabranch.log.log import Log
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.conditions import Condition
+from anabranch.protocol.layout.clustering import paths_of
+from anabranch.protocol.layout.file_sets import FileSet
+from anabranch.protocol.schema.types import Struct, arrow_type
+
+__all__ = ["Table", "table"]
+
+
+def table(path: Location, *, storage_options: Mapping[str, str] | None = None) -> Table:
+    """A Delta table that is there, to be read and changed without Spark.
+
+    Args:
+        path: path or URL of the table.
+        storage_options: as in obstore.
+
+    Raises:
+        NotATable: there is none. UnknownStore: the path names no store.
+
+    Example:
+        >>> flights = anabranch.table("/data/flights")
+        >>> flights.delete("carrier = 'UA' AND dep_delay IS NULL").rows
+        12
+    """
+    found = Table(path, storage_options)
+    found.snapshot()
+    return found
+
+
+class Table:
+    """A Delta table at a path, without Spark: rows in Arrow, in this process.
+
+    A handle acts on the version that is newest when each call starts. Conditions and values are SQL texts over the
+    table's columns, as for `DeltaTable`; times without a zone are in UTC. What takes Spark raises `NeedsSpark`.
+
+    Example:
+        >>> flights = anabranch.table("/data/flights")
+        >>> flights.update("carrier = 'UA'", {"dep_delay": "dep_delay - 5"}).rows
+        >>> flights.to_arrow(columns=["carrier", "dep_delay"], where="dep_delay > 60")
+    """
+
+    def __init__(self, path: Location, storage_options: Mapping[str, str] | None = None) -> None:
+        self._path, self._options = path, storage_options
+
+    def __repr__(self) -> str:
+        return f"Table({without_secrets(str(self._path))!r})"
+
+    # -- rows that are read --------------------------------------------------------------------------------------------
+
+    def to_arrow(
+        self,
+        columns: list[str] | None = None,
+        where: str | None = None,
+        *,
+        version: int | None = None,
+        timestamp: str | dt.datetime | dt.date | None = None,
+    ) -> pa.Table:
+        """The rows of the newest version, or of another one, as an Arrow table.
+
+        Args:
+            columns: those to read; None: all.
+            where: SQL text; files that can hold no row for which it is TRUE are not read.
+            version: that of the rows.
+            timestamp: that of the newest version of the rows; in UTC unless it names a zone.
+
+        Raises:
+            NotATable, VersionNotFound, UnknownColumn, InvalidCondition, NeedsSpark, MissingDataFile.
+        """
+        return self.to_batches(columns, where, version=version, timestamp=timestamp).read_all()
+
+    def to_batches(
+        self,
+        columns: list[str] | None = None,
+        where: str | None = None,
+        *,
+        version: int | None = None,
+        timestamp: str | dt.datetime | dt.date | None = None,
+    ) -> pa.RecordBatchReader:
+        """The rows as `to_arrow` gives them, file by file, so that DuckDB, Polars and others take them as they come.
+
+        Example:
+            >>> duckdb.from_arrow(flights.to_batches(["carrier", "dep_delay"], "day = DATE '2024-01-31'"))
+        """
+        snapshot = self.snapshot(version, timestamp)
+        condition = None if where is None else self._texts(snapshot).condition(where)
+        files = file_set(snapshot, kept(snapshot, None if condition is None else condition.predicate))
+        names = _named(snapshot, columns)
+        with without_spark("reading", snapshot.table):
+            _ = condition and finding.check_condition(files.schema, condition)
+            finding.check_scanned(files, names)
+        schema = pa.schema([(each, arrow_type(files.schema.field(each).type)) for each in names])
+        return pa.RecordBatchReader.from_batches(schema, self._rows(snapshot, files, names, condition))
+
+    def to_pandas(
+        self,
+        columns: list[str] | None = None,
+        where: str | None = None,
+        *,
+        version: int | None = None,
+        timestamp: str | dt.datetime | dt.date | None = None,
+    ) -> Any:
+        """The rows as `to_arrow` gives them, as a pandas DataFrame."""
+        return self.to_arrow(columns, where, version=version, timestamp=timestamp).to_pandas()
+
+    def _rows(
+        self, snapshot: Snapshot, files: FileSet, names: list[str], condition: Condition | None
+    ) -> Iterator[pa.RecordBatch]:
+        with without_spark("reading", snapshot.table):
+            yield from finding.scan(alone(snapshot.store), files, names, condition)
+
+    # -- rows that are written -----------------------------------------------------------------------------------------
+
+    def append(self, rows: Any, *, txn_app_id: str | None = None, txn_version: int | None = None) -> int:
+        """Append rows in one commit; see `anabranch.append`."""
+        txn = application(txn_app_id, txn_version)
+        return Append(self._path, rows, storage_options=self._options, txn=txn).run().version
+
+    def overwrite(
+        self, rows: Any, replace_where: str | None = None, *, schema_change: SchemaChange | None = None
+    ) -> int:
+        """Replace every row, or those that ``replace_where`` selects, by these, in one commit.
+
+        Args:
+            rows: an Arrow table, a pandas DataFrame, a list of dicts or a dict of lists.
+            replace_where: SQL text, which is TRUE for each of the new rows.
+            schema_change: ``merge`` adds columns that only the rows have, ``overwrite`` replaces the columns.
+
+        Returns:
+            the version at which the rows stand.
+
+        Raises:
+            SchemaMismatch, RowViolation, ReplaceWhereMismatch: a row does not fit; nothing was committed.
+            DeltaConcurrentModificationException: a winner stands in the way.
+        """
+        snapshot = self.snapshot()
+        where = None if replace_where is None else self._texts(snapshot).condition(replace_where)
+        write = Write(
+            self._path,
+            as_arrow(rows),
+            "overwrite",
+            replace_where=where,
+            schema_change=schema_change,
+            storage_options=self._options,
+        )
+        committed = write.run(self._engine, RunContext(at=snapshot))
+        assert committed is not None, "an overwrite without an application's number is always committed"
+        return committed.version
+
+    def delete(self, where: str | None = None) -> Outcome:
+        """Delete the rows for which the condition is TRUE, or every row.
+
+        Returns:
+            how many ``rows``, and Delta's ``metrics``.
+
+        Raises:
+            InvalidCondition, NeedsSpark: the condition does not fit, or takes Spark.
+            ConcurrentDeleteReadException, ConcurrentAppendException: a winner stands in the way.
+        """
+        snapshot = self.snapshot()
+        command = Delete(self._path, self._condition(where, snapshot), storage_options=self._options)
+        return command.run(self._engine, RunContext(at=snapshot))
+
+    def update(self, where: str | None = None, set: Mapping[str, str] | None = None) -> Outcome:
+        """Set columns of the rows for which the condition is TRUE, or of every row.
+
+        Args:
+            where: SQL text.
+            set: column -> SQL text, evaluated on the old row.
+
+        Returns:
+            how many ``rows``, and Delta's ``metrics``.
+
+        Raises:
+            UnknownColumn, InvalidCondition, NeedsSpark: the command does not fit, or takes Spark.
+            ConcurrentDeleteReadException, ConcurrentAppendException: a winner stands in the way.
+        """
+        snapshot = self.snapshot()
+        values = self._texts(snapshot).assignments(set)
+        command = Update(self._path, values, self._condition(where, snapshot), storage_options=self._options)
+        return command.run(self._engine, RunContext(at=snapshot))
+
+    def merge(
+        self, source: Any, on: str, *, source_alias: str | None = "source", target_alias: str | None = "target"
+    ) -> TableMerge:
+        """Begin a MERGE: rows of this table and of the source match where the condition is TRUE.
+
+        Args:
+            source: an Arrow table, a pandas DataFrame, a list of dicts or a dict of lists.
+            on: SQL text over the columns of both, which compares columns of one with the other's.
+            source_alias: the name by which texts speak of the source.
+            target_alias: that by which they speak of this table.
+
+        Returns:
+            a builder; nothing happens before its ``execute()``.
+
+        Example:
+            >>> flights.merge(updates, "source.id = target.id").when_matched_update_all().execute().metrics
+        """
+        rows = _typed(as_arrow(source), self.snapshot().schema)
+        return TableMerge(rows, on, source_alias, target_alias, self._run_merge)
+
+    def _run_merge(self, asked: TableMerge) -> Merged:
+        snapshot = self.snapshot()
+        where, matching, parameters = self._texts(snapshot).merge(asked)
+        command = Merge(self._path, asked.source, matching, where, parameters, storage_options=self._options)
+        return command.run(self._engine, RunContext(at=snapshot))
+
+    def optimize(self, where: str | None = None) -> TableOptimize:
+        """What lays out the table's files anew, of all partitions or of those that SQL text selects.
+
+        Returns:
+            an object with ``compact()`` and ``z_order(*columns)``.
+
+        Example:
+            >>> flights.optimize("day >= '2024-01-01'").compact().metrics["numRemovedFiles"]
+        """
+        return TableOptimize(self, where)
+
+    def run_optimize(self, where: str | None, columns: tuple[str, ...]) -> Optimized:
+        """What `TableOptimize` gives."""
+        snapshot = self.snapshot()
+        condition = self._condition(where, snapshot)
+        asked = Optimize(self._path, condition, paths_of([*columns]), workers=WORKERS, storage_options=self._options)
+        return asked.run(self._engine, RunContext(at=snapshot))
+
+    # -- the table -----------------------------------------------------------------------------------------------------
+
+    def snapshot(self, version: int | None = None, timestamp: str | dt.datetime | dt.date | None = None) -> Snapshot:
+        """The newest version, or another one. Raises NotATable, VersionNotFound: there is none such."""
+        path, at = AsOf(self._path, version, timestamp, storage_options=self._options).pinned()
+        return open_log(path, self._options).snapshot(at)
+
+    def history(self, limit: int | None = None) -> list[dict[str, Any]]:
+        """The newest commits first; see `anabranch.history`."""
+        return functions.history(self._path, limit, self._options)
+
+    def detail(self) -> dict[str, Any]:
+        """What DESCRIBE DETAIL says of the table."""
+        return detail(self._path, self._options)
+
+    def check(self, version: int | None = None, *, deep: bool = False) -> Report:
+        """Whether what the log says is true; see `anabranch.check`."""
+        return functions.check(self._path, version, deep=deep, storage_options=self._options)
+
+    def restore(self, version: int | None = None, timestamp: Any = None) -> Restored:
+        """Make the table again what it was; see `anabranch.restore`."""
+        return functions.restore(self._path, version, timestamp, storage_options=self._options)
+
+    def vacuum(self, retention_hours: float | None = None, *, dry_run: bool = False) -> Vacuumed:
+        """Remove files that no version needs; see `anabranch.vacuum`."""
+        return functions.vacuum(self._path, retention_hours, dry_run=dry_run, storage_options=self._options)
+
+    def timeline(self, last: int = LAST) -> Timeline:
+        """What each of the newest versions did; see `anabranch.DeltaTable.timeline`."""
+        return timeline_of(self._path, last, storage_options=self._options)
+
+    @property
+    def _log(self) -> Log:
+        return open_log(self._path, self._options)
+
+    @property
+    def _engine(self) -> ArrowBackend:
+        return ArrowBackend(alone(self._log.store))
+
+    def _texts(self, snapshot: Snapshot) -> TableTexts:
+        return TableTexts(snapshot.table, snapshot.schema)
+
+    def _condition(self, where: str | None, snapshot: Snapshot) -> Condition:
+        return EVERY_ROW if where is None else self._texts(snapshot).condition(where)
+
+
+@dataclass(frozen=True)
+class TableOptimize:
+    """What lays out a table's files anew; `Table.optimize` makes one."""
+
+    table: Table = field(repr=False)
+    where: str | None = None
+
+    def compact(self) -> Optimized:
+        """Write small files, and such with many deleted rows, together into larger ones; a clustered table is laid out
+        by its clustering columns. It conflicts with no change of rows.
+
+        Raises:
+            InvalidCondition: the condition names other columns than those that partition the table.
+            NeedsSpark: files lie in a bucket, or are too large, and rows are to be ordered.
+        """
+        return self.table.run_optimize(self.where, ())
+
+    def z_order(self, *columns: str) -> Optimized:
+        """Lay rows that are near in these columns into the same files, so that queries of any of them skip the most.
+
+        Raises:
+            InvalidOption: there is no such column, or nothing could be skipped by it; and as `compact`.
+        """
+        if not columns:
+            raise InvalidOption(option="columns", value="nothing", reason="it takes the names of columns.")
+        return self.table.run_optimize(self.where, columns)
+
+
+def _typed(rows: pa.Table, schema: Struct) -> pa.Table:
+    """Rows in which a column that holds only NULL, and so has no type, has that of the table's column of its name."""
+    for at, column in enumerate(rows.schema):
+        field = schema.find(column.name)
+        if pa.types.is_null(column.type) and field is not None:
+            rows = rows.set_column(at, column.name, pa.nulls(len(rows), arrow_type(field.type)))
+    return rows
+
+
+def _named(snapshot: Snapshot, columns: list[str] | None) -> list[str]:
+    """The table's own spelling of columns. Raises UnknownColumn: one is not there."""
+    schema: Struct = snapshot.schema
+    found = []
+    for name in schema.names if columns is None else columns:
+        field = schema.find(name)
+        if field is None:
+            raise UnknownColumn(table=snapshot.table, column=name, columns=", ".join(schema.names))
+        found.append(field.name)
+    return found

@@ -1,0 +1,112 @@
+"""Texts as users of tables without Spark write them, understood for a version: conditions, values, a MERGE.
+
+Knows no session: a function's name means Spark's own, and a time without a zone is in UTC.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from anabranch.errors import InvalidArgument, InvalidOption, NeedsSpark
+from anabranch.expressions import (
+    Context,
+    Sides,
+    assigned,
+    assignment,
+    condition,
+    parameters_of,
+    understood_merge,
+    unusable,
+)
+from anabranch.expressions.computations import computation_of
+from anabranch.protocol.conditions import Condition
+from anabranch.protocol.merges import Clause, Matching
+from anabranch.protocol.schema.assignments import mapped
+from anabranch.protocol.schema.evolution import all_nullable
+from anabranch.protocol.schema.types import Struct, from_arrow
+from anabranch.protocol.storing import Computed
+
+
+def check_text(option: str, value: Any) -> str:
+    """Raises InvalidArgument unless a value is SQL text."""
+    if not isinstance(value, str):
+        raise InvalidArgument(option=option, value=value, reason="it takes SQL text.")
+    return value
+
+
+@dataclass(frozen=True)
+class TableTexts:
+    """What texts mean for a table of these columns, from now on."""
+
+    table: str
+    schema: Struct
+    now: dt.datetime = field(default_factory=lambda: dt.datetime.now(dt.UTC))
+
+    @property
+    def _context(self) -> Context:
+        return Context(self.table, self.schema, self.now, "UTC", lambda names: True)
+
+    def condition(self, text: str) -> Condition:
+        """A condition. Raises InvalidCondition: it has a syntax error, or names what is no column."""
+        found = condition(check_text("where", text), self._context)
+        if found.columns is None:
+            raise unusable(text, self._context)
+        return found
+
+    def assignments(self, values: Mapping[str, str] | None) -> dict[str, Any]:
+        """Values to be set, by column.
+
+        Raises:
+            UnknownColumn: a key is no column. InvalidCondition: a value names what is no column.
+            NeedsSpark: Spark computes a value.
+        """
+        if not isinstance(values, Mapping):
+            raise InvalidArgument(option="set", value=values, reason="it takes a dict: column -> SQL text.")
+        sides = Sides(self.schema, ())
+        return mapped(assigned(values, "set", sides, self._context), self._value)
+
+    def _value(self, text: str) -> Computed:
+        found = assignment(check_text("set", text), self._context)
+        if isinstance(found, Computed):
+            return found
+        if condition(f"({text}) IS NULL", self._context).columns is None:
+            raise unusable(text, self._context)
+        reason = computation_of(text, self._context).reason
+        raise NeedsSpark(what=f"the value {text}", table=self.table, reason=f"{reason}")
+
+    def merge(self, asked: Any) -> tuple[Condition, Matching, dict[str, str]]:
+        """What a `anabranch.api.table_merge.TableMerge` is to do: its condition on the table's rows, how rows are
+        matched, and what the history shows.
+
+        Raises:
+            UnknownColumn, SchemaMismatch, InvalidCondition: it does not fit the table or the source.
+        """
+        described = all_nullable(from_arrow(asked.source.schema))
+        names = tuple(asked.source.column_names)
+        sides = Sides(self.schema, names, asked.target_alias, asked.source_alias, described=described)
+        clauses = [self._clause(each, sides) for each in asked.clauses]
+        where, matching = understood_merge(check_text("on", asked.on), clauses, sides, self._context)
+        return where, matching, parameters_of(where, matching)
+
+    def _clause(self, asked: Any, sides: Sides) -> Clause:
+        if asked.action == "delete":
+            return Clause(asked.when, asked.action, asked.condition)
+        option = "set" if asked.action == "update" else "values"
+        values = assigned(asked.values, option, sides, self._context, keeps=asked.action == "update")
+        return Clause(asked.when, asked.action, asked.condition, values)
+
+
+def check_order(clauses: Any) -> None:
+    """Raises InvalidOption: there is no clause, or one that is not the last of its kind has no condition."""
+    if not clauses:
+        reason = "There must be at least one WHEN clause in a MERGE statement."
+        raise InvalidOption(option="when", value="empty", reason=reason)
+    last = {asked.when: asked for asked in clauses}
+    for asked in clauses:
+        if asked.condition is None and asked is not last[asked.when]:
+            kind = asked.when.upper()
+            reason = f"of several {kind} clauses, only the last {kind} clause can omit the condition."
+            raise InvalidOption(option="condition", value=None, reason=reason)
