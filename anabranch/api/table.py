@@ -39,7 +39,7 @@ from anabranch.commands.queries.read import kept
 from anabranch.commands.queries.time_travel import AsOf
 from anabranch.commands.queries.timeline.read import LAST
 from anabranch.commands.row_changes import Outcome
-from anabranch.errors import InvalidOption, UnknownColumn
+from anabranch.errors import InvalidArgument, InvalidOption, UnknownColumn
 from anabranch.errors.secrets import without_secrets
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
@@ -176,6 +176,9 @@ class Table:
             SchemaMismatch, RowViolation, ReplaceWhereMismatch: a row does not fit; nothing was committed.
             DeltaConcurrentModificationException: a winner stands in the way.
         """
+        if schema_change not in (None, "merge", "overwrite"):
+            reason = "it takes merge, overwrite or None."
+            raise InvalidOption(option="schema_change", value=f"{schema_change}", reason=reason)
         snapshot = self.snapshot()
         where = None if replace_where is None else self._texts(snapshot).condition(replace_where)
         write = Write(
@@ -240,6 +243,9 @@ class Table:
         Example:
             >>> flights.merge(updates, "source.id = target.id").when_matched_update_all().execute().metrics
         """
+        for option, name in (("source_alias", source_alias), ("target_alias", target_alias)):
+            if name is not None and not (isinstance(name, str) and name):
+                raise InvalidArgument(option=option, value=type(name).__name__, reason="it takes a name, or None.")
         rows = _typed(as_arrow(source), self.snapshot().schema)
         return TableMerge(rows, on, source_alias, target_alias, self._run_merge)
 
@@ -352,11 +358,16 @@ def _typed(rows: pa.Table, schema: Struct) -> pa.Table:
 
 def _named(snapshot: Snapshot, columns: list[str] | None) -> list[str]:
     """The table's own spelling of columns. Raises UnknownColumn: one is not there."""
-    schema: Struct = snapshot.schema
-    found = []
+    schema, found = snapshot.schema, list[str]()
+    if columns is not None and not (
+        isinstance(columns, list | tuple) and all(isinstance(each, str) for each in columns)
+    ):
+        raise InvalidArgument(option="columns", value=type(columns).__name__, reason="it takes a list of names.")
     for name in schema.names if columns is None else columns:
         field = schema.find(name)
         if field is None:
             raise UnknownColumn(table=snapshot.table, column=name, columns=", ".join(schema.names))
+        if field.name in found:
+            raise InvalidArgument(option="columns", value=name, reason="it is there twice.")
         found.append(field.name)
     return found

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from anabranch.api.table_texts import check_order, check_text
+from anabranch.api.table_texts import check_order, check_text, check_texts
 from anabranch.commands.dml.merge import Merged
 from anabranch.protocol.merges import Action, When
 
@@ -48,7 +48,7 @@ class TableMerge:
 
     def when_matched_update(self, updates: Mapping[str, str], predicate: str | None = None) -> TableMerge:
         """Set columns of a row that matches: column -> SQL text over both sides, evaluated on the old row."""
-        return self._with("matched", "update", predicate, dict(updates))
+        return self._with("matched", "update", predicate, _given(updates))
 
     def when_matched_update_all(self, predicate: str | None = None) -> TableMerge:
         """Set every column to the source's column of the same name."""
@@ -60,7 +60,7 @@ class TableMerge:
 
     def when_not_matched_insert(self, updates: Mapping[str, str], predicate: str | None = None) -> TableMerge:
         """Insert a row for a source row that matches nothing: column -> SQL text over the source."""
-        return self._with("not matched", "insert", predicate, dict(updates))
+        return self._with("not matched", "insert", predicate, _given(updates))
 
     def when_not_matched_insert_all(self, predicate: str | None = None) -> TableMerge:
         """Insert the source's columns of the table's names."""
@@ -68,7 +68,7 @@ class TableMerge:
 
     def when_not_matched_by_source_update(self, updates: Mapping[str, str], predicate: str | None = None) -> TableMerge:
         """Set columns of a row that no source row matches: column -> SQL text over the table."""
-        return self._with("not matched by source", "update", predicate, dict(updates))
+        return self._with("not matched by source", "update", predicate, _given(updates))
 
     def when_not_matched_by_source_delete(self, predicate: str | None = None) -> TableMerge:
         """Delete a row that no source row matches."""
@@ -76,7 +76,7 @@ class TableMerge:
 
     def whenMatchedUpdate(self, condition: str | None = None, set: Values = None) -> TableMerge:
         """As `when_matched_update`."""
-        return self._with("matched", "update", condition, dict(set or {}))
+        return self._with("matched", "update", condition, set or {})
 
     def whenMatchedUpdateAll(self, condition: str | None = None) -> TableMerge:
         """As `when_matched_update_all`."""
@@ -88,7 +88,7 @@ class TableMerge:
 
     def whenNotMatchedInsert(self, condition: str | None = None, values: Values = None) -> TableMerge:
         """As `when_not_matched_insert`."""
-        return self._with("not matched", "insert", condition, dict(values or {}))
+        return self._with("not matched", "insert", condition, values or {})
 
     def whenNotMatchedInsertAll(self, condition: str | None = None) -> TableMerge:
         """As `when_not_matched_insert_all`."""
@@ -96,7 +96,7 @@ class TableMerge:
 
     def whenNotMatchedBySourceUpdate(self, condition: str | None = None, set: Values = None) -> TableMerge:
         """As `when_not_matched_by_source_update`."""
-        return self._with("not matched by source", "update", condition, dict(set or {}))
+        return self._with("not matched by source", "update", condition, set or {})
 
     def whenNotMatchedBySourceDelete(self, condition: str | None = None) -> TableMerge:
         """As `when_not_matched_by_source_delete`."""
@@ -120,4 +120,11 @@ class TableMerge:
     def _with(self, when: When, action: Action, condition: str | None, values: Values) -> TableMerge:
         if condition is not None:
             check_text("condition", condition)
+        if values is not None:
+            check_texts("set", values)
         return replace(self, clauses=(*self.clauses, TableClause(when, action, condition, values)))
+
+
+def _given(values: Mapping[str, str]) -> Mapping[str, str]:
+    check_texts("updates", values)
+    return values

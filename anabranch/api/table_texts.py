@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from anabranch.errors import InvalidArgument, InvalidOption, NeedsSpark
+from anabranch.errors import InvalidArgument, InvalidCondition, InvalidOption, NeedsSpark
 from anabranch.expressions import (
     Context,
     Sides,
@@ -21,9 +21,11 @@ from anabranch.expressions import (
     understood_merge,
     unusable,
 )
-from anabranch.expressions.computations import computation_of
+from anabranch.expressions.computations import computation_of, names_in
 from anabranch.protocol.conditions import Condition
-from anabranch.protocol.merges import Clause, Matching
+from anabranch.protocol.expressions.computation import syntax_over
+from anabranch.protocol.expressions.words import NotUnderstood
+from anabranch.protocol.merges import SEEN, Clause, Matching, When
 from anabranch.protocol.schema.assignments import mapped
 from anabranch.protocol.schema.evolution import all_nullable
 from anabranch.protocol.schema.types import Struct, from_arrow
@@ -33,7 +35,7 @@ from anabranch.protocol.storing import Computed
 def check_text(option: str, value: Any) -> str:
     """Raises InvalidArgument unless a value is SQL text."""
     if not isinstance(value, str):
-        raise InvalidArgument(option=option, value=value, reason="it takes SQL text.")
+        raise InvalidArgument(option=option, value=type(value).__name__, reason="it takes SQL text.")
     return value
 
 
@@ -47,7 +49,7 @@ class TableTexts:
 
     @property
     def _context(self) -> Context:
-        return Context(self.table, self.schema, self.now, "UTC", lambda names: True)
+        return Context(self.table, self.schema, self.now, "UTC", lambda names: True, has_session=False)
 
     def condition(self, text: str) -> Condition:
         """A condition. Raises InvalidCondition: it has a syntax error, or names what is no column."""
@@ -63,8 +65,7 @@ class TableTexts:
             UnknownColumn: a key is no column. InvalidCondition: a value names what is no column.
             NeedsSpark: Spark computes a value.
         """
-        if not isinstance(values, Mapping):
-            raise InvalidArgument(option="set", value=values, reason="it takes a dict: column -> SQL text.")
+        check_texts("set", values)
         sides = Sides(self.schema, ())
         return mapped(assigned(values, "set", sides, self._context), self._value)
 
@@ -88,8 +89,27 @@ class TableTexts:
         names = tuple(asked.source.column_names)
         sides = Sides(self.schema, names, asked.target_alias, asked.source_alias, described=described)
         clauses = [self._clause(each, sides) for each in asked.clauses]
+        self._check_names(asked.on, "on", "matched", sides)
+        for each in asked.clauses:
+            for text in [each.condition, *(each.values or {}).values()]:
+                if text is not None:
+                    self._check_names(text, "condition", each.when, sides)
         where, matching = understood_merge(check_text("on", asked.on), clauses, sides, self._context)
         return where, matching, parameters_of(where, matching)
+
+    def _check_names(self, text: Any, option: str, when: When, sides: Sides) -> None:
+        """Raises InvalidCondition: a text names what is no column of the sides that it sees, or of both of them."""
+        try:
+            syntax = syntax_over(check_text(option, text), self.schema)
+        except NotUnderstood:
+            raise unusable(text, self._context) from None
+        for parts in names_in(syntax):
+            if sides.column(parts, SEEN[when]) is None:
+                seen = " and ".join({"target": "the table", "source": "the source"}[each] for each in SEEN[when])
+                there = [*self.schema.names] if "target" in SEEN[when] else []
+                there += sides.source_columns if "source" in SEEN[when] else []
+                reason = f"{'.'.join(parts)} is none, or several, of the columns of {seen}: {', '.join(there)}."
+                raise InvalidCondition(expression=text, table=self.table, reason=reason)
 
     def _clause(self, asked: Any, sides: Sides) -> Clause:
         if asked.action == "delete":
@@ -97,6 +117,14 @@ class TableTexts:
         option = "set" if asked.action == "update" else "values"
         values = assigned(asked.values, option, sides, self._context, keeps=asked.action == "update")
         return Clause(asked.when, asked.action, asked.condition, values)
+
+
+def check_texts(option: str, values: Any) -> None:
+    """Raises InvalidArgument unless values are SQL texts by column."""
+    if not isinstance(values, Mapping) or not all(isinstance(each, str) for each in values):
+        raise InvalidArgument(option=option, value=type(values).__name__, reason="it takes a dict: column -> SQL text.")
+    for value in values.values():
+        check_text(option, value)
 
 
 def check_order(clauses: Any) -> None:

@@ -29,13 +29,14 @@ from anabranch.arrow.row_ids import without_versions
 from anabranch.arrow.site import Site
 from anabranch.arrow.values import assigned
 from anabranch.arrow.writing import FILE_ROWS, put_one, put_rows
-from anabranch.errors import NeedsSpark
+from anabranch.errors import InvalidOption, NeedsSpark
+from anabranch.errors.rows import NOT_SHOWN, may_show_rows
 from anabranch.protocol.actions import empty_files
 from anabranch.protocol.change_feed import CHANGE_TYPE, DELETE, POSTIMAGE, PREIMAGE, Images, recorded
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.expressions.computation import Computation
 from anabranch.protocol.layout.curves import Curve
-from anabranch.protocol.layout.file_sets import FileSet, Marks, difference_of
+from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of, difference_of
 from anabranch.protocol.merges import Joined, Matching
 from anabranch.protocol.row_rules import obedient
 from anabranch.protocol.rules.table_rules import NONE, Rules
@@ -52,6 +53,9 @@ def without_spark(what: str, table: str) -> Iterator[None]:
         yield
     except Unsupported as error:
         raise NeedsSpark(what=what, table=table, reason=f"{error}") from None
+    except pa.ArrowException as error:  # its words may hold values of rows
+        reason = f"Arrow does not compute it, {type(error).__name__}"
+        raise NeedsSpark(what=what, table=table, reason=reason) from None
 
 
 @dataclass(frozen=True)
@@ -116,20 +120,33 @@ class ArrowBackend:
     def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
         """Write the new images of the marked rows, some at a time."""
         with without_spark("UPDATE", files.root):
-            for some in _pieces(marks):
-                self._put(self._updated(files, self._fetch(files, some), assignments), files.with_ids, folder)
+            for rows in self._fetched(files, marks):
+                self._put(self._updated(files, rows, assignments), files.with_ids, folder)
 
     def rewrite(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any] | None, folder: str) -> None:
         """Write the live rows, the marked ones changed or left out, some at a time."""
         with without_spark("rewriting files", files.root):
-            for some in _pieces(difference_of(_live(files), marks)):
-                self._put(self._fetch(files, some), files.with_ids, folder)
+            for rows in self._fetched(files, difference_of(_live(files), marks)):
+                self._put(rows, files.with_ids, folder)
         if assignments is not None:
             self.update(files, marks, assignments, folder)
 
-    def _fetch(self, files: FileSet, marks: Marks) -> pa.Table:
-        """The marked rows, with their ids where the table tracks its rows."""
-        return finding.fetch(self.site, files, marks, files.with_ids.schema.names, nested=True)
+    def _fetched(self, files: FileSet, marks: Marks) -> Iterator[pa.Table]:
+        """The marked rows, so many at a time as may be held, with their ids where the table tracks its rows."""
+        for some in _pieces(marks):
+            yield from self._fetched_at_once(files, some)
+
+    def _fetched_at_once(self, files: FileSet, marks: Marks) -> Iterator[pa.Table]:
+        """These rows at once, or half as many at a time where that is too much."""
+        try:
+            found = finding.fetch(self.site, files, marks, files.with_ids.schema.names, nested=True)
+        except finding.TooManyRows:
+            if count_of(marks) == 1:
+                raise
+            for some in _pieces(marks, -(-count_of(marks) // 2)):
+                yield from self._fetched_at_once(files, some)
+            return
+        yield found
 
     def _updated(self, files: FileSet, rows: pa.Table, assignments: Mapping[str, Any]) -> pa.Table:
         values, whole = _computed(assignments, files.schema), files.with_ids
@@ -153,8 +170,7 @@ class ArrowBackend:
         """Write the marked rows, each as it was and as it becomes, some at a time."""
         whole = recorded(files).with_ids
         with without_spark("UPDATE", files.root):
-            for some in _pieces(marks):
-                old = self._fetch(files, some)
+            for old in self._fetched(files, marks):
                 both = {PREIMAGE: old, POSTIMAGE: self._updated(files, old, assignments)}
                 rows = [_saying(each, kind, whole.schema) for kind, each in both.items()]
                 self._put(pa.concat_tables(rows), whole, folder)
@@ -171,8 +187,7 @@ class ArrowBackend:
     def _images(self, images: Images) -> Iterator[pa.Table]:
         files = replace(images.chosen, tracked=None)
         if images.joined is None:
-            for some in _pieces(_live(files) if images.rows is None else images.rows):
-                yield finding.fetch(self.site, files, some, files.schema.names, nested=True)
+            yield from self._fetched(files, _live(files) if images.rows is None else images.rows)
         elif images.change == POSTIMAGE:
             yield from _new_images(images.joined, files)
         else:
@@ -181,8 +196,13 @@ class ArrowBackend:
     # -- MERGE ---------------------------------------------------------------------------------------------------------
 
     def hold(self, source: pa.Table, schema: Struct, root: str, folder: str) -> SourceRows:
-        """Rows in memory are kept as they are."""
-        return held(source)
+        """Rows in memory are kept as they are. Raises InvalidOption: a value has no place in Delta's types."""
+        try:
+            return held(source)
+        except pa.ArrowException as error:
+            why = str(error) if may_show_rows(root) else NOT_SHOWN
+            reason = f"a value has no place in Delta's types ({why}). Cast it first."
+            raise InvalidOption(option="source", value="these rows", reason=reason) from None
 
     def with_numbers(self, held: SourceRows, values: Mapping[str, range]) -> pa.Table:
         """The values in the order of the rows."""
@@ -334,9 +354,9 @@ def _live(files: FileSet) -> dict[str, BitMap64]:
     return difference_of(found, files.vectors)
 
 
-def _pieces(marks: Marks) -> Iterator[dict[str, BitMap64]]:
-    """The rows, so many at a time as go into one file."""
-    piece, left = dict[str, BitMap64](), FILE_ROWS
+def _pieces(marks: Marks, most: int = FILE_ROWS) -> Iterator[dict[str, BitMap64]]:
+    """The rows, at most so many at a time."""
+    piece, left = dict[str, BitMap64](), most
     for path, rows in marks.items():
         start = 0
         while start < len(rows):
@@ -344,7 +364,7 @@ def _pieces(marks: Marks) -> Iterator[dict[str, BitMap64]]:
             piece[path], start, left = some, start + len(some), left - len(some)
             if not left:
                 yield piece
-                piece, left = {}, FILE_ROWS
+                piece, left = {}, most
     if piece:
         yield piece
 

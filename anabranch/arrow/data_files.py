@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -58,19 +59,27 @@ def data_files(store: Store, files: FileSet) -> Iterator[DataFile]:
     Raises:
         CorruptLog: two paths mean one file, or one leaves the table's folder.
         FileOutsideTable, UnknownStore: a file lies on a store that is neither the table's own nor allowed, or on none.
-        MissingDataFile: one is not there, or is no Parquet file. OSError: the system does not read it.
+        MissingDataFile: one is not there, or cannot be read.
     """
     for path, size, (where, name) in zip(
         *(files.files[each].to_pylist() for each in ("path", "size")), _located(store, files), strict=True
     ):
-        try:
-            yield _opened(path, where, Entry(name, size, 0, None))
-        except (FileNotFoundError, NotFound):
-            gone = {"version": files.version, "reason": "is not there"}
-            raise MissingDataFile(table=files.root, file=path, **gone) from None
-        except pa.ArrowInvalid:
-            reason = "is no Parquet file that can be read. Restore it from a copy"
-            raise MissingDataFile(table=files.root, file=path, version=files.version, reason=reason) from None
+        with reading(files, path):
+            opened = _opened(path, where, Entry(name, size, 0, None))
+        yield opened
+
+
+@contextmanager
+def reading(files: FileSet, path: str) -> Iterator[None]:
+    """Within the block a file of a set is read. Raises MissingDataFile: it is not there, or cannot be read."""
+    try:
+        yield
+    except (FileNotFoundError, NotFound):
+        raise MissingDataFile(table=files.root, file=path, version=files.version, reason="is not there") from None
+    except (pa.ArrowInvalid, OSError) as error:
+        why = "is no Parquet file that can be read" if isinstance(error, pa.ArrowInvalid) else "cannot be read"
+        reason = f"{why}. Restore it from a copy"
+        raise MissingDataFile(table=files.root, file=path, version=files.version, reason=reason) from None
 
 
 def paths_on_disk(store: Store, files: FileSet) -> list[str | None]:

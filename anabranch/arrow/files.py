@@ -296,8 +296,8 @@ def check(task: Mapping[str, Any]) -> None:
 
 
 def check_file(source: pq.ParquetFile, wanted: pa.Schema, *, members: bool = False) -> None:
-    """Raises Unsupported unless Arrow reads the wanted columns of a file as Spark does; a struct may be some of its
-    ``members``.
+    """Raises Unsupported unless Arrow reads the wanted columns of a file as Spark does; with ``members`` a struct may
+    be some of its own, and numbers may be narrower, as they were before a column became wider.
     """
     said = source.metadata.metadata or {}
     if _LEGACY in said or said.get(_VERSION, _CORRECTED_SINCE) < _CORRECTED_SINCE:
@@ -318,7 +318,8 @@ def check_file(source: pq.ParquetFile, wanted: pa.Schema, *, members: bool = Fal
         found = by_fold.get(field.name.lower())
         there = None if found is None else source.schema_arrow.field(found).type
         there = _some_of(there, field.type) if members else there
-        if found is not None and (found != field.name or not _alike(there, field.type)):
+        is_read = members and found is not None and _is_widened(there, field.type)
+        if found is not None and (found != field.name or not (is_read or _alike(there, field.type))):
             raise Unsupported("a column has another type, or another name")
 
 
@@ -343,6 +344,14 @@ def _some_of(there: pa.DataType, wanted: pa.DataType) -> pa.DataType:
     folded = [each.name.lower() for each in there]
     found = [(each, there.field(each.name)) for each in wanted if folded.count(each.name.lower()) == 1]
     return pa.struct([pa.field(each.name, _some_of(member.type, each.type)) for each, member in found])
+
+
+def _is_widened(there: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values of a file are narrower numbers of the same kind, each of which has its place in a column."""
+    kinds = pa.types
+    if kinds.is_signed_integer(there) and kinds.is_signed_integer(wanted):
+        return bool(there.bit_width < wanted.bit_width)
+    return bool(kinds.is_float32(there) and kinds.is_float64(wanted))
 
 
 def _alike(there: pa.DataType, wanted: pa.DataType) -> bool:

@@ -237,6 +237,10 @@ def _are_copied(schema: Struct) -> bool:
     return not inside or not (is_mapped or any(limits_of(each) is not None for each in inside))
 
 
+class TooManyRows(Unsupported):
+    """Rows take more memory than they may."""
+
+
 class _Budget:
     """How many bytes of rows may still be brought; threads may share it, since a little more does no harm."""
 
@@ -247,7 +251,7 @@ class _Budget:
         """The rows. Raises Unsupported: they are more than may be brought."""
         self._left -= rows.nbytes
         if self._left < 0:
-            raise Unsupported("there are more rows than may be brought")
+            raise TooManyRows("the rows take more memory than they may")
         return rows
 
 

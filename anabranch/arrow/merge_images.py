@@ -6,6 +6,7 @@ Pure. Guarantee: the rows are those that Spark would write, before the table's r
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,8 +15,9 @@ import pyarrow.compute as pc
 from anabranch.arrow.merge_clauses import computed_clauses
 from anabranch.arrow.merge_source import SourceRows
 from anabranch.arrow.pairs import Half, Pairs, acting_on, stored
+from anabranch.protocol.layout.addresses import free_name
 from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.merges import Matching
+from anabranch.protocol.merges import Matching, Reserved, SourceColumn
 
 ROW_ID, IMAGE, OLD = "row_id", "image", "old"
 """Columns of what a join leaves behind: a row's id, and, before their numbers, the table's new and old values."""
@@ -35,6 +37,7 @@ def inserts_of(files: FileSet, matching: Matching, source: SourceRows) -> list[t
     Raises:
         Unsupported: only Spark says what some value is.
     """
+    matching, source = _with_reserved(matching, source)
     clauses = computed_clauses(matching, "not matched", files, source.columns)
     every = np.arange(source.rows)
     pairs = Pairs(len(every), {"source": Half(source.named, every)})
@@ -44,3 +47,17 @@ def inserts_of(files: FileSet, matching: Matching, source: SourceRows) -> list[t
         rows, given = pa.table(stored(each, pairs, every[acts == each.number], files.schema)), inserts[each.number]
         made.append((rows, given))
     return made
+
+
+def _with_reserved(matching: Matching, source: SourceRows) -> tuple[Matching, SourceRows]:
+    """The clauses with a column of the source for each value that is reserved for its rows, and these columns."""
+    columns, clauses = dict[str, pa.Array](), []
+    for clause in matching.clauses:
+        values = dict(clause.values)
+        for name, value in clause.values.items():
+            if isinstance(value, Reserved):
+                column = free_name(f"__anabranch_reserved_{len(columns)}", source.columns.names)
+                columns[column] = pa.array(value.values, pa.int64()).take(source.numbers)
+                values[name] = SourceColumn(column)
+        clauses.append(replace(clause, values=values))
+    return (replace(matching, clauses=tuple(clauses)), source.beside(columns)) if columns else (matching, source)

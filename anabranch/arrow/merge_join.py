@@ -66,7 +66,7 @@ class Join:
         if not len(found):
             return _nothing([self.files.with_ids.schema.field(name) for name in columns], 0)
         marks = marks_of(found[self.address.path], found[self.address.row])
-        return finding.fetch(self.site, self.files, marks, columns)
+        return finding.fetch(self.site, self.files, marks, columns, nested=True)
 
     # -- rows without a match ------------------------------------------------------------------------------------------
 

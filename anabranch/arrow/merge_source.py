@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -38,7 +38,7 @@ class SourceColumns:
 def source_columns(schema: pa.Schema) -> SourceColumns:
     """The columns of Arrow rows, as Delta types them."""
     fields = from_arrow(schema)
-    seen = tuple(each.type if are_plain([each]) else None for each in fields)
+    seen = tuple(each.type if are_plain([each], nested=True) else None for each in fields)
     return SourceColumns(tuple(fields.names), seen)
 
 
@@ -68,6 +68,18 @@ class SourceRows:
         """The rows under the names of their columns."""
         return self.table.rename_columns([*self.columns.names, ""])
 
+    def beside(self, columns: Mapping[str, pa.Array]) -> SourceRows:
+        """The rows with more columns of whole numbers."""
+        names, types = self.columns.names, self.columns.types
+        more = SourceColumns((*names, *columns), (*types, *("long" for _ in columns)))
+        own = [self.table.column(i) for i in range(len(names))]
+        return SourceRows(
+            more,
+            pa.table(
+                [*own, *columns.values(), self.numbers], [str(i) for i in range(len(own) + len(columns))] + ["number"]
+            ),
+        )
+
     def without(self, numbers: Sequence[pa.ChunkedArray]) -> SourceRows:
         """The rows whose numbers are not among these."""
         gone = pa.concat_arrays([pa.array([], pa.int64()), *(each.combine_chunks() for each in numbers)])
@@ -76,5 +88,5 @@ class SourceRows:
 
 def held(source: pa.Table) -> SourceRows:
     """Rows in Delta's types for their columns, numbered from 0 on."""
-    columns, rows = source_columns(source.schema), source.cast(to_arrow(from_arrow(source.schema)), safe=False)
+    columns, rows = source_columns(source.schema), source.cast(to_arrow(from_arrow(source.schema)))
     return SourceRows(columns, rows.append_column("number", pa.array(range(len(rows)), pa.int64())))

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from anabranch.arrow.data_files import DataFile, data_files
+from anabranch.arrow.data_files import DataFile, data_files, reading
 from anabranch.arrow.dictionaries import small_in
 from anabranch.arrow.files import check_file, paths_of, rows_at_once
 from anabranch.arrow.site import Site
@@ -83,7 +83,7 @@ def read(
     with _pool() as pool:
         for parts in _windows(_parts(site, files, columns, stored)):
             wanted = [each for each in parts if is_wanted(each)]
-            made = pool.map(handed_on(lambda part: _made(part, stored, seen)), wanted)
+            made = pool.map(handed_on(lambda part: _made(part, stored, seen, files)), wanted)
             found += [(part.file.log, each) for part, several in zip(wanted, made, strict=True) for each in several]
     return found
 
@@ -106,8 +106,15 @@ def _windows(parts: Iterator[Part]) -> Iterator[list[Part]]:
         yield several
 
 
-def _made(part: Part, stored: Struct, seen: Seen) -> list[Any]:
-    return [each for each in (seen(part, *one) for one in _batches(part, stored)) if each is not None]
+def _made(part: Part, stored: Struct, seen: Seen, files: FileSet) -> list[Any]:
+    found, batches = list[Any](), _batches(part, stored)
+    while True:
+        with reading(files, part.file.log):
+            one = next(batches, None)
+        if one is None:
+            return found
+        made = seen(part, *one)
+        found += [] if made is None else [made]
 
 
 def _parts(site: Site, files: FileSet, columns: Sequence[str], stored: Struct) -> Iterator[Part]:

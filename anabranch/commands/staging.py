@@ -276,17 +276,19 @@ def describe_file(
     modified_ms: int,
     size: int,
     footer: pq.FileMetaData,
-    nan_free: frozenset[Name] = frozenset(),
+    nan_free: frozenset[Name] | None = None,
 ) -> dict[str, Any]:
-    """The row of a `FILES` table for one new Parquet file. Raises NotNullViolated: a NOT NULL column holds a NULL."""
-    check_not_null(store.url, metadata, values, footer)
+    """The row of a `FILES` table for one new Parquet file, with those of its floating-point columns that hold no NaN;
+    None where that is not known. Raises NotNullViolated: a NOT NULL column holds a NULL.
+    """
+    check_not_null(store.url, metadata, values, footer, nan_free)
     check_ids(store.url, metadata, footer)
     return {
         "path": encode(name),
         "partitionValues": values,
         "size": size,
         "modificationTime": modified_ms,
-        "stats": file_stats(metadata, footer, nan_free),
+        "stats": file_stats(metadata, footer, nan_free or frozenset()),
     }
 
 
@@ -309,18 +311,30 @@ def check_ids(table: str, metadata: Metadata, footer: pq.FileMetaData) -> None:
         raise ExecutionFailed(what=f"the write to {table}", reason=reason)
 
 
-def check_not_null(table: str, metadata: Metadata, values: dict[str, str | None], footer: pq.FileMetaData) -> None:
+def check_not_null(
+    table: str,
+    metadata: Metadata,
+    values: dict[str, str | None],
+    footer: pq.FileMetaData,
+    nan_free: frozenset[Name] | None = None,
+) -> None:
     """Hold NOT NULL by what the footer says, whatever an engine did; inside nested columns a footer says nothing.
     Raises NotNullViolated: a NOT NULL column holds a NULL.
     """
     for column in metadata.schema.fields:
-        count = 0 if column.nullable else _nulls(column, metadata, values, footer)
+        count = 0 if column.nullable else _nulls(column, metadata, values, footer, nan_free)
         if count:
             row = f"it is NULL in {count} of them"
             raise NotNullViolated(table=table, column=column.name, count=count, row=row)
 
 
-def _nulls(column: Field, metadata: Metadata, values: dict[str, str | None], footer: pq.FileMetaData) -> int:
+def _nulls(
+    column: Field,
+    metadata: Metadata,
+    values: dict[str, str | None],
+    footer: pq.FileMetaData,
+    nan_free: frozenset[Name] | None,
+) -> int:
     if column.name in metadata.partition_columns:
         return int(footer.num_rows) if values.get(column.physical_name) is None else 0
     if not isinstance(column.type, str):
@@ -334,4 +348,7 @@ def _nulls(column: Field, metadata: Metadata, values: dict[str, str | None], foo
     ]
     if not chunks:
         return int(footer.num_rows)  # the column is not in the file at all
-    return sum(chunk.null_count if chunk is not None and chunk.has_null_count else 1 for chunk in chunks)
+    # Our own footers say nothing of a column that holds a NaN; its rows were held to the rule before they were written.
+    has_nan = nan_free is not None and column.type in ("float", "double") and column.name not in nan_free
+    unsaid = 0 if has_nan else 1
+    return sum(chunk.null_count if chunk is not None and chunk.has_null_count else unsaid for chunk in chunks)

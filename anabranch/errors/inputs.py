@@ -204,7 +204,7 @@ class ValueRefused(InputError):
 
     def __init__(self, **facts: Any) -> None:
         name = str(facts.get("option") or facts.get("property") or "")
-        if facts.get("value") and is_secret(name) and not name.startswith(_KNOWN):
+        if facts.get("value") is not None and is_secret(name) and not name.startswith(_KNOWN):
             facts = _without(str(facts["value"]), {**facts, "value": "***"})
         super().__init__(**facts)
 

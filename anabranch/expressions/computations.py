@@ -94,7 +94,7 @@ def computed_in(syntax: Syntax, context: Context, columns: Columns | None = None
     """The computation of what was read; ``columns`` as for `reading_of`."""
     zone = context.tzinfo if is_fixed(context.tzinfo) else None
     named = columns or (lambda parts: column_of(parts, context.schema))
-    return computation_of_syntax(syntax, Scope(named, zone, context.altered, context.timestamp))
+    return computation_of_syntax(syntax, Scope(named, zone, context.altered, context.timestamp, context.has_session))
 
 
 def computation_of(text: str, context: Context) -> Computation:
@@ -163,11 +163,15 @@ def required(syntax: Syntax) -> Iterator[Syntax]:
 
 def unknown_names(syntax: Syntax, schema: Struct) -> tuple[str, ...]:
     """The names that are no columns, as they are written, each once and in order."""
+    return tuple(dict.fromkeys(".".join(parts) for parts in names_in(syntax) if _is_unknown(parts, schema)))
+
+
+def names_in(syntax: Syntax) -> list[tuple[str, ...]]:
+    """The names that stand for columns, in order; not those of lambdas' arguments."""
     nodes = list(all_parts(syntax))
     bound = {name.lower() for each in nodes if isinstance(each, Lambda) for name in each.arguments}
     names = sorted((each for each in nodes if isinstance(each, Name)), key=lambda each: each.start)
-    found = (each.parts for each in names if each.parts[0].lower() not in bound and _is_unknown(each.parts, schema))
-    return tuple(dict.fromkeys(map(".".join, found)))
+    return [each.parts for each in names if each.parts[0].lower() not in bound]
 
 
 def _is_unknown(parts: tuple[str, ...], schema: Struct) -> bool:

@@ -25,6 +25,7 @@ class Context:
         is_builtin: which of these function names still mean Spark's own (a user may have registered others).
         altered: the settings by which some functions mean something else in the session (`Scope`).
         timestamp: the type that TIMESTAMP means in the session, by a setting.
+        has_session: whether there is a session; without one texts mean what they mean by Spark's defaults.
     """
 
     table: str
@@ -34,6 +35,7 @@ class Context:
     is_builtin: Callable[[frozenset[str]], bool]
     altered: frozenset[str] = frozenset()
     timestamp: str | None = None
+    has_session: bool = True
 
     @property
     def tzinfo(self) -> dt.tzinfo | None:

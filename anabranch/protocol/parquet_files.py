@@ -75,10 +75,12 @@ def saying_nan_free(columns: Iterable[Name]) -> dict[str, str]:
     return {_NAN_FREE: json.dumps([each if isinstance(each, str) else list(each) for each in columns])}
 
 
-def said_nan_free(footer: pq.FileMetaData) -> frozenset[Name]:
-    """The columns of which a new file of ours says that they hold no NaN (`saying_nan_free`)."""
-    said = json.loads((footer.metadata or {}).get(_NAN_FREE.encode(), b"[]"))
-    return frozenset(each if isinstance(each, str) else tuple(each) for each in said)
+def said_nan_free(footer: pq.FileMetaData) -> frozenset[Name] | None:
+    """The columns of which a new file of ours says that they hold no NaN (`saying_nan_free`); None of another's."""
+    said = (footer.metadata or {}).get(_NAN_FREE.encode())
+    return (
+        None if said is None else frozenset(each if isinstance(each, str) else tuple(each) for each in json.loads(said))
+    )
 
 
 def _floats(fields: Iterable[pa.Field], around: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

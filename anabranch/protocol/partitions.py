@@ -290,7 +290,7 @@ def zoned(texts: pa.Array) -> pa.Array:
 
 def names_no_instant(files: pa.Table, key: str) -> bool:
     """Whether some timestamp among the partition values of these files leaves its zone to the reader."""
-    return not pc.all(zoned(map_column(files["partitionValues"], key).drop_null())).as_py()
+    return not pc.all(zoned(map_column(files["partitionValues"], key).drop_null()), min_count=0).as_py()
 
 
 def _read_or_error(text: str, data_type: str) -> Any:

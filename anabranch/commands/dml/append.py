@@ -257,7 +257,7 @@ def _check_nesting(values: Iterable[Any]) -> None:
 def _built(build: Any, shows: Callable[[], bool]) -> pa.Table:
     try:
         return build()
-    except (pa.ArrowException, AttributeError, TypeError, ValueError, RecursionError) as error:
+    except (pa.ArrowException, AttributeError, OverflowError, TypeError, ValueError, RecursionError) as error:
         why = error if shows() else NOT_SHOWN
         reason = f"they are not a table ({why}). It takes {_KINDS}."
         raise InvalidOption(option="rows", value="these rows", reason=reason) from None

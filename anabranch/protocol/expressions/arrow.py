@@ -47,7 +47,7 @@ def computed(tree: Expression, rows: pa.RecordBatch, zone: dt.tzinfo | None = No
 
 def selected(tree: Expression, rows: pa.RecordBatch, zone: dt.tzinfo | None = None) -> pa.BooleanArray:
     """For each row whether a condition is TRUE; never NULL. Raises Unsupported."""
-    return pc.fill_null(computed(tree, rows, zone), False)
+    return pc.fill_null(computed(tree, rows, zone).cast(pa.bool_()), False)
 
 
 @dataclass(frozen=True)

@@ -121,12 +121,15 @@ class Scope:
         zone: the session's time zone, if its clocks never change.
         altered: the settings by which some entries mean something else in the session (`ALTERING`).
         timestamp: the type that TIMESTAMP means in the session (`TIMESTAMPS`); None where that is not known.
+        has_session: whether settings of a session say what quotes and backslashes in texts mean; without one it is what
+            they mean by default.
     """
 
     column: Columns
     zone: dt.tzinfo | None = None
     altered: frozenset[str] = frozenset()
     timestamp: str | None = None
+    has_session: bool = True
 
 
 def resolved(node: S.Syntax, scope: Scope) -> Expression:
@@ -147,7 +150,7 @@ class _Resolver:
     def of(self, node: S.Syntax) -> Expression:
         match node:
             case S.Literal():
-                return _literal(node)
+                return _literal(node, has_session=self._scope.has_session)
             case S.Typed():
                 return _typed(node, self._scope)
             case S.Name():
@@ -345,7 +348,7 @@ def type_of(spelling: str) -> str | None:
 # -- literals ----------------------------------------------------------------------------------------------------------
 
 
-def _literal(node: S.Literal) -> Expression:
+def _literal(node: S.Literal, *, has_session: bool) -> Expression:
     match node.kind:
         case "null":
             return Constant(None, VOID)
@@ -353,7 +356,7 @@ def _literal(node: S.Literal) -> Expression:
             return Constant(node.text == "true", "boolean")
         case "number":
             return _number(node.text)
-        case "text" if node.is_certain:
+        case "text" if node.is_certain or not has_session:
             return Constant(node.text, "string")
         case "text":
             return Foreign("what a text with quotes or backslashes means is for Spark's settings to say", type="string")
