@@ -156,7 +156,7 @@ class Vacuum(Masked):
             last_ms = began_ms + DEAD_AFTER_MS - MARGIN_MS
             removing = _Removing(log, keeping, found, context.progress, self.threads, runtime, last_ms)
             done = removing.run()
-            self._end(log, done, found.no_later_than(log, snapshot, keeping.cutoff_ms), context)
+            self._end(log, done, found, keeping.cutoff_ms, context)
             return done
         raise AssertionError("the last attempt returns or raises")
 
@@ -208,12 +208,13 @@ class Vacuum(Masked):
         info = CommitInfo(START, parameters, counts, tags=start_tags(found.running, plan.cutoff_ms))
         return Transaction.on(snapshot, str(runtime.new_id()), info)
 
-    def _end(self, log: Log, done: Vacuumed, found: Found, context: RunContext) -> None:
+    def _end(self, log: Log, done: Vacuumed, found: Found, cutoff_ms: int, context: RunContext) -> None:
         """Say what was done. It is done, whether that can be said or not."""
         try:
-            if found.through is not None and not done.failed:
-                remember(log.store, found.through)
             snapshot = log.snapshot()
+            through = found.worked_off(snapshot, cutoff_ms)
+            if through is not None and not done.failed:
+                remember(log.store, through)
             _check(snapshot)
             status = {"status": "FAILED" if done.failed else "COMPLETED"}
             counts = {"numDeletedFiles": len(done.files), "numVacuumedDirectories": done.directories}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from anabranch.commands.maintenance.vacuum_retained import (
     Hidden,
@@ -44,7 +44,7 @@ class Found:
         directories: how many there were.
         running: the jobs that showed a sign of life; None: jobs do not matter.
         others: folders of other tables.
-        through: the version up to which every remove is old enough; None: not one is.
+        through: the version up to which every remove is older than ``cutoff_ms``; None: not one is.
     """
 
     files: Sequence[Entry]
@@ -53,11 +53,14 @@ class Found:
     running: frozenset[str] | None
     others: tuple[str, ...]
     through: int | None
+    cutoff_ms: int
 
-    def no_later_than(self, log: Log, snapshot: Snapshot, cutoff_ms: int) -> Found:
-        """The same, worked off up to a moment that turned out to be the right one: this clock may have been ahead."""
-        through = None if self.through is None else _through(timeline(log.store, snapshot.metadata), cutoff_ms)
-        return replace(self, through=None if through is None else min(through, self.through or 0))
+    def worked_off(self, snapshot: Snapshot, cutoff_ms: int) -> int | None:
+        """``through`` for the moment that turned out to be the right one: this clock may have been ahead."""
+        if self.through is None or cutoff_ms >= self.cutoff_ms:
+            return self.through
+        through = _through(timeline(snapshot.store, snapshot.metadata), cutoff_ms)
+        return None if through is None else min(through, self.through)
 
 
 def in_folder(snapshot: Snapshot, hidden: Hidden, cutoff_ms: int, alive_since_ms: int, threads: int) -> Found:
@@ -69,7 +72,7 @@ def in_folder(snapshot: Snapshot, hidden: Hidden, cutoff_ms: int, alive_since_ms
     folders = set(known) or folders_of(files)
     running = running_jobs(files, alive_since_ms)
     through = _through(timeline(snapshot.store, snapshot.metadata), cutoff_ms)
-    return Found(files, known, len(folders) + 1, running, tables_inside(listed), through)
+    return Found(files, known, len(folders) + 1, running, tables_inside(listed), through, cutoff_ms)
 
 
 def in_log(log: Log, snapshot: Snapshot, cutoff_ms: int, threads: int) -> Found:
@@ -103,7 +106,7 @@ def in_log(log: Log, snapshot: Snapshot, cutoff_ms: int, threads: int) -> Found:
         files = [entry for entry in heads if not is_link(log.store, entry.name)]
         folders = folders_of(files)
         others = tables_around(log.store, folders, Hidden.of(snapshot), pool)
-    return Found(files, (), len(folders) + 1, None, others, through)
+    return Found(files, (), len(folders) + 1, None, others, through, cutoff_ms)
 
 
 def _through(line: Timeline, cutoff_ms: int) -> int | None:

@@ -14,9 +14,15 @@ from anabranch.commands.ddl.drop_feature import DropFeature
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.delete import Delete
 from anabranch.commands.maintenance.vacuum import Vacuum
-from anabranch.errors import ConcurrentWriteException, FeatureNotDropped, VersionNotFound
+from anabranch.errors import (
+    AnabranchError,
+    ConcurrentWriteException,
+    FeatureNotDropped,
+    StoreError,
+    VersionNotFound,
+)
 from anabranch.log.log import forget
-from anabranch.testing import DictStore, at_phase, mounted
+from anabranch.testing import Call, DictStore, Watched, at_phase, mounted
 from anabranch.transaction.retry import Runtime
 from tests.support.worlds import World
 
@@ -178,3 +184,26 @@ def test_what_a_clock_behind_removed_and_stamped_is_as_old_as_its_commit(world: 
     clock.now += HOUR
     Vacuum(world.path).run()
     assert world.rows(1) == [{"id": 1}, {"id": 2}, {"id": 5}]
+
+
+@pytest.mark.parametrize("ahead", [0, 40 * HOUR])
+def test_a_vacuum_that_removed_files_says_so_though_the_log_cannot_be_listed_then(clock: Clock, ahead: int) -> None:
+    forget()
+    inner = DictStore("memory://clocks/u", now_ms=clock)
+    is_over: list[str] = []
+
+    def fail(call: Call) -> AnabranchError | None:
+        if call.method == "delete" and str(call.about).endswith(".parquet"):
+            is_over.append(str(call.about))
+        failing = is_over and call.method == "list_from"
+        return StoreError(name=str(call.about), root=inner.url, reason="503 slow down") if failing else None
+
+    with mounted(Watched(inner, before=fail)) as location:
+        world = World(location).create([{"id": 1}])
+        world.append({"id": 2})
+        world.delete("id = 1")
+        clock.now += 30 * DAY
+        world.append({"id": 3})
+        done = Vacuum(location).run(None, clock.ahead(ahead))
+    assert [entry.name for entry in done.files] == is_over
+    assert is_over
