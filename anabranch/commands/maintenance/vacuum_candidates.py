@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from anabranch.commands.maintenance.vacuum_retained import (
     Hidden,
+    first_since,
     folders_of,
     removed_by,
     running_jobs,
@@ -110,8 +111,8 @@ def in_log(log: Log, snapshot: Snapshot, cutoff_ms: int, threads: int) -> Found:
 
 
 def _through(line: Timeline, cutoff_ms: int) -> int | None:
-    place = line.at(cutoff_ms - 1)
-    return None if place < 0 else line.versions[place]
+    kept_from = first_since(line, cutoff_ms)
+    return line.versions[kept_from - 1] if kept_from else None
 
 
 def last_version(store: Store) -> int | None:

@@ -24,7 +24,7 @@ from anabranch.log.changes import change_files
 from anabranch.log.commits import Commit
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
-from anabranch.log.timeline import timeline
+from anabranch.log.timeline import Timeline, timeline
 from anabranch.protocol.change_feed import FOLDER
 from anabranch.protocol.layout.deletion_vectors import Descriptor
 from anabranch.protocol.layout.paths import is_absolute, plain, store_name
@@ -166,13 +166,19 @@ def change_data_of(commit: Commit) -> list[str]:
 
 
 def _commits_since(log: Log, snapshot: Snapshot, moment_ms: int) -> Iterator[Commit]:
-    """The commits at a moment or later, by what they say or by the store's clock: a writer's may have been behind."""
+    """The commits at a moment or later."""
     line = timeline(log.store, snapshot.metadata)
-    first = min(line.at(moment_ms - 1) + 1, int(line.written.searchsorted(moment_ms)))
-    for place in range(first, len(line)):
+    for place in range(first_since(line, moment_ms), len(line)):
         commit = log.read(line.versions[place], snapshot.partition_keys)
         if commit is not None:  # else it was cleaned up just now: nobody can read that version any more
             yield commit
+
+
+def first_since(line: Timeline, moment_ms: int) -> int:
+    """The index of the first commit at a moment or later, by what it says or by the store's clock: a writer's may have
+    been behind.
+    """
+    return min(line.at(moment_ms - 1) + 1, int(line.written.searchsorted(moment_ms)))
 
 
 # -- the decision ------------------------------------------------------------------------------------------------------

@@ -207,3 +207,15 @@ def test_a_vacuum_that_removed_files_says_so_though_the_log_cannot_be_listed_the
         done = Vacuum(location).run(None, clock.ahead(ahead))
     assert [entry.name for entry in done.files] == is_over
     assert is_over
+
+
+def test_a_lite_vacuum_comes_back_to_what_it_kept_for_a_clock_behind(world: World, clock: Clock) -> None:
+    world.create([{"id": 1}, {"id": 2}], delta_enableInCommitTimestamps="true")
+    clock.now += 30 * DAY
+    Append(world.path, [{"id": 5}]).run(None, clock.ahead(-20 * DAY))
+    Delete(world.path, world.condition("id <= 2")).run(world.engine, clock.ahead(-20 * DAY))
+    clock.now += DAY
+    assert not Vacuum(world.path, lite=True).run().files
+    clock.now += 8 * DAY
+    forget()
+    assert Vacuum(world.path, lite=True).run().files
