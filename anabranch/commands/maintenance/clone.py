@@ -16,10 +16,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
 
 from anabranch.commands.clustering import check_changeable
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.ddl.alter import refuse_constraints
+from anabranch.commands.ddl.row_tracking import without_ids
 from anabranch.commands.dml.replaced_rows import EveryRow
 from anabranch.commands.engine import Engine
 from anabranch.commands.maintenance.convert import Convert
@@ -27,6 +30,7 @@ from anabranch.commands.maintenance.file_copies import check_there, copy_files
 from anabranch.commands.maintenance.returning_files import ReturningFiles
 from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.commands.queries.time_travel import AsOf
+from anabranch.commands.row_changes import with_counts
 from anabranch.commands.sources import whole_table
 from anabranch.commands.staging import Staging
 from anabranch.commands.watching import watched
@@ -43,6 +47,7 @@ from anabranch.protocol.features.row_tracking import DOMAIN as ROW_IDS
 from anabranch.protocol.features.table_features import check_writable, upgraded, with_features, writer_features
 from anabranch.protocol.iceberg import check_partitioning, flags
 from anabranch.protocol.in_commit_timestamps import KEPT_BY_WRITERS
+from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.layout.paths import is_absolute, lies_in
 from anabranch.protocol.properties import PROTECTED_BEFORE, check_retention, described, validate
 from anabranch.protocol.rules.identity import values_kept
@@ -200,6 +205,8 @@ class _Cloning:
         if base is not None and (removes or base.properties.append_only):
             check_changeable(base, "clone", changes_rows=True)
         gone = {row["path"]: row for row in self._present() if row["path"] in removes}
+        sources = {path: Source(row, vector_of(self.staging.store, row)) for path, row in gone.items()}
+        again = self._again(removes, metadata)
         ours = Transaction.on(
             base,
             self.staging.txn_id,
@@ -208,8 +215,9 @@ class _Cloning:
             reads=None if base is None else whole_table(base),
             does=Changes(
                 removes=removes,
-                sources={path: Source(row, vector_of(self.staging.store, row)) for path, row in gone.items()},
+                sources={**sources, **again},
                 adds=self._to_be_numbered(adds, protocol, metadata),
+                recommits=frozenset(again),
                 row_mark=_mark(self._source),
             ),
             says=Declarations(
@@ -346,6 +354,17 @@ class _Cloning:
             reason = "its rows are to be tracked, and a file does not say how many it has."
             raise CloneRefused(source=self._source.table, table=self._table, reason=reason)
         return files
+
+    def _again(self, removes: frozenset[str], metadata: Metadata) -> dict[str, Source]:
+        """The files that stay and lack the row ids that each is to have, by path, with their rows counted."""
+        base = self._base
+        if base is None or not row_tracking.is_enabled(metadata):
+            return {}
+        lacking = without_ids(base)
+        stays = pc.invert(pc.is_in(lacking["path"], value_set=pa.array(list(removes), pa.string())))
+        files = FileSet(base.table, base.schema, base.partition_columns, lacking.filter(stays), {})
+        rows = with_counts(base, files).files.to_pylist()
+        return {row["path"]: Source(row, BitMap64()) for row in rows}  # no row is looked at
 
     def _metrics(self, gone: Mapping[str, FileRow]) -> dict[str, int]:
         sizes = self._source.files["size"].to_pylist()

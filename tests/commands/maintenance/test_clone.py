@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -467,6 +468,47 @@ def test_ids_that_only_the_clone_has_stay_with_the_next(origin: World, target: W
     clone(origin, target, shallow, replace=True, **more)
     assert files(target) == before
     assert_sound(target)
+
+
+@pytest.mark.slow
+@both
+@pytest.mark.parametrize("lists_it", [False, True])
+def test_files_that_a_clone_keeps_get_ids_once_it_is_to_track_rows(
+    origin: World, target: World, shallow: bool, lists_it: bool
+) -> None:
+    clone(origin, target, shallow)
+    kept = {row["path"] for row in files(target)}
+    if lists_it:
+        SetProperties(origin.path, {"delta.feature.rowTracking": "supported"}).run()
+        origin.append({"id": 90})
+    clone(origin, target, shallow, replace=True, properties={"delta.enableRowTracking": "true"})
+    assert kept <= {row["path"] for row in files(target)}
+    ids = [row["baseRowId"] for row in files(target)]
+    assert None not in ids
+    assert len(set(ids)) == len(ids) == len(kept) + lists_it
+    assert {row["defaultRowCommitVersion"] for row in files(target)} == {1}
+    assert_sound(target)
+
+
+@pytest.mark.slow
+def test_files_that_a_clone_keeps_are_counted_for_their_ids(origin: World, target: World) -> None:
+    clone(origin, target, False)
+    without_stats(target)
+    clone(origin, target, False, replace=True, properties={"delta.enableRowTracking": "true"})
+    report = check(target.log.snapshot(), deep=True)
+    assert report.is_clean, str(report)
+
+
+def without_stats(world: World) -> None:
+    """What its first version says of files says nothing of their rows."""
+    log = Path(world.path, "_delta_log", f"{0:020}.json")
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    for action in actions:
+        action.get("add", {}).pop("stats", None)
+    log.write_text("".join(json.dumps(each) + "\n" for each in actions))
+    for other in log.parent.glob("*.crc"):
+        other.unlink()
+    forget()
 
 
 @pytest.mark.slow
