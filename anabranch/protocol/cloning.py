@@ -24,7 +24,7 @@ CLONED_VECTOR = "anabranch.clonedVector"
 CLONED_TIME = "anabranch.clonedTime"
 OWN_VECTOR = "anabranch.ownVector"
 """Tags of a copied file: the URI of its original; the vector of the original, and its own vector with the same rows,
-each by unique id or empty; the modification time of the original.
+each by unique id or empty; the modification time of the original, which older copies have for their own.
 """
 
 _TAGS = frozenset({CLONED_FROM, CLONED_VECTOR, CLONED_TIME, OWN_VECTOR})
@@ -118,13 +118,17 @@ def deep(source: Iterable[FileRow], root: str, present: Iterable[FileRow]) -> De
         known[_tag(row, CLONED_FROM)] = row
     for row in (named(row, root) for row in source):
         had = known.get(row["path"])
-        if had is None or not _is_copy(row, {**had, "modificationTime": _tag(had, CLONED_TIME)}):
+        if had is None or not _is_copy(row, _with_time_of_original(had)):
             copies.append(Copy(row, None))
         elif _has_the_vector(had, row):
             removes.discard(had["path"])
         else:
             copies.append(Copy(row, had))
     return Deep(copies, frozenset(removes))
+
+
+def _with_time_of_original(had: FileRow) -> FileRow:
+    return {**had, "modificationTime": _tag(had, CLONED_TIME) or had["modificationTime"]}
 
 
 def copied(copy: Copy, path: str, modified_ms: int, vector: Descriptor | None) -> dict[str, Any]:

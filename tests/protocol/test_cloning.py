@@ -87,6 +87,14 @@ def test_a_copy_has_its_own_time_and_is_known_by_that_of_its_original() -> None:
     assert [each.had for each in deep([row(modificationTime=100)], ROOT, [had]).copies] == [None]
 
 
+def test_a_copy_from_before_copies_had_times_of_their_own_is_known_by_its_time() -> None:
+    (had,) = copies_of([row()])
+    before = {**had, "modificationTime": 7, "tags": [tag for tag in had["tags"] if tag[0] != "anabranch.clonedTime"]}
+    again = deep([row()], ROOT, [before])
+    assert (again.copies, again.removes) == ([], frozenset())
+    assert [each.had for each in deep([row(modificationTime=8)], ROOT, [before]).copies] == [None]
+
+
 def test_a_file_whose_row_ids_are_not_the_source_s_is_another_one() -> None:
     (had,) = copies_of([row(baseRowId=3)])
     assert deep([row(baseRowId=3)], ROOT, [had]).copies == []
