@@ -28,6 +28,7 @@ from anabranch.protocol.features.row_tracking import (
     assigns,
     domain_of,
     highest,
+    is_supported,
     mark_of,
     numbered,
     tracked,
@@ -80,8 +81,11 @@ def row_ids(ours: Transaction, winners: Sequence[Commit], version: int) -> RowId
         CorruptLog: the mark of ids cannot be read, or the numbers are used up.
     """
     base, protocol, metadata = ours.base, ours.protocol, ours.metadata
-    if protocol is None or metadata is None or not assigns(protocol, metadata):
+    if protocol is None or metadata is None or not is_supported(protocol):
         return NO_ROW_IDS
+    if not assigns(protocol, metadata):
+        brings = ours.does.row_mark != NOTHING
+        return RowIds(domains=_moved(_mark(base, winners), ours.does.row_mark)) if brings else NO_ROW_IDS
     kept = tracked(protocol, metadata) is not None or not ours.touched
     tags = {PRESERVED: str(kept).lower()}
     named = sorted(ours.does.recommits | ours.does.marks.keys())
@@ -95,7 +99,11 @@ def row_ids(ours: Transaction, winners: Sequence[Commit], version: int) -> RowId
         adds, mark = numbered(ours.does.adds, mark, version)
     except OverflowError as error:
         raise CorruptLog(table=ours.table, file=commit_name(version - 1), reason=f"{error}.") from None
-    return RowIds(adds, _fields(files), (domain_of(mark),) if mark > before else (), tags)
+    return RowIds(adds, _fields(files), _moved(before, mark), tags)
+
+
+def _moved(before: int, mark: int) -> tuple[DomainMetadata, ...]:
+    return (domain_of(mark),) if mark > before else ()
 
 
 def _fields(files: pa.Table) -> dict[str, Mapping[str, Any]]:

@@ -61,15 +61,20 @@ class Tracked:
 # -- what a table says -------------------------------------------------------------------------------------------------
 
 
+def is_supported(protocol: Protocol) -> bool:
+    """Whether the protocol lists row tracking."""
+    return ROW_TRACKING in writer_features(protocol)
+
+
 def assigns(protocol: Protocol, metadata: Metadata) -> bool:
     """Whether writers assign ids to every file: row tracking is *supported* and not suspended."""
-    return ROW_TRACKING in writer_features(protocol) and not _is_true(metadata.configuration, SUSPENDED)
+    return is_supported(protocol) and not _is_true(metadata.configuration, SUSPENDED)
 
 
 def tracked(protocol: Protocol, metadata: Metadata) -> Tracked | None:
     """The hidden columns where row tracking is *enabled*, so that rows keep their ids; else None."""
     known = metadata.configuration
-    if ROW_TRACKING not in writer_features(protocol) or not _is_true(known, ENABLED):
+    if not is_supported(protocol) or not _is_true(known, ENABLED):
         return None
     row_id, commit_version = known.get(ROW_ID_COLUMN), known.get(COMMIT_VERSION_COLUMN)
     return Tracked(row_id, commit_version) if row_id and commit_version else None

@@ -460,6 +460,21 @@ def test_a_clone_without_rows_gives_no_id_of_its_source_again(tmp_path: Path, sh
     assert [row["baseRowId"] for row in files(target)] == [1]
 
 
+@pytest.mark.slow
+@both
+def test_a_clone_that_gives_no_ids_for_now_gives_none_of_its_source_later(tmp_path: Path, shallow: bool) -> None:
+    """Moved rows have theirs in the files, which say it as soon as the clone tracks its rows."""
+    origin, target = World(str(tmp_path / "o")), World(str(tmp_path / "t"))
+    origin.create(ROWS, delta_enableRowTracking="true").update("id = 3", x=9.0)
+    off = {"delta.enableRowTracking": "false", "delta.rowTrackingSuspended": "true"}
+    clone(origin, target, shallow, properties=off)
+    assert [row["baseRowId"] for row in files(target)] == [None] * len(files(target))
+    SetProperties(target.path, {"delta.rowTrackingSuspended": "false"}).run()
+    SetProperties(target.path, {"delta.enableRowTracking": "true"}).run()
+    assert min(row["baseRowId"] for row in files(target)) > max(row["baseRowId"] for row in files(origin))
+    assert_sound(target)
+
+
 @both
 def test_ids_that_only_the_clone_has_stay_with_the_next(origin: World, target: World, shallow: bool) -> None:
     more = {"properties": {"delta.enableRowTracking": "true"}}
