@@ -17,7 +17,7 @@ from anabranch.commands.ddl.alter import Alteration, run_alteration
 from anabranch.commands.ddl.feature_removal import remove_traces, removed
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, Masked, open_log
-from anabranch.errors import FeatureNotDropped
+from anabranch.errors import FeatureNotDropped, StoreError
 from anabranch.log.checkpoint_parts import checkpoints_in
 from anabranch.log.cleanup import YOUNGEST_MS, is_whole, newest_expired
 from anabranch.log.file_names import FOLDER, commit_version, first_name
@@ -38,6 +38,9 @@ from anabranch.protocol.properties import PROTECTED_BEFORE
 from anabranch.storage.contract import Store
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.retry import Runtime
+
+_CLOCK = f"{FOLDER}/_clock"
+"""Always one name, so that commands which died have left one file at most."""
 
 _logger = logging.getLogger(__name__)
 
@@ -105,7 +108,7 @@ class DropFeature(Masked):
             rule = "DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD"
             raise self._refused(base, feature, rule, f"the newest version does not use it any more. {wait}.")
         log.write_checkpoint(base, now_ms=runtime.now_ms())
-        earliest = truncate(log, base, now_ms=min(runtime.now_ms(), _store_now(log.store, runtime)))
+        earliest = truncate(log, base, now_ms=min(runtime.now_ms(), _store_now(log.store)))
         if feature.name == CHECKPOINT_PROTECTION and earliest < guarded_before(base.metadata):
             rule = "DELTA_FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD"
             raise self._refused(base, feature, rule, f"the versions that it guards are still there. {wait}.")
@@ -129,15 +132,21 @@ def _checkpoint(log: Log, runtime: Runtime) -> None:
         _logger.warning("the feature is dropped; a checkpoint of %s is left to a later commit: %s", log.table, error)
 
 
-def _store_now(store: Store, runtime: Runtime) -> int:
+def _store_now(store: Store) -> int:
     """What the store's clock shows: one that is ahead of it would take young history for old."""
-    name = f"{FOLDER}/_clock_{runtime.new_id()}"
-    store.put(name, b"")
+    store.put(_CLOCK, b"")
     try:
-        entry = store.head(name)
+        entry = store.head(_CLOCK)
     finally:
-        store.delete(name)
+        _remove_clock(store)
     return 0 if entry is None else entry.modified_ms
+
+
+def _remove_clock(store: Store) -> None:
+    try:
+        store.delete(_CLOCK)
+    except StoreError as error:
+        _logger.warning("%s of %s is left behind, and means nothing: %s", _CLOCK, store.url, error)
 
 
 def truncate(log: Log, base: Snapshot, *, now_ms: int) -> int:

@@ -163,6 +163,26 @@ def test_a_clock_ahead_cuts_off_no_history_inside_the_retention(world: World, cl
     DropFeature(world.path, "checkpointProtection", truncate_history=True).run(world.engine, clock.ahead(ahead))
 
 
+def test_history_is_cut_off_though_the_file_that_showed_the_time_cannot_be_removed(clock: Clock) -> None:
+    forget()
+    inner = DictStore("memory://clocks/v", now_ms=clock)
+
+    def fail(call: Call) -> AnabranchError | None:
+        failing = call.method == "delete" and "clock" in str(call.about)
+        return StoreError(name=str(call.about), root=inner.url, reason="403 forbidden") if failing else None
+
+    with mounted(Watched(inner, before=fail)) as location:
+        world = World(location).create([{"id": 0}])
+        AddFeatureSupport(location, "vacuumProtocolCheck").run()
+        DropFeature(location, "vacuumProtocolCheck").run(world.engine)
+        drop = DropFeature(location, "checkpointProtection", truncate_history=True)
+        with pytest.raises(FeatureNotDropped):
+            drop.run(world.engine)
+        clock.now += 25 * HOUR
+        drop.run(world.engine)
+    assert len([name for name in inner.kept if "clock" in name]) == 1
+
+
 def test_a_vacuum_of_a_clock_ahead_keeps_what_the_retention_covers(world: World, clock: Clock) -> None:
     world.create([{"id": 1}, {"id": 2}])
     clock.now += 20 * DAY
