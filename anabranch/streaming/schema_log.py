@@ -19,7 +19,7 @@ from anabranch.errors.rows import cause
 from anabranch.log.size_limits import hint
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Metadata
-from anabranch.protocol.rules.identity import is_watermark
+from anabranch.protocol.rules.identity import same_but_marks
 from anabranch.storage import open_store
 from anabranch.storage.contract import Store
 
@@ -75,7 +75,9 @@ class SchemaLog:
             if known.version <= log.snapshot().version:
                 return
             raise self.refused(max(self._numbers()), f"is of version {known.version}, which there is not") from None
-        if _read_with(then.metadata) != _read_with(known.metadata) and not is_watermark(then.metadata, known.metadata):
+        if _read_with(then.metadata) != _read_with(known.metadata) and not same_but_marks(
+            then.metadata, known.metadata
+        ):
             raise self.refused(max(self._numbers()), f"has not the columns of version {known.version}")
 
     def note(self, known: Known) -> None:

@@ -41,7 +41,7 @@ from anabranch.log.timeline import first_since, timeline
 from anabranch.log.vectors import vectors_of
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.change_feed import changing
-from anabranch.protocol.rules.identity import is_watermark
+from anabranch.protocol.rules.identity import same_but_marks
 from anabranch.streaming.marks import Marks
 from anabranch.streaming.offsets import Offset, Position
 from anabranch.streaming.pieces import Group, Piece, fed, inserted, of_snapshot
@@ -373,7 +373,7 @@ class Source:
         """Raises StreamMetadataChanged, StreamSchemaIncompatible unless rows of a version with this metadata have the
         columns of the stream.
         """
-        if found == self.metadata or is_watermark(self.metadata, found):
+        if same_but_marks(found, self.metadata):
             return
         table = self.log.table
         if version > self._known_at:
@@ -399,7 +399,7 @@ class Source:
             first = Known(self._metadata_at(version), version)
             log.note(first)
             noted = log.newest() or first
-        if noted.metadata != self.metadata and not is_watermark(noted.metadata, self.metadata):
+        if not same_but_marks(noted.metadata, self.metadata):
             changed = difference(self.metadata, noted.metadata)
             raise StreamMetadataChanged(table=self.log.table, version=noted.version, changed=changed)
         self._known_at = self._followed = noted.version

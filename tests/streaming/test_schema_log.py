@@ -12,11 +12,14 @@ import pytest
 
 from anabranch import errors
 from anabranch.commands.ddl.alter import AddColumns, NewColumn
+from anabranch.commands.ddl.create import Create
 from anabranch.commands.ddl.rename_and_drop_columns import DropColumns, RenameColumn
+from anabranch.commands.dml.new_table import NewTable
 from anabranch.log.file_names import commit_name
 from anabranch.log.log import forget
 from anabranch.log.size_limits import LARGEST_HINT_BYTES
-from anabranch.protocol.schema.types import Field
+from anabranch.protocol.rules.identity import identity_metadata
+from anabranch.protocol.schema.types import Field, Struct
 from anabranch.streaming.offsets import Offset, Position
 from anabranch.streaming.reading import Limits, Tolerance
 from anabranch.streaming.schema_log import Known, SchemaLog
@@ -343,3 +346,34 @@ def test_columns_that_went_before_there_were_rows_are_no_loss(tmp_path: Path) ->
         stream.batch()
     world.append({"id": 2})
     assert stream.start().batch() == [{"id": 2}]
+
+
+@pytest.fixture
+def numbered(tmp_path: Path) -> World:
+    """Two rows in two versions, each of which moved the mark of an identity column."""
+    world = World(table_path(tmp_path))
+    number = Field("n", "long", metadata=identity_metadata(1, 1, explicit=False))
+    Create(world.path, NewTable(Struct((Field("id", "long"), number)))).run()
+    world.append({"id": 0})
+    world.append({"id": 1})
+    return world
+
+
+def test_marks_of_identity_columns_behind_those_of_the_stream_are_no_change(numbered: World, tmp_path: Path) -> None:
+    """The log is begun on a checkpoint, so with an older version than that of the columns, or at a time."""
+    stream = Stream(numbered.path)
+    assert stream.ids() == [0, 1]
+    for number in range(2, 5):
+        numbered.append({"id": number})
+    stream.start(schemas=str(tmp_path / "schemas"))
+    assert stream.ids(Limits(1, None)) + stream.ids() == [2, 3, 4]
+    assert Stream(numbered.path, schemas=str(tmp_path / "more"), start_timestamp=0).ids() == [0, 1, 2, 3, 4]
+
+
+def test_marks_of_identity_columns_before_those_of_the_stream_are_no_change(numbered: World, tmp_path: Path) -> None:
+    """The table has moved on before the log is begun."""
+    stream = Stream(numbered.path, schemas=str(tmp_path / "schemas"))
+    numbered.append({"id": 2})
+    assert stream.ids() == [0, 1, 2]
+    numbered.append({"id": 3})
+    assert stream.start().ids() == [3]

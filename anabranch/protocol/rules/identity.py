@@ -237,7 +237,12 @@ def _span(parsed: Any) -> tuple[int, int]:
 
 def is_watermark(before: Metadata, after: Metadata) -> bool:
     """Whether marks of identity columns advanced and nothing else differs. Raises InvalidSchema: one is damaged."""
-    return before != after and _unmarked(before) == _unmarked(after) and not goes_back(before, after)
+    return before != after and same_but_marks(before, after) and not goes_back(before, after)
+
+
+def same_but_marks(one: Metadata, other: Metadata) -> bool:
+    """Whether nothing differs but marks of identity columns, whichever are farther on."""
+    return one == other or _unmarked(one) == _unmarked(other)
 
 
 def goes_back(before: Metadata, after: Metadata) -> bool:

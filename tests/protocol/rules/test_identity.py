@@ -19,6 +19,7 @@ from anabranch.protocol.rules.identity import (
     identity_metadata,
     is_watermark,
     marks_of,
+    same_but_marks,
     with_marks,
 )
 from anabranch.protocol.schema.types import Field, Struct, schema_json
@@ -61,6 +62,9 @@ def test_a_mark_changes_nothing_else() -> None:
     before = metadata(column(), Field("x", "string", False, {"comment": "kept"}), configuration={"a": "b"})
     after = with_marks(before, {"n": 7, "x": 9, "nowhere": 1})
     assert is_watermark(before, after)
+    assert not is_watermark(after, before)
+    assert same_but_marks(before, after)
+    assert same_but_marks(after, before)
     assert after.schema.field("x") == before.schema.field("x")
     assert after.schema.field("n").metadata == {**before.schema.field("n").metadata, MARK: 7}
 
@@ -80,6 +84,7 @@ def test_a_mark_changes_nothing_else() -> None:
 )
 def test_anything_else_is_no_watermark(after: Metadata) -> None:
     assert not is_watermark(metadata(column(mark=5)), after)
+    assert not same_but_marks(metadata(column(mark=5)), after)
 
 
 def test_the_first_value_is_the_start_and_then_the_steps_follow() -> None:
