@@ -75,9 +75,8 @@ class SchemaLog:
             if known.version <= log.snapshot().version:
                 return
             raise self.refused(max(self._numbers()), f"is of version {known.version}, which there is not") from None
-        if _read_with(then.metadata) != _read_with(known.metadata) and not same_but_marks(
-            then.metadata, known.metadata
-        ):
+        is_alike = _read_with(then.metadata) == _read_with(known.metadata)
+        if not is_alike and not same_but_marks(then.metadata, known.metadata):
             raise self.refused(max(self._numbers()), f"has not the columns of version {known.version}")
 
     def note(self, known: Known) -> None:

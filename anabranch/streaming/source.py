@@ -80,6 +80,7 @@ class Source:
         self._snapshot: tuple[int, list[Piece]] | None = None
         self._met: Known | None = None
         self._known_at = self._followed = read.known_at
+        self._kept = range(-1), self.metadata
         self._is_settled = read.schemas is None
         self._marks = Marks()
         self._is_recorded = False
@@ -348,6 +349,7 @@ class Source:
         StreamSchemaIncompatible: its rows cannot be read as the columns of the stream.
         ChangeDataNotRecorded: a feed is read, and from here on none is recorded.
         """
+        self._follow(commit)
         if commit.version > self._followed + 1:  # it begins here, or versions before it were left out
             self._check_metadata(self._metadata_at(commit.version), commit.version)
         self._followed = max(self._followed, commit.version)
@@ -358,7 +360,21 @@ class Source:
             self._check_metadata(commit.head.metadata, commit.version)
             self._check_recorded(commit.head.metadata, commit.version)
 
+    def _follow(self, commit: Commit) -> None:
+        """Keep the metadata of the commit, if it says it, or that of the commit before it is kept."""
+        versions, metadata = self._kept
+        if commit.head.metadata is not None:
+            self._kept = range(commit.version, commit.version + 1), commit.head.metadata
+        elif commit.version == versions.stop:
+            self._kept = range(versions.start, commit.version + 1), metadata
+
     def _metadata_at(self, version: int) -> Metadata:
+        """The metadata of a version, which is kept for the commits behind it; else as `_rebuilt`."""
+        if version not in self._kept[0]:
+            self._kept = range(version, version + 1), self._rebuilt(version)
+        return self._kept[1]
+
+    def _rebuilt(self, version: int) -> Metadata:
         """The metadata of a version; of one that cannot be rebuilt, if an option lets it, that of the oldest that can.
         Raises StreamVersionsLost: no option does.
         """

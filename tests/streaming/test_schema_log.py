@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from anabranch import errors
-from anabranch.commands.ddl.alter import AddColumns, NewColumn
+from anabranch.commands.ddl.alter import AddColumns, NewColumn, SetProperties
 from anabranch.commands.ddl.create import Create
 from anabranch.commands.ddl.rename_and_drop_columns import DropColumns, RenameColumn
 from anabranch.commands.dml.new_table import NewTable
@@ -24,6 +25,7 @@ from anabranch.streaming.offsets import Offset, Position
 from anabranch.streaming.reading import Limits, Tolerance
 from anabranch.streaming.schema_log import Known, SchemaLog
 from anabranch.streaming.source import Source
+from anabranch.testing.stores import Call, Watched
 from tests.support.streams import Stream
 from tests.support.worlds import World, table_path
 
@@ -335,6 +337,21 @@ def test_a_stream_behind_another_one_with_its_log_loses_no_column(mapped: World,
         behind.batch()
     behind.at = Offset(behind.source.metadata.id, Position(1, 0))  # there is no row before the change
     assert behind.batch() == []
+
+
+@pytest.mark.slow
+def test_columns_of_before_a_noted_change_are_followed_from_commit_to_commit(mapped: World, tmp_path: Path) -> None:
+    for number in range(2, 6):
+        mapped.append({"id": number, "v": "c"})
+        mapped.optimize()
+    SetProperties(mapped.path, {"a.property": "x"}).run()
+    Stream(mapped.path, schemas=str(tmp_path / "schemas")).batch()
+    stream, calls = Stream(mapped.path, schemas=str(tmp_path / "schemas"), start=1), list[Call]()
+    stream.source.log.store = Watched(stream.source.log.store, before=calls.append)
+    found = [stream.ids(Limits(1, None)) for _ in range(5)]
+    assert found == [[number] for number in range(1, 6)]
+    read = Counter(call.about for call in calls if call.method == "get")
+    assert max(read.values()) <= 3, read.most_common(3)
 
 
 def test_columns_that_went_before_there_were_rows_are_no_loss(tmp_path: Path) -> None:
