@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import bisect
 import json
+import operator
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -42,6 +43,7 @@ from anabranch.protocol.actions import FileRow, Metadata, empty_files
 from anabranch.protocol.change_feed import (
     COLUMNS,
     Feed,
+    Fits,
     VersionChanges,
     changes_nothing,
     derived,
@@ -161,11 +163,13 @@ def _check_columns(table: str, first: Metadata, commits: list[Commit], shown: Sn
         raise ChangeSchemaDiffers(version=start, reason=why, **facts)
 
 
-def misfit(older: Metadata, newer: Metadata) -> str | None:
-    """Why rows of one version cannot be read whole with the columns of a newer one; None where they can."""
+def misfit(older: Metadata, newer: Metadata, fits: Fits = operator.eq) -> str | None:
+    """Why rows of one version cannot be read whole with the columns of a newer one, whose types ``fits`` allows;
+    None where they can.
+    """
     if older.partition_columns != newer.partition_columns:
         return "the table is partitioned by other columns"
-    return unreadable(older.schema, newer.schema)
+    return unreadable(older.schema, newer.schema, fits=fits)
 
 
 # -- one of them -------------------------------------------------------------------------------------------------------

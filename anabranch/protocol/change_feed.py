@@ -7,6 +7,7 @@ minus the deletes of the next, are the rows of the next, however vectors changed
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -235,29 +236,38 @@ def _differences(
 # -- columns -----------------------------------------------------------------------------------------------------------
 
 
-def unreadable(older: DataType, newer: DataType, path: str = "") -> str | None:
+Fits = Callable[[DataType, DataType], bool]
+"""Whether values of one type can be read as another one."""
+
+
+def unreadable(older: DataType, newer: DataType, path: str = "", fits: Fits = operator.eq) -> str | None:
     """Why rows of one schema cannot be read with a newer one; None where they can: the newer one may only have more
     columns, which are NULL.
+
+    Args:
+        older, newer: the schemas.
+        path: where they are found, for the reason.
+        fits: which types that are neither structs, lists nor maps may stand for each other.
 
     Example:
         >>> unreadable(Struct((Field("id", "integer"),)), Struct((Field("id", "long"),)))
         'id is no longer of the type integer'
     """
     if isinstance(older, Struct) and isinstance(newer, Struct):
-        return next((why for each in older if (why := _unreadable_field(each, newer, path))), None)
+        return next((why for each in older if (why := _unreadable_field(each, newer, path, fits))), None)
     if isinstance(older, Array) and isinstance(newer, Array):
-        return unreadable(older.element, newer.element, f"{path}.element")
+        return unreadable(older.element, newer.element, f"{path}.element", fits)
     if isinstance(older, Map) and isinstance(newer, Map):
-        key = unreadable(older.key, newer.key, f"{path}.key")
-        return key or unreadable(older.value, newer.value, f"{path}.value")
-    if older == newer:
+        key = unreadable(older.key, newer.key, f"{path}.key", fits)
+        return key or unreadable(older.value, newer.value, f"{path}.value", fits)
+    if fits(older, newer):
         return None
     return f"{path} is no longer of the type {kind_of(older)}"
 
 
-def _unreadable_field(older: Field, newer: Struct, prefix: str) -> str | None:
+def _unreadable_field(older: Field, newer: Struct, prefix: str, fits: Fits) -> str | None:
     path = f"{prefix}.{older.name}" if prefix else older.name
     found = newer.find(older.name)
     if found is None or found.name != older.name or found.physical_name != older.physical_name:
         return f"{path} was dropped or renamed"
-    return unreadable(older.type, found.type, path)
+    return unreadable(older.type, found.type, path, fits)

@@ -58,9 +58,14 @@ def unreadable(older: DataType, newer: DataType, path: str = "") -> str | None:
     if isinstance(older, Map) and isinstance(newer, Map):
         key = unreadable(older.key, newer.key, f"{path}.key")
         return key or unreadable(older.value, newer.value, f"{path}.value")
-    if older == newer or can_widen(older, newer):
+    if fits(older, newer):
         return None
     return f"{path} was of the type {kind_of(older)} and is of the type {kind_of(newer)}"
+
+
+def fits(older: DataType, newer: DataType) -> bool:
+    """Whether values of one type can be read as another, which is the same or wider."""
+    return older == newer or can_widen(older, newer)
 
 
 def _unreadable_field(older: Field, newer: Field, prefix: str) -> str | None:

@@ -46,7 +46,7 @@ from anabranch.streaming.marks import Marks
 from anabranch.streaming.offsets import Offset, Position
 from anabranch.streaming.pieces import Group, Piece, fed, inserted, of_snapshot
 from anabranch.streaming.reading import LATEST, Limits, StreamRead
-from anabranch.streaming.schema_changes import difference, unreadable
+from anabranch.streaming.schema_changes import difference, fits, unreadable
 from anabranch.streaming.schema_log import Known, SchemaLog
 
 COMMITS_AT_ONCE = 100
@@ -427,7 +427,7 @@ class Source:
         """
         if self.read.schemas is None or version >= self._known_at or not any(pieces):
             return
-        if (why := misfit(self._metadata_at(version), self.metadata)) is not None:
+        if (why := misfit(self._metadata_at(version), self.metadata, fits)) is not None:
             reason = f"{why}, and schemaTrackingLocation has the columns of version {self._known_at}"
             raise StreamSchemaIncompatible(table=self.log.table, version=self._known_at, reason=reason)
 

@@ -9,13 +9,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from anabranch import errors
 from anabranch.commands.ddl.alter import AddColumns, NewColumn, SetProperties
+from anabranch.commands.ddl.change_column import ChangeColumn
 from anabranch.commands.ddl.create import Create
 from anabranch.commands.ddl.rename_and_drop_columns import DropColumns, RenameColumn
+from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.new_table import NewTable
+from anabranch.commands.dml.write import Write
 from anabranch.log.file_names import commit_name
 from anabranch.log.log import forget
 from anabranch.log.size_limits import LARGEST_HINT_BYTES
@@ -321,6 +325,28 @@ def test_a_batch_that_was_planned_before_is_refused_where_a_column_is_lost(
             stream.again()
     stream.asked.pop("schemas")
     assert len(stream.again()) == 3
+
+
+def test_a_batch_that_was_planned_before_has_the_wider_type_of_a_column(tmp_path: Path) -> None:
+    world = World(table_path(tmp_path))
+    for number in (0, 1):
+        rows = pa.table({"id": [number], "v": pa.array([number], pa.int32())})
+        Append(world.path, rows, None, {} if number else {"delta.enableTypeWidening": "true"}).run()
+    ChangeColumn(world.path, ("v",), type="long").run()
+    world.append({"id": 2, "v": 1 << 40})
+    assert sorted(row["v"] for row in planned(world, tmp_path).again()) == [0, 1, 1 << 40]
+
+
+def test_a_batch_that_was_planned_before_is_refused_where_a_column_has_another_type(
+    world: World, tmp_path: Path
+) -> None:
+    world.append({"id": 2})
+    Write(world.path, pa.table({"id": ["a"]}), "overwrite", schema_change="overwrite").run(world.engine)
+    stream = planned(world, tmp_path)
+    stream.asked["tolerance"] = Tolerance(changes=True)
+    for _ in range(2):
+        with pytest.raises(errors.StreamSchemaIncompatible):
+            stream.again()
 
 
 def test_a_stream_behind_another_one_with_its_log_loses_no_column(mapped: World, tmp_path: Path) -> None:
