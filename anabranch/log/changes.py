@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import bisect
 import json
-import operator
+import re
 from collections.abc import Collection, Mapping
+from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -43,7 +45,6 @@ from anabranch.protocol.actions import FileRow, Metadata, empty_files
 from anabranch.protocol.change_feed import (
     COLUMNS,
     Feed,
-    Fits,
     VersionChanges,
     changes_nothing,
     derived,
@@ -56,6 +57,8 @@ from anabranch.protocol.layout.deletion_vectors import Descriptor
 from anabranch.protocol.schema.column_mapping import is_mapped
 from anabranch.protocol.schema.types import Struct
 from anabranch.storage.contract import Entry
+
+_ADDED = re.compile(rb'^[ \t]*\{[ \t]*"add"[ \t]*:.*$', re.MULTILINE)
 
 
 def changes(log: Log, newest: Snapshot, start: int, end: int) -> Feed:
@@ -134,6 +137,22 @@ def commits_between(log: Log, start: int, end: int, keys: Collection[str], lates
     return [parse_commit(log.table, read_commit(log.store, entry), keys) for entry in found]
 
 
+def as_partitioned(commit: Commit) -> Commit:
+    """A commit of any age, with the partition values that its own adds state, and no others: it may be older than the
+    columns by which the table is partitioned now. Its removes, if it changes these columns, lack theirs.
+    """
+    if commit.head.metadata is not None:
+        return replace(commit, columns=frozenset(commit.head.metadata.partition_keys))
+    lines = (line[0] for part in commit.file_lines() for line in _ADDED.finditer(part))
+    stated = (frozenset[str](json.loads(line)["add"]["partitionValues"]) for line in lines)
+    try:
+        if (first := next(stated, commit.columns)) == commit.columns:
+            return commit
+        return replace(commit, columns=first.union(chain.from_iterable(stated)))
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return commit  # whose adds are refused as they are parsed
+
+
 def _version_of(entry: Entry) -> int:
     version = commit_version(entry.name)
     return -1 if version is None else version
@@ -163,13 +182,11 @@ def _check_columns(table: str, first: Metadata, commits: list[Commit], shown: Sn
         raise ChangeSchemaDiffers(version=start, reason=why, **facts)
 
 
-def misfit(older: Metadata, newer: Metadata, fits: Fits = operator.eq) -> str | None:
-    """Why rows of one version cannot be read whole with the columns of a newer one, whose types ``fits`` allows;
-    None where they can.
-    """
+def misfit(older: Metadata, newer: Metadata) -> str | None:
+    """Why rows of one version cannot be read whole with the columns of a newer one; None where they can."""
     if older.partition_columns != newer.partition_columns:
         return "the table is partitioned by other columns"
-    return unreadable(older.schema, newer.schema, fits=fits)
+    return unreadable(older.schema, newer.schema)
 
 
 # -- one of them -------------------------------------------------------------------------------------------------------

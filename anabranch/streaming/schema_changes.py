@@ -5,6 +5,7 @@ Knows columns and properties. Pure.
 
 from __future__ import annotations
 
+from anabranch.protocol import change_feed
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.features.widening import can_widen
 from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct, kind_of
@@ -58,12 +59,19 @@ def unreadable(older: DataType, newer: DataType, path: str = "") -> str | None:
     if isinstance(older, Map) and isinstance(newer, Map):
         key = unreadable(older.key, newer.key, f"{path}.key")
         return key or unreadable(older.value, newer.value, f"{path}.value")
-    if fits(older, newer):
+    if _fits(older, newer):
         return None
     return f"{path} was of the type {kind_of(older)} and is of the type {kind_of(newer)}"
 
 
-def fits(older: DataType, newer: DataType) -> bool:
+def loss(older: Metadata, newer: Metadata) -> str | None:
+    """What rows with the metadata of one version lose if they are read with that of a newer one: a column that was
+    dropped or renamed, or whose type no reader can follow; None where they keep all.
+    """
+    return change_feed.unreadable(older.schema, newer.schema, fits=_fits)
+
+
+def _fits(older: DataType, newer: DataType) -> bool:
     """Whether values of one type can be read as another, which is the same or wider."""
     return older == newer or can_widen(older, newer)
 

@@ -32,7 +32,7 @@ from anabranch.errors import (
     StreamVersionsLost,
     VersionNotFound,
 )
-from anabranch.log.changes import check_recorded, commits_between, derived_changes, misfit, recorded_changes
+from anabranch.log.changes import as_partitioned, check_recorded, commits_between, derived_changes, recorded_changes
 from anabranch.log.commits import Commit
 from anabranch.log.file_names import commit_name, commit_version, first_name
 from anabranch.log.segment import earliest_version
@@ -46,7 +46,7 @@ from anabranch.streaming.marks import Marks
 from anabranch.streaming.offsets import Offset, Position
 from anabranch.streaming.pieces import Group, Piece, fed, inserted, of_snapshot
 from anabranch.streaming.reading import LATEST, Limits, StreamRead
-from anabranch.streaming.schema_changes import difference, fits, unreadable
+from anabranch.streaming.schema_changes import difference, loss, unreadable
 from anabranch.streaming.schema_log import Known, SchemaLog
 
 COMMITS_AT_ONCE = 100
@@ -306,7 +306,8 @@ class Source:
         """The commits of versions that are there. Raises StreamVersionsLost: one is not, and no option lets it."""
         keys, newest = self.metadata.partition_keys, self._newest().version
         try:
-            return commits_between(self.log, first, last, keys, newest) if first <= last else []
+            found = commits_between(self.log, first, last, keys, newest) if first <= last else []
+            return [as_partitioned(each) if each.version < self._known_at else each for each in found]
         except (VersionNotFound, CorruptLog):
             entries = list(self.log.store.list_from(first_name(first)))
             there = {version for entry in entries if (version := commit_version(entry.name)) is not None}
@@ -359,6 +360,9 @@ class Source:
         if commit.head.metadata is not None:
             self._check_metadata(commit.head.metadata, commit.version)
             self._check_recorded(commit.head.metadata, commit.version)
+        if self.read.feed and commit.columns != set(self.metadata.partition_keys):  # of rows that are gone
+            reason = "the table was partitioned by other columns"
+            raise StreamSchemaIncompatible(table=self.log.table, version=self._known_at, reason=reason)
 
     def _follow(self, commit: Commit) -> None:
         """Keep the metadata of the commit, if it says it, or that of the commit before it is kept."""
@@ -427,7 +431,7 @@ class Source:
         """
         if self.read.schemas is None or version >= self._known_at or not any(pieces):
             return
-        if (why := misfit(self._metadata_at(version), self.metadata, fits)) is not None:
+        if (why := loss(self._metadata_at(version), self.metadata)) is not None:
             reason = f"{why}, and schemaTrackingLocation has the columns of version {self._known_at}"
             raise StreamSchemaIncompatible(table=self.log.table, version=self._known_at, reason=reason)
 

@@ -15,8 +15,10 @@ import pytest
 
 from anabranch import errors
 from anabranch.commands.ddl.alter import AddColumns, NewColumn
+from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.write import Write
 from anabranch.commands.opening import open_log
+from anabranch.log import commit_files
 from anabranch.log.file_names import commit_name
 from anabranch.log.log import forget
 from anabranch.protocol.change_feed import COMMIT_VERSION
@@ -581,3 +583,64 @@ def test_whatever_was_done_the_batches_of_a_feed_lead_to_the_newest_version(worl
     while found := stream.batch(Limits(2, None)):
         rows += found
     assert applied([], rows) == Counter(map(plain, world.rows()))
+
+
+# -- a table that is divided by other columns than before --------------------------------------------------------------
+
+DIVIDED = [{"id": 0, "p": "a", "q": "x"}, {"id": 1, "p": "b", "q": None}, {"id": 2, "p": None, "q": "z"}]
+
+
+@pytest.fixture
+def divided(tmp_path: Path) -> World:
+    """Three rows in two versions, divided by ``p``."""
+    rows = [
+        pa.Table.from_pylist(each, pa.schema([("id", pa.int64()), ("p", "string"), ("q", "string")]))
+        for each in (DIVIDED[:1], DIVIDED[1:])
+    ]
+    world = World(table_path(tmp_path))
+    for each in rows:
+        Append(world.path, each, ("p",), {"delta.enableChangeDataFeed": "true"}).run()
+    return world
+
+
+def divide(world: World, *by: str) -> None:
+    """Replace all by one row, divided by other columns."""
+    rows = pa.Table.from_pylist([{"id": 9, "p": "y", "q": "y"}])
+    Write(world.path, rows, "overwrite", schema_change="overwrite", partition_by=by or None).run(world.engine)
+
+
+@pytest.mark.parametrize("by", [("q",), ("p", "q"), ("q", "p"), ()], ids="/".join)
+@pytest.mark.parametrize("start", [0, 1])
+def test_rows_from_before_the_table_was_divided_by_other_columns_lose_no_value(
+    divided: World, start: int, by: tuple[str, ...]
+) -> None:
+    divide(divided, *by)
+    stream = Stream(divided.path, start=start, tolerance=Tolerance(changes=True))
+    found = sorted(stream.batch(), key=lambda row: row["id"])
+    assert found == [*DIVIDED[start:], {"id": 9, "p": "y", "q": "y"}]
+
+
+def test_rows_from_before_the_noted_partitioning_lose_no_value(divided: World, tmp_path: Path) -> None:
+    """Of a second stream with a log of schemas, which has come less far."""
+    divide(divided, "q")
+    how: dict[str, Any] = {"schemas": str(tmp_path / "schemas"), "tolerance": Tolerance(changes=True)}
+    Stream(divided.path, **how).batch()
+    found = Stream(divided.path, start=1, **how).batch()
+    assert sorted(found, key=lambda row: row["id"])[:2] == DIVIDED[1:]
+
+
+def test_a_long_commit_from_before_the_table_was_divided_by_other_columns_loses_no_value(
+    divided: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    divide(divided, "q")
+    monkeypatch.setattr(commit_files, "LONG_BYTES", 0)
+    forget()
+    stream = Stream(divided.path, start=1, tolerance=Tolerance(changes=True))
+    assert sorted(stream.batch(), key=lambda row: row["id"])[:2] == DIVIDED[1:]
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_a_feed_from_before_the_table_was_divided_by_other_columns_is_refused(divided: World, start: int) -> None:
+    divide(divided, "q")
+    with pytest.raises(errors.StreamSchemaIncompatible, match="partitioned by other columns"):
+        Stream(divided.path, start=start, feed=True).batch()
