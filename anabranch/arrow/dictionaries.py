@@ -56,7 +56,7 @@ def small_in(opened: Any, footer: pq.FileMetaData, group: int, names: Sequence[s
     rows = footer.row_group(group).num_rows
     if not rows:
         return set(names)
-    source = pq.ParquetFile(opened, metadata=footer, read_dictionary=list(names))
+    source = pq.ParquetFile(opened, metadata=footer, read_dictionary=list(names), pre_buffer=False)
     first = next(source.iter_batches(_PROBED_ROWS, row_groups=[group], columns=list(names), use_threads=False))
     return {name for name in names if _is_small(first.column(name), rows)}
 

@@ -8,7 +8,7 @@ rows; memory is bounded by a batch for each thread.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -155,15 +155,22 @@ def _batches(part: Part, stored: Struct) -> Iterator[tuple[pa.RecordBatch, int]]
     texts = [each.physical_name for each in stored if each.type == "string" and each.physical_name in there]
     footer = part.file.footer
     with part.file.opened(part.group, leaves) as opened:
-        source = pq.ParquetFile(opened, metadata=footer)
+        source = _parquet(opened, footer)
         count = rows_at_once(source, part.group, names, leaves)
         repeated = small_in(opened, footer, part.group, texts) if texts and part.rows >= _MANY_ROWS else ()
-        source = pq.ParquetFile(opened, metadata=footer, read_dictionary=repeated) if repeated else source
+        source = _parquet(opened, footer, repeated) if repeated else source
         for batch in source.iter_batches(count, row_groups=[part.group], columns=leaves, use_threads=False):
             yield _named(batch, stored, part.constants), first
             first += batch.num_rows
     if first != end:
         raise Unsupported("a row group has another number of rows than its footer says")
+
+
+def _parquet(opened: pa.NativeFile, footer: pq.FileMetaData, dictionaries: Collection[str] = ()) -> pq.ParquetFile:
+    """A file to be read, without Arrow's threads for input: this may run in one of them, and would wait for another
+    where a reader of batches is read by Arrow.
+    """
+    return pq.ParquetFile(opened, metadata=footer, read_dictionary=list(dictionaries) or None, pre_buffer=False)
 
 
 def _without_columns(part: Part, stored: Struct) -> Iterator[tuple[pa.RecordBatch, int]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from math import isnan, nan
 from pathlib import Path
@@ -19,6 +21,7 @@ from anabranch.commands.dml.new_table import NewTable
 from anabranch.errors import InvalidArgument, InvalidCondition, InvalidOption, NotNullViolated, UnknownColumn
 from anabranch.protocol.rules.identity import identity_metadata
 from anabranch.protocol.schema.types import Field, Struct
+from tests.support.patience import PATIENCE
 
 
 def made(folder: Path, rows: Any, **options: Any) -> Table:
@@ -108,6 +111,23 @@ def test_rows_that_take_much_memory_are_rewritten_some_at_a_time(
     assert table.update("id < 100", {"s": "upper(s)"}).rows == 50
     found = {row["id"]: row["s"][0] for row in table.to_arrow().to_pylist()}
     assert found == {i: "X" if i < 100 else "x" for i in range(1, 200, 2)}
+
+
+READ_BY_ARROW = """
+import sys, anabranch, pyarrow as pa, pyarrow.dataset as ds
+pa.set_io_thread_count(1)
+reader = anabranch.table(sys.argv[1]).to_batches(["id"])
+print(ds.Scanner.from_batches(reader).to_table().num_rows)
+"""
+
+
+@pytest.mark.slow
+def test_a_reader_of_batches_waits_for_no_thread_of_arrows_own(tmp_path: Path) -> None:
+    made(tmp_path, [{"id": 1}])
+    (path,) = tmp_path.iterdir()
+    given = [sys.executable, "-c", READ_BY_ARROW, str(path)]
+    done = subprocess.run(given, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.stdout == "1\n", done.stderr
 
 
 WRONG: Mapping[str, tuple[Callable[[Table], Any], type[Exception], str]] = {
