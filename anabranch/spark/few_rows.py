@@ -19,6 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from anabranch.errors import AnabranchError
 from anabranch.log.footers import read_footer
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.schema.types import arrow_type
@@ -122,8 +123,9 @@ def attempted(work: Callable[[], _T]) -> _T | None:
     try:
         return work()
     except Exception as error:  # whatever it is, Spark says it better, or can do it
-        if isinstance(error, PySparkException | Py4JJavaError) and is_cancelled(error):
-            raise  # of others only Spark's say so: a rule or a path may hold such a word
+        is_sparks = isinstance(error, PySparkException | Py4JJavaError) and not isinstance(error, AnabranchError)
+        if is_sparks and is_cancelled(error):
+            raise  # others may hold such a word in a rule or a path
         _logger.debug("rows are left to Spark: %s", type(error).__name__)
         return None
 
