@@ -171,6 +171,7 @@ class Vacuum(Masked):
             retained = f"{default_ms / HOUR_MS:g} hours"
             raise RetentionTooShort(table=snapshot.table, hours=f"{asked_ms / HOUR_MS:g}", retained=retained)
         now = runtime.now_ms()
+        asked_ms = min(asked_ms, now)  # no file is older than 1970, and there is no moment before all that is counted
         return Plan(self, asked_ms, now - asked_ms, now - round(self.dead_after_seconds * 1000))
 
     def _announced(self, log: Log, plan: Plan, found: Found, start: Transaction, context: RunContext) -> Keeping:

@@ -170,6 +170,13 @@ def test_the_retention_is_checked(world: World) -> None:
             anabranch.vacuum(world.path, hours, check_retention=False)
 
 
+@pytest.mark.parametrize("hours", [1e9, 1e18, 1e300])
+def test_a_retention_that_is_longer_than_time_itself_keeps_everything(world: World, hours: float) -> None:
+    before = sorted(Path(world.path).rglob("*.parquet"))
+    assert not Vacuum(world.path, hours).run().files
+    assert sorted(Path(world.path).rglob("*.parquet")) == before
+
+
 def test_the_tables_own_retention_is_the_default(tmp_path: Path) -> None:
     world = World(str(tmp_path / "t")).create(ROWS, delta_deletedFileRetentionDuration="interval 3 hours")
     put(world.path, "older.parquet", 3.1)
