@@ -20,6 +20,8 @@ from anabranch.api.timeline.view import Timeline
 from anabranch.api.timeline.view import timeline as timeline_of
 from anabranch.arrow import finding
 from anabranch.arrow.backend import ArrowBackend, without_spark
+from anabranch.arrow.changes import changes, feed_schema
+from anabranch.arrow.changes import check as check_feed
 from anabranch.arrow.site import alone
 from anabranch.commands.context import RunContext
 from anabranch.commands.dml.append import Append, as_arrow
@@ -34,6 +36,7 @@ from anabranch.commands.maintenance.optimize_result import WORKERS
 from anabranch.commands.maintenance.restore import Restored
 from anabranch.commands.maintenance.vacuum import Vacuumed
 from anabranch.commands.opening import Location, file_set, open_log
+from anabranch.commands.queries.change_feed import ReadChanges
 from anabranch.commands.queries.describe import detail
 from anabranch.commands.queries.read import kept
 from anabranch.commands.queries.time_travel import AsOf
@@ -134,6 +137,32 @@ class Table:
             finding.check_scanned(files, names)
         schema = pa.schema([(each, arrow_type(files.schema.field(each).type)) for each in names])
         return pa.RecordBatchReader.from_batches(schema, self._rows(snapshot, files, names, condition))
+
+    def changes(
+        self,
+        start: int | None = None,
+        end: int | None = None,
+        *,
+        start_timestamp: str | dt.datetime | dt.date | None = None,
+        end_timestamp: str | dt.datetime | dt.date | None = None,
+    ) -> pa.Table:
+        """The rows that versions inserted, updated and deleted, with the columns ``_change_type``, ``_commit_version``
+        and ``_commit_timestamp``; see `anabranch.changes`.
+
+        Args:
+            start: the first version, and ``end`` the last one; without an end it is the newest.
+            start_timestamp: in the place of ``start``, and ``end_timestamp`` in that of ``end``; in UTC unless they
+                name a zone.
+
+        Raises:
+            ChangeDataNotRecorded: the table does not record changes. NoChangeStart, InvalidChangeRange,
+            ChangeStartAfterLatest: the range is none. ChangeFilesMissing: a file is gone. NeedsSpark.
+        """
+        asked = ReadChanges(self._path, start, end, start_timestamp, end_timestamp, storage_options=self._options)
+        feed, site = asked.run(), alone(self._log.store)
+        with without_spark("reading changes", feed.root):
+            check_feed(feed)
+            return pa.Table.from_batches(changes(site, feed), feed_schema(feed))
 
     def to_pandas(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -128,3 +129,16 @@ def test_a_random_history_ends_with_the_rows_of_a_list(tmp_path: Path, seed: int
     for version, before in dice.sample(versions, 3):
         assert same_rows(table.to_arrow(version=version).to_pylist(), before)
     assert table.check(deep=True).is_clean
+    if "delta.enableChangeDataFeed" in kind.get("properties", {}):
+        assert_changes_lead_on(table)
+
+
+def assert_changes_lead_on(table: Table) -> None:
+    """Hold that the changes of each version lead from the rows of the one before to its own."""
+    changes, rows = table.changes(0).to_pylist(), Counter[str]()
+    for version in range(table.snapshot().version + 1):
+        for row in (each for each in changes if each["_commit_version"] == version):
+            shown = repr({name: value for name, value in row.items() if not name.startswith("_")})
+            rows[shown] += 1 if row["_change_type"] in ("insert", "update_postimage") else -1
+        assert +rows == Counter(map(repr, table.to_arrow(version=version).to_pylist())), version
+        assert not -rows

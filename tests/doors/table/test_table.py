@@ -18,6 +18,7 @@ import anabranch
 from anabranch import Table
 from anabranch.errors import (
     AmbiguousMerge,
+    ChangeDataNotRecorded,
     CheckConstraintViolated,
     InvalidArgument,
     InvalidCondition,
@@ -104,6 +105,25 @@ def test_rows_that_are_read_in_batches_are_those_of_the_version_at_which_reading
     reader = table.to_batches(["id"])
     table.delete()
     assert sum(batch.num_rows for batch in reader) == 61
+
+
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_changes_say_what_became_of_each_row(tmp_path: Path, vectors: str) -> None:
+    properties = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": vectors}
+    table = made(tmp_path, [{"id": 1, "v": 0}, {"id": 2, "v": 0}], properties=properties)
+    table.update("id = 1", {"v": "7"})
+    table.delete("id = 2")
+    found = table.changes(1)
+    assert found.schema.names == ["id", "v", "_change_type", "_commit_version", "_commit_timestamp"]
+    assert [tuple(row.values())[:4] for row in found.to_pylist()] == [
+        (1, 0, "update_preimage", 1),
+        (1, 7, "update_postimage", 1),
+        (2, 0, "delete", 2),
+    ]
+    assert table.changes(2, 2).num_rows == 1
+    unrecorded = made(tmp_path / "other")
+    with pytest.raises(ChangeDataNotRecorded):
+        unrecorded.changes(0)
 
 
 def test_a_table_that_is_not_there_is_told(tmp_path: Path) -> None:
