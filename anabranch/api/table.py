@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from anabranch.api import functions
 from anabranch.api.table_merge import TableMerge
@@ -35,7 +36,7 @@ from anabranch.commands.maintenance.optimize import Optimize, Optimized
 from anabranch.commands.maintenance.optimize_result import WORKERS
 from anabranch.commands.maintenance.restore import Restored
 from anabranch.commands.maintenance.vacuum import Vacuumed
-from anabranch.commands.opening import Location, file_set, open_log
+from anabranch.commands.opening import Location, file_set, live_rows, only, open_log
 from anabranch.commands.queries.change_feed import ReadChanges
 from anabranch.commands.queries.describe import detail
 from anabranch.commands.queries.read import kept
@@ -48,7 +49,7 @@ from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.clustering import paths_of
-from anabranch.protocol.layout.file_sets import FileSet
+from anabranch.protocol.layout.file_sets import FileSet, count_of
 from anabranch.protocol.schema.types import Struct, arrow_type
 
 __all__ = ["Table", "table"]
@@ -137,6 +138,25 @@ class Table:
             finding.check_scanned(files, names)
         schema = pa.schema([(each, arrow_type(files.schema.field(each).type)) for each in names])
         return pa.RecordBatchReader.from_batches(schema, self._rows(snapshot, files, names, condition))
+
+    def count(self, where: str | None = None) -> int:
+        """How many rows there are, or for how many a condition is TRUE. Files of which the log says it are not read.
+
+        Raises:
+            InvalidCondition, NeedsSpark: the condition does not fit, or takes Spark. MissingDataFile.
+
+        Example:
+            >>> flights.count("day >= '2024-01-01'")
+            1545
+        """
+        snapshot = self.snapshot()
+        condition = self._condition(where, snapshot)
+        could = snapshot.facts.could_match(condition.predicate)
+        whole = pc.and_(could, snapshot.facts.must_match(condition.predicate))
+        known = live_rows(only(snapshot.files, whole))
+        unread = could if known is None else pc.and_not(could, whole)
+        found = self._engine.find(file_set(snapshot, only(snapshot.files, unread)), condition)
+        return (known or 0) + count_of(found)
 
     def changes(
         self,

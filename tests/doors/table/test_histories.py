@@ -125,6 +125,9 @@ def test_a_random_history_ends_with_the_rows_of_a_list(tmp_path: Path, seed: int
         if "partition_by" in kind:
             rows = [{**row, "p": row["p"] or None} for row in rows]  # a partition's empty text is NULL
         assert same_rows(table.to_arrow().to_pylist(), rows), step.__name__
+        text, holds = dice.choice([*CONDITIONS.items()])
+        assert table.count(text) == sum(bool(holds(row)) for row in rows)
+        assert table.count() == len(rows)
     assert same_rows(deltalake_rows(path), rows)
     for version, before in dice.sample(versions, 3):
         assert same_rows(table.to_arrow(version=version).to_pylist(), before)

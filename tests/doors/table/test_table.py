@@ -126,6 +126,17 @@ def test_changes_say_what_became_of_each_row(tmp_path: Path, vectors: str) -> No
         unrecorded.changes(0)
 
 
+def test_rows_are_counted_from_the_log_where_it_says_how_many(tmp_path: Path) -> None:
+    table = made(tmp_path, partition_by="part")
+    table.delete("id % 10 = 3")
+    assert [table.count(where) for where in (None, "part = 1", "id < 30", "amount IS NULL")] == [54, 18, 27, 0]
+    for file in tmp_path.glob("t/part=*/*.parquet"):
+        file.unlink()
+    assert [table.count(where) for where in (None, "part = 1", "id >= 0", "part = 7")] == [54, 18, 54, 0]
+    with pytest.raises(MissingDataFile):
+        table.count("id < 30")
+
+
 def test_a_table_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(NotATable):
         anabranch.table(str(tmp_path / "nothing"))
