@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from anabranch.api.table_texts import check_order, check_text, check_texts
+from anabranch.api.table_texts import check_text, check_texts
 from anabranch.commands.dml.merge import Merged
+from anabranch.expressions import check_order
 from anabranch.protocol.merges import Action, When
 
 Values = Mapping[str, str] | None

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from anabranch.errors import InvalidArgument, InvalidCondition, InvalidOption, NeedsSpark
+from anabranch.errors import InvalidArgument, InvalidCondition, NeedsSpark
 from anabranch.expressions import (
     Context,
     Sides,
@@ -125,16 +125,3 @@ def check_texts(option: str, values: Any) -> None:
         raise InvalidArgument(option=option, value=type(values).__name__, reason="it takes a dict: column -> SQL text.")
     for value in values.values():
         check_text(option, value)
-
-
-def check_order(clauses: Any) -> None:
-    """Raises InvalidOption: there is no clause, or one that is not the last of its kind has no condition."""
-    if not clauses:
-        reason = "There must be at least one WHEN clause in a MERGE statement."
-        raise InvalidOption(option="when", value="empty", reason=reason)
-    last = {asked.when: asked for asked in clauses}
-    for asked in clauses:
-        if asked.condition is None and asked is not last[asked.when]:
-            kind = asked.when.upper()
-            reason = f"of several {kind} clauses, only the last {kind} clause can omit the condition."
-            raise InvalidOption(option="condition", value=None, reason=reason)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -82,7 +82,7 @@ def with_values(site: Site, files: FileSet, values: Mapping[str, pa.Array], addr
         Unsupported: only Spark compares such values, or reads these files; or the rows are too many.
     """
     columns = Struct(tuple(files.schema.field(name) for name in values))
-    deleted = {path: np.asarray(rows.to_array(), np.int64) for path, rows in files.vectors.items() if rows}
+    deleted = _positions(files.vectors)
     wanted, budget = [among(some) for some in values.values()], _Budget()
 
     def seen(part: Part, batch: pa.RecordBatch, first: int) -> pa.RecordBatch | None:
@@ -117,18 +117,18 @@ def scan(
     beside = [each for each in judged if each.name not in columns]
     whole = replace(files, schema=Struct((*wanted, *beside)))
 
-    def seen(part: Part, batch: pa.RecordBatch, first: int) -> pa.RecordBatch | None:
+    def seen(deleted: dict[str, Any], part: Part, batch: pa.RecordBatch, first: int) -> pa.RecordBatch | None:
         rows = plain(batch, whole.schema)
         mask = np.ones(len(rows), bool) if computation is None else _truths(computation, rows, judged)
-        deleted = files.vectors.get(part.file.log)
-        if deleted:
-            mask &= ~np.isin(np.arange(first, first + len(rows)), np.asarray(deleted.to_array(), np.int64))
+        if part.file.log in deleted:
+            mask &= ~np.isin(np.arange(first, first + len(rows)), deleted[part.file.log])
         return rows.select(list(columns)).filter(pa.array(mask)) if mask.any() else None
 
     for path in files.files["path"].to_pylist():
         some = whole.restricted({path})
         _check_read(site, some)
-        yield from (rows for _, rows in read(site, some, whole.schema.names, seen))
+        seen_here = partial(seen, _positions(some.vectors))
+        yield from (rows for _, rows in read(site, some, whole.schema.names, seen_here))
 
 
 def check_scanned(files: FileSet, columns: Sequence[str]) -> Struct:
@@ -136,6 +136,11 @@ def check_scanned(files: FileSet, columns: Sequence[str]) -> Struct:
     wanted = Struct(tuple(files.schema.field(name) for name in columns))
     _check_plain(wanted.fields, nested=True)
     return wanted
+
+
+def _positions(marks: Marks) -> dict[str, Any]:
+    """The marked rows of each file as an array, which ascends."""
+    return {path: np.asarray(rows.to_array(), np.int64) for path, rows in marks.items()}
 
 
 def _truths(computation: Computation, rows: pa.RecordBatch, judged: Struct) -> Any:
@@ -151,7 +156,7 @@ def live(site: Site, files: FileSet, *, nested: bool = False) -> pa.Table:
     """
     _check_copied(files.schema, nested=nested)
     _check_read(site, files)
-    deleted = {path: np.asarray(rows.to_array(), np.int64) for path, rows in files.vectors.items() if rows}
+    deleted = _positions(files.vectors)
     budget = _Budget()
 
     def seen(part: Part, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
@@ -190,7 +195,7 @@ def fetch(
     schema = Struct(tuple(whole.schema.field(name) for name in columns))
     _check_copied(schema, nested=nested)
     _check_read(site, files)
-    wanted = {path: np.asarray(rows.to_array(), np.int64) for path, rows in marks.items()}
+    wanted = _positions(marks)
     budget = _Budget()
 
     def marked(part: Part, first: int, count: int) -> Any:

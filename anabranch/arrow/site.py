@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.storage.contract import Store
-from anabranch.storage.local import LocalStore
 
 
 @dataclass(frozen=True)
@@ -28,11 +27,6 @@ class Site:
     store: Store = field(repr=False)
     is_plain: bool = True
     most_bytes: int | None = None
-
-    @property
-    def is_on_disk(self) -> bool:
-        """Whether the table lies on a disk of this machine."""
-        return isinstance(self.store, LocalStore)
 
     def reads(self, files: FileSet) -> bool:
         """Whether these files are read here."""

@@ -23,7 +23,7 @@ from anabranch.expressions.context import Context
 from anabranch.expressions.depth import shallow
 from anabranch.expressions.dialect import TokenizedText
 from anabranch.expressions.endings import unnamed
-from anabranch.expressions.merge_expressions import parameters_of, understood_merge
+from anabranch.expressions.merge_expressions import check_order, parameters_of, understood_merge
 from anabranch.expressions.printed_columns import check_assigned, column_condition, column_value
 from anabranch.expressions.sides import Sides, assigned, evolved_by
 from anabranch.expressions.tokens import (
@@ -47,6 +47,7 @@ __all__ = [
     "assigned",
     "assignment",
     "check_assigned",
+    "check_order",
     "column_condition",
     "column_value",
     "condition",

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from anabranch.errors import NotBuilt
+from anabranch.errors import InvalidOption, NotBuilt
 from anabranch.expressions.computations import HIDDEN, Said, called_in, computed_in, reading_of, required
 from anabranch.expressions.context import Context
 from anabranch.expressions.depth import shallow
@@ -53,6 +53,19 @@ class _Read:
         if isinstance(self.expression, SourceColumn):
             return self.expression
         return Computed(self.expression, self.computation if is_own else HIDDEN)
+
+
+def check_order(clauses: Sequence[Any]) -> None:
+    """Raises InvalidOption: there is no clause, or one that is not the last of its kind has no condition."""
+    if not clauses:
+        reason = "There must be at least one WHEN clause in a MERGE statement."
+        raise InvalidOption(option="when", value="empty", reason=reason)
+    last = {asked.when: asked for asked in clauses}
+    for asked in clauses:
+        if asked.condition is None and asked is not last[asked.when]:
+            kind = asked.when.upper()
+            reason = f"of several {kind} clauses, only the last {kind} clause can omit the condition."
+            raise InvalidOption(option="condition", value=None, reason=reason)
 
 
 def understood_merge(on: Any, clauses: Sequence[Clause], sides: Sides, context: Context) -> tuple[Condition, Matching]:

@@ -14,8 +14,8 @@ from pyspark.sql import Column, DataFrame
 from anabranch.commands.dml.merge import Merge
 from anabranch.commands.opening import Location
 from anabranch.commands.sources import declared_version
-from anabranch.errors import InvalidOption, UnknownColumn
-from anabranch.expressions import Context, Sides, assigned, evolved_by, parameters_of, understood_merge
+from anabranch.errors import UnknownColumn
+from anabranch.expressions import Context, Sides, assigned, check_order, evolved_by, parameters_of, understood_merge
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.features.widening import following
 from anabranch.protocol.layout.file_sets import FileSet
@@ -94,7 +94,7 @@ class MergeRequest:
             InvalidOption: there is no clause, or one that is not the last of its kind has no condition.
             UnknownColumn, SchemaMismatch, InvalidCondition: the request does not fit the table or the source.
         """
-        _check_order(self.clauses)
+        check_order(self.clauses)
         context = context_of(snapshot, self.engine)
         sides = _sides(self, snapshot, context.schema)
         clauses = [asked.clause(sides, context) for asked in self.clauses]
@@ -123,16 +123,3 @@ def _sides(asked: MergeRequest, snapshot: Snapshot, named: Struct) -> Sides:
         if clause.action != "delete" and clause.when != "not matched by source":
             schema = evolved_by(clause.values, schema, sides, lambda was, rows: following(snapshot.metadata, rows, was))
     return replace(sides, evolved=schema)
-
-
-def _check_order(clauses: tuple[AskedClause, ...]) -> None:
-    if not clauses:
-        raise InvalidOption(
-            option="when", value="empty", reason="There must be at least one WHEN clause in a MERGE statement."
-        )
-    last = {asked.when: asked for asked in clauses}
-    for asked in clauses:
-        if asked.condition is None and asked is not last[asked.when]:
-            kind = asked.when.upper()
-            reason = f"of several {kind} clauses, only the last {kind} clause can omit the condition."
-            raise InvalidOption(option="condition", value=None, reason=reason)
