@@ -23,27 +23,28 @@ from anabranch.arrow.fitting import fitted_to_rules
 from anabranch.arrow.merge_clauses import computed_clauses
 from anabranch.arrow.merge_images import OLD, images_of, inserts_of
 from anabranch.arrow.merge_keys import computed_join, outcome
-from anabranch.arrow.merge_outcome import counted_here, joined_of
+from anabranch.arrow.merge_outcome import JoinResult, counted_here, joined_of
 from anabranch.arrow.merge_source import SourceRows, held, source_columns
+from anabranch.arrow.plans import check_copies, check_found, check_images, check_join
 from anabranch.arrow.row_ids import without_versions
 from anabranch.arrow.site import Site
-from anabranch.arrow.values import assigned
-from anabranch.arrow.writing import FILE_ROWS, put_one, put_rows
+from anabranch.arrow.values import assigned, check_assigned
+from anabranch.arrow.writing import put_all, put_one
 from anabranch.errors import InvalidOption, NeedsSpark
 from anabranch.errors.rows import NOT_SHOWN, may_show_rows
 from anabranch.protocol.actions import empty_files
 from anabranch.protocol.change_feed import CHANGE_TYPE, DELETE, POSTIMAGE, PREIMAGE, Images, recorded
 from anabranch.protocol.conditions import Condition
-from anabranch.protocol.expressions.computation import Computation
 from anabranch.protocol.layout.curves import Curve
-from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of, difference_of
+from anabranch.protocol.layout.file_sets import FileSet, Marks
 from anabranch.protocol.merges import Joined, Matching
 from anabranch.protocol.row_rules import obedient
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.types import Struct, from_arrow
-from anabranch.protocol.stats.statistics import num_records
-from anabranch.protocol.storing import stored_values
 from anabranch.protocol.unsupported import Unsupported
+
+Updating = Callable[[pa.RecordBatch], pa.Table]
+"""Makes new images of rows."""
 
 
 @contextmanager
@@ -56,19 +57,6 @@ def without_spark(what: str, table: str) -> Iterator[None]:
     except pa.ArrowException as error:  # its words may hold values of rows
         reason = f"Arrow does not compute it, {type(error).__name__}"
         raise NeedsSpark(what=what, table=table, reason=reason) from None
-
-
-@dataclass(frozen=True)
-class JoinResult:
-    """What the join of a MERGE leaves behind.
-
-    Attributes:
-        place: a row for each pair that matched, and for each row changed because it did not.
-        updates: number of an updating clause -> the columns that it sets.
-    """
-
-    place: pa.Table
-    updates: Mapping[int, frozenset[str]]
 
 
 @dataclass(frozen=True)
@@ -88,7 +76,7 @@ class ArrowBackend:
         with without_spark(f"the condition {condition.text}", files.root):
             finding.check_condition(files.schema, condition)
         with without_spark("the values that are set", files.root):
-            _ = {} if assignments is None else _computed(assignments, files.schema)
+            _ = check_assigned(assignments or {}, files.schema)
 
     def check_merge(self, files: FileSet, matching: Matching, source: pa.Table) -> None:
         """Raises NeedsSpark unless the join and its clauses are computed here."""
@@ -107,91 +95,87 @@ class ArrowBackend:
     def find(self, files: FileSet, condition: Condition) -> dict[str, BitMap64]:
         """The live rows for which the condition is TRUE."""
         with without_spark(f"the condition {condition.text}", files.root):
-            return finding.find(self.site, files, condition) if len(files.files) else {}
-
-    def find_changed(self, files: FileSet, condition: Condition, assignments: Mapping[str, Any]) -> None:
-        """Never in one pass."""
-        return
-
-    def write_changed(self, files: FileSet, changed: Any, folder: str) -> None:
-        """Never asked for."""
-        raise AssertionError("nothing was found in one pass")
+            check_found(self.site, files, condition)
+            return finding.find(self.site, files, condition)
 
     def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
-        """Write the new images of the marked rows, some at a time."""
+        """Write the new images of the marked rows."""
         with without_spark("UPDATE", files.root):
-            for rows in self._fetched(files, marks):
-                self._put(self._updated(files, rows, assignments), files.with_ids, folder)
+            updated = self._updating(files, assignments)
+            images = (updated(each.rows) for each in self._fetched(files, marks))
+            put_all(self.site, folder, images, files.with_ids)
 
     def rewrite(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any] | None, folder: str) -> None:
-        """Write the live rows, the marked ones changed or left out, some at a time."""
+        """Write the live rows, the marked ones changed or left out."""
         with without_spark("rewriting files", files.root):
-            for rows in self._fetched(files, difference_of(_live(files), marks)):
-                self._put(rows, files.with_ids, folder)
-        if assignments is not None:
-            self.update(files, marks, assignments, folder)
+            check_copies(self.site, files)
+            updated = None if assignments is None else self._updating(files, assignments)
+            put_all(self.site, folder, self._rewritten(files, marks, updated), files.with_ids, most_rows=None)
 
-    def _fetched(self, files: FileSet, marks: Marks) -> Iterator[pa.Table]:
-        """The marked rows, so many at a time as may be held, with their ids where the table tracks its rows."""
-        for some in _pieces(marks):
-            yield from self._fetched_at_once(files, some)
+    def _rewritten(self, files: FileSet, marks: Marks, updated: Updating | None) -> Iterator[pa.Table]:
+        is_marked = finding.marked(marks)
+        for each in self._fetched(files, None):
+            flags = is_marked(each.path, each.positions)
+            yield pa.Table.from_batches([each.rows.filter(pa.array(~flags))])
+            if updated is not None and flags.any():
+                yield updated(each.rows.filter(pa.array(flags)))
 
-    def _fetched_at_once(self, files: FileSet, marks: Marks) -> Iterator[pa.Table]:
-        """These rows at once, or half as many at a time where that is too much."""
-        try:
-            found = finding.fetch(self.site, files, marks, files.with_ids.schema.names, nested=True)
-        except finding.TooManyRows:
-            if count_of(marks) == 1:
-                raise
-            for some in _pieces(marks, -(-count_of(marks) // 2)):
-                yield from self._fetched_at_once(files, some)
-            return
-        yield found
+    def _fetched(self, files: FileSet, marks: Marks | None) -> Iterator[finding.FileRows]:
+        """The marked rows, or all live ones, with their ids where the table tracks its rows."""
+        return finding.fetched(self.site, files, marks, files.with_ids.schema.names, nested=True)
 
-    def _updated(self, files: FileSet, rows: pa.Table, assignments: Mapping[str, Any]) -> pa.Table:
-        values, whole = _computed(assignments, files.schema), files.with_ids
-        changed = without_versions(assigned(rows, whole.schema, values), files)
-        return obedient(files.root, changed, whole.schema, files.rules, frozenset(values))
+    def _updating(self, files: FileSet, assignments: Mapping[str, Any]) -> Updating:
+        """What makes new images of rows. Raises Unsupported: a value is computed by Spark."""
+        check_images(self.site, files, assignments)
+        values, whole = check_assigned(assignments, files.schema), files.with_ids
+        given = frozenset(values)
 
-    def _put(self, rows: pa.Table, files: FileSet, folder: str) -> None:
-        put_rows(self.site.store, folder, rows, files, {})
+        def updated(rows: pa.RecordBatch) -> pa.Table:
+            changed = assigned(pa.Table.from_batches([rows]), whole.schema, values)
+            return self._obedient(without_versions(changed, files), whole, given)
+
+        return updated
+
+    def _obedient(self, rows: pa.Table, files: FileSet, given: frozenset[str], *, new: bool = False) -> pa.Table:
+        return obedient(files.root, rows, files.schema, files.rules, given, self.site.altered, new=new)
 
     # -- change data ---------------------------------------------------------------------------------------------------
 
     def record(self, changes: Sequence[Images], folder: str) -> None:
-        """Write changed rows, some at a time."""
-        for images in changes:
-            files = recorded(images.files)
-            with without_spark("recording changes", files.root):
-                for rows in self._images(images):
-                    self._put(_saying(rows, images.change, files.schema), files, folder)
+        """Write changed rows."""
+        with without_spark("recording changes", changes[0].files.root):
+            rows = (each for images in changes for each in self._images(images))
+            put_all(self.site, folder, rows, recorded(changes[0].files))
 
     def record_update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
-        """Write the marked rows, each as it was and as it becomes, some at a time."""
+        """Write the marked rows, each as it was and as it becomes."""
         whole = recorded(files).with_ids
         with without_spark("UPDATE", files.root):
-            for old in self._fetched(files, marks):
-                both = {PREIMAGE: old, POSTIMAGE: self._updated(files, old, assignments)}
-                rows = [_saying(each, kind, whole.schema) for kind, each in both.items()]
-                self._put(pa.concat_tables(rows), whole, folder)
+            updated = self._updating(files, assignments)
+            both = (
+                _saying(rows, change, whole.schema)
+                for each in self._fetched(files, marks)
+                for change, rows in ((PREIMAGE, _table(each)), (POSTIMAGE, updated(each.rows)))
+            )
+            put_all(self.site, folder, both, whole)
 
     def write_postimages(self, files: FileSet, count: int, folder: str) -> None:
-        """Write the new images in these files of `record_update`, file by file."""
-        whole = recorded(files).with_ids
+        """Write the new images in these files of `record_update`."""
+        # Their ids lie in the files: nothing is filled in.
+        whole = replace(recorded(files).with_ids, tracked=None)
         with without_spark("UPDATE", files.root):
-            for path in whole.files["path"].to_pylist():
-                rows = finding.live(self.site, whole.restricted({path}), nested=True)
-                images = rows.filter(pc.equal(rows[CHANGE_TYPE], POSTIMAGE)).drop_columns(CHANGE_TYPE)
-                self._put(images, files.with_ids, folder)
+            put_all(self.site, folder, map(_postimages, self._fetched(whole, None)), files.with_ids)
 
     def _images(self, images: Images) -> Iterator[pa.Table]:
         files = replace(images.chosen, tracked=None)
+        columns = recorded(files).schema
         if images.joined is None:
-            yield from self._fetched(files, _live(files) if images.rows is None else images.rows)
+            found: Iterator[pa.Table] = (_table(each) for each in self._fetched(files, images.rows))
         elif images.change == POSTIMAGE:
-            yield from _new_images(images.joined, files)
+            found = self._new_images(images.joined, files)
         else:
-            yield _old_images(images.joined, files, deleted=images.change == DELETE)
+            found = iter([_old_images(images.joined, files, deleted=images.change == DELETE)])
+        return (_saying(rows, images.change, columns) for rows in found)
 
     # -- MERGE ---------------------------------------------------------------------------------------------------------
 
@@ -216,30 +200,34 @@ class ArrowBackend:
         if not len(files.files):
             return Joined({}, {})
         with without_spark(f"MERGE ON {matching.on}", files.root):
+            check_join(self.site, files, matching, held.columns)
             found = outcome(self.site, files, matching, held)
-        result = JoinResult(found, matching.columns_set(files.schema, "update"))
+        result = JoinResult(found, matching.columns_set(files.schema, "update"), matching.may_match_twice)
         return joined_of(counted_here(found), result, files, matching)
 
     def write_images(self, files: FileSet, joined: Joined, folder: str) -> None:
         """Write the new images that `join` computed."""
         hidden = () if files.tracked is None else files.tracked.fields[:1]  # an image has no version of its own
         whole = replace(files, schema=Struct((*files.schema.fields, *hidden)))
-        with without_spark("MERGE", files.root):
-            for rows in _new_images(joined.handle, whole) if joined.updated or joined.updated_alone else ():
-                self._put(rows, whole, folder)
+        if joined.updated or joined.updated_alone:
+            with without_spark("MERGE", files.root):
+                put_all(self.site, folder, self._new_images(joined.handle, whole), whole)
+
+    def _new_images(self, result: JoinResult, files: FileSet) -> Iterator[pa.Table]:
+        """By clause, the rows that are updated as they become."""
+        for clause, given in result.updates.items():
+            images = images_of(result.rows, [clause], files)
+            if len(images):
+                yield self._obedient(images, files, given)
 
     def write_inserts(
         self, files: FileSet, matching: Matching, held: SourceRows, joined: Sequence[Joined], folder: str
     ) -> None:
         """Write what becomes of the source rows that no join matched."""
-        left = held.without([each.handle.place["number"] for each in joined if each.handle is not None])
         with without_spark("MERGE", files.root):
-            made = [
-                obedient(files.root, rows, files.schema, files.rules, given, new=True)
-                for rows, given in inserts_of(files, matching, left)
-            ]
-            if len(rows := pa.concat_tables(made)):
-                self._put(rows, files, folder)
+            left = held.without([each.handle.rows["number"] for each in joined if each.handle is not None])
+            made = (self._obedient(rows, files, given, new=True) for rows, given in inserts_of(files, matching, left))
+            put_all(self.site, folder, made, files)
 
     def few_values(self, held: SourceRows, column: str, limit: int) -> list[Any] | None:
         """The distinct values of a column."""
@@ -260,7 +248,7 @@ class ArrowBackend:
         """Write a table's rows, fitted to the schema."""
         files = FileSet(root, schema, partition_columns, empty_files(), {}, rules)
         with without_spark("the rows to write", root):
-            self._put(fitted_to_rules(root, source, schema, rules), files, folder)
+            put_all(self.site, folder, [fitted_to_rules(root, source, schema, rules, self.site.altered)], files)
 
     def alias(self, source: pa.Table) -> None:
         """A table in memory has no name."""
@@ -275,8 +263,7 @@ class ArrowBackend:
     def pack(self, files: FileSet, folder: str) -> None:
         """Write the live rows as one file, where they are not packed row group by row group (`pack_together`)."""
         with without_spark("packing files", files.root):
-            rows = finding.live(self.site, files.with_ids, nested=True)
-            put_one(self.site.store, folder, rows, files.with_ids)
+            put_one(self.site, folder, finding.live(self.site, files, nested=True), files.with_ids)
 
     def pack_together(self, bins: Sequence[tuple[FileSet, str]]) -> frozenset[int]:
         """Pack those that lie on a disk, by threads."""
@@ -336,37 +323,8 @@ class ArrowBackend:
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
-def _computed(assignments: Mapping[str, Any], schema: Struct) -> Mapping[str, Computation]:
-    values = stored_values(assignments, schema)
-    if values is None:
-        raise Unsupported("a value is computed by Spark")
-    return values
-
-
-def _live(files: FileSet) -> dict[str, BitMap64]:
-    """The live rows of some files. Raises Unsupported: nothing says how many rows a file has."""
-    found = {}
-    for path, stats in zip(*(files.files[name].to_pylist() for name in ("path", "stats")), strict=True):
-        count = num_records(stats)
-        if count is None:
-            raise Unsupported("nothing says how many rows a file has")
-        found[path] = BitMap64(range(count))
-    return difference_of(found, files.vectors)
-
-
-def _pieces(marks: Marks, most: int = FILE_ROWS) -> Iterator[dict[str, BitMap64]]:
-    """The rows, at most so many at a time."""
-    piece, left = dict[str, BitMap64](), most
-    for path, rows in marks.items():
-        start = 0
-        while start < len(rows):
-            some = rows[start : start + left]
-            piece[path], start, left = some, start + len(some), left - len(some)
-            if not left:
-                yield piece
-                piece, left = {}, most
-    if piece:
-        yield piece
+def _table(found: finding.FileRows) -> pa.Table:
+    return pa.Table.from_batches([found.rows])
 
 
 def _saying(rows: pa.Table, change: str, schema: Struct) -> pa.Table:
@@ -374,17 +332,14 @@ def _saying(rows: pa.Table, change: str, schema: Struct) -> pa.Table:
     return rows.append_column(CHANGE_TYPE, pa.repeat(pa.scalar(change), len(rows))).select(list(schema.names))
 
 
-def _new_images(result: JoinResult, files: FileSet) -> Iterator[pa.Table]:
-    """By clause, the rows that are updated as they become."""
-    for clause, given in result.updates.items():
-        images = images_of(result.place, [clause], files)
-        if len(images):
-            yield obedient(files.root, images, files.schema, files.rules, given)
+def _postimages(found: finding.FileRows) -> pa.Table:
+    rows = _table(found)
+    return rows.filter(pc.equal(rows[CHANGE_TYPE], POSTIMAGE)).drop_columns(CHANGE_TYPE)
 
 
 def _old_images(result: JoinResult, files: FileSet, *, deleted: bool) -> pa.Table:
     """The rows that are updated, or deleted, as they were; each once."""
-    rows = result.place.filter(pc.is_valid(result.place["clause"]))
+    rows = result.rows.filter(pc.is_valid(result.rows["clause"]))
     is_updated = pc.is_in(rows["clause"], value_set=pa.array([*result.updates], pa.int32()))
     rows = rows.filter(pc.invert(is_updated) if deleted else is_updated)
     places = pa.table({"path": rows["path"], "row": rows["row"], "at": pa.array(np.arange(len(rows)))})

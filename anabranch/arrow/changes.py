@@ -53,8 +53,8 @@ def _changed(site: Site, feed: Feed, version: VersionChanges) -> Iterator[pa.Rec
         yield from (_became(rows, change) for rows in finding.scan(site, files, names))
     for at, ((path, change), rows) in enumerate(zip(_named(version.partly), version.rows, strict=True)):
         files = _files(feed, version.partly.slice(at, 1), feed.schema)
-        found = finding.fetch(site, files, {path: rows}, names, nested=True)
-        yield from (_became(each, change) for each in found.to_batches())
+        found = finding.fetched(site, files, {path: rows}, names, nested=True)
+        yield from (_became(each.rows, change) for each in found)
     for at in range(len(version.written)):
         yield from finding.scan(site, _files(feed, version.written.slice(at, 1), told), told.names)
 

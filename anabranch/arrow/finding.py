@@ -7,9 +7,9 @@ whatever reads files raise what Arrow, the system or a store raises.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial, reduce
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from anabranch.protocol.stats.literals import domain
 from anabranch.protocol.unsupported import Unsupported
 
 _ADDRESS = (pa.string(), pa.int64())
+_NO_ROWS = np.zeros(0, np.int64)
 
 
 def find(site: Site, files: FileSet, condition: Condition) -> dict[str, BitMap64]:
@@ -43,7 +44,7 @@ def find(site: Site, files: FileSet, condition: Condition) -> dict[str, BitMap64
         Unsupported: only Spark judges the condition, or reads these files.
     """
     computation, columns = check_condition(files.schema, condition)
-    _check_read(site, files)
+    site.check_read(files)
 
     def seen(part: Part, batch: pa.RecordBatch, first: int) -> Any:
         rows = computation.truths(plain(batch, columns))
@@ -82,24 +83,24 @@ def with_values(site: Site, files: FileSet, values: Mapping[str, pa.Array], addr
         Unsupported: only Spark compares such values, or reads these files; or the rows are too many.
     """
     columns = Struct(tuple(files.schema.field(name) for name in values))
-    deleted = _positions(files.vectors)
-    wanted, budget = [among(some) for some in values.values()], _Budget()
+    positions, budget = _live(files.vectors), _Budget()
+    wanted = [among(some) for some in values.values()]
 
     def seen(part: Part, batch: pa.RecordBatch, first: int) -> pa.RecordBatch | None:
         there = plain(batch, columns)
         keys = [there.column(name).cast(some.type) for name, some in values.items()]
-        rows = np.flatnonzero(reduce(np.logical_and, [are(key) for are, key in zip(wanted, keys, strict=True)]))
-        rows = rows[~np.isin(rows + first, deleted[part.file.log])] if part.file.log in deleted and len(rows) else rows
+        rows = np.flatnonzero(reduce(np.logical_and, [are(key) for are, key in zip(wanted, keys, strict=True)])) + first
+        if len(rows) and part.file.log in files.vectors:
+            rows = np.intersect1d(rows, positions(part.file.log, first, batch.num_rows), assume_unique=True)
         if not len(rows):
             return None
-        return budget.taken(
-            _addressed([key.take(pa.array(rows)) for key in keys], [*values], address, part, rows + first)
-        )
+        found = [key.take(pa.array(rows - first)) for key in keys]
+        return budget.taken(_addressed(found, [*values], address, part.file.log, rows))
 
     empty = pa.schema([*((name, some.type) for name, some in values.items()), *zip(address, _ADDRESS, strict=True)])
     if None in [domain(each) for each in columns]:
         raise Unsupported("keys of such a type are compared by Spark")
-    _check_read(site, files)
+    site.check_read(files)
     return pa.Table.from_batches([rows for _, rows in read(site, files, list(values), seen)], empty)
 
 
@@ -107,7 +108,7 @@ def scan(
     site: Site, files: FileSet, columns: Sequence[str], condition: Condition | None = None
 ) -> Iterator[pa.RecordBatch]:
     """These columns of the live rows for which a condition is TRUE (None: of all), some at a time: file after file, and
-    of each in the order of rows. The rows of one file are held at once.
+    of each in the order of rows.
 
     Raises:
         Unsupported: only Spark judges the condition, or reads these files.
@@ -116,19 +117,20 @@ def scan(
     computation, judged = (None, Struct()) if condition is None else check_condition(files.schema, condition)
     beside = [each for each in judged if each.name not in columns]
     whole = replace(files, schema=Struct((*wanted, *beside)))
+    positions = _live(files.vectors)
 
-    def seen(deleted: dict[str, Any], part: Part, batch: pa.RecordBatch, first: int) -> pa.RecordBatch | None:
+    def seen(part: Part, batch: pa.RecordBatch, first: int) -> pa.RecordBatch | None:
         rows = plain(batch, whole.schema)
-        mask = np.ones(len(rows), bool) if computation is None else _truths(computation, rows, judged)
-        if part.file.log in deleted:
-            mask &= ~np.isin(np.arange(first, first + len(rows)), deleted[part.file.log])
+        mask = np.zeros(len(rows), bool)
+        mask[positions(part.file.log, first, len(rows)) - first] = True
+        if computation is not None:
+            truths = computation.truths(rows.select(list(judged.names)))
+            mask &= truths.to_numpy(zero_copy_only=False)
         return rows.select(list(columns)).filter(pa.array(mask)) if mask.any() else None
 
-    for path in files.files["path"].to_pylist():
-        some = whole.restricted({path})
-        _check_read(site, some)
-        seen_here = partial(seen, _positions(some.vectors))
-        yield from (rows for _, rows in read(site, some, whole.schema.names, seen_here))
+    if len(files.files):
+        site.check_read(files)
+        yield from (rows for _, rows in read(site, whole, whole.schema.names, seen))
 
 
 def check_scanned(files: FileSet, columns: Sequence[str]) -> Struct:
@@ -138,37 +140,98 @@ def check_scanned(files: FileSet, columns: Sequence[str]) -> Struct:
     return wanted
 
 
-def _positions(marks: Marks) -> dict[str, Any]:
-    """The marked rows of each file as an array, which ascends."""
-    return {path: np.asarray(rows.to_array(), np.int64) for path, rows in marks.items()}
+@dataclass(frozen=True)
+class FileRows:
+    """Some rows of a file, in their order.
+
+    Attributes:
+        path: the file's, as in the log.
+        positions: where they lie in it.
+        rows: their values.
+    """
+
+    path: str
+    positions: Any
+    rows: pa.RecordBatch
 
 
-def _truths(computation: Computation, rows: pa.RecordBatch, judged: Struct) -> Any:
-    return computation.truths(rows.select(list(judged.names))).to_numpy(zero_copy_only=False).copy()
+Positions = Callable[[str, int, int], Any]
+"""Of a file, its first row and a count: the positions of those that are wanted of so many rows from there on."""
+
+
+def _marked(marks: Marks) -> Positions:
+    """The marked rows."""
+    wanted = {path: np.asarray(rows.to_array(), np.int64) for path, rows in marks.items()}
+
+    def positions(path: str, first: int, count: int) -> Any:
+        rows = wanted.get(path, _NO_ROWS)
+        begin, end = np.searchsorted(rows, [first, first + count])
+        return rows[begin:end]
+
+    return positions
+
+
+def _live(vectors: Marks) -> Positions:
+    """The rows that are not deleted."""
+    deleted = _marked(vectors)
+
+    def positions(path: str, first: int, count: int) -> Any:
+        left = np.ones(count, bool)
+        left[deleted(path, first, count) - first] = False
+        return np.flatnonzero(left) + first
+
+    return positions
+
+
+def marked(marks: Marks) -> Callable[[str, Any], Any]:
+    """Of a file and positions in it: for each whether it is marked."""
+    positions = _marked(marks)
+
+    def are_marked(path: str, rows: Any) -> Any:
+        return np.isin(rows, positions(path, rows[0], rows[-1] - rows[0] + 1), assume_unique=True)
+
+    return are_marked
+
+
+def fetched(
+    site: Site, files: FileSet, marks: Marks | None, columns: Sequence[str], *, nested: bool = False
+) -> Iterator[FileRows]:
+    """These columns of exactly the marked rows (None: of all live ones), in Arrow's types for them, some at a time:
+    file after file, and of each in the order of rows. A few row groups are held at once.
+
+    Args:
+        columns: those of a table that tracks its rows may be among them (`FileSet.with_ids`).
+        nested: whether they may be structs, lists and maps.
+
+    Raises:
+        Unsupported: only Spark reads them.
+    """
+    chosen = files.with_ids if marks is None else files.with_ids.restricted(dict(marks))
+    positions = _live(files.vectors) if marks is None else _marked(marks)
+    schema = Struct(tuple(chosen.schema.field(name) for name in columns))
+    defaults = row_ids.defaults_of(files)
+
+    def seen(part: Part, batch: pa.RecordBatch, first: int) -> FileRows | None:
+        path, rows = part.file.log, positions(part.file.log, first, batch.num_rows)
+        if not len(rows):
+            return None
+        some = batch if len(rows) == batch.num_rows else batch.take(pa.array(rows - first))
+        return FileRows(path, rows, row_ids.filled(plain(some, schema), files, defaults[path], rows))
+
+    check_copied(schema, nested=nested)
+    if len(chosen.files):
+        site.check_read(files)
+        found = read(site, chosen, columns, seen, lambda part: len(positions(part.file.log, part.first, part.rows)) > 0)
+        yield from (each for _, each in found)
 
 
 def live(site: Site, files: FileSet, *, nested: bool = False) -> pa.Table:
-    """All live rows of these files, in Arrow's types for their columns: file after file, and of each in the order of
-    rows; ``nested`` as for `fetch`.
+    """All live rows of these files at once, with their ids where the table tracks its rows; else as `fetched`.
 
     Raises:
         Unsupported: only Spark reads them, or they are too many.
     """
-    _check_copied(files.schema, nested=nested)
-    _check_read(site, files)
-    deleted = _positions(files.vectors)
-    budget = _Budget()
-
-    def seen(part: Part, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
-        rows = plain(batch, files.schema)
-        if part.file.log in deleted:
-            positions = np.arange(first, first + batch.num_rows)
-            rows = rows.filter(pa.array(~np.isin(positions, deleted[part.file.log])))
-        return budget.taken(rows)
-
-    names = files.schema.names
-    schema = pa.schema([(each.name, arrow_type(each.type)) for each in files.schema])
-    return pa.Table.from_batches([rows for _, rows in read(site, files, names, seen)], schema)
+    return _held(fetched(site, files, None, files.with_ids.schema.names, nested=nested), files.with_ids.schema)
 
 
 def fetch(
@@ -180,45 +243,28 @@ def fetch(
     *,
     nested: bool = False,
 ) -> pa.Table:
-    """These columns of exactly the marked rows, in Arrow's types for them: file after file, and of each in the order of
-    rows.
+    """These columns of exactly the marked rows at once; else as `fetched`.
 
     Args:
-        columns: those of a table that tracks its rows may be among them (`FileSet.with_ids`).
         address: the names of two more columns, with each row's path, as in the log, and its position.
-        nested: whether they may be structs, lists and maps.
 
     Raises:
         Unsupported: only Spark reads them, or they are too many.
     """
-    whole, defaults = files.with_ids, row_ids.defaults_of(files)
-    schema = Struct(tuple(whole.schema.field(name) for name in columns))
-    _check_copied(schema, nested=nested)
-    _check_read(site, files)
-    wanted = _positions(marks)
-    budget = _Budget()
-
-    def marked(part: Part, first: int, count: int) -> Any:
-        begin, end = np.searchsorted(wanted[part.file.log], [first, first + count])
-        return wanted[part.file.log][begin:end]
-
-    def taken(part: Part, batch: pa.RecordBatch, first: int) -> pa.RecordBatch | None:
-        rows = marked(part, first, batch.num_rows)
-        if not len(rows):
-            return None
-        some = plain(batch.take(pa.array(rows - first)), schema)
-        some = row_ids.filled(some, files, defaults[part.file.log], rows)
-        return budget.taken(some if address is None else _addressed(some.columns, columns, address, part, rows))
-
-    chosen = whole.restricted(dict(marks))
-    found = read(site, chosen, columns, taken, lambda part: len(marked(part, part.first, part.rows)) > 0)
-    return pa.Table.from_batches([rows for _, rows in found])
+    found = fetched(site, files, marks, columns, nested=nested)
+    return _held(found, Struct(tuple(files.with_ids.schema.field(name) for name in columns)), address)
 
 
-def _check_read(site: Site, files: FileSet) -> None:
-    """Raises Unsupported unless these files are read here."""
-    if not site.reads(files):
-        raise Unsupported("these files are read by Spark")
+def _held(found: Iterator[FileRows], schema: Struct, address: tuple[str, str] | None = None) -> pa.Table:
+    """Rows with these columns, and their addresses under two names. Raises Unsupported: they are too many."""
+    budget, batches = _Budget(), list[pa.RecordBatch]()
+    for each in found:
+        columns = each.rows.columns
+        rows = each.rows if address is None else _addressed(columns, schema.names, address, each.path, each.positions)
+        batches.append(budget.taken(rows))
+    beside = () if address is None else zip(address, _ADDRESS, strict=True)
+    names = pa.schema([*((each.name, arrow_type(each.type)) for each in schema), *beside])
+    return pa.Table.from_batches(batches, names)
 
 
 def _check_plain(fields: Sequence[Field], *, nested: bool = False) -> None:
@@ -228,7 +274,7 @@ def _check_plain(fields: Sequence[Field], *, nested: bool = False) -> None:
             raise Unsupported(f"the column {each.name} is read by Spark")
 
 
-def _check_copied(schema: Struct, *, nested: bool) -> None:
+def check_copied(schema: Struct, *, nested: bool = True) -> None:
     """Raises Unsupported unless Arrow writes what it has read of these columns as Spark would."""
     _check_plain(schema.fields, nested=nested)
     if nested and not _are_copied(schema):
@@ -242,10 +288,6 @@ def _are_copied(schema: Struct) -> bool:
     return not inside or not (is_mapped or any(limits_of(each) is not None for each in inside))
 
 
-class TooManyRows(Unsupported):
-    """Rows take more memory than they may."""
-
-
 class _Budget:
     """How many bytes of rows may still be brought; threads may share it, since a little more does no harm."""
 
@@ -256,12 +298,12 @@ class _Budget:
         """The rows. Raises Unsupported: they are more than may be brought."""
         self._left -= rows.nbytes
         if self._left < 0:
-            raise TooManyRows("the rows take more memory than they may")
+            raise Unsupported("the rows take more memory than they may")
         return rows
 
 
 def _addressed(
-    columns: Sequence[pa.Array], names: Sequence[str], address: tuple[str, str], part: Part, positions: Any
+    columns: Sequence[pa.Array], names: Sequence[str], address: tuple[str, str], path: str, positions: Any
 ) -> pa.RecordBatch:
-    path = pa.repeat(pa.scalar(part.file.log), len(positions))
-    return pa.RecordBatch.from_arrays([*columns, path, pa.array(positions)], [*names, *address])
+    paths = pa.repeat(pa.scalar(path), len(positions))
+    return pa.RecordBatch.from_arrays([*columns, paths, pa.array(positions)], [*names, *address])

@@ -20,8 +20,13 @@ from anabranch.protocol.schema.types import INTEGERS, Array, DataType, Field, Ma
 _CAST = "Cast it first."
 
 
-def fitted_to_rules(table: str, rows: pa.Table, schema: Struct, rules: Rules) -> pa.Table:
+def fitted_to_rules(
+    table: str, rows: pa.Table, schema: Struct, rules: Rules, altered: frozenset[str] = frozenset()
+) -> pa.Table:
     """The rows under the table's columns, with the defaults of those that they lack, as its rules want them.
+
+    Args:
+        altered: as for `anabranch.protocol.row_rules.obedient`.
 
     Raises:
         SchemaMismatch: a column does not fit. RowViolation: a row breaks a rule. NotBuilt: only Spark can hold one.
@@ -30,7 +35,7 @@ def fitted_to_rules(table: str, rows: pa.Table, schema: Struct, rules: Rules) ->
     absent = [name for name in schema.names if name.lower() not in there]
     defaults = default_scalars(table, schema, rules, absent)
     given = frozenset(schema.names) - {*absent}
-    return obedient(table, fitted(table, rows, schema, defaults), schema, rules, given, new=True)
+    return obedient(table, fitted(table, rows, schema, defaults), schema, rules, given, altered, new=True)
 
 
 def fitted(table: str, rows: pa.Table, schema: Struct, defaults: Mapping[str, pa.Scalar] | None = None) -> pa.Table:

@@ -17,6 +17,32 @@ from anabranch.arrow.marks import marks_of
 from anabranch.errors import AmbiguousMerge
 from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of, union_of
 from anabranch.protocol.merges import Joined, Matching, When
+from anabranch.protocol.unsupported import Unsupported
+
+
+@dataclass(frozen=True)
+class JoinResult:
+    """What the join of a MERGE leaves behind.
+
+    Attributes:
+        place: a row for each pair that matched, and for each row changed because it did not; or the folder where Spark
+            keeps them: address, source row, acting clause, new image, and where that is recorded the old one.
+        updates: number of an updating clause -> the columns that it sets.
+        repeats: whether it may hold a row that is deleted several times.
+        schema: the columns as Spark types them, where it has made them.
+    """
+
+    place: str | pa.Table
+    updates: Mapping[int, frozenset[str]]
+    repeats: bool = False
+    schema: Any = None
+
+    @property
+    def rows(self) -> pa.Table:
+        """The rows. Raises Unsupported: they lie in files of Spark's."""
+        if isinstance(self.place, str):
+            raise Unsupported("the join's outcome lies in files of Spark's")
+        return self.place
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,11 @@ rows; memory is bounded by a batch for each thread.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -33,9 +32,11 @@ from anabranch.storage.told import handed_on
 
 MOST_BYTES = 128 << 20
 """Of rows that are held here at once, as Arrow holds them."""
-_MOST_WORKERS = 8
-_AT_ONCE = 256
+WORKERS = min(8, os.cpu_count() or 1)
+"""Threads that read, and as many that write."""
 _MANY_ROWS = 1 << 16
+_Given = TypeVar("_Given")
+_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True)
@@ -67,9 +68,10 @@ def read(
     columns: Sequence[str],
     seen: Seen,
     is_wanted: Callable[[Part], bool] = lambda part: True,
-) -> list[tuple[str, Any]]:
+) -> Iterator[tuple[str, Any]]:
     """What ``seen`` makes of the batches of these files, with the file's path as in the log: file after file, and of
-    each in the order of rows. Deleted rows are among them. Row groups that are not wanted are left out.
+    each in the order of rows. Deleted rows are among them. Row groups that are not wanted are left out. What is made of
+    a few row groups is held at once, as far as the caller lets it go.
 
     Raises:
         Unsupported, or anything that Arrow or the system raises: nothing is known.
@@ -79,31 +81,31 @@ def read(
     stored = Struct(tuple(files.schema.field(name) for name in columns if name not in files.partition_columns))
     if has_void(stored) or any(map(pads, stored)):
         raise Unsupported("Spark changes such columns as it reads them")
-    found: list[tuple[str, Any]] = []
-    with _pool() as pool:
-        for parts in _windows(_parts(site, files, columns, stored)):
-            wanted = [each for each in parts if is_wanted(each)]
-            made = pool.map(handed_on(lambda part: _made(part, stored, seen, files)), wanted)
-            found += [(part.file.log, each) for part, several in zip(wanted, made, strict=True) for each in several]
-    return found
+    work = handed_on(lambda part: _made(part, stored, seen, files))
+    wanted = filter(is_wanted, _parts(site, files, columns, stored))
+    yield from ((part.file.log, each) for part, made in mapped_ahead(work, wanted, WORKERS) for each in made)
 
 
-@contextmanager
-def _pool() -> Iterator[ThreadPoolExecutor]:
-    """Threads that read; who is interrupted waits for no row group that is not begun yet."""
-    workers = min(_MOST_WORKERS, os.cpu_count() or 1)
-    with ThreadPoolExecutor(workers, thread_name_prefix="anabranch-read") as pool:
-        try:
-            yield pool
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-def _windows(parts: Iterator[Part]) -> Iterator[list[Part]]:
-    """The parts, some at a time, since each holds the footer of its file."""
-    while several := list(islice(parts, _AT_ONCE)):
-        yield several
+def mapped_ahead(
+    work: Callable[[_Given], _Made], given: Iterable[_Given], workers: int, *, waits: bool = False
+) -> Iterator[tuple[_Given, _Made]]:
+    """Each of what is given with what some threads make of it, in their order; few are taken ahead of the caller. Who
+    is interrupted, or stops asking, waits for none that is not begun yet, and for those that are only if it ``waits``.
+    """
+    ahead = deque[tuple[_Given, Future[_Made]]]()
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="anabranch-rows")
+    try:
+        for each in given:
+            ahead.append((each, pool.submit(work, each)))
+            if len(ahead) > workers:
+                first, made = ahead.popleft()
+                yield first, made.result()
+        for first, made in ahead:
+            yield first, made.result()
+    except BaseException:
+        pool.shutdown(wait=waits, cancel_futures=True)
+        raise
+    pool.shutdown()
 
 
 def _made(part: Part, stored: Struct, seen: Seen, files: FileSet) -> list[Any]:

@@ -30,7 +30,7 @@ def filled(
     """Rows of one file, at these positions, with their ids and versions in those of the hidden columns that they have.
     Raises Unsupported: the log says no ids of this file.
     """
-    if files.tracked is None:
+    if files.tracked is None or not {each.name for each in files.tracked.fields} & {*rows.schema.names}:
         return rows
     first, version = defaults
     if first is None or version is None:

@@ -6,11 +6,13 @@ and writes at a site is what the session there would have read and written.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pyarrow.compute as pc
 
 from anabranch.protocol.layout.file_sets import FileSet
+from anabranch.protocol.unsupported import Unsupported
 from anabranch.storage.contract import Store
 
 
@@ -22,17 +24,28 @@ class Site:
         store: the table's.
         is_plain: whether Parquet is read and written here as the session says.
         most_bytes: of files that are read here: executors elsewhere read what is larger. None: whatever their size.
+        says: what footers of files say besides, by which Spark knows how their days are counted.
+        spells: whether partition values are spelled here whatever their type; else Spark's settings spell some.
+        altered: the settings by which functions in a table's rules mean something else.
     """
 
     store: Store = field(repr=False)
     is_plain: bool = True
     most_bytes: int | None = None
+    says: Mapping[str, str] = field(default_factory=dict)
+    spells: bool = True
+    altered: frozenset[str] = frozenset()
 
-    def reads(self, files: FileSet) -> bool:
-        """Whether these files are read here."""
-        if not len(files.files) or files.layouts or not self.is_plain:
-            return False
-        return self.most_bytes is None or (pc.sum(files.files["size"]).as_py() or 0) <= self.most_bytes
+    def check_read(self, files: FileSet) -> None:
+        """Raises Unsupported: these files are read by Spark."""
+        if files.layouts:
+            raise Unsupported("files of the table name their columns by numbers")
+        if not self.is_plain:
+            raise Unsupported("the session's settings are for Spark's own reader and writer")
+        size = pc.sum(files.files["size"]).as_py() or 0
+        if self.most_bytes is not None and size > self.most_bytes:
+            most = f"{self.most_bytes >> 20} MB"
+            raise Unsupported(f"Spark's executors are elsewhere, and the files take more than {most}")
 
 
 def alone(store: Store) -> Site:

@@ -7,15 +7,35 @@ say, or takes more memory than rows may here, raises an error, and nothing is sa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 
 from anabranch.arrow.reading import MOST_BYTES
 from anabranch.protocol.expressions.computation import Computation
 from anabranch.protocol.schema.types import Field, Struct, arrow_type
+from anabranch.protocol.storing import Computed, is_plain_column, stored_in
 from anabranch.protocol.unsupported import Unsupported
 
 _AT_ONCE = 1 << 16
+
+
+def check_assigned(assignments: Mapping[str, Any], schema: Struct) -> dict[str, Computation]:
+    """How each assigned column's new value is computed. Raises Unsupported: only Spark computes one of them."""
+    return {name: _stored(value, schema.field(name)) for name, value in assignments.items()}
+
+
+def _stored(value: Any, field: Field) -> Computation:
+    if not isinstance(value, Computed):
+        raise Unsupported(f"a value of the column {field.name} is no text that can be read here")
+    if value.computation.reason is not None:
+        raise Unsupported(value.computation.reason)
+    if not is_plain_column(field):
+        raise Unsupported(f"what the column {field.name} stores is computed by Spark")
+    found = stored_in(value.computation, field)
+    if found.reason is not None:
+        raise Unsupported(found.reason)
+    return found
 
 
 def assigned(rows: pa.Table, schema: Struct, values: Mapping[str, Computation]) -> pa.Table:
@@ -23,7 +43,7 @@ def assigned(rows: pa.Table, schema: Struct, values: Mapping[str, Computation]) 
 
     Args:
         rows: the schema's columns, in Arrow's types for them.
-        values: column -> what it stores (`anabranch.protocol.expressions.computation.stored_values`).
+        values: column -> what it stores (`check_assigned`).
 
     Raises:
         Unsupported: only Spark says what a value is, or the values take too much memory.

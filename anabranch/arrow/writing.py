@@ -6,25 +6,33 @@ would have put there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch.arrow.reading import MOST_BYTES, WORKERS, mapped_ahead
+from anabranch.arrow.site import Site
+from anabranch.errors import ExecutionFailed, StoreError
 from anabranch.protocol.iceberg import folder_key
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.parquet_files import nan_free, parquet_bytes, saying_nan_free
 from anabranch.protocol.partitions import HIVE_NULL, hive_segment, split, written_texts
 from anabranch.protocol.schema.column_mapping import FIELD_ID, PARQUET_ID, file_schema, relabelled
-from anabranch.protocol.schema.types import Field, Struct
+from anabranch.protocol.schema.types import Field, Struct, decimal_of
 from anabranch.protocol.schema.voids import check_writable, held_columns, without_voids
 from anabranch.protocol.unsupported import Unsupported
 from anabranch.storage.contract import Store
+from anabranch.storage.told import handed_on
 
 FILE_ROWS = 250_000
 """So many rows go into one file."""
+_SPELLED_BY_SPARK, _PLAIN_SCALE = ("float", "double", "timestamp_ntz"), 6
+"""Types of partition values that have several texts, of which Spark chooses by its settings, or its Java; no decimal of
+so few digits behind the point is spelled with an exponent."""
 _LONGEST_NAME = 255
 """So many bytes has a folder's name at most, on most disks."""
 
@@ -38,22 +46,100 @@ class Shape:
         codec: how they are compressed.
         says: what footers say besides.
         materialised: whether files hold partition columns too.
+        most_rows: the most rows of a file; None: as many as there are.
     """
 
     names: Mapping[str, str]
     codec: str
     says: Mapping[str, str] = field(default_factory=dict)
     materialised: bool = False
+    most_rows: int | None = None
 
 
 def shape_of(files: FileSet, says: Mapping[str, str]) -> Shape:
     """How rows with the columns of a file set lie in its table's files."""
     names = {each.physical_name: each.name for each in files.schema}
-    return Shape(names, files.rules.codec, says, files.rules.materialised)
+    rules = files.rules
+    return Shape(names, rules.codec, says, rules.materialised, rules.most_rows)
 
 
-def put_rows(store: Store, folder: str, rows: pa.Table, files: FileSet, says: Mapping[str, str]) -> None:
-    """Write rows with the columns of a file set, in their order and types, below a folder of its table.
+class NotUndone(ExecutionFailed):
+    """What an attempt has written could not be removed: no other attempt may write to its folder."""
+
+
+@contextmanager
+def undone(store: Store) -> Iterator[list[str]]:
+    """Within the block files are written, and their names noted. Where it fails they are removed, so that another
+    attempt may write to the same folder. Raises NotUndone: they cannot be removed.
+    """
+    names = list[str]()
+    try:
+        yield names
+    except Exception:
+        for name in names:
+            try:
+                store.delete(name)
+            except StoreError as reason:
+                raise NotUndone(what=f"the write to {store.url}", reason=f"{name} stays there: {reason}") from None
+        raise
+
+
+def put_all(
+    site: Site, folder: str, rows: Iterable[pa.Table], files: FileSet, *, most_rows: int | None = FILE_ROWS
+) -> None:
+    """Write rows with the columns of a file set, in their order and types, below a folder of its table, on a few
+    threads; with at most ``most_rows`` in a file, and in as few files as memory allows. Where it fails nothing is left.
+
+    Raises:
+        UnwritableVoid: no file can hold such rows.
+        Unsupported: only Spark writes such files.
+        NotUndone: something is left.
+    """
+    check_written(site, files)
+    with undone(site.store) as names:
+        put = handed_on(lambda table: put_rows(site.store, folder, table, files, site.says, names))
+        for _ in mapped_ahead(put, _gathered(rows, most_rows), WORKERS, waits=True):
+            pass
+
+
+def _gathered(several: Iterable[pa.Table], most_rows: int | None) -> Iterator[pa.Table]:
+    """The same rows in tables as large as they may be."""
+    held, count, size = list[pa.Table](), 0, 0
+    for rows in (part for each in several for part in _cut(each, most_rows)):
+        if held and ((most_rows is not None and count + len(rows) > most_rows) or size + rows.nbytes > MOST_BYTES):
+            yield pa.concat_tables(held)
+            held, count, size = [], 0, 0
+        held, count, size = [*held, rows], count + len(rows), size + rows.nbytes
+    if count:
+        yield pa.concat_tables(held)
+
+
+def _cut(rows: pa.Table, most_rows: int | None) -> Iterator[pa.Table]:
+    most = most_rows or max(len(rows), 1)
+    yield from (rows.slice(first, most) for first in range(0, len(rows), most))
+
+
+def check_written(site: Site, files: FileSet) -> None:
+    """Raises Unsupported unless files hold the same, whether they are written here or by the session's own writer."""
+    if not site.is_plain:
+        raise Unsupported("the session's settings are for Spark's own reader and writer")
+    for name in () if site.spells else files.partition_columns:
+        kind = str(files.schema.field(name).type)
+        digits = decimal_of(kind)
+        if kind in _SPELLED_BY_SPARK or (digits is not None and digits[1] > _PLAIN_SCALE):
+            raise Unsupported(f"Spark spells the values of the partition column {name}")
+
+
+def put_rows(
+    store: Store,
+    folder: str,
+    rows: pa.Table,
+    files: FileSet,
+    says: Mapping[str, str],
+    names: list[str] | None = None,
+) -> None:
+    """Write rows with the columns of a file set, in their order and types, below a folder of its table; ``names`` takes
+    the names of the files.
 
     Raises:
         UnwritableVoid: no file can hold such rows.
@@ -61,12 +147,12 @@ def put_rows(store: Store, folder: str, rows: pa.Table, files: FileSet, says: Ma
     """
     partitions = [files.schema.field(name) for name in files.partition_columns]
     texts = {each.physical_name: _texts(rows[each.name], each) for each in partitions}
-    put(store, folder, _stored(rows, files), texts, shape_of(files, says))
+    put(store, folder, _stored(rows, files), texts, shape_of(files, says), names)
 
 
-def put_one(store: Store, folder: str, rows: pa.Table, files: FileSet) -> None:
+def put_one(site: Site, folder: str, rows: pa.Table, files: FileSet) -> None:
     """Write rows of one partition, whose folder this is, as one file. Raises UnwritableVoid: no file can hold them."""
-    _put_one(store, folder, _stored(rows, files), shape_of(files, {}))
+    _put_one(site.store, folder, _stored(rows, files), shape_of(files, site.says), [])
 
 
 def _stored(rows: pa.Table, files: FileSet) -> pa.Table:
@@ -78,12 +164,20 @@ def _stored(rows: pa.Table, files: FileSet) -> pa.Table:
     return relabelled(without_voids(rows.select(list(stored.names))), file_schema(held_columns(stored)))
 
 
-def put(store: Store, folder: str, data: pa.Table, texts: Mapping[str, pa.Array], shape: Shape) -> None:
+def put(
+    store: Store,
+    folder: str,
+    data: pa.Table,
+    texts: Mapping[str, pa.Array],
+    shape: Shape,
+    names: list[str] | None = None,
+) -> None:
     """Write rows as files hold them below a folder of a table: one file for each combination of partition values, or
     more where they are many.
 
     Args:
         texts: for each partition column, by its physical name, the text of each row's value.
+        names: takes the names of the files.
 
     Raises:
         Unsupported: no folder can be named by a partition value.
@@ -92,8 +186,9 @@ def put(store: Store, folder: str, data: pa.Table, texts: Mapping[str, pa.Array]
     for values, part in split(data, texts):
         folders = {folder_key(name, materialised=shape.materialised): value for name, value in values.items()}
         inside = "/".join([folder, *(hive_segment(name, value) for name, value in folders.items())])
-        for first in range(0, len(part), FILE_ROWS):
-            _put_one(store, inside, part.slice(first, FILE_ROWS), shape)
+        most = shape.most_rows or max(len(part), 1)
+        for first in range(0, len(part), most):
+            _put_one(store, inside, part.slice(first, most), shape, [] if names is None else names)
 
 
 def _texts(column: pa.ChunkedArray, field: Field) -> pa.Array:
@@ -115,10 +210,12 @@ def check_folders(texts: Mapping[str, pa.Array]) -> None:
                 raise Unsupported(f"no folder can be named by a value of the partition column {name}")
 
 
-def _put_one(store: Store, folder: str, rows: pa.Table, shape: Shape) -> None:
+def _put_one(store: Store, folder: str, rows: pa.Table, shape: Shape, names: list[str]) -> None:
     known = [shape.names[each] for each in nan_free(rows) if isinstance(each, str)]
     data = parquet_bytes(rows.replace_schema_metadata({**shape.says, **saying_nan_free(known)}), shape.codec)
-    store.put(f"{folder}/part-00000-{uuid4()}-c000.{shape.codec}.parquet", data)
+    name = f"{folder}/part-00000-{uuid4()}-c000.{shape.codec}.parquet"
+    names.append(name)  # before it is there: of a put that fails there may be something, too
+    store.put(name, data)
 
 
 def numbered(rows: pa.Table, schema: Struct) -> pa.Table:

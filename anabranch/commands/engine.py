@@ -15,7 +15,7 @@ from anabranch.log.positions import SourceVersions
 from anabranch.protocol.change_feed import Images
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.curves import Curve
-from anabranch.protocol.layout.file_sets import Changed, FileSet, Marks
+from anabranch.protocol.layout.file_sets import FileSet, Marks
 from anabranch.protocol.merges import Joined, Matching
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.types import Struct
@@ -43,16 +43,6 @@ class Engine(Protocol):
             InvalidCondition: the condition does not fit the columns.
             ExecutionFailed: it cannot be evaluated on some row.
         """
-        ...
-
-    def find_changed(self, files: FileSet, condition: Condition, assignments: Mapping[str, Any]) -> Changed | None:
-        """What `find` finds, together with the new images that `update` would write, in one pass; None where that is no
-        good, as on many rows, or where it fails: then `find` and `update` say why.
-        """
-        ...
-
-    def write_changed(self, files: FileSet, changed: Changed, folder: str) -> None:
-        """Write these new images as `update` does."""
         ...
 
     def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:

@@ -36,7 +36,7 @@ from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import AppTransaction, FileRow, files_table
 from anabranch.protocol.change_feed import DELETE
 from anabranch.protocol.conditions import Condition
-from anabranch.protocol.layout.file_sets import Changed, FileSet, Marks, count_of
+from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of
 from anabranch.protocol.predicates import Always, columns_of
 from anabranch.protocol.rules.allowed import check_metadata
 from anabranch.protocol.stats.skipping import FileFacts
@@ -219,24 +219,15 @@ class ChangeHandler(RowRebaseHandler):
         tell("finding rows")
         candidates, whole, rest = self._candidates()
         decided = len(whole) and not len(rest)  # else the engine is asked, also of no file: it checks the condition
-        at_once, marks = (None, {}) if decided else self._found(file_set(snapshot, rest))
+        marks = {} if decided else self._engine.find(file_set(snapshot, rest), change.where)
         scanned = runtime.now_ms()
         tell("writing")
-        part = self._staged_part(rest, marks, whole, at_once)
+        part = self._staged_part(rest, marks, whole)
         reads = ReadSet(change.where, frozenset(candidates["path"].to_pylist()))
         reads = whole_table(snapshot, change.where) if self._reads_table else reads
         ours = replace(part, reads=reads)
         times = {"scanTimeMs": scanned - began, "rewriteTimeMs": runtime.now_ms() - scanned}
         return ours.with_counts(**times, executionTimeMs=runtime.now_ms() - began)
-
-    def _found(self, files: FileSet) -> tuple[Changed | None, Marks]:
-        """The selected rows, and their new images with them where these are written alone and nothing records them."""
-        where, updates = self._change.where, self._change.assignments
-        alone = updates is not None and self._snapshot.properties.vectors and not self._recorder.is_on
-        found = self._engine.find_changed(files, where, updates or {}) if alone else None
-        if found is None:
-            return None, self._engine.find(files, where)
-        return (None if found.images is None else found), found.marks
 
     def could_match(self, files: pa.Table) -> pa.Table:
         """The files that may hold selected rows; any, where the condition reads the table by a subquery."""
@@ -263,9 +254,7 @@ class ChangeHandler(RowRebaseHandler):
         must = facts.must_match(predicate)
         return candidates, only(files, pc.and_(could, must)), only(files, pc.and_not(could, must))
 
-    def _staged_part(
-        self, files: pa.Table, marks: Marks, whole: pa.Table, at_once: Changed | None = None
-    ) -> Transaction:
+    def _staged_part(self, files: pa.Table, marks: Marks, whole: pa.Table) -> Transaction:
         """Marks, removals and new files for these rows, as a transaction without reads."""
         snapshot, change = self._snapshot, self._change
         chosen = with_counts(snapshot, file_set(snapshot, files).restricted(set(marks)))
@@ -273,7 +262,7 @@ class ChangeHandler(RowRebaseHandler):
         selected = count_of(marks) + _rows_in(whole)
         empty_after = emptied(chosen, marks)
         keeps = snapshot.properties.vectors
-        images, recorded = self._images(chosen, marks, at_once, keeps=keeps)
+        images, recorded = self._images(chosen, marks, keeps=keeps)
         copies, copied = self._copies(chosen, marks, emptied=empty_after, keeps=keeps)
         removed = (empty_after if keeps else set(marks)) | set(whole["path"].to_pylist())
         touched = pa.concat_tables([chosen.files, whole]).to_pylist()
@@ -294,9 +283,7 @@ class ChangeHandler(RowRebaseHandler):
             ),
         )
 
-    def _images(
-        self, chosen: FileSet, marks: Marks, at_once: Changed | None, *, keeps: bool
-    ) -> tuple[pa.Table, pa.Table]:
+    def _images(self, chosen: FileSet, marks: Marks, *, keeps: bool) -> tuple[pa.Table, pa.Table]:
         """The new images alone, where files stay or their changes are recorded; and what records them."""
         updates, none = self._change.assignments, chosen.files.slice(0, 0)
         changes, selected = none, count_of(marks)
@@ -306,8 +293,6 @@ class ChangeHandler(RowRebaseHandler):
         if self._recorder.is_on:
             changes, read = self._recorder.update(chosen, marks, updates)
             self._engine.write_postimages(read, selected, self._staging.folder)
-        elif at_once is not None:
-            self._engine.write_changed(chosen, at_once, self._staging.folder)
         else:
             self._engine.update(chosen, marks, updates, self._staging.folder)
         images = self._collected()

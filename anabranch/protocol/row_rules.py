@@ -6,7 +6,7 @@ rule that cannot be held here for certain refuses all rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,23 @@ def obedient(
         if generated.column in given:
             _check_generated(table, rows, schema, generated, altered)
     return rows
+
+
+def check_rules(
+    schema: Struct, rules: Rules, given: Collection[str], altered: frozenset[str] = frozenset(), *, new: bool = False
+) -> None:
+    """Raises Unsupported: only Spark holds a rule of the table; arguments as for `obedient`."""
+    for field in schema:
+        if not isinstance(limits_of(field), Length | None):
+            raise Unsupported(f"the lengths of texts inside the column {field.name} are held by Spark")
+    for check in rules.checks:
+        if not computation_over(check.expression, schema, altered=altered).is_condition:
+            raise Unsupported(f"the constraint {check.name} is checked by Spark")
+    for each in rules.generated:
+        if each.column in given or new or each.columns & {*given}:
+            value = computation_over(each.expression, schema, altered=altered)
+            if stored_in(value, schema.field(each.column)).reason is not None:
+                raise Unsupported(f"the generated column {each.column} is computed by Spark")
 
 
 def _needs_spark(what: str, table: str) -> NotBuilt:

@@ -15,34 +15,24 @@ from functools import reduce
 from math import inf
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from anabranch.arrow import finding
 from anabranch.protocol.change_feed import CHANGE_TYPE, DELETE, POSTIMAGE, PREIMAGE, Images, recorded, recorded_columns
 from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of
 from anabranch.spark import merge
 from anabranch.spark.failures import reported
-from anabranch.spark.few_rows import attempted
 from anabranch.spark.raw_rows import open_files
 from anabranch.spark.scan import scan
-from anabranch.spark.settings import listed_once
-from anabranch.spark.sites import site_of
 from anabranch.spark.types import column
 from anabranch.spark.write import (
     are_few,
-    are_put_as_they_are,
     changed,
     files_for,
     gathered,
-    images_here,
     marked_rows,
-    put_as_they_are,
     rows_in,
     text_of,
-    values_here,
     write_into,
     write_tracked,
 )
@@ -63,7 +53,6 @@ def record(spark: SparkSession, changes: Sequence[Images], folder: str) -> None:
         write_into(spark, _gathered(rows, changes, count), named, folder, few=are_few(count))
 
 
-@listed_once
 def record_update(
     spark: SparkSession, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str
 ) -> None:
@@ -72,8 +61,6 @@ def record_update(
 
     Arguments and errors as for `anabranch.spark.write.update`.
     """
-    if _record_here(spark, files, marks, assignments, folder):
-        return
     both, count = F.explode(F.array(F.lit(PREIMAGE), F.lit(POSTIMAGE))), count_of(marks)
     found = gathered(marked_rows(spark, files, marks), count, rows_in(files.restricted(dict(marks))))
     rows = found.select("*", both.alias(CHANGE_TYPE))
@@ -82,33 +69,8 @@ def record_update(
     write_tracked(spark, recorded(files), images, text_of(assignments), folder, few=are_few(count))
 
 
-def _record_here(
-    spark: SparkSession, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str
-) -> bool:
-    """As `record_update`, without Spark; False where nothing was written, since Spark has to do something of it."""
-    values = values_here(spark, files, assignments)
-    if values is None:
-        return False
-    names = files.with_ids.schema.names
-    old = attempted(lambda: finding.fetch(site_of(spark, files.root), files, marks, names, nested=True))
-    new = None if old is None else images_here(spark, files, old, values)
-    if old is None or new is None:
-        return False
-    whole, both = recorded(files).with_ids, {PREIMAGE: old, POSTIMAGE: new}
-    rows = [each.append_column(CHANGE_TYPE, pa.repeat(pa.scalar(kind), len(each))) for kind, each in both.items()]
-    return put_as_they_are(spark, pa.concat_tables(rows).select(list(whole.schema.names)), whole, folder)
-
-
 def write_postimages(spark: SparkSession, files: FileSet, count: int, folder: str) -> None:
     """Write the ``count`` new images in these files of `record_update`, as rows of the table, below ``folder``."""
-    whole = recorded(files).with_ids
-    here = None
-    if are_put_as_they_are(spark, files):
-        here = attempted(lambda: finding.live(site_of(spark, files.root), whole, nested=True))
-    if here is not None:
-        images = here.filter(pc.equal(here[CHANGE_TYPE], POSTIMAGE)).drop_columns(CHANGE_TYPE)
-        if put_as_they_are(spark, images, files.with_ids, folder):
-            return
     images = scan(spark, recorded(files), ids=True).filter(column(CHANGE_TYPE) == POSTIMAGE).drop(CHANGE_TYPE)
     images = images.coalesce(1) if are_few(count) else images  # without a shuffle: few rows, just written
     write_tracked(spark, files, images, "the updated rows", folder, few=are_few(count))

@@ -14,13 +14,14 @@ from functools import partial, reduce
 from typing import Any
 
 import pyarrow as pa
-from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.util import inheritable_thread_target
 
-from anabranch.arrow import finding
+from anabranch.arrow import plans
+from anabranch.arrow.backend import ArrowBackend
+from anabranch.arrow.plans import RowPlan
 from anabranch.errors import TableWithoutColumns
 from anabranch.errors.rows import keep_out, may_show_rows, statement
 from anabranch.log.positions import SourceVersions
@@ -29,11 +30,12 @@ from anabranch.protocol.change_feed import Feed, Images
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.expressions.resolving import ALTERING, TIMESTAMPS
 from anabranch.protocol.layout.curves import Curve
-from anabranch.protocol.layout.file_sets import Changed, FileSet, Marks
+from anabranch.protocol.layout.file_sets import FileSet, Marks
 from anabranch.protocol.merges import Joined, Matching
 from anabranch.protocol.rules.table_rules import NONE, Rules
-from anabranch.protocol.schema.types import Struct, from_arrow
+from anabranch.protocol.schema.types import Struct, arrow_type, from_arrow
 from anabranch.protocol.settings import ASSIGNS
+from anabranch.protocol.storing import is_plain_column
 from anabranch.spark import (
     arrow_clustering,
     arrow_packing,
@@ -52,14 +54,14 @@ from anabranch.spark.change_feed import changes
 from anabranch.spark.declared_rules import check_expressions
 from anabranch.spark.expression_checks import check_change
 from anabranch.spark.failures import computed, reported
-from anabranch.spark.few_rows import attempted
+from anabranch.spark.few_rows import first
 from anabranch.spark.functions import are_builtin
 from anabranch.spark.merge_source import TableRows
 from anabranch.spark.pruned_frames import Scanned
 from anabranch.spark.row_addresses import as_column
 from anabranch.spark.scan import parts_of, scan
 from anabranch.spark.session import merges_schema, reads_beyond
-from anabranch.spark.sites import site_of
+from anabranch.spark.sites import site_of, writing_site
 
 SETTINGS = (
     *("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive"),
@@ -86,36 +88,33 @@ class SparkEngine:
         """See `anabranch.spark.merge.check`; the source is a DataFrame or an Arrow table."""
         merge.check(self.spark, files, matching, self._columns(source))
 
-    def find(self, files: FileSet, condition: Condition) -> dict[str, BitMap64]:
-        """See `anabranch.spark.row_addresses.find`; what Arrow can find, it does."""
-        marks = self._found_here(files, condition)
-        return row_addresses.find(self.spark, files, condition) if marks is None else marks
-
-    def _found_here(self, files: FileSet, condition: Condition) -> dict[str, BitMap64] | None:
-        return attempted(lambda: finding.find(site_of(self.spark, files.root), files, condition))
-
-    def find_changed(self, files: FileSet, condition: Condition, assignments: Mapping[str, Any]) -> Changed | None:
-        """See `anabranch.spark.write.find_changed`; of rows that Arrow finds the images are made apart."""
-        marks = self._found_here(files, condition)
-        if marks is not None:
-            return Changed(marks, None)
-        return write.find_changed(self.spark, files, condition, assignments)
-
-    def write_changed(self, files: FileSet, changed: Changed, folder: str) -> None:
-        """See `anabranch.spark.write.find_changed`."""
-        changed.images.put(files.root, folder)
+    def find(self, files: FileSet, condition: Condition) -> Marks:
+        """The live rows for which the condition is TRUE."""
+        return first(
+            lambda: self._arrow(files).find(files, condition),
+            lambda: row_addresses.find(self.spark, files, condition),
+        )
 
     def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
-        """See `anabranch.spark.write.update`."""
-        write.update(self.spark, files, marks, assignments, folder)
+        """Write the new images of the marked rows."""
+        first(
+            lambda: self._writer(files).update(files, marks, assignments, folder),
+            lambda: write.update(self.spark, files, marks, assignments, folder),
+        )
 
     def rewrite(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any] | None, folder: str) -> None:
-        """See `anabranch.spark.write.rewrite`."""
-        write.rewrite(self.spark, files, marks, assignments, folder)
+        """Write the live rows, the marked ones changed or left out."""
+        first(
+            lambda: self._writer(files).rewrite(files, marks, assignments, folder),
+            lambda: write.rewrite(self.spark, files, marks, assignments, folder),
+        )
 
     def record(self, changes: Sequence[Images], folder: str) -> None:
-        """See `anabranch.spark.change_files.record`."""
-        change_files.record(self.spark, changes, folder)
+        """Write changed rows as files of change data."""
+        first(
+            lambda: self._writer(changes[0].files).record(changes, folder),
+            lambda: change_files.record(self.spark, changes, folder),
+        )
 
     @contextmanager
     def beside(self, work: Callable[[], None]) -> Iterator[None]:
@@ -132,12 +131,18 @@ class SparkEngine:
         return carrying
 
     def record_update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
-        """See `anabranch.spark.change_files.record_update`."""
-        change_files.record_update(self.spark, files, marks, assignments, folder)
+        """Write the marked rows as files of change data, each as it was and as it becomes."""
+        first(
+            lambda: self._writer(files).record_update(files, marks, assignments, folder),
+            lambda: change_files.record_update(self.spark, files, marks, assignments, folder),
+        )
 
     def write_postimages(self, files: FileSet, count: int, folder: str) -> None:
-        """See `anabranch.spark.change_files.write_postimages`."""
-        change_files.write_postimages(self.spark, files, count, folder)
+        """Write the new images in these files of `record_update`."""
+        first(
+            lambda: self._writer(files).write_postimages(files, count, folder),
+            lambda: change_files.write_postimages(self.spark, files, count, folder),
+        )
 
     def pack(self, files: FileSet, folder: str) -> None:
         """See `anabranch.spark.relocating.pack`."""
@@ -166,12 +171,18 @@ class SparkEngine:
         folder: str,
         rules: Rules = NONE,
     ) -> None:
-        """See `anabranch.spark.write.write`; the source is a DataFrame or an Arrow table."""
+        """Write rows of a DataFrame or an Arrow table, fitted to the schema."""
+        columns = schema, partition_columns, root, folder, rules
+
+        def by_spark() -> None:
+            write.write(self.spark, self._frame(source), *columns)
+
         with self._quiet(source):
-            files = FileSet(root, schema, partition_columns, empty_files(), {}, rules)
-            if isinstance(source, pa.Table) and write.put_plainly(self.spark, source, files, folder):
-                return
-            write.write(self.spark, self._frame(source), schema, partition_columns, root, folder, rules)
+            if isinstance(source, pa.Table) and _fits(source, schema):
+                files = FileSet(root, schema, partition_columns, empty_files(), {}, rules)
+                first(lambda: self._writer(files).write(source, *columns), by_spark)
+            else:
+                by_spark()
 
     def hold(self, source: Any, schema: Struct, root: str, folder: str) -> merge_source.Held:
         """See `anabranch.spark.merge_source`; the source is a DataFrame, an Arrow table, or the rows of a table."""
@@ -184,18 +195,45 @@ class SparkEngine:
         return row_numbers.with_numbers(self.spark, held.place, held.schema, values)
 
     def join(self, files: FileSet, matching: Matching, held: merge_source.Held, folder: str) -> Joined:
-        """See `anabranch.spark.merge.join`."""
-        return merge.join(self.spark, files, matching, held, folder)
+        """Match the live rows of these files with the source's, once, and find what each clause does."""
+        return first(
+            lambda: self._arrow(files).join(files, matching, held.source, folder),
+            lambda: merge.join(self.spark, files, matching, held, folder),
+        )
 
     def write_images(self, files: FileSet, joined: Joined, folder: str) -> None:
-        """See `anabranch.spark.merge.write_images`."""
-        merge.write_images(self.spark, files, joined, folder)
+        """Write the new images that `join` computed."""
+        first(
+            lambda: self._writer(files).write_images(files, joined, folder),
+            lambda: merge.write_images(self.spark, files, joined, folder),
+        )
 
     def write_inserts(
         self, files: FileSet, matching: Matching, held: merge_source.Held, joined: Sequence[Joined], folder: str
     ) -> None:
-        """See `anabranch.spark.merge.write_inserts`."""
-        merge.write_inserts(self.spark, files, matching, held, joined, folder)
+        """Write what becomes of the source rows that no join matched."""
+        first(
+            lambda: self._writer(files).write_inserts(files, matching, held.source, joined, folder),
+            lambda: merge.write_inserts(self.spark, files, matching, held, joined, folder),
+        )
+
+    def plan_change(
+        self,
+        files: FileSet,
+        condition: Condition,
+        assignments: Mapping[str, Any] | None,
+        *,
+        vectors: bool,
+        records: bool,
+    ) -> RowPlan:
+        """See `anabranch.arrow.plans.plan_change`."""
+        site = writing_site(self.spark, files)
+        return plans.plan_change(site, files, condition, assignments, vectors=vectors, records=records)
+
+    def plan_merge(self, files: FileSet, matching: Matching, source: Any, *, vectors: bool) -> RowPlan:
+        """See `anabranch.arrow.plans.plan_merge`."""
+        columns = merge_source.source_columns(self._columns(source))
+        return plans.plan_merge(writing_site(self.spark, files), files, matching, columns, vectors=vectors)
 
     def check_rules(self, schema: Struct, rules: Rules, table: str) -> None:
         """See `anabranch.spark.declared_rules.check_expressions`."""
@@ -283,7 +321,7 @@ class SparkEngine:
         if condition is not None or hidden:
             rows = rows.select(*map(types.column, names), *hidden)
         is_whole = whole and condition is None and columns is None and not (hidden or metadata)
-        return self._marked(rows, files, as_of, whole=is_whole)
+        return self.marked(rows, files, as_of, whole=is_whole)
 
     def scanned(self, files: FileSet, *, as_of: bool = False) -> tuple[DataFrame, Scanned]:
         """All live rows of all files of a version, as `to_df` gives them, and what it takes to leave out some later.
@@ -295,10 +333,10 @@ class SparkEngine:
             raise TableWithoutColumns(table=files.root)
         parts = parts_of(self.spark, files)
         rows = reduce(DataFrame.unionAll, parts) if parts else scan(self.spark, files)
-        finish = partial(self._marked, files=files, as_of=as_of)
+        finish = partial(self.marked, files=files, as_of=as_of)
         return finish(rows, whole=True), Scanned(self.spark, files, tuple(parts), finish, count=len(files.files))
 
-    def _marked(self, rows: DataFrame, files: FileSet, as_of: bool, *, whole: bool = False) -> DataFrame:
+    def marked(self, rows: DataFrame, files: FileSet, as_of: bool, *, whole: bool = False) -> DataFrame:
         """The rows under the name of their version; where it was asked for, a VACUUM may have removed its files."""
         if as_of:
             with reported("the scan", files.root, files.version):
@@ -338,6 +376,14 @@ class SparkEngine:
         (row,) = self.spark.range(1).select(F.current_user()).collect()
         return str(row[0])
 
+    def _arrow(self, files: FileSet) -> ArrowBackend:
+        """The backend that comes first for rows that are read."""
+        return ArrowBackend(site_of(self.spark, files.root))
+
+    def _writer(self, files: FileSet) -> ArrowBackend:
+        """The same for rows that are written, and obey the table's rules."""
+        return ArrowBackend(writing_site(self.spark, files))
+
     @contextmanager
     def _quiet(self, source: Any) -> Iterator[None]:
         """Keep rows out of messages where the source reads a table that hides its own."""
@@ -357,3 +403,12 @@ class SparkEngine:
         if isinstance(source, TableRows):
             return source.frame
         return self.rows(source) if isinstance(source, pa.Table) else source
+
+
+def _fits(rows: pa.Table, schema: Struct) -> bool:
+    """Whether rows have exactly a table's columns, in their order and types, of which Spark changes none."""
+    return (
+        all(map(is_plain_column, schema))
+        and rows.column_names == list(schema.names)
+        and all(each.type == arrow_type(field.type) for each, field in zip(rows.schema, schema, strict=True))
+    )

@@ -19,6 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from anabranch.arrow.writing import NotUndone
 from anabranch.errors import AnabranchError
 from anabranch.log.footers import read_footer
 from anabranch.protocol.layout.file_sets import FileSet
@@ -32,6 +33,7 @@ from anabranch.storage.native import native_file
 
 _logger = logging.getLogger(__name__)
 _T = TypeVar("_T")
+_Other = TypeVar("_Other")
 
 MOST_ROWS = 10_000
 MOST_BYTES = 8 << 20
@@ -120,14 +122,26 @@ def attempted(work: Callable[[], _T]) -> _T | None:
     Raises:
         PySparkException, Py4JJavaError: it was cancelled.
     """
+    return first(work, lambda: None)
+
+
+def first(work: Callable[[], _T], otherwise: Callable[[], _Other]) -> _T | _Other:
+    """What Arrow gives; where it fails what Spark gives, which begins anew, and says why, or can do it.
+
+    Raises:
+        PySparkException, Py4JJavaError: it was cancelled.
+        NotUndone: what it has written stays, and would count twice.
+    """
     try:
         return work()
+    except NotUndone:
+        raise
     except Exception as error:  # whatever it is, Spark says it better, or can do it
         is_sparks = isinstance(error, PySparkException | Py4JJavaError) and not isinstance(error, AnabranchError)
         if is_sparks and is_cancelled(error):
             raise  # others may hold such a word in a rule or a path
         _logger.debug("rows are left to Spark: %s", type(error).__name__)
-        return None
+    return otherwise()
 
 
 # -- rows that Spark has kept ------------------------------------------------------------------------------------------

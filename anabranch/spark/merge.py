@@ -9,7 +9,7 @@ rows that a clause acts on, their number and their new images come from one eval
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from uuid import uuid4
 
 import pyarrow as pa
@@ -18,9 +18,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anabranch.arrow.merge_clauses import computed_clauses
-from anabranch.arrow.merge_images import IMAGE, OLD, ROW_ID, images_of, inserts_of
-from anabranch.arrow.merge_keys import computed_join, narrowed, outcome
-from anabranch.arrow.merge_outcome import counted_here, joined_of
+from anabranch.arrow.merge_images import IMAGE, OLD, ROW_ID
+from anabranch.arrow.merge_keys import computed_join, narrowed
+from anabranch.arrow.merge_outcome import JoinResult, counted_here, joined_of
 from anabranch.errors import Nondeterministic
 from anabranch.protocol.layout.addresses import address_of, free_name
 from anabranch.protocol.layout.file_sets import FileSet
@@ -42,13 +42,13 @@ from anabranch.spark.merge_outcome import counted_in
 from anabranch.spark.merge_source import Held, as_kept, named_source, source_columns
 from anabranch.spark.row_addresses import as_column, is_text
 from anabranch.spark.row_numbers import counted
-from anabranch.spark.rules import Writing, obeying, obeying_here
+from anabranch.spark.rules import Writing, obeying
 from anabranch.spark.scan import scan
 from anabranch.spark.scratch import check_types, keep, kept
 from anabranch.spark.sites import site_of
 from anabranch.spark.type_fit import default_value
 from anabranch.spark.types import arrow_rows, column, spark_type
-from anabranch.spark.write import are_few, are_put_as_they_are, gathered, put_as_they_are, put_few, rows_in, write_into
+from anabranch.spark.write import are_few, gathered, put_few, rows_in, write_into
 
 BROADCAST_BYTES = 64 << 20
 """Up to this size a source is broadcast, so that the table's rows need not be sorted.
@@ -64,23 +64,6 @@ _OUTCOME: Mapping[str, T.DataType] = {
     "clause": T.IntegerType(),
 }
 _KEPT = tuple(_OUTCOME)
-
-
-@dataclass(frozen=True)
-class Changes:
-    """Where a join's outcome lies: a row for each pair that matched, and for each row changed because it did not.
-
-    Attributes:
-        place: the folder, or the rows themselves where they are few.
-        schema: address, source row, acting clause, new image, and where that is recorded the old one.
-        updates: number of an updating clause -> the columns that it sets.
-        repeats: whether it may hold a row that is deleted several times.
-    """
-
-    place: str | pa.Table
-    schema: T.StructType
-    updates: Mapping[int, frozenset[str]]
-    repeats: bool
 
 
 def check(spark: SparkSession, files: FileSet, matching: Matching, source: T.StructType) -> None:
@@ -156,32 +139,17 @@ def join(spark: SparkSession, files: FileSet, matching: Matching, held: Held, fo
         ExecutionFailed: something cannot be evaluated, or does not fit its column, on some row.
     """
     updates, repeats = matching.columns_set(files.schema, "update"), matching.may_match_twice
-    found = few_rows.attempted(lambda: _outcome(spark, files, matching, held))
-    if found is not None:
-        schema = T.StructType([T.StructField(name, kind) for name, kind in _OUTCOME.items()])
-        for i, field in enumerate(files.schema.fields if updates else ()):
-            schema = schema.add(_image(i), spark_type(field.type))
-        if _keeps_ids(files, matching):
-            schema = schema.add(ROW_ID, T.LongType())
-        for i, field in enumerate(files.schema.fields if matching.recorded else ()):
-            schema = schema.add(_old_image(i), spark_type(field.type))
-        return joined_of(counted_here(found), Changes(found, schema, updates, repeats), files, matching)
     rows = _changes(spark, files, matching, held)
     if not len(files.files):
         return Joined({}, {})
     with explained(f"MERGE ON {matching.on}", files.root):
         here = few_rows.attempted(lambda: _few_changes(rows, files, held))
         if here is not None:
-            return joined_of(counted_here(here), Changes(here, rows.schema, updates, repeats), files, matching)
+            result = JoinResult(here, updates, repeats, rows.schema)
+            return joined_of(counted_here(here), result, files, matching)
         url = keep(spark, rows, files.root, f"{folder}/_changes-{uuid4().hex}")
         found = counted_in(kept(spark, [url], rows.schema), files)
-        return joined_of(found, Changes(url, rows.schema, updates, repeats), files, matching)
-
-
-def _outcome(spark: SparkSession, files: FileSet, matching: Matching, held: Held) -> pa.Table | None:
-    """What the join leaves behind, where Arrow finds it."""
-    source = held.source
-    return None if source is None else outcome(site_of(spark, files.root), files, matching, source)
+        return joined_of(found, JoinResult(url, updates, repeats, rows.schema), files, matching)
 
 
 def _few_changes(rows: DataFrame, files: FileSet, held: Held) -> pa.Table | None:
@@ -196,29 +164,14 @@ def write_images(spark: SparkSession, files: FileSet, joined: Joined, folder: st
     """Write the new images of the rows that a join found to be updated below ``folder``; no clause is evaluated again.
     Raises RowViolation: a new image breaks a rule of the table.
     """
-    count, changes = joined.updated + joined.updated_alone, joined.handle
+    count = joined.updated + joined.updated_alone
     if not count:
         return
     with reported("the rows that MERGE updates", files.root, files.version):
         hidden = () if files.tracked is None else files.tracked.fields[:1]  # an image has no version of its own
         whole = replace(files, schema=Struct((*files.schema.fields, *hidden)))
-        is_here = not isinstance(changes.place, str) and are_put_as_they_are(spark, whole)
-        here = _images_here(spark, changes.place, changes.updates, whole) if is_here else None
-        if here is None or not put_as_they_are(spark, here, whole, folder):
-            images = new_rows(spark, files, changes, [each.name for each in hidden])
-            _write(spark, images, whole, folder, count, joined.pairs)
-
-
-def _images_here(
-    spark: SparkSession, rows: pa.Table, updates: Mapping[int, frozenset[str]], files: FileSet
-) -> pa.Table | None:
-    """The new images of rows that are here; None where only Spark can say how a rule is held, or broken."""
-
-    def images() -> pa.Table:
-        several = [(images_of(rows, [clause], files), given) for clause, given in updates.items()]
-        return obeying_here(spark, several, files)
-
-    return few_rows.attempted(images)
+        images = new_rows(spark, files, joined.handle, [each.name for each in hidden])
+        _write(spark, images, whole, folder, count, joined.pairs)
 
 
 def _write(spark: SparkSession, rows: DataFrame, files: FileSet, folder: str, count: int, read: float) -> None:
@@ -227,22 +180,34 @@ def _write(spark: SparkSession, rows: DataFrame, files: FileSet, folder: str, co
         write_into(spark, gathered(rows, count, read), files, folder, few=are_few(count))
 
 
-def new_rows(spark: SparkSession, files: FileSet, changes: Changes, ids: Sequence[str] = ()) -> DataFrame:
+def new_rows(spark: SparkSession, files: FileSet, result: JoinResult, ids: Sequence[str] = ()) -> DataFrame:
     """The rows that a join found to be updated, as they become, with their ids where ``ids`` names a column."""
-    rows = kept(spark, [changes.place], changes.schema).filter(F.col("clause").isin(*changes.updates))
+    rows = _left_behind(spark, files, result).filter(F.col("clause").isin(*result.updates))
     acting = free_name("__anabranch_clause", files.schema.names)
     named = [F.col(_image(i)).alias(name) for i, name in enumerate(files.schema.names)]
     images = rows.select(*named, *[F.col(ROW_ID).alias(each) for each in ids], F.col("clause").alias(acting))
-    return _obeying(images, files, changes.updates, acting, beside=ids)
+    return _obeying(images, files, result.updates, acting, beside=ids)
 
 
-def old_rows(spark: SparkSession, files: FileSet, changes: Changes, *, deleted: bool) -> DataFrame:
+def old_rows(spark: SparkSession, files: FileSet, result: JoinResult, *, deleted: bool) -> DataFrame:
     """The rows that a join found to be updated, or to be deleted, as they were; it has recorded them."""
-    rows = kept(spark, [changes.place], changes.schema).filter("clause IS NOT NULL")
-    is_updated = F.col("clause").isin(*changes.updates)
+    rows = _left_behind(spark, files, result).filter("clause IS NOT NULL")
+    is_updated = F.col("clause").isin(*result.updates)
     rows = rows.filter(~is_updated if deleted else is_updated)
-    rows = rows.dropDuplicates(["path", "row"]) if deleted and changes.repeats else rows
+    rows = rows.dropDuplicates(["path", "row"]) if deleted and result.repeats else rows
     return rows.select(*[F.col(_old_image(i)).alias(name) for i, name in enumerate(files.schema.names)])
+
+
+def _left_behind(spark: SparkSession, files: FileSet, result: JoinResult) -> DataFrame:
+    """What a join left behind, whoever made it."""
+    schema = result.schema or T.StructType([_left_column(name, files.schema) for name in result.rows.column_names])
+    return kept(spark, [result.place], schema)
+
+
+def _left_column(name: str, schema: Struct) -> T.StructField:
+    if name in _OUTCOME or name == ROW_ID:
+        return T.StructField(name, _OUTCOME.get(name, T.LongType()))
+    return T.StructField(name, spark_type(schema.fields[int(name.removeprefix(IMAGE).removeprefix(OLD))].type))
 
 
 def write_inserts(
@@ -262,8 +227,6 @@ def write_inserts(
     left, others = held.left(joined)
     if left.here is not None and not len(left.here):
         return
-    if not others and _put_inserts(spark, files, matching, left, folder):  # else others may match what is left
-        return
     if held.here is not None:  # its rows are numbered from 0 on
         held, joined = left, others
     source = named_source(spark, held, names)
@@ -278,19 +241,6 @@ def write_inserts(
         inserts = matching.columns_set(files.schema, "insert")
         images = _obeying(images, files, inserts, names.clause, new=True)
         _write(spark, images, files, folder, held.rows, held.rows)
-
-
-def _put_inserts(spark: SparkSession, files: FileSet, matching: Matching, held: Held, folder: str) -> bool:
-    """Write what is inserted of the rows that are here without Spark, if it is known without."""
-    source = held.source
-    if held.here is None or source is None or not are_put_as_they_are(spark, files):
-        return False
-
-    def inserts() -> pa.Table:
-        return obeying_here(spark, inserts_of(files, matching, source), files, new=True)
-
-    rows = few_rows.attempted(inserts)
-    return rows is not None and (not len(rows) or put_as_they_are(spark, rows, files, folder))
 
 
 def _inserted(files: FileSet, matching: Matching, held: Held, rows: DataFrame) -> DataFrame:
@@ -329,9 +279,8 @@ def _target(spark: SparkSession, files: FileSet, names: Names, matching: Matchin
     ours = [column(address.path).alias(names.path), column(address.row).alias(names.row)]
     ids = [files.tracked.row_id] if files.tracked is not None and _keeps_ids(files, matching) else []
     ours += [column(each).alias(names.row_id) for each in ids]
-    source = held.source
-    site = site_of(spark, files.root)
-    here = source and few_rows.attempted(lambda: narrowed(site, files, matching, source, [*there, *ids], address))
+    site, columns = site_of(spark, files.root), [*there, *ids]
+    here = few_rows.attempted(lambda: narrowed(site, files, matching, held.source, columns, address))
     rows = scan(spark, files, address=True, ids=bool(ids)) if here is None else arrow_rows(spark, here)
     return rows.select(*own, *ours).alias(names.target)
 
@@ -343,10 +292,10 @@ def _keeps_ids(files: FileSet, matching: Matching) -> bool:
 
 def _unmatched(spark: SparkSession, source: DataFrame, joined: Sequence[Joined], names: Names) -> DataFrame:
     """The source rows that none of these joins matched."""
-    found: list[Changes] = [each.handle for each in joined if each.handle is not None]
+    found: list[JoinResult] = [each.handle for each in joined if each.handle is not None]
     if not found:
         return source
-    address = T.StructType(found[0].schema.fields[: len(_KEPT)])  # all have these, whatever images some may have
+    address = T.StructType([T.StructField(*each) for each in _OUTCOME.items()])  # whatever images some may have
     matched = kept(spark, [each.place for each in found], address).select(F.col("number").alias(f"{names.number}_"))
     return source.join(matched, column(names.number) == column(f"{names.number}_"), "left_anti")
 

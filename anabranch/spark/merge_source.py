@@ -26,6 +26,7 @@ from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.merges import Joined
 from anabranch.protocol.schema.lengths import LENGTH
 from anabranch.protocol.schema.types import DataType, from_arrow, to_arrow
+from anabranch.protocol.unsupported import Unsupported
 from anabranch.spark import few_rows
 from anabranch.spark.dataframe_source import printed_plan
 from anabranch.spark.failures import reported
@@ -76,15 +77,17 @@ class Held:
         return source_columns(self.schema)
 
     @property
-    def source(self) -> SourceRows | None:
-        """Its rows where Arrow has them."""
-        return None if self.arrow is None else SourceRows(self.columns, self.arrow)
+    def source(self) -> SourceRows:
+        """Its rows. Raises Unsupported: they are too large to be held here."""
+        if self.arrow is None:
+            raise Unsupported("the rows of the source are too large to be held here")
+        return SourceRows(self.columns, self.arrow)
 
     def left(self, joined: Sequence[Joined]) -> tuple[Held, Sequence[Joined]]:
         """A source that is here without the rows that joins have matched whose outcome is here, and the other joins."""
         tables = [(each, each.handle.place) for each in joined if each.handle is not None]
         others = [each for each, place in tables if isinstance(place, str)]
-        if self.source is None or (self.here is None and others):
+        if self.arrow is None or (self.here is None and others):
             return self, joined
         left = self.source.without([place["number"] for _, place in tables if not isinstance(place, str)]).table
         return replace(self, here=left, arrow=left, rows=len(left)), others

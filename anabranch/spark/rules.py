@@ -10,21 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from anabranch.errors import CheckConstraintViolated, NotNullViolated
-from anabranch.protocol.expressions.resolving import ALTERING, altered_by
 from anabranch.protocol.layout.addresses import free_name
-from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.row_rules import obedient
 from anabranch.protocol.rules.table_rules import Check, Generated, NotNull, Rules
 from anabranch.protocol.schema.lengths import Inside, Step
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.protocol.schema.voids import has_void, held
 from anabranch.spark.failures import reported
-from anabranch.spark.rule_columns import check_column, check_own_functions, generated_column
+from anabranch.spark.rule_columns import check_column, generated_column
 from anabranch.spark.type_fit import assigned
 from anabranch.spark.types import column, paired, spark_type
 from anabranch.spark.violations import raised, stated
@@ -82,28 +78,6 @@ def obeying(
         rows = _checked(rows, schema, rules, writings, table, beside)
     wanted = [*schema.names, *beside]
     return rows if rows.columns == wanted else rows.select(*map(column, wanted))
-
-
-def obeying_here(
-    spark: SparkSession, rows: Iterable[tuple[pa.Table, frozenset[str]]], files: FileSet, *, new: bool = False
-) -> pa.Table:
-    """Rows with the columns of a file set as its rules want them, without Spark.
-
-    Args:
-        rows: some, with the columns that are given of these; and others with others.
-        new: whether they are new rows, and not images of old ones.
-
-    Raises:
-        RuleRefused, RowViolation: as `obeying`.
-        NotBuilt: only Spark can hold a rule.
-    """
-    rules, schema = files.rules, files.schema
-    check_own_functions(spark, rules, schema, files.root)
-    is_asked = bool(rules.checks or rules.generated)
-    altered = altered_by({name: str(spark.conf.get(name)) for name in ALTERING if is_asked})
-    return pa.concat_tables(
-        [obedient(files.root, some, schema, rules, given, altered, new=new) for some, given in rows]
-    )
 
 
 # -- generated columns -------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from functools import partial, wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from pyspark.sql import SparkSession
 from pyspark.util import inheritable_thread_target
@@ -102,23 +102,6 @@ def listed(spark: SparkSession) -> Mapping[str, str]:
     if not running[1]:
         running[1].update(_list(spark))
     return running[1]
-
-
-def listed_once(work: Callable[Concatenate[SparkSession, _P], _R]) -> Callable[Concatenate[SparkSession, _P], _R]:
-    """Make a function of a session hold the settings that it lists, where no command of the session does."""
-
-    @wraps(work)
-    def run(spark: SparkSession, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        running = _command.get()
-        if running is not None and running[0] is spark:
-            return work(spark, *args, **kwargs)
-        token = _command.set((spark, {}))
-        try:
-            return work(spark, *args, **kwargs)
-        finally:
-            _command.reset(token)
-
-    return run
 
 
 def find_settings(spark: SparkSession, prefixes: tuple[str, ...]) -> dict[str, str]:

@@ -6,10 +6,15 @@ from which reading here would take work, the site says so.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyspark.sql import SparkSession
 
 from anabranch.arrow.site import Site
+from anabranch.protocol.expressions.resolving import ALTERING, altered_by
+from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.spark import writer_settings
+from anabranch.spark.rule_columns import check_own_functions
 from anabranch.storage import open_store
 from anabranch.storage.contract import Store
 from anabranch.storage.local import LocalStore
@@ -23,6 +28,21 @@ def site_of(spark: SparkSession, root: str) -> Site:
     store = open_store(root)
     most = None if _is_here(spark, store) else SMALL_BYTES
     return Site(store, is_plain=writer_settings.are_plain(spark), most_bytes=most)
+
+
+def writing_site(spark: SparkSession, files: FileSet) -> Site:
+    """The same for rows that are written to the table of a file set.
+
+    Raises:
+        UnknownStore: the root names no store.
+        RuleRefused: a function that a rule of the table calls is not Spark's own in the session.
+    """
+    rules = files.rules
+    check_own_functions(spark, rules, files.schema, files.root)
+    is_asked = bool(rules.checks or rules.generated)
+    altered = altered_by({name: str(spark.conf.get(name)) for name in ALTERING if is_asked})
+    site = site_of(spark, files.root)
+    return replace(site, says=writer_settings.said_version(spark), spells=False, altered=altered)
 
 
 def is_here(spark: SparkSession, root: str) -> bool:

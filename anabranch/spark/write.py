@@ -10,7 +10,7 @@ PROTOCOL.md, section "Partition Value Serialization".
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil, inf
 from types import MappingProxyType
 from typing import Any
@@ -22,24 +22,16 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anabranch.arrow import finding, writing
-from anabranch.arrow.marks import marks_of
-from anabranch.arrow.row_ids import without_versions
-from anabranch.arrow.values import assigned
 from anabranch.protocol.actions import empty_files
-from anabranch.protocol.conditions import Condition
-from anabranch.protocol.expressions.computation import Computation
 from anabranch.protocol.iceberg import folder_key
-from anabranch.protocol.layout.addresses import address_of, free_name
-from anabranch.protocol.layout.file_sets import Changed, FileSet, Marks, count_of
+from anabranch.protocol.layout.addresses import free_name
+from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of
 from anabranch.protocol.partitions import HIVE_NULL
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.assignments import Path, leaves
-from anabranch.protocol.schema.plain import are_plain
-from anabranch.protocol.schema.types import Field, Struct, arrow_type, decimal_of
+from anabranch.protocol.schema.types import Field, Struct
 from anabranch.protocol.schema.voids import check_writable, held
 from anabranch.protocol.stats.statistics import num_records
-from anabranch.protocol.storing import is_plain_column, stored_values
-from anabranch.protocol.unsupported import Unsupported
 from anabranch.spark import few_rows, timestamps, writer_settings
 from anabranch.spark.failures import reported, shown
 from anabranch.spark.members import Given, is_set, rebuilt
@@ -49,9 +41,9 @@ from anabranch.spark.raw_rows import open_files
 from anabranch.spark.rebalance import evened
 from anabranch.spark.row_addresses import as_column, named_for
 from anabranch.spark.row_ids import kept, names_of
-from anabranch.spark.rules import Writing, obeying, obeying_here
+from anabranch.spark.rules import Writing, obeying
 from anabranch.spark.scan import scan
-from anabranch.spark.settings import listed_once, listing
+from anabranch.spark.settings import listing
 from anabranch.spark.sites import site_of
 from anabranch.spark.type_fit import fitted, given_columns
 from anabranch.spark.types import arrow_rows, column, paired
@@ -62,8 +54,6 @@ from anabranch.storage.told import given
 _ONE_TASK_ROWS = 20_000
 """So many rows are read by the task that writes them: a shuffle costs a job, which takes longer than to read them."""
 _FEW_FILES = 64
-_PLAIN_SCALE = 6
-"""No decimal of so few digits behind the point is spelled with an exponent."""
 _WRITE_OPTIONS = {
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     **timestamps.OPTIONS,
@@ -109,7 +99,6 @@ def write(
         write_files(spark, even, schema, partition_columns, root, folder, rules)
 
 
-@listed_once
 def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
     """Write the new images of exactly the marked rows, chosen by position: no condition is evaluated again.
 
@@ -126,16 +115,8 @@ def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mappi
         RowViolation: a new image breaks a rule of the table.
     """
     count, whole = count_of(marks), files.with_ids
-    values = values_here(spark, files, assignments)
-    nested = values is not None
     site = site_of(spark, files.root)
-    here = few_rows.attempted(lambda: finding.fetch(site, files, marks, whole.schema.names, nested=nested))
-    if here is not None and values is not None:
-        images = images_here(spark, files, here, values)
-        if images is not None and put_as_they_are(spark, images, whole, folder):
-            return
-    if here is not None and nested and not are_plain(files.schema):
-        here = None
+    here = few_rows.attempted(lambda: finding.fetch(site, files, marks, whole.schema.names))
     rows = marked_rows(spark, files, marks) if here is None else arrow_rows(spark, here)
     read = count if here is not None else rows_in(files.restricted(dict(marks)))
     images = changed(gathered(rows, count, read), files, assignments, F.lit(True))
@@ -143,51 +124,6 @@ def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mappi
         is_put = here is not None and put_few(images, whole, folder, count)
     if not is_put:
         write_tracked(spark, files, images, text_of(assignments), folder, few=are_few(count))
-
-
-def values_here(
-    spark: SparkSession, files: FileSet, assignments: Mapping[str, Any]
-) -> Mapping[str, Computation] | None:
-    """How the assigned columns' new values are computed; None where Spark computes one, or has to write."""
-    values = stored_values(assignments, files.schema)
-    return values if values is not None and are_put_as_they_are(spark, files) else None
-
-
-def images_here(
-    spark: SparkSession, files: FileSet, rows: pa.Table, values: Mapping[str, Computation]
-) -> pa.Table | None:
-    """The new images of rows with their ids (`FileSet.with_ids`), computed without Spark; None where only Spark can say
-    what they are, or how a rule is broken.
-    """
-    whole = files.with_ids
-
-    def images() -> pa.Table:
-        changed = assigned(rows, whole.schema, values)
-        return obeying_here(spark, [(without_versions(changed, files), frozenset(values))], whole)
-
-    return few_rows.attempted(images)
-
-
-def find_changed(
-    spark: SparkSession, files: FileSet, condition: Condition, assignments: Mapping[str, Any]
-) -> Changed | None:
-    """The rows for which a condition is TRUE, and their new images, evaluated once; None where these files are not
-    small, or something cannot be evaluated.
-    """
-    count, address = rows_in(files), address_of(files.schema)
-    if not len(files.files) or not few_rows.is_small(files, count):
-        return None
-
-    def found() -> Brought | None:
-        rows = scan(spark, files, address=True, ids=True)
-        named = rows if condition.alias is None else rows.alias(condition.alias)
-        hits = named.filter(as_column(condition.expression, spark)).select(*map(column, rows.columns))
-        images = changed(hits, files, assignments, F.lit(True), beside=address)
-        return brought(images, files.with_ids, count, beside=address)
-
-    with reported(condition.text, files.root, files.version):  # it may be cancelled
-        images = few_rows.attempted(found)
-    return None if images is None else Changed(marks_of(*images.beside.columns), images)
 
 
 def marked_rows(spark: SparkSession, files: FileSet, marks: Marks) -> DataFrame:
@@ -360,42 +296,37 @@ def _as_stored(schema: Struct, partition_columns: Sequence[str], rules: Rules) -
     return [*data, *values], folders
 
 
-@dataclass(frozen=True)
-class Brought:
-    """Rows that are here as files of their table hold them, the texts of their partition values, and the columns that
-    they had besides.
+def put_few(rows: DataFrame, files: FileSet, folder: str, count: float) -> bool:
+    """Write rows as `write_into` does, without a job that writes; False where nothing was written, since they are not
+    few, or some of them cannot be computed.
     """
-
-    data: pa.Table
-    texts: Mapping[str, pa.ChunkedArray]
-    shape: writing.Shape
-    beside: pa.Table
-
-    def put(self, root: str, folder: str) -> None:
-        """Write them below ``root/folder``."""
-        writing.put(open_store(root), folder, self.data, self.texts, self.shape)
+    found = few_rows.attempted(lambda: _few_stored(rows, files, count))
+    if found is not None:
+        shape = writing.shape_of(files, said_version(rows.sparkSession))
+        writing.put(open_store(files.root), folder, *found, shape)
+    return found is not None
 
 
-def brought(rows: DataFrame, files: FileSet, count: float, beside: Sequence[str] = ()) -> Brought | None:
-    """Evaluate rows with the columns of a file set and those ``beside``, at most ``count``, and bring them here; None
-    where they are too many or too large for that, or only Spark can write them.
+def _few_stored(rows: DataFrame, files: FileSet, count: float) -> tuple[pa.Table, Mapping[str, pa.ChunkedArray]] | None:
+    """Evaluate rows with the columns of a file set, at most ``count``, and bring them here as files hold them, with the
+    texts of their partition values; None where they are too many or too large for that, or only Spark can write them.
     """
-    rules, spark = files.rules, rows.sparkSession
-    if rules.materialised or rules.most_rows is not None or not writer_settings.may_be_plain(spark):
+    spark = rows.sparkSession
+    if not writer_settings.may_be_plain(spark):
         return None
-    whole, folders = _stored_rows(rows, files, beside)
+    whole, folders = _stored_rows(rows, files)
     with listing(spark):
         found = few_rows.collected(whole, count)
     if found is None or not writer_settings.are_plain(spark):
         return None
-    data = writing.numbered(found.drop_columns([*folders, *beside]), files.schema)
-    texts = {name: found[name] for name in folders}
+    keys = [files.schema.field(name).physical_name for name in files.partition_columns]
+    texts = {key: found[folder] for key, folder in zip(keys, folders, strict=True)}
     writing.check_folders(texts)
-    return Brought(data, texts, writing.shape_of(files, said_version(spark)), found.select(list(beside)))
+    return writing.numbered(found.drop_columns(folders), files.schema), texts
 
 
-def _stored_rows(rows: DataFrame, files: FileSet, beside: Sequence[str]) -> tuple[DataFrame, list[str]]:
-    """The rows as files hold them, with the columns ``beside``, and the names of folders.
+def _stored_rows(rows: DataFrame, files: FileSet) -> tuple[DataFrame, list[str]]:
+    """The rows as files hold them, and the names of folders.
 
     Rows that are such already are passed as they are: each call that makes a column costs a small write of its time.
 
@@ -403,64 +334,11 @@ def _stored_rows(rows: DataFrame, files: FileSet, beside: Sequence[str]) -> tupl
         UnwritableVoid: no file can hold such rows.
     """
     schema, partitions = files.schema, files.partition_columns
-    named = not partitions and not beside and tuple(rows.columns) == tuple(schema.names)
-    if named and all(map(is_stored_as_it_is, schema)):
+    if not partitions and tuple(rows.columns) == tuple(schema.names) and all(map(is_stored_as_it_is, schema)):
         check_writable(schema)
         return rows, []
     as_stored, folders = _as_stored(schema, partitions, files.rules)
-    return rows.select(*as_stored, *map(column, beside)), folders
-
-
-def put_as_they_are(spark: SparkSession, rows: pa.Table, files: FileSet, folder: str) -> bool:
-    """Write rows with the columns of a file set, of plain types, which obey its rules and which `are_put_as_they_are`,
-    without Spark; False where nothing was written, since no folder can be named by a partition value.
-    """
-    try:
-        writing.put_rows(open_store(files.root), folder, rows, files, said_version(spark))
-    except Unsupported:  # Spark says why not
-        return False
-    return True
-
-
-def _is_spelled_otherwise(data_type: str) -> bool:
-    """Whether a partition value of this type has several texts, of which Spark chooses by its settings, or its Java."""
-    digits = decimal_of(data_type)
-    return data_type in ("float", "double", "timestamp_ntz") or (digits is not None and digits[1] > _PLAIN_SCALE)
-
-
-def put_plainly(spark: SparkSession, rows: pa.Table, files: FileSet, folder: str) -> bool:
-    """As `put_as_they_are`, of any rows; False, too, where they are not all of the columns, in their order and types,
-    or a column is not plain.
-    """
-    schema = files.schema
-    if not all(map(is_plain_column, schema)) or rows.column_names != list(schema.names):
-        return False
-    are_typed = all(each.type == arrow_type(field.type) for each, field in zip(rows.schema, schema, strict=True))
-    if not are_typed or not are_put_as_they_are(spark, files):
-        return False
-    given = frozenset(schema.names)
-    found = few_rows.attempted(lambda: obeying_here(spark, [(rows, given)], files, new=True))
-    return found is not None and put_as_they_are(spark, found, files, folder)
-
-
-def are_put_as_they_are(spark: SparkSession, files: FileSet) -> bool:
-    """Whether it takes no Spark to know what files hold that are written."""
-    rules = files.rules
-    if rules.materialised or rules.most_rows is not None:
-        return False
-    if any(_is_spelled_otherwise(str(files.schema.field(name).type)) for name in files.partition_columns):
-        return False
-    return writer_settings.are_plain(spark)
-
-
-def put_few(rows: DataFrame, files: FileSet, folder: str, count: float) -> bool:
-    """Write rows as `write_into` does, without a job that writes; False where nothing was written, since they are not
-    few, or some of them cannot be computed.
-    """
-    found = few_rows.attempted(lambda: brought(rows, files, count))
-    if found is not None:
-        found.put(files.root, folder)
-    return found is not None
+    return rows.select(*as_stored), folders
 
 
 def text_of(assignments: Mapping[str, Any]) -> str:

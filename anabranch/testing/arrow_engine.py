@@ -30,7 +30,7 @@ from anabranch.protocol.features.row_tracking import Tracked
 from anabranch.protocol.features.widening import TYPE_CHANGES
 from anabranch.protocol.iceberg import folder_keys
 from anabranch.protocol.layout.curves import ORIGINS, Curve
-from anabranch.protocol.layout.file_sets import Changed, FileSet, Marks
+from anabranch.protocol.layout.file_sets import FileSet, Marks
 from anabranch.protocol.merges import Joined, Matching
 from anabranch.protocol.parquet_files import parquet_bytes
 from anabranch.protocol.partitions import hive_segment, read_value
@@ -78,14 +78,6 @@ class ArrowEngine:
             if marks:
                 found[path] = marks
         return found
-
-    def find_changed(self, files: FileSet, condition: Condition, assignments: Mapping[str, Any]) -> None:
-        """Never in one pass."""
-        return
-
-    def write_changed(self, files: FileSet, changed: Changed, folder: str) -> None:
-        """Never asked for."""
-        raise AssertionError("nothing was found in one pass")
 
     def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
         """New images of the marked rows."""

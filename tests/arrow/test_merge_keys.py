@@ -16,7 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import anabranch
-from anabranch.arrow import merge_keys
+from anabranch.arrow import backend, merge_keys
 from anabranch.arrow.merge_source import SourceColumns
 from anabranch.arrow.site import Site
 from anabranch.errors import AmbiguousMerge, ChangeDataNotRecorded, RowViolation
@@ -24,11 +24,11 @@ from anabranch.protocol.features.row_tracking import Tracked
 from anabranch.protocol.merges import NOTHING_MORE, UNREAD, Clause, Matching
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.protocol.unsupported import Unsupported
-from anabranch.spark import few_rows, merge
+from anabranch.spark import few_rows
 from anabranch.spark.types import arrow_rows
 from tests.spark.tables import file_set
 from tests.support.readers import deltalake_rows
-from tests.support.spark_jobs import jobs
+from tests.support.spark_jobs import jobs, left_to_spark
 from tests.support.tiers import examples
 from tests.support.worlds import World, update_all
 
@@ -161,9 +161,9 @@ def raced(spark: SparkSession, folder: Path, seed: int, *, few: bool) -> tuple[b
         joined[-1] = True
         return found
 
-    with patch.object(merge, "outcome", seen), patch.object(few_rows, "MOST_ROWS", few_rows.MOST_ROWS if few else 1):
+    with patch.object(backend, "outcome", seen), patch.object(few_rows, "MOST_ROWS", few_rows.MOST_ROWS if few else 1):
         by_arrow = outcome(spark, pair[0], text, "given_rows")
-    with patch.object(Site, "reads", lambda *_: False):
+    with patch.object(Site, "check_read", left_to_spark):
         by_spark = outcome(spark, pair[1], text, "given_rows")
     assert by_arrow == by_spark, f"seed {seed}: {text}"
     return any(joined), text

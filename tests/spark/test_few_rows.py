@@ -29,10 +29,11 @@ from anabranch.commands.dml.append import Append
 from anabranch.errors import AnabranchError, ExecutionFailed, NotBuilt
 from anabranch.log.file_names import commit_name
 from anabranch.protocol.rules.table_rules import GENERATION
-from anabranch.spark import change_files, expression_checks, few_rows, merge, write
+from anabranch.spark import engine, expression_checks, few_rows
 from tests.support.cancelled import Hanging
 from tests.support.raw_logs import info, put_commit
 from tests.support.readers import same_rows
+from tests.support.spark_jobs import left_to_spark
 from tests.support.worlds import World, table_path
 
 pytestmark = pytest.mark.spark
@@ -198,9 +199,9 @@ def metrics(world: World) -> dict[str, int]:
     return {name: value for name, value in found.items() if "Rows" in name}
 
 
-def bounds(world: World) -> list[Any]:
-    """What statistics say of each file; NULLs beside a NaN are counted by Spark's writer alone, and those beside very
-    long texts by Arrow's alone.
+def bounds(world: World) -> dict[str, Any]:
+    """What statistics say of all files together, which may be cut otherwise; NULLs beside a NaN are counted by Spark's
+    writer alone, and those beside very long texts by Arrow's alone.
     """
     snapshot = world.log.snapshot()
     said = [json.loads(text) for text in snapshot.files["stats"].to_pylist()]
@@ -208,7 +209,11 @@ def bounds(world: World) -> list[Any]:
         for each in said:
             if name not in each["minValues"]:
                 each["nullCount"].pop(name, None)
-    return sorted(json.dumps(each, sort_keys=True) for each in said)
+    found = {}
+    for kind, together in (("minValues", min), ("maxValues", max), ("nullCount", sum)):
+        names = {name for each in said for name in each[kind]}
+        found[kind] = {name: together([each[kind][name] for each in said if name in each[kind]]) for name in names}
+    return {**found, "numRecords": sum(each["numRecords"] for each in said)}
 
 
 @pytest.mark.slow
@@ -231,9 +236,8 @@ def test_the_short_way_comes_to_the_same_as_the_long_one(
             with monkeypatch.context() as long:
                 long.setattr(few_rows, "MOST_ROWS", -1)
                 long.setattr(expression_checks, "stored_values", lambda *_: None)
-                long.setattr(Site, "reads", lambda *_: False)
-                for module in (write, merge, change_files):
-                    long.setattr(module, "are_put_as_they_are", lambda *_: False)
+                long.setattr(Site, "check_read", left_to_spark)
+                long.setattr(engine, "first", lambda work, otherwise: otherwise())
                 expected = outcome(run, spark, other, command)
             with monkeypatch.context() as watched:
                 if seed % 3 == 2:  # of a small source and a large table only the first is held

@@ -18,10 +18,9 @@ from pyspark.sql import functions as F
 import anabranch
 from anabranch import DeltaTable
 from anabranch.api.merge_builder import DeltaMergeBuilder
-from anabranch.arrow import merge_keys
+from anabranch.arrow import backend, merge_keys
 from anabranch.commands.dml.append import Append
 from anabranch.errors import AmbiguousMerge, ExecutionFailed
-from anabranch.spark import merge as merge_on_spark
 from tests.support.drawing import SLOW
 from tests.support.duck_merges import Answer, Duck
 from tests.support.patience import WHOLE_TEST
@@ -146,7 +145,7 @@ def test_arrow_and_the_oracle_make_the_same_of_a_merge_by_keys(
         joined[-1] = True
         return found
 
-    monkeypatch.setattr(merge_on_spark, "outcome", seen)
+    monkeypatch.setattr(backend, "outcome", seen)
 
     @drawing
     @given(table=flat_tables(), commands=st.lists(merges_by_keys(), min_size=1, max_size=3))

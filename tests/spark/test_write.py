@@ -18,15 +18,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import anabranch
+from anabranch import DeltaTable
 from anabranch.errors import ExecutionFailed, InvalidCondition, SchemaMismatch
-from anabranch.protocol.expressions.computation import computation_over
 from anabranch.protocol.partitions import HIVE_NULL, parse_hive_path, read_value
 from anabranch.protocol.schema.types import Field, Struct, from_arrow
-from anabranch.protocol.storing import Computed
 from anabranch.spark import settings
-from anabranch.spark.change_files import record_update
 from anabranch.spark.write import rewrite, update, write
 from tests.spark.tables import file_row, file_set, numbered, one_file
+from tests.support.readers import deltalake_rows
 
 pytestmark = pytest.mark.spark
 
@@ -284,16 +283,17 @@ def test_an_assignment_is_about_one_row(spark: SparkSession, files: Any, express
         update(spark, files, {"c.parquet": BitMap64([0])}, {"id": expression}, "job")
 
 
-@pytest.mark.parametrize("run", [update, record_update])
+@pytest.mark.parametrize("properties", [{}, {"delta.enableChangeDataFeed": "true"}], ids=["plain", "recorded"])
 def test_an_update_without_spark_lists_the_settings_once(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Any
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, properties: dict[str, str]
 ) -> None:
     asked, real = list[str](), settings.exact_sql
+    path = str(tmp_path / "t")
+    anabranch.append(None, path, [{"id": 1, "s": "a"}], properties=properties)
+    table = DeltaTable.forPath(spark, path)
     monkeypatch.setattr(settings, "exact_sql", lambda spark, text: asked.append(text) or real(spark, text))
-    files = numbered(tmp_path, {"c.parquet": 3})
-    value = Computed("'x'", computation_over("'x'", files.schema))
-    run(spark, files, {"c.parquet": BitMap64([1])}, {"s": value}, "job")
-    assert "x" in {row["s"] for row in written(tmp_path / "job")}
+    table.update("id = 1", {"s": "'x'"})
+    assert deltalake_rows(path) == [{"id": 1, "s": "x"}]
     assert asked == ["SET"]
 
 

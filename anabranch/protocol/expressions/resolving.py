@@ -193,8 +193,9 @@ class _Resolver:
             if entry.name in ALTERING[setting].entries and ALTERING[setting].alters(arguments):
                 reason = f"by the setting {setting} it means something else"
                 return Foreign(f"{shown}: {reason}", called, tuple(arguments), _type_of(name), entry.name)
-        if any(isinstance(each, Foreign) for each in arguments) and not entry.is_lazy:
-            return Foreign(f"a part of {shown} is Spark's", called, tuple(arguments), _type_of(name), entry.name)
+        foreign = next((each for each in arguments if isinstance(each, Foreign)), None)
+        if foreign is not None and not entry.is_lazy:
+            return Foreign(foreign.reason, called, tuple(arguments), _type_of(name), entry.name)
         return applied(entry, arguments, shown, called)
 
     def _moved(self, moved: S.Syntax, by: S.Interval, *, is_negative: bool = False) -> Expression:
@@ -230,7 +231,7 @@ class _Resolver:
 
     def _cast_to(self, operand: Expression, to: str, called: str = "") -> Expression:
         if isinstance(operand, Foreign):
-            return Foreign("a part of `CAST` is Spark's", called, (operand,), to, "cast")
+            return Foreign(operand.reason, called, (operand,), to, "cast")
         try:
             found = brought(operand, to)
         except Unfit as error:

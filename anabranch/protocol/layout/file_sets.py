@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -40,16 +39,6 @@ def difference_of(marks: Marks, others: Marks) -> dict[str, BitMap64]:
 def count_of(marks: Marks) -> int:
     """The number of rows."""
     return sum(map(len, marks.values()))
-
-
-@dataclass(frozen=True)
-class Changed:
-    """Rows that were found, with their new images, which are not written yet: these are opaque to others than the
-    engine that made them, and None where they are still to be made.
-    """
-
-    marks: Marks
-    images: Any
 
 
 @dataclass(frozen=True)

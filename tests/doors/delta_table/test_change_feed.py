@@ -28,7 +28,7 @@ from anabranch.log.file_names import commit_name
 from anabranch.log.log import forget
 from anabranch.protocol.change_feed import ENABLED
 from anabranch.protocol.settings import READS_BEYOND
-from anabranch.spark import change_files
+from anabranch.spark.engine import SparkEngine
 from tests.support.feeds import applied, plain, record_changes, rows_of
 from tests.support.readers import deltalake_rows
 from tests.support.tiers import few_of
@@ -314,8 +314,8 @@ def test_once_rows_are_changed_nothing_reads_the_table_again_for_the_feed(
 
         return written
 
-    for write in (change_files.record, change_files.write_postimages):
-        monkeypatch.setattr(change_files, write.__name__, away(write))
+    for write in (SparkEngine.record, SparkEngine.write_postimages):
+        monkeypatch.setattr(SparkEngine, write.__name__, away(write))
     session.sql(statement.format(f"delta.`{path}`"))
     assert calls
     found = rows_of(ReadChanges(path, 1).run())
@@ -344,13 +344,13 @@ def test_what_a_large_merge_changed_is_recorded_while_it_writes_its_new_rows(
 ) -> None:
     monkeypatch.setattr(change_recorder, "WORTH_A_JOB", 3)
     path, threads = str(tmp_path / "t"), list[str]()
-    record = change_files.record
+    record = SparkEngine.record
 
     def recorded(*given: Any) -> None:
         threads.append(threading.current_thread().name)
         record(*given)
 
-    monkeypatch.setattr(change_files, "record", recorded)
+    monkeypatch.setattr(SparkEngine, "record", recorded)
     properties = {ENABLED: "true", "delta.enableDeletionVectors": "true"}
     anabranch.append(None, path, [{"id": i, "x": 0} for i in range(8)], properties=properties)
     session.sql(UPSERT.format(path))
@@ -369,7 +369,7 @@ def test_a_merge_whose_record_fails_leaves_nothing(
     def failing(*_: Any) -> None:
         raise errors.ExecutionFailed(what="the record", reason="no room")
 
-    monkeypatch.setattr(change_files, "record", failing)
+    monkeypatch.setattr(SparkEngine, "record", failing)
     with pytest.raises(errors.ExecutionFailed, match="no room"):
         session.sql(UPSERT.format(path))
     assert World(path).version == 0

@@ -266,10 +266,10 @@ def test_values_of_all_plain_types_are_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_files_are_packed_and_ordered_and_rows_stay(tmp_path: Path, kind: Mapping[str, Any]) -> None:
     table = made(tmp_path, **kind)
-    for first in (100, 200, 300):
-        table.append([{**row, "id": first + int(row["id"])} for row in ROWS])
     table.delete("id % 7 = 3")
     table.update("id % 10 = 1", {"amount": "amount + 1"})
+    for first in (100, 200, 300):
+        table.append([{**row, "id": first + int(row["id"])} for row in ROWS])
     before = by_id(table.to_arrow())
     packed = table.optimize().compact()
     assert packed.metrics["numRemovedFiles"] > packed.metrics["numAddedFiles"]

@@ -1,4 +1,4 @@
-"""Rules of a table are held without Spark just as the session means them, and asked about once."""
+"""Sites of sessions: rules of a table are held without Spark just as the session means them, and asked about once."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from anabranch.arrow.site import alone
 from anabranch.errors import NotBuilt
 from anabranch.protocol.actions import empty_files
 from anabranch.protocol.expressions.resolving import ALTERING
 from anabranch.protocol.layout.file_sets import FileSet
+from anabranch.protocol.row_rules import obedient
 from anabranch.protocol.rules.table_rules import Check, Rules
 from anabranch.protocol.schema.types import Field, Struct, to_arrow
-from anabranch.spark import rule_columns
-from anabranch.spark.rules import obeying_here
+from anabranch.spark import rule_columns, sites
+from anabranch.spark.sites import writing_site
+from anabranch.storage import open_store
 
 SCHEMA = Struct((Field("n", "decimal(10,2)"), Field("s", "string")))
 ROWS = pa.table([pa.array([Decimal("6.00")], pa.decimal128(10, 2)), pa.array(["x"])], schema=to_arrow(SCHEMA))
@@ -30,7 +33,7 @@ def files_of(*checks: str) -> FileSet:
 
 def session(**said: str) -> Any:
     usual = {name: each.usual for name, each in ALTERING.items()}
-    return SimpleNamespace(conf=SimpleNamespace(get={**usual, **said}.__getitem__))
+    return SimpleNamespace(conf=SimpleNamespace(get={**usual, **said}.__getitem__), version="4.1.0")
 
 
 @pytest.fixture
@@ -43,18 +46,23 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return True
 
     monkeypatch.setattr(rule_columns, "are_builtin", are_builtin)
+    monkeypatch.setattr(sites, "site_of", lambda spark, root: alone(open_store("/t")))
     return found
 
 
-def test_each_function_is_looked_up_once_for_all_rules_and_clauses(asked: list[str]) -> None:
-    files = files_of("abs(n) > 0", "abs(n) < 9 AND length(s) = 1")
-    several = [(ROWS, frozenset({"n"})), (ROWS, frozenset({"s"}))]
-    assert obeying_here(session(), several, files).num_rows == 2
+def held(files: FileSet, **said: str) -> pa.Table:
+    """The rows as the table's rules want them, in a session that says so."""
+    altered = writing_site(session(**said), files).altered
+    return obedient(files.root, ROWS, files.schema, files.rules, frozenset({"n"}), altered)
+
+
+def test_each_function_is_looked_up_once_for_all_rules(asked: list[str]) -> None:
+    assert held(files_of("abs(n) > 0", "abs(n) < 9 AND length(s) = 1")).num_rows == 1
     assert sorted(asked) == ["abs", "length"]
 
 
 def test_a_rule_that_a_setting_alters_is_left_to_spark(asked: list[str]) -> None:
-    rows, files = [(ROWS, frozenset({"n"}))], files_of("n / 3 = 2")
-    assert obeying_here(session(), rows, files).num_rows == 1
+    files = files_of("n / 3 = 2")
+    assert held(files).num_rows == 1
     with pytest.raises(NotBuilt):
-        obeying_here(session(**{"spark.sql.legacy.literal.pickMinimumPrecision": "false"}), rows, files)
+        held(files, **{"spark.sql.legacy.literal.pickMinimumPrecision": "false"})

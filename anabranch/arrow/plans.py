@@ -1,0 +1,161 @@
+"""Plans of changes of rows: which backend does each step, and why not the other.
+
+Pure: a plan is made of a change, a table's files and a site, and nothing is read. Guarantee: a step is said to be
+Spark's for the very reason for which `anabranch.arrow.backend` leaves it to Spark; one that is said to be Arrow's goes
+to Spark only for what files or values of rows say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from anabranch.arrow import finding
+from anabranch.arrow.merge_clauses import computed_clauses
+from anabranch.arrow.merge_keys import computed_join
+from anabranch.arrow.merge_source import SourceColumns
+from anabranch.arrow.site import Site
+from anabranch.arrow.values import check_assigned
+from anabranch.arrow.writing import check_written
+from anabranch.protocol.conditions import Condition
+from anabranch.protocol.layout.file_sets import FileSet
+from anabranch.protocol.merges import Matching
+from anabranch.protocol.row_rules import check_rules
+from anabranch.protocol.unsupported import Unsupported
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a change of rows.
+
+    Attributes:
+        does: what is done.
+        reason: why Spark does it; None where Arrow does.
+    """
+
+    does: str
+    reason: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.does}: " + ("Arrow" if self.reason is None else f"Spark, since {self.reason}")
+
+
+@dataclass(frozen=True)
+class RowPlan:
+    """The steps of a change of rows, in their order."""
+
+    steps: tuple[Step, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.steps))
+
+
+def plan_change(
+    site: Site,
+    files: FileSet,
+    condition: Condition,
+    assignments: Mapping[str, Any] | None,
+    *,
+    vectors: bool,
+    records: bool,
+) -> RowPlan:
+    """The plan of an UPDATE, or, without assignments, of a DELETE.
+
+    Args:
+        files: those that may hold rows that the condition selects.
+        vectors: whether rows are marked in deletion vectors; else files are written anew.
+        records: whether the table records changes.
+
+    Example:
+        >>> print(plan_change(site, files, condition, {"x": value}, vectors=True, records=False))
+        find rows: Arrow
+        write new rows: Spark, since the function soundex is computed by Spark
+    """
+
+    def copies() -> None:
+        check_copies(site, files)
+
+    steps = [_step("find rows", lambda: check_found(site, files, condition))]
+    if assignments is None:
+        if not vectors:
+            steps.append(_step("write files anew", copies))
+            steps += [_step("record changes", copies)] if records else []
+        return RowPlan(tuple(steps))
+
+    def images() -> None:
+        check_images(site, files, assignments)
+
+    steps += [_step("record changes", images)] if records else []
+    if records or vectors:
+        steps.append(_step("write new rows", images))
+    if not vectors:
+        steps.append(_step("write files anew", copies if records else images))
+    return RowPlan(tuple(steps))
+
+
+def plan_merge(site: Site, files: FileSet, matching: Matching, source: SourceColumns, *, vectors: bool) -> RowPlan:
+    """The plan of a MERGE of a source of these columns, where it is small enough to be held here; the other arguments
+    are those of `plan_change`.
+    """
+
+    def written() -> None:
+        check_join(site, files, matching, source)
+        check_rules(files.schema, files.rules, files.schema.names, site.altered)
+        check_written(site, files)
+
+    steps = [_step("join", lambda: check_join(site, files, matching, source))]
+    if any(each.action == "update" for each in matching.clauses):
+        steps.append(_step("write new rows", written))
+    if matching.inserts:
+        steps.append(_step("insert rows", lambda: check_inserts(site, files, matching, source)))
+    if matching.recorded:
+        steps.append(_step("record changes", written))
+    if not vectors:
+        steps.append(_step("write files anew", lambda: check_copies(site, files)))
+    return RowPlan(tuple(steps))
+
+
+def _step(does: str, check: Callable[[], object]) -> Step:
+    try:
+        check()
+    except Unsupported as error:
+        return Step(does, str(error))
+    return Step(does)
+
+
+# -- what Arrow does ---------------------------------------------------------------------------------------------------
+
+
+def check_found(site: Site, files: FileSet, condition: Condition) -> None:
+    """Raises Unsupported: only Spark finds the rows for which a condition is TRUE."""
+    finding.check_condition(files.schema, condition)
+    site.check_read(files)
+
+
+def check_copies(site: Site, files: FileSet) -> None:
+    """Raises Unsupported: only Spark reads rows of these files, or writes them."""
+    finding.check_copied(files.with_ids.schema)
+    site.check_read(files)
+    check_written(site, files)
+
+
+def check_images(site: Site, files: FileSet, assignments: Mapping[str, Any]) -> None:
+    """Raises Unsupported: only Spark reads rows of these files, or writes them with these new values."""
+    values = check_assigned(assignments, files.schema)
+    check_rules(files.schema, files.rules, frozenset(values), site.altered)
+    check_copies(site, files)
+
+
+def check_join(site: Site, files: FileSet, matching: Matching, source: SourceColumns) -> None:
+    """Raises Unsupported: only Spark joins these files with a source of these columns."""
+    computed_join(files, matching, source)
+    site.check_read(files)
+
+
+def check_inserts(site: Site, files: FileSet, matching: Matching, source: SourceColumns) -> None:
+    """Raises Unsupported: only Spark computes the rows that are inserted, or writes them."""
+    computed_clauses(matching, "not matched", files, source)
+    for given in matching.columns_set(files.schema, "insert").values():
+        check_rules(files.schema, files.rules, given, site.altered, new=True)
+    check_written(site, files)

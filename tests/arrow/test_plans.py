@@ -1,0 +1,85 @@
+"""Plans of changes of rows: which backend does each step, as a table of changes, tables and sites."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+import anabranch
+from anabranch.arrow.plans import plan_change
+from anabranch.arrow.site import Site, alone
+from anabranch.commands.opening import file_set, open_log
+from anabranch.expressions import Context, condition
+from anabranch.expressions.computations import computation_of
+from anabranch.protocol.change_feed import records
+from anabranch.protocol.rules.table_rules import Check
+from anabranch.protocol.storing import Computed
+
+ROWS = [{"id": i, "f": i / 2, "word": f"w{i}", "l": [i]} for i in range(9)]
+TABLES: Mapping[str, Mapping[str, Any]] = {
+    "vectors": {},
+    "no vectors": {"properties": {"delta.enableDeletionVectors": "false"}},
+    "feed": {"properties": {"delta.enableChangeDataFeed": "true"}},
+    "feed, no vectors": {"properties": {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "false"}},
+    "by f": {"partition_by": "f"},
+}
+SITES: Mapping[str, Mapping[str, Any]] = {
+    "alone": {},
+    "session": {"spells": False},
+    "session's writer": {"is_plain": False},
+    "cluster": {"most_bytes": 100},
+}
+RULE = Check("c", "pmod(id, 2) < 5", frozenset({"id"}))
+HERE, DELETE = "", None
+PMOD, SETTINGS = (
+    "`pmod` is not in the table of functions",
+    "the session's settings are for Spark's own reader and writer",
+)
+AWAY = "Spark's executors are elsewhere, and the files take more than 0 MB"
+RULED, SPELLED = "the constraint c is checked by Spark", "Spark spells the values of the partition column f"
+FIND, NEW, ANEW, RECORD = "find rows", "write new rows", "write files anew", "record changes"
+ALL = {FIND: HERE, RECORD: HERE, NEW: HERE, ANEW: HERE}
+
+GRID: list[tuple[str, str | None, str, str, dict[str, str]]] = [
+    # WHERE            SET word =     table               site                steps, and why Spark does them
+    ("id = 1",         DELETE,        "vectors",          "alone",            {FIND: HERE}),
+    ("id = 1",         DELETE,        "no vectors",       "alone",            {FIND: HERE, ANEW: HERE}),
+    ("id = 1",         DELETE,        "feed",             "alone",            {FIND: HERE}),
+    ("id = 1",         DELETE,        "feed, no vectors", "alone",            {FIND: HERE, ANEW: HERE, RECORD: HERE}),
+    ("id = 1",         DELETE,        "rule",             "alone",            {FIND: HERE}),
+    ("pmod(id, 2) = 1", DELETE,       "no vectors",       "session",          {FIND: PMOD, ANEW: HERE}),
+    ("id = 1",         DELETE,        "vectors",          "session's writer", {FIND: SETTINGS}),
+    ("id = 1",         DELETE,        "no vectors",       "cluster",          {FIND: AWAY, ANEW: AWAY}),
+    ("id = 1",         "upper(word)", "vectors",          "alone",            {FIND: HERE, NEW: HERE}),
+    ("id = 1",         "upper(word)", "no vectors",       "session",          {FIND: HERE, ANEW: HERE}),
+    ("id = 1",         "upper(word)", "feed",             "session",          {FIND: HERE, RECORD: HERE, NEW: HERE}),
+    ("id = 1",         "upper(word)", "feed, no vectors", "session",          ALL),
+    ("id = 1",         "upper(word)", "rule",             "session",          {FIND: HERE, NEW: RULED}),
+    ("id = 1",         "upper(word)", "by f",             "alone",            {FIND: HERE, NEW: HERE}),
+    ("id = 1",         "upper(word)", "by f",             "session",          {FIND: HERE, NEW: SPELLED}),
+    ("id = 1",         "pmod(id, 2)", "vectors",          "session",          {FIND: HERE, NEW: PMOD}),
+    ("id = 1",         "upper(word)", "vectors",          "session's writer", {FIND: SETTINGS, NEW: SETTINGS}),
+    ("id = 1",         "upper(word)", "vectors",          "cluster",          {FIND: AWAY, NEW: AWAY}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("where", "value", "table", "site", "steps"), GRID)
+def test_a_plan_says_who_does_each_step_and_why(
+    where: str, value: str | None, table: str, site: str, steps: dict[str, str]
+) -> None:
+    path = f"memory://{uuid4()}/t"
+    anabranch.append(None, path, ROWS, **TABLES.get(table, {}))
+    snapshot = open_log(path).snapshot()
+    context = Context(snapshot.table, snapshot.schema, dt.datetime.now(dt.UTC), "UTC", lambda _: True)
+    values = None if value is None else {"word": Computed(value, computation_of(value, context))}
+    at: Site = replace(alone(snapshot.store), **SITES[site])
+    vectors, recorded = snapshot.properties.vectors, records(snapshot.metadata)
+    files = file_set(snapshot)
+    files = replace(files, rules=replace(files.rules, checks=(RULE,))) if table == "rule" else files
+    plan = plan_change(at, files, condition(where, context), values, vectors=vectors, records=recorded)
+    assert {step.does: step.reason or HERE for step in plan.steps} == steps
