@@ -6,21 +6,26 @@ Guarantee: nothing is run, written or committed; what the change itself would re
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from anabranch.arrow.plans import RowPlan
+from anabranch.commands.dml.delete import EVERY_ROW
+from anabranch.commands.opening import file_set, only
 from anabranch.commands.queries.explain import explain as skipping
-from anabranch.expressions import condition, conjuncts
+from anabranch.expressions import Context, condition, conjuncts
 from anabranch.expressions.blocks import unqualified
 from anabranch.expressions.computations import computation_of
 from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.change_feed import records
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.expressions.computation import Computation
 from anabranch.protocol.merges import Matching
-from anabranch.protocol.schema.assignments import Path, leaves
+from anabranch.protocol.schema.assignments import Members, Path, leaves
 from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.storing import Computed, stored_in
 from anabranch.spark.sql_text import exact_sql
@@ -66,19 +71,54 @@ def explain(statement: ExplainChange, run: Running) -> DataFrame:
 
 
 def _looked_at(change: RowChange, snapshot: Snapshot, run: Running) -> list[str]:
-    """What is done to which version; where a condition chooses the rows, with the files that it leaves."""
-    verb, where = _VERBS[type(change)], getattr(change, "where", None)
+    """What is done to which version, where each expression is computed, and what does each step."""
+    head = f"{_VERBS[type(change)]}: {snapshot.table} at version {snapshot.version}"
     if isinstance(change, MergeRows):
-        matching = row_changes.merge_request(change, snapshot, run).command(snapshot).matching
-        head = f"{verb}: {snapshot.table} at version {snapshot.version}"
-        return [head, *_matched(matching, snapshot.schema)]
-    if where is None:
-        return [f"{verb}: {snapshot.table} at version {snapshot.version}"]
+        return [head, *_merged(change, snapshot, run)]
+    where, understood = getattr(change, "where", None), EVERY_ROW
+    if where is not None:
+        context = context_of(snapshot, run.engine)
+        text = unqualified(where.source, row_changes.names_of(change.table), snapshot.schema).text
+        understood = condition(text, context, queries=True)
+        skipped = skipping(snapshot, text, understood.predicate, conjuncts(text, context))
+        head = f"{_VERBS[type(change)]}: {skipped}\n  WHERE: {_computed(_reason(understood))}"
+    return [head, *(_changed(change, understood, snapshot, run) if isinstance(change, DeleteRows | UpdateRows) else ())]
+
+
+def _changed(change: DeleteRows | UpdateRows, where: Condition, snapshot: Snapshot, run: Running) -> Iterator[str]:
+    """Of a DELETE or an UPDATE the values and the steps."""
     context = context_of(snapshot, run.engine)
-    text = unqualified(where.source, row_changes.names_of(change.table), snapshot.schema).text
-    understood = condition(text, context, queries=True)
-    skipped = skipping(snapshot, text, understood.predicate, conjuncts(text, context))
-    return [f"{verb}: {skipped}", f"  WHERE: {_computed(_reason(understood))}", *_values(change, snapshot, run)]
+    values = None
+    if isinstance(change, UpdateRows):
+        values = {
+            name: _with_reason(each, context) for name, each in row_changes.assigned(change, snapshot, run).items()
+        }
+    files = file_set(snapshot, only(snapshot.files, snapshot.facts.could_match(where.predicate)))
+    vectors, recorded = snapshot.properties.vectors, records(snapshot.metadata)
+    plan = run.engine.plan_change(files, where, values, vectors=vectors, records=recorded)
+    yield from _values(values or {}, snapshot.schema)
+    yield from _steps(plan)
+
+
+def _with_reason(value: Any, context: Context) -> Any:
+    """A value with how it is computed, or why not here."""
+    if isinstance(value, Computed | Members):
+        return value
+    return Computed(value, computation_of(str(value), context))
+
+
+def _merged(change: MergeRows, snapshot: Snapshot, run: Running) -> Iterator[str]:
+    """Of a MERGE the expressions and the steps."""
+    request = row_changes.merge_request(change, snapshot, run)
+    matching = replace(request.command(snapshot).matching, recorded=records(snapshot.metadata))
+    files, vectors = file_set(snapshot), snapshot.properties.vectors
+    yield from _matched(matching, snapshot.schema)
+    yield from _steps(run.engine.plan_merge(files, matching, request.source, vectors=vectors))
+
+
+def _steps(plan: RowPlan) -> Iterator[str]:
+    """The steps of a change, with what does each."""
+    yield from (f"  {step}" for step in plan.steps)
 
 
 def _reason(understood: Condition) -> str | None:
@@ -90,13 +130,11 @@ def _truth(computation: Computation) -> str | None:
     return computation.reason or (None if computation.is_condition else "it is no condition")
 
 
-def _values(change: RowChange, snapshot: Snapshot, run: Running) -> Iterator[str]:
+def _values(values: Mapping[str, Any], schema: Struct) -> Iterator[str]:
     """For each value of an UPDATE, where it is computed."""
-    context = context_of(snapshot, run.engine)
-    values = row_changes.assigned(change, snapshot, run) if isinstance(change, UpdateRows) else {}
     for path, value in leaves(values):
-        known = value.computation if isinstance(value, Computed) else computation_of(str(value), context)
-        yield f"  SET {'.'.join(path)}: {_computed(_stored(known, path, snapshot.schema))}"
+        said = "it is a member of a struct" if len(path) > 1 else _stored(value.computation, path, schema)
+        yield f"  SET {'.'.join(path)}: {_computed(said)}"
 
 
 def _matched(matching: Matching, schema: Struct) -> Iterator[str]:

@@ -69,6 +69,15 @@ def test_a_merge_says_where_each_expression_is_computed(plan: Any) -> None:
     assert "ON: computed by Spark, since it requires no column of the table to equal one of the source" in shown
 
 
+def test_each_step_of_a_change_says_what_does_it(plan: Any) -> None:
+    shown = plan("EXPLAIN UPDATE @T SET v = v + 1")
+    assert "  find rows: Arrow\n  write new rows: Arrow\n" in shown
+    shown = plan("EXPLAIN UPDATE @T SET v = pmod(v, 3) WHERE id > 5")
+    assert "  find rows: Arrow\n  write new rows: Spark, since `pmod` is not in the table of functions\n" in shown
+    shown = plan("EXPLAIN MERGE INTO @T AS t USING @T AS s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *")
+    assert "  join: Arrow\n  write new rows: Arrow\n" in shown
+
+
 def test_an_insert_shows_the_rows_that_it_would_write(plan: Any) -> None:
     shown = plan("EXPLAIN WITH s AS (SELECT id FROM range(7)) INSERT INTO @T (id) SELECT id FROM s")
     assert "INSERT: file://" in shown
