@@ -25,7 +25,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from anabranch.api.catalog import catalog_door
 from anabranch.api.merge_writer import MergeWriter
 from anabranch.api.reader_and_writer import Reader, Writer, table_of
-from anabranch.api.skipping import aliasing, choosing, filtering, pinned
+from anabranch.api.skipping import aliasing, choosing, counting, filtering, pinned
 from anabranch.api.streams import StreamReader, StreamWriter
 from anabranch.api.writer_v2 import WriterV2
 from anabranch.catalog.entries import forget
@@ -45,7 +45,7 @@ from anabranch.statements.sql import sql
 
 _NAMINGS = ("dropTempView", "setCurrentDatabase", "setCurrentCatalog")
 """What else than a statement changes which table a name means."""
-_ACTIONS = ("collect", "count", "show", "toPandas", "toArrow", "tail", "isEmpty")
+_ACTIONS = ("collect", "show", "toPandas", "toArrow", "tail", "isEmpty")
 _HIDING = ("checkpoint", "localCheckpoint")
 """Methods that give the same rows with nothing of the plan."""
 _RESETS = re.compile(r"\s*RESET\b", re.IGNORECASE)
@@ -115,6 +115,7 @@ def _wrap_all(session: type, frame: type, catalog: type) -> None:
         _wrap(frame, hiding, _carrying)
     for action in _ACTIONS:
         _wrap(frame, action, _telling_of_missing_files)
+    _wrap(frame, "count", lambda plain: counting(_telling_of_missing_files(plain)))
 
 
 def _wrap_old_context() -> None:

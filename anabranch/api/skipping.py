@@ -17,13 +17,14 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from anabranch.commands.queries.read import kept
+from anabranch.commands.queries.read import kept, known_count
 from anabranch.errors import AnabranchError
 from anabranch.errors.process_state import PerObject, hold
 from anabranch.expressions.blocks import block_predicate
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.predicates import And, Predicate, Unknown, is_whole, names_of
+from anabranch.spark.cached_rows import is_held
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.pruned_frames import Scanned, Step
 from anabranch.statements.conditions import context_of, understood
@@ -104,6 +105,29 @@ def choosing(plain: Any) -> Any:
         return _passed_on(self, found, lambda rows: plain(rows, *columns))
 
     return choose
+
+
+def counting(plain: Any) -> Any:
+    """``df.count``, from the log where it says how many rows there are. Rows that are to be kept are read."""
+
+    @wraps(plain)
+    def count(self: DataFrame) -> int:
+        origin = _origins.get(self)
+        known = None if origin is None or is_held(self) else _known_count(origin)
+        found: int = plain(self) if known is None else known
+        return found
+
+    return count
+
+
+def _known_count(origin: _Origin) -> int | None:
+    """How many rows a frame has, as far as the log says it."""
+    if not _still_holds(origin):
+        return None
+    try:
+        return known_count(origin.snapshot, And(tuple(each.predicate for each in origin.said)))
+    except AnabranchError:
+        return None
 
 
 def _has_only(found: DataFrame, before: DataFrame) -> bool:

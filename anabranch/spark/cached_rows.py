@@ -99,9 +99,14 @@ def kept_rows(
     return _apart(rows)
 
 
+def is_held(rows: DataFrame) -> bool:
+    """Whether Spark keeps these rows, or will as soon as they are read."""
+    return bool(rows.storageLevel.useMemory or rows.storageLevel.useDisk)
+
+
 def _is_cleared(rows: DataFrame) -> bool:
     """Whether Spark was told by other means to forget them."""
-    return not (rows.storageLevel.useMemory or rows.storageLevel.useDisk)
+    return not is_held(rows)
 
 
 def _apart(rows: DataFrame) -> DataFrame:

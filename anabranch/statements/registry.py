@@ -242,7 +242,8 @@ def entry_of(statement: Statement) -> Entry:
 def run(statement: Statement, on: Running) -> DataFrame:
     """Run a statement in its session; where it changes a table, as the session's settings say."""
     if isinstance(statement, Query):
-        return on.query(statement)
+        counted = on.count(statement)
+        return on.query(statement) if counted is None else counted
     entry = entry_of(statement)
     assert entry.run is not None, "what a statement does to names alone is done there"
     if entry.verb is None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ from pyspark.sql import SparkSession
 
 import anabranch
 from anabranch import DeltaTable, errors
+from tests.support.patience import PATIENCE
 from tests.support.readers import deltalake_rows
 from tests.support.spark_jobs import jobs
 from tests.support.worlds import table_path
@@ -22,6 +26,7 @@ from tests.support.worlds import table_path
 pytestmark = [pytest.mark.spark, pytest.mark.classic("a client is told of no jobs")]
 
 ROWS = pa.table({"id": pa.array(range(100), pa.int64()), "name": ["n"] * 100, "v": [0.5] * 100})
+ANOTHER = "import anabranch, sys; anabranch.append(None, sys.argv[1], [{'id': 1, 'name': 'x', 'v': 0.0}])"
 TWO = pa.table({"id": pa.array([5, 1000], pa.int64()), "name": ["a", "b"], "v": [1.0, 2.0]})
 
 
@@ -30,6 +35,14 @@ def path(tmp_path: Path) -> str:
     found = table_path(tmp_path)
     anabranch.append(None, found, ROWS)
     return found
+
+
+@pytest.fixture
+def session(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session with its doors."""
+    anabranch.install(spark)
+    yield spark
+    anabranch.uninstall(spark)
 
 
 def rows(path: str, *ids: int) -> list[tuple[Any, ...]]:
@@ -53,6 +66,33 @@ def test_a_delete_by_a_condition_that_is_certain_is_no_job(spark: SparkSession, 
     assert jobs(spark, lambda: table.delete("id = 8")) == 0, "also of a file that has deleted rows"
     assert jobs(spark, lambda: table.delete("id % 50 = 9 AND lower(name) LIKE 'n%'")) == 0
     assert len(deltalake_rows(path)) == 96
+
+
+def test_rows_are_counted_by_the_log_where_it_says_how_many_they_are(session: SparkSession, path: str) -> None:
+    DeltaTable.forPath(session, path).delete("id < 7")
+    frame, text = session.read.format("delta").load(path), f"SELECT COUNT(*) AS n FROM delta.`{path}`"
+    assert jobs(session, lambda: frame.select("id").alias("a").count()) == 0
+    assert frame.count() == frame.where("id < 1000").count() == 93
+    assert frame.where("id < 50").count() == 43
+    assert jobs(session, lambda: anabranch.sql(session, text).collect()) == 0
+    assert anabranch.sql(session, text).collect() == [(93,)]
+    assert anabranch.sql(session, f"{text} VERSION AS OF 0").collect() == [(100,)]
+    assert anabranch.sql(session, f"{text} WHERE v > 9").collect() == [(0,)]
+    assert anabranch.sql(session, f"select count(1) from delta.`{path}` t").columns == ["count(1)"]
+
+
+def test_rows_that_are_to_be_kept_are_read_to_be_counted(session: SparkSession, path: str) -> None:
+    frame = session.read.format("delta").load(path).cache()
+    assert jobs(session, frame.count) > 0
+    assert frame.count() == 100
+    frame.unpersist()
+
+
+def test_a_number_of_rows_is_known_to_come_from_its_table(session: SparkSession, path: str) -> None:
+    counted = anabranch.sql(session, f"SELECT COUNT(*) AS id FROM delta.`{path}`")
+    subprocess.run([sys.executable, "-c", ANOTHER, path], check=True, timeout=PATIENCE)
+    with pytest.raises(errors.ConcurrentAppendException):
+        counted.selectExpr("id", "'sum' AS name", "0.0D AS v").write.format("delta").mode("append").save(path)
 
 
 def test_a_delete_by_any_other_condition_is_one_job(spark: SparkSession, path: str) -> None:

@@ -10,14 +10,16 @@ import pyarrow.compute as pc
 
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, Masked, file_set, only, open_log
+from anabranch.commands.opening import Location, Masked, file_set, live_rows, only, open_log
 from anabranch.errors import CorruptLog, InvalidOption
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.features.row_tracking import ENABLED
 from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.predicates import Predicate
+from anabranch.protocol.predicates import Always, Predicate
 from anabranch.protocol.stats.statistics import num_records
+
+EVERY_ROW = Always(True)
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,14 @@ class Read(Masked):
     @property
     def _log(self) -> Log:
         return open_log(self.table, self.storage_options)
+
+
+def known_count(snapshot: Snapshot, where: Predicate = EVERY_ROW) -> int | None:
+    """For how many live rows a predicate is TRUE, by the log alone; None where a file would have to be read."""
+    could, must = snapshot.facts.could_match(where), snapshot.facts.must_match(where)
+    if pc.any(pc.and_not(could, must)).as_py():
+        return None
+    return live_rows(only(snapshot.files, could))
 
 
 def kept(snapshot: Snapshot, where: Predicate | None) -> pa.Table:

@@ -23,7 +23,7 @@ from pyspark.sql import types as T
 from anabranch.commands.context import RunContext
 from anabranch.commands.opening import Location, file_set, open_log
 from anabranch.commands.queries.change_feed import ReadChanges
-from anabranch.commands.queries.read import kept
+from anabranch.commands.queries.read import kept, known_count
 from anabranch.commands.queries.time_travel import AsOf
 from anabranch.errors import InvalidOption, NotBuilt
 from anabranch.errors.rows import keep_out, may_show_rows
@@ -46,6 +46,9 @@ _BOUNDS = (T.IntegralType, T.StringType, T.TimestampType, T.TimestampNTZType, T.
 _QUOTES = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.parser.escapedStringLiterals")
 """Settings by which Spark reads texts in quotes in another way than is known here."""
 _BARE_ALIAS = re.compile(r"\s*((AS\s+)?(\w+|`[^`]+`))?\s*", re.IGNORECASE)
+_COUNT = re.compile(
+    r"\s*SELECT\s+COUNT\s*\(\s*[*1]\s*\)(?:\s+(?:AS\s+)?(?!FROM\s)([a-z_]\w*|`[^`]+`))?\s+FROM\s+", re.IGNORECASE
+)
 Pinned = tuple[Location, int | None]
 
 
@@ -138,6 +141,24 @@ class Running:
             end = each.stop
         with of_spark(query, self.spark):
             return exact_sql(self.spark, [*pieces, *cut(text[end:], self.frames)], _arguments(query))
+
+    def count(self, query: Query) -> DataFrame | None:
+        """What Spark makes of a query that counts the rows of a table, if the log says how many they are; else None.
+        Rows that Spark keeps are counted by it.
+        """
+        name = _COUNT.fullmatch(query.text[: query.references[0].start]) if len(query.references) == 1 else None
+        if name is None or not _BARE_ALIAS.fullmatch(query.text[query.references[0].stop :]):
+            return None
+        [read] = query.references
+        if read.view or read.changes or read.where or read.asks_metadata:
+            return None
+        snapshot = self.snapshot(read.table)
+        known = None if is_kept(self.spark, snapshot.table) else known_count(snapshot)
+        if known is None:
+            return None
+        as_of = self.pinned(read.table)[1] is not None
+        counted = exact_sql(self.spark, f"VALUES ({known}L) AS counted({name[1] or '`count(1)`'})")
+        return self.engine.marked(counted, file_set(snapshot, snapshot.files.slice(0, 0)), as_of=as_of)
 
     def whole_table(self, query: Query) -> FileSet | None:
         """The files of a table, where a query asks for every column of all its rows, and does no more."""
