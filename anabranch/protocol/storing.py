@@ -5,7 +5,6 @@ Pure. Guarantee: what is stored is what Spark stores by its rules of store assig
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +15,7 @@ from anabranch.protocol.expressions.table import Unfit
 from anabranch.protocol.expressions.tree import Expression, Foreign
 from anabranch.protocol.schema.lengths import LENGTH
 from anabranch.protocol.schema.plain import are_plain
-from anabranch.protocol.schema.types import VOID, Field, Struct
+from anabranch.protocol.schema.types import VOID, Field
 
 
 @dataclass(frozen=True)
@@ -48,17 +47,6 @@ def _stored(tree: Expression, field: Field) -> Expression:
     if kind in (field.type, VOID, "string") or (is_number(kind) and is_number(field.type)):
         return brought(tree, field.type)
     raise Unfit(f"{kind} is stored as {field.type}")
-
-
-def stored_values(assignments: Mapping[str, Any], schema: Struct) -> dict[str, Computation] | None:
-    """How each column's new value is computed; None where only Spark computes one of them."""
-    found = {}
-    for name, value in assignments.items():
-        field = schema.field(name)
-        if not isinstance(value, Computed) or value.computation.reason is not None or not is_plain_column(field):
-            return None
-        found[name] = stored_in(value.computation, field)
-    return None if any(each.reason is not None for each in found.values()) else found
 
 
 def is_plain_column(field: Field) -> bool:

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 import anabranch
 from anabranch import DeltaTable
 from anabranch.arrow import values as arrow_values
+from anabranch.arrow.values import check_assigned
 from anabranch.commands.opening import file_set
 from anabranch.errors import AnabranchError
 from anabranch.expressions import assignment
@@ -26,7 +27,8 @@ from anabranch.log.log import Log
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.predicates import Always
-from anabranch.protocol.storing import Computed, stored_values
+from anabranch.protocol.schema.types import Struct
+from anabranch.protocol.storing import Computed
 from anabranch.protocol.unsupported import Unsupported
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.expression_checks import check_change
@@ -80,6 +82,15 @@ def ansi(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[None]:
     spark.conf.set("spark.sql.ansi.enabled", before)
 
 
+def is_computed(name: str, value: Computed, schema: Struct) -> bool:
+    """Whether Arrow computes what a column stores of a value."""
+    try:
+        check_assigned({name: value}, schema)
+    except Unsupported:
+        return False
+    return True
+
+
 def plain_pairs(files: FileSet, engine: SparkEngine) -> list[tuple[str, Computed]]:
     """Columns with values that are plain for them, of all texts that are tried."""
     context, names = context_for("t", files.schema, engine), [*VALUES, "`L`"]
@@ -88,7 +99,7 @@ def plain_pairs(files: FileSet, engine: SparkEngine) -> list[tuple[str, Computed
     for text in texts:
         with contextlib.suppress(AnabranchError):
             read.append(assignment(text, context))
-    return [(name, each) for name in VALUES for each in read if stored_values({name: each}, files.schema) is not None]
+    return [(name, each) for name in VALUES for each in read if is_computed(name, each, files.schema)]
 
 
 def rounds(pairs: list[tuple[str, Computed]]) -> Iterator[dict[str, Computed]]:
@@ -109,7 +120,7 @@ def test_every_plain_value_is_what_spark_stores(spark: SparkSession, files: File
         texts = {name: value.expression for name, value in together.items()}
         check_change(spark, files, ALL, texts)  # Spark refuses none
         stored = changed(scan(spark, files), files, texts, F.lit(True)).toArrow().cast(types)
-        made = arrow_values.assigned(rows, files.schema, stored_values(together, files.schema) or {})
+        made = arrow_values.assigned(rows, files.schema, check_assigned(together, files.schema))
         assert made.schema == types
         for name in types.names:
             assert repr(made[name].to_pylist()) == repr(stored[name].to_pylist()), texts.get(name)
@@ -118,7 +129,7 @@ def test_every_plain_value_is_what_spark_stores(spark: SparkSession, files: File
 def makes(rows: pa.Table, files: FileSet, name: str, value: Computed) -> bool:
     """Whether Arrow makes these values, and does not leave them to Spark."""
     try:
-        return len(arrow_values.assigned(rows, files.schema, stored_values({name: value}, files.schema) or {})) > 0
+        return len(arrow_values.assigned(rows, files.schema, check_assigned({name: value}, files.schema))) > 0
     except (Unsupported, pa.ArrowException):
         return False
 
