@@ -18,7 +18,7 @@ from .results import Results, survivors, table
 from .tiers import TEST, TIERS
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("transaction", "commands", "log", "protocol", "spark")
+ROOMS = ("transaction", "commands", "log", "protocol", "arrow", "spark")
 
 
 def main(
