@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -38,11 +38,13 @@ from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.curves import Curve
 from anabranch.protocol.layout.file_sets import FileSet, Marks
 from anabranch.protocol.merges import Joined, Matching
+from anabranch.protocol.parquet_files import WrittenFile
 from anabranch.protocol.row_rules import obedient
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.types import Struct, from_arrow
 from anabranch.protocol.unsupported import Unsupported
 
+Files: TypeAlias = list[WrittenFile]
 Updating = Callable[[pa.RecordBatch], pa.Table]
 """Makes new images of rows."""
 
@@ -98,19 +100,19 @@ class ArrowBackend:
             check_found(self.site, files, condition)
             return finding.find(self.site, files, condition)
 
-    def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
+    def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> Files:
         """Write the new images of the marked rows."""
         with without_spark("UPDATE", files.root):
             updated = self._updating(files, assignments)
             images = (updated(each.rows) for each in self._fetched(files, marks))
-            put_all(self.site, folder, images, files.with_ids)
+            return put_all(self.site, folder, images, files.with_ids)
 
-    def rewrite(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any] | None, folder: str) -> None:
+    def rewrite(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any] | None, folder: str) -> Files:
         """Write the live rows, the marked ones changed or left out."""
         with without_spark("rewriting files", files.root):
             check_copies(self.site, files)
             updated = None if assignments is None else self._updating(files, assignments)
-            put_all(self.site, folder, self._rewritten(files, marks, updated), files.with_ids, most_rows=None)
+            return put_all(self.site, folder, self._rewritten(files, marks, updated), files.with_ids, most_rows=None)
 
     def _rewritten(self, files: FileSet, marks: Marks, updated: Updating | None) -> Iterator[pa.Table]:
         is_marked = finding.marked(marks)
@@ -141,13 +143,13 @@ class ArrowBackend:
 
     # -- change data ---------------------------------------------------------------------------------------------------
 
-    def record(self, changes: Sequence[Images], folder: str) -> None:
+    def record(self, changes: Sequence[Images], folder: str) -> Files:
         """Write changed rows."""
         with without_spark("recording changes", changes[0].files.root):
             rows = (each for images in changes for each in self._images(images))
-            put_all(self.site, folder, rows, recorded(changes[0].files))
+            return put_all(self.site, folder, rows, recorded(changes[0].files))
 
-    def record_update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
+    def record_update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> Files:
         """Write the marked rows, each as it was and as it becomes."""
         whole = recorded(files).with_ids
         with without_spark("UPDATE", files.root):
@@ -157,14 +159,14 @@ class ArrowBackend:
                 for each in self._fetched(files, marks)
                 for change, rows in ((PREIMAGE, _table(each)), (POSTIMAGE, updated(each.rows)))
             )
-            put_all(self.site, folder, both, whole)
+            return put_all(self.site, folder, both, whole)
 
-    def write_postimages(self, files: FileSet, count: int, folder: str) -> None:
+    def write_postimages(self, files: FileSet, count: int, folder: str) -> Files:
         """Write the new images in these files of `record_update`."""
         # Their ids lie in the files: nothing is filled in.
         whole = replace(recorded(files).with_ids, tracked=None)
         with without_spark("UPDATE", files.root):
-            put_all(self.site, folder, map(_postimages, self._fetched(whole, None)), files.with_ids)
+            return put_all(self.site, folder, map(_postimages, self._fetched(whole, None)), files.with_ids)
 
     def _images(self, images: Images) -> Iterator[pa.Table]:
         files = replace(images.chosen, tracked=None)
@@ -205,13 +207,12 @@ class ArrowBackend:
         result = JoinResult(found, matching.columns_set(files.schema, "update"), matching.may_match_twice)
         return joined_of(counted_here(found), result, files, matching)
 
-    def write_images(self, files: FileSet, joined: Joined, folder: str) -> None:
+    def write_images(self, files: FileSet, joined: Joined, folder: str) -> Files:
         """Write the new images that `join` computed."""
         hidden = () if files.tracked is None else files.tracked.fields[:1]  # an image has no version of its own
         whole = replace(files, schema=Struct((*files.schema.fields, *hidden)))
-        if joined.updated or joined.updated_alone:
-            with without_spark("MERGE", files.root):
-                put_all(self.site, folder, self._new_images(joined.handle, whole), whole)
+        with without_spark("MERGE", files.root):
+            return put_all(self.site, folder, self._new_images(joined.handle, whole), whole)
 
     def _new_images(self, result: JoinResult, files: FileSet) -> Iterator[pa.Table]:
         """By clause, the rows that are updated as they become."""
@@ -222,12 +223,12 @@ class ArrowBackend:
 
     def write_inserts(
         self, files: FileSet, matching: Matching, held: SourceRows, joined: Sequence[Joined], folder: str
-    ) -> None:
+    ) -> Files:
         """Write what becomes of the source rows that no join matched."""
         with without_spark("MERGE", files.root):
             left = held.without([each.handle.rows["number"] for each in joined if each.handle is not None])
             made = (self._obedient(rows, files, given, new=True) for rows, given in inserts_of(files, matching, left))
-            put_all(self.site, folder, made, files)
+            return put_all(self.site, folder, made, files)
 
     def few_values(self, held: SourceRows, column: str, limit: int) -> list[Any] | None:
         """The distinct values of a column."""
@@ -244,11 +245,11 @@ class ArrowBackend:
         root: str,
         folder: str,
         rules: Rules = NONE,
-    ) -> None:
+    ) -> Files:
         """Write a table's rows, fitted to the schema."""
         files = FileSet(root, schema, partition_columns, empty_files(), {}, rules)
         with without_spark("the rows to write", root):
-            put_all(self.site, folder, [fitted_to_rules(root, source, schema, rules, self.site.altered)], files)
+            return put_all(self.site, folder, [fitted_to_rules(root, source, schema, rules, self.site.altered)], files)
 
     def alias(self, source: pa.Table) -> None:
         """A table in memory has no name."""

@@ -6,6 +6,8 @@ would have put there.
 
 from __future__ import annotations
 
+import io
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,13 +15,14 @@ from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from anabranch.arrow.reading import MOST_BYTES, WORKERS, mapped_ahead
 from anabranch.arrow.site import Site
-from anabranch.errors import ExecutionFailed, StoreError
+from anabranch.errors import StagedFilesRemain, StoreError
 from anabranch.protocol.iceberg import folder_key
 from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.parquet_files import nan_free, parquet_bytes, saying_nan_free
+from anabranch.protocol.parquet_files import WrittenFile, nan_free, parquet_bytes, saying_nan_free
 from anabranch.protocol.partitions import HIVE_NULL, hive_segment, split, written_texts
 from anabranch.protocol.schema.column_mapping import FIELD_ID, PARQUET_ID, file_schema, relabelled
 from anabranch.protocol.schema.types import Field, Struct, decimal_of
@@ -63,14 +66,10 @@ def shape_of(files: FileSet, says: Mapping[str, str]) -> Shape:
     return Shape(names, rules.codec, says, rules.materialised, rules.most_rows)
 
 
-class NotUndone(ExecutionFailed):
-    """What an attempt has written could not be removed: no other attempt may write to its folder."""
-
-
 @contextmanager
 def undone(store: Store) -> Iterator[list[str]]:
     """Within the block files are written, and their names noted. Where it fails they are removed, so that another
-    attempt may write to the same folder. Raises NotUndone: they cannot be removed.
+    attempt may write to the same folder. Raises StagedFilesRemain: they cannot be removed.
     """
     names = list[str]()
     try:
@@ -80,26 +79,26 @@ def undone(store: Store) -> Iterator[list[str]]:
             try:
                 store.delete(name)
             except StoreError as reason:
-                raise NotUndone(what=f"the write to {store.url}", reason=f"{name} stays there: {reason}") from None
+                raise StagedFilesRemain(table=store.url, file=name, reason=reason) from None
         raise
 
 
 def put_all(
     site: Site, folder: str, rows: Iterable[pa.Table], files: FileSet, *, most_rows: int | None = FILE_ROWS
-) -> None:
+) -> list[WrittenFile]:
     """Write rows with the columns of a file set, in their order and types, below a folder of its table, on a few
     threads; with at most ``most_rows`` in a file, and in as few files as memory allows. Where it fails nothing is left.
 
     Raises:
         UnwritableVoid: no file can hold such rows.
         Unsupported: only Spark writes such files.
-        NotUndone: something is left.
+        StagedFilesRemain: something is left.
     """
     check_written(site, files)
     with undone(site.store) as names:
         put = handed_on(lambda table: put_rows(site.store, folder, table, files, site.says, names))
-        for _ in mapped_ahead(put, _gathered(rows, most_rows), WORKERS, waits=True):
-            pass
+        done = mapped_ahead(put, _gathered(rows, most_rows), WORKERS, waits=True)
+        return [file for _, several in done for file in several]
 
 
 def _gathered(several: Iterable[pa.Table], most_rows: int | None) -> Iterator[pa.Table]:
@@ -137,9 +136,11 @@ def put_rows(
     files: FileSet,
     says: Mapping[str, str],
     names: list[str] | None = None,
-) -> None:
-    """Write rows with the columns of a file set, in their order and types, below a folder of its table; ``names`` takes
-    the names of the files.
+) -> list[WrittenFile]:
+    """Write rows with the columns of a file set, in their order and types, below a folder of its table.
+
+    Args:
+        names: takes the name of each file before it is there.
 
     Raises:
         UnwritableVoid: no file can hold such rows.
@@ -147,7 +148,7 @@ def put_rows(
     """
     partitions = [files.schema.field(name) for name in files.partition_columns]
     texts = {each.physical_name: _texts(rows[each.name], each) for each in partitions}
-    put(store, folder, _stored(rows, files), texts, shape_of(files, says), names)
+    return put(store, folder, _stored(rows, files), texts, shape_of(files, says), names)
 
 
 def put_one(site: Site, folder: str, rows: pa.Table, files: FileSet) -> None:
@@ -171,24 +172,26 @@ def put(
     texts: Mapping[str, pa.Array],
     shape: Shape,
     names: list[str] | None = None,
-) -> None:
+) -> list[WrittenFile]:
     """Write rows as files hold them below a folder of a table: one file for each combination of partition values, or
     more where they are many.
 
     Args:
         texts: for each partition column, by its physical name, the text of each row's value.
-        names: takes the names of the files.
+        names: takes the name of each file before it is there.
 
     Raises:
         Unsupported: no folder can be named by a partition value.
     """
     check_folders(texts)
+    written = list[WrittenFile]()
     for values, part in split(data, texts):
         folders = {folder_key(name, materialised=shape.materialised): value for name, value in values.items()}
         inside = "/".join([folder, *(hive_segment(name, value) for name, value in folders.items())])
         most = shape.most_rows or max(len(part), 1)
         for first in range(0, len(part), most):
-            _put_one(store, inside, part.slice(first, most), shape, [] if names is None else names)
+            written.append(_put_one(store, inside, part.slice(first, most), shape, [] if names is None else names))
+    return written
 
 
 def _texts(column: pa.ChunkedArray, field: Field) -> pa.Array:
@@ -210,12 +213,13 @@ def check_folders(texts: Mapping[str, pa.Array]) -> None:
                 raise Unsupported(f"no folder can be named by a value of the partition column {name}")
 
 
-def _put_one(store: Store, folder: str, rows: pa.Table, shape: Shape, names: list[str]) -> None:
+def _put_one(store: Store, folder: str, rows: pa.Table, shape: Shape, names: list[str]) -> WrittenFile:
     known = [shape.names[each] for each in nan_free(rows) if isinstance(each, str)]
     data = parquet_bytes(rows.replace_schema_metadata({**shape.says, **saying_nan_free(known)}), shape.codec)
     name = f"{folder}/part-00000-{uuid4()}-c000.{shape.codec}.parquet"
     names.append(name)  # before it is there: of a put that fails there may be something, too
     store.put(name, data)
+    return WrittenFile(name, len(data), time.time_ns() // 1_000_000, pq.read_metadata(io.BytesIO(data)))
 
 
 def numbered(rows: pa.Table, schema: Struct) -> pa.Table:

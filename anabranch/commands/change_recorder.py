@@ -7,7 +7,7 @@ alone (PROTOCOL.md, "Add CDC File"). So what was changed before the first one wa
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -46,7 +46,8 @@ class ChangeRecorder:
     def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any]) -> tuple[pa.Table, FileSet]:
         """New files with the marked rows, as they were and as they become; and these files, to be read."""
         self.is_needed = True
-        self._engine.record_update(files, marks, assignments, self._staging.open_change_folder())
+        folder = self._staging.open_change_folder()
+        self._staging.note(self._engine.record_update(files, marks, assignments, folder), changes=True)
         written = self._collected()
         return written, file_set(self._snapshot, written, self._metadata)
 
@@ -63,7 +64,7 @@ class ChangeRecorder:
             yield
             return
         self._noted, self.is_needed = [], True
-        with self._engine.beside(lambda: self._engine.record(noted, self._staging.open_change_folder())):
+        with self._engine.beside(lambda: self._record(noted)):
             yield
         self._recorded += noted
 
@@ -79,7 +80,7 @@ class ChangeRecorder:
         noted, self._noted = self._noted, []
         self._recorded += noted
         if noted:
-            self._engine.record(noted, self._staging.open_change_folder())
+            self._record(noted)
         return self._collected()
 
     def take_back(self, changes: Container[str]) -> None:
@@ -88,6 +89,9 @@ class ChangeRecorder:
         """
         noted, self._recorded = [*self._recorded, *self._noted], []
         self._noted = [each for each in noted if each.change not in changes]
+
+    def _record(self, noted: Sequence[Images]) -> None:
+        self._staging.note(self._engine.record(noted, self._staging.open_change_folder()), changes=True)
 
     def _collected(self) -> pa.Table:
         files = self._staging.collect_changes(self._metadata, self._known)

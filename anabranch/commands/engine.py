@@ -17,12 +17,13 @@ from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.curves import Curve
 from anabranch.protocol.layout.file_sets import FileSet, Marks
 from anabranch.protocol.merges import Joined, Matching
+from anabranch.protocol.parquet_files import Written
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.types import Struct
 
 
 class Engine(Protocol):
-    """Rows, for commands that change or add them."""
+    """Rows, for commands that change or add them. Who writes files gives them back where it knows them."""
 
     def check(self, files: FileSet, condition: Condition, assignments: Mapping[str, Any] | None) -> None:
         """Hold, before anything is read, that a change can be run on rows of these columns; the files do not matter.
@@ -45,17 +46,17 @@ class Engine(Protocol):
         """
         ...
 
-    def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
+    def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> Written:
         """Write the new images of exactly the marked rows as Parquet files below ``folder``."""
         ...
 
-    def rewrite(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any] | None, folder: str) -> None:
+    def rewrite(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any] | None, folder: str) -> Written:
         """Write every live row of these files below ``folder``: the marked ones changed, or left out without
         assignments.
         """
         ...
 
-    def record(self, changes: Sequence[Images], folder: str) -> None:
+    def record(self, changes: Sequence[Images], folder: str) -> Written:
         """Write changed rows as files of change data (`recorded_columns`) below ``folder``, where they lie by their
         partitions, as data does.
         """
@@ -73,13 +74,13 @@ class Engine(Protocol):
         """
         ...
 
-    def record_update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
+    def record_update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> Written:
         """Write the marked rows as files of change data below ``folder``: each as it was, and its new image. Hidden ids
         lie there too.
         """
         ...
 
-    def write_postimages(self, files: FileSet, count: int, folder: str) -> None:
+    def write_postimages(self, files: FileSet, count: int, folder: str) -> Written:
         """Write the ``count`` new images in these files of `record_update` as Parquet files below ``folder``."""
         ...
 
@@ -112,7 +113,7 @@ class Engine(Protocol):
         root: str,
         folder: str,
         rules: Rules = NONE,
-    ) -> None:
+    ) -> Written:
         """Write the source's rows below ``root/folder``, fitted to the schema, as the table's rules want them.
 
         Raises:
@@ -147,13 +148,13 @@ class Engine(Protocol):
         """
         ...
 
-    def write_images(self, files: FileSet, joined: Joined, folder: str) -> None:
+    def write_images(self, files: FileSet, joined: Joined, folder: str) -> Written:
         """Write the new images of the rows that `join` found to be updated as Parquet files below ``folder``."""
         ...
 
     def write_inserts(
         self, files: FileSet, matching: Matching, held: Any, joined: Sequence[Joined], folder: str
-    ) -> None:
+    ) -> Written:
         """Write what NOT MATCHED clauses make of the source rows that none of these joins matched, below ``folder``.
 
         ``files`` says how the table looks (root, schema, partition columns); its files do not matter.

@@ -124,7 +124,7 @@ class RewriteHandler(WholeFilesHandler):
 
     def _rewritten(self, chosen: FileSet) -> tuple[pa.Table, int]:
         self._staging.start()
-        self._engine.rewrite(chosen, {}, None, self._staging.folder)
+        self._staging.note(self._engine.rewrite(chosen, {}, None, self._staging.folder))
         adds, live = self._collected(), rows_of(chosen.files) - count_of(chosen.vectors)
         if rows_of(adds) != live:
             reason = f"{live} rows were to be kept, but {rows_of(adds)} were written."

@@ -292,12 +292,13 @@ class ChangeHandler(RowRebaseHandler):
         self._staging.start()
         if self._recorder.is_on:
             changes, read = self._recorder.update(chosen, marks, updates)
-            self._engine.write_postimages(read, selected, self._staging.folder)
+            written = self._engine.write_postimages(read, selected, self._staging.folder)
         else:
-            self._engine.update(chosen, marks, updates, self._staging.folder)
+            written = self._engine.update(chosen, marks, updates, self._staging.folder)
+        self._staging.note(written)
         images = self._collected()
-        if (written := rows_of(images)) != selected:
-            reason = f"{selected} rows were selected, but {written} new ones were written."
+        if (count := rows_of(images)) != selected:
+            reason = f"{selected} rows were selected, but {count} new ones were written."
             raise ExecutionFailed(what=self._change.operation, reason=reason)
         return images, changes
 
@@ -310,7 +311,7 @@ class ChangeHandler(RowRebaseHandler):
         if keeps or len(rewritten.files) == 0:
             return chosen.files.slice(0, 0), 0
         self._staging.start()
-        self._engine.rewrite(rewritten, marks, updates, self._staging.folder)
+        self._staging.note(self._engine.rewrite(rewritten, marks, updates, self._staging.folder))
         copies = self._collected()
         return copies, max(rows_of(copies) - (count_of(marks) if updates is not None else 0), 0)
 

@@ -36,7 +36,7 @@ from anabranch.protocol.features.row_tracking import without_hidden
 from anabranch.protocol.features.table_features import required_by_types
 from anabranch.protocol.iceberg import flags, folder_keys, lacks_numbers
 from anabranch.protocol.layout.paths import encode
-from anabranch.protocol.parquet_files import said_nan_free
+from anabranch.protocol.parquet_files import Written, said_nan_free
 from anabranch.protocol.partitions import parse_hive_path, partition_arrays
 from anabranch.protocol.predicates import Name
 from anabranch.protocol.properties import Properties
@@ -64,6 +64,7 @@ class Staging:
     beat_seconds: float = EVERY_SECONDS
     _heart: list[Heartbeat] = field(default_factory=list, init=False, repr=False)
     _started: bool = field(default=False, init=False, repr=False)
+    _noted: dict[str, Written] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def folder(self) -> str:
@@ -98,6 +99,14 @@ class Staging:
         """
         if self._heart and self.store.head(self._marker("started")) is None:
             raise StagedFilesVacuumed(table=self.store.url, file=f"{self.folder}/", txn_id=self.txn_id)
+
+    def note(self, written: Written, *, changes: bool = False) -> None:
+        """Hear of what was written to the folder, or to that of ``changes``: what `collect` gives. It looks for itself
+        where somebody has written who does not say what.
+        """
+        folder = self.change_folder if changes else self.folder
+        before = self._noted.get(folder, ())
+        self._noted[folder] = None if before is None or written is None else [*before, *written]
 
     def collect_changes(self, metadata: Metadata, already: Iterable[str] = ()) -> pa.Table:
         """The files of change data written since, made durable, as a `FILES` table without statistics.
@@ -139,16 +148,20 @@ class Staging:
             }
             for entry, _ in full
         ]
-        self.store.sync([entry.name for entry, _ in full])
         return files_table(rows)
 
     def _written(self, folder: str, known: set[str]) -> list[tuple[Entry, pq.FileMetaData]]:
-        """The data files of a folder that hold rows, with their footers; without those that are known."""
+        """The data files of a folder that hold rows, with their footers, made durable; without those that are known."""
+        noted = self._noted.pop(folder, None)
+        if noted is not None:
+            return [(Entry(each.name, each.size, each.modified_ms, None), each.footer) for each in noted]
         inside = len(folder) + 1
         found = self.store.list_all(folder + "/")
         entries = [e for e in found if is_data_file(e.name[inside:]) and encode(e.name) not in known]
         both = zip(entries, self._footers(entries), strict=True)
-        return [(entry, footer) for entry, footer in both if footer.num_rows]
+        full = [(entry, footer) for entry, footer in both if footer.num_rows]
+        self.store.sync([entry.name for entry, _ in full])
+        return full
 
     def _collect(self, metadata: Metadata, known: set[str]) -> pa.Table:
         full = self._written(self.folder, known)
@@ -156,7 +169,6 @@ class Staging:
         rows: list[Mapping[str, Any]] = [self._describe(metadata, entry, footer) for entry, footer in full]
         files = files_table(rows)
         partition_arrays(files, metadata.schema, metadata.partition_columns, self.store.url)
-        self.store.sync([entry.name for entry, _ in full])
         return files
 
     def _footers(self, entries: list[Entry]) -> list[pq.FileMetaData]:

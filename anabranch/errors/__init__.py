@@ -116,6 +116,7 @@
     │   ├── NeedsSpark
     │   └── UnsupportedCommand
     ├── ExecutionFailed                 Spark could not evaluate rows
+    ├── StagedFilesRemain               what an attempt had written cannot be removed
     ├── MissingJava
     ├── MissingPySpark                  (also a ModuleNotFoundError)
     ├── CommitOutcomeUnknown            neither success nor failure: the store never answered
@@ -220,6 +221,7 @@ from anabranch.errors.running import CommitOutcomeUnknown as CommitOutcomeUnknow
 from anabranch.errors.running import ExecutionFailed as ExecutionFailed
 from anabranch.errors.running import MissingJava as MissingJava
 from anabranch.errors.running import MissingPySpark as MissingPySpark
+from anabranch.errors.running import StagedFilesRemain as StagedFilesRemain
 from anabranch.errors.running import needs_pyspark as needs_pyspark
 from anabranch.errors.settings import MissingDeltaJars as MissingDeltaJars
 from anabranch.errors.settings import NonPartitionColumn as NonPartitionColumn

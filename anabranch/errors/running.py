@@ -16,6 +16,20 @@ class ExecutionFailed(AnabranchError):
     template = "Spark could not run {what}: {reason} Nothing was committed."
 
 
+class StagedFilesRemain(AnabranchError):
+    """What a first attempt had written could not be removed, so no second one may write to its folder.
+
+    Nothing was committed, and what was written belongs to no version. Facts: ``table``, ``file``, ``reason``.
+    """
+
+    condition = "STAGED_FILES_REMAIN"
+    template = (
+        "The file {file}, which a step of this command had written to the table at {table} before it was given up, "
+        "could not be removed: {reason} Nothing was committed. See that files may be deleted there, and run the command "
+        "again."
+    )
+
+
 class MissingJava(AnabranchError):
     """Spark needs a Java that is not installed."""
 

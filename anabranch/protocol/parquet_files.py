@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +22,27 @@ _NAN_FREE = "anabranch.nanFree"
 """The key by which a footer of ours says so. Tools that copy what a footer says may copy this too, so it counts only in
 files that our own transaction has just written.
 """
+
+
+@dataclass(frozen=True)
+class WrittenFile:
+    """A file that this process has written, and that survives a power cut.
+
+    Attributes:
+        name: its name in the store.
+        size: in bytes.
+        modified_ms: when it was written, in milliseconds since 1970.
+        footer: what it says of itself.
+    """
+
+    name: str
+    size: int
+    modified_ms: int
+    footer: pq.FileMetaData
+
+
+Written: TypeAlias = Sequence[WrittenFile] | None
+"""What was written; None where only the folder tells, since Spark wrote it."""
 
 
 def parquet_bytes(rows: pa.Table, codec: str = "snappy") -> bytes:

@@ -32,6 +32,7 @@ from anabranch.protocol.expressions.resolving import ALTERING, TIMESTAMPS
 from anabranch.protocol.layout.curves import Curve
 from anabranch.protocol.layout.file_sets import FileSet, Marks
 from anabranch.protocol.merges import Joined, Matching
+from anabranch.protocol.parquet_files import Written
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.types import Struct, arrow_type, from_arrow
 from anabranch.protocol.settings import ASSIGNS
@@ -95,23 +96,23 @@ class SparkEngine:
             lambda: row_addresses.find(self.spark, files, condition),
         )
 
-    def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
+    def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> Written:
         """Write the new images of the marked rows."""
-        first(
+        return first(
             lambda: self._writer(files).update(files, marks, assignments, folder),
             lambda: write.update(self.spark, files, marks, assignments, folder),
         )
 
-    def rewrite(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any] | None, folder: str) -> None:
+    def rewrite(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any] | None, folder: str) -> Written:
         """Write the live rows, the marked ones changed or left out."""
-        first(
+        return first(
             lambda: self._writer(files).rewrite(files, marks, assignments, folder),
             lambda: write.rewrite(self.spark, files, marks, assignments, folder),
         )
 
-    def record(self, changes: Sequence[Images], folder: str) -> None:
+    def record(self, changes: Sequence[Images], folder: str) -> Written:
         """Write changed rows as files of change data."""
-        first(
+        return first(
             lambda: self._writer(changes[0].files).record(changes, folder),
             lambda: change_files.record(self.spark, changes, folder),
         )
@@ -130,16 +131,16 @@ class SparkEngine:
         carrying: Callable[[], None] = inheriting(partial(copy_context().run, work))
         return carrying
 
-    def record_update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
+    def record_update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> Written:
         """Write the marked rows as files of change data, each as it was and as it becomes."""
-        first(
+        return first(
             lambda: self._writer(files).record_update(files, marks, assignments, folder),
             lambda: change_files.record_update(self.spark, files, marks, assignments, folder),
         )
 
-    def write_postimages(self, files: FileSet, count: int, folder: str) -> None:
+    def write_postimages(self, files: FileSet, count: int, folder: str) -> Written:
         """Write the new images in these files of `record_update`."""
-        first(
+        return first(
             lambda: self._writer(files).write_postimages(files, count, folder),
             lambda: change_files.write_postimages(self.spark, files, count, folder),
         )
@@ -170,19 +171,18 @@ class SparkEngine:
         root: str,
         folder: str,
         rules: Rules = NONE,
-    ) -> None:
+    ) -> Written:
         """Write rows of a DataFrame or an Arrow table, fitted to the schema."""
         columns = schema, partition_columns, root, folder, rules
 
-        def by_spark() -> None:
-            write.write(self.spark, self._frame(source), *columns)
+        def by_spark() -> Written:
+            return write.write(self.spark, self._frame(source), *columns)
 
         with self._quiet(source):
             if isinstance(source, pa.Table) and _fits(source, schema):
                 files = FileSet(root, schema, partition_columns, empty_files(), {}, rules)
-                first(lambda: self._writer(files).write(source, *columns), by_spark)
-            else:
-                by_spark()
+                return first(lambda: self._writer(files).write(source, *columns), by_spark)
+            return by_spark()
 
     def hold(self, source: Any, schema: Struct, root: str, folder: str) -> merge_source.Held:
         """See `anabranch.spark.merge_source`; the source is a DataFrame, an Arrow table, or the rows of a table."""
@@ -201,18 +201,18 @@ class SparkEngine:
             lambda: merge.join(self.spark, files, matching, held, folder),
         )
 
-    def write_images(self, files: FileSet, joined: Joined, folder: str) -> None:
+    def write_images(self, files: FileSet, joined: Joined, folder: str) -> Written:
         """Write the new images that `join` computed."""
-        first(
+        return first(
             lambda: self._writer(files).write_images(files, joined, folder),
             lambda: merge.write_images(self.spark, files, joined, folder),
         )
 
     def write_inserts(
         self, files: FileSet, matching: Matching, held: merge_source.Held, joined: Sequence[Joined], folder: str
-    ) -> None:
+    ) -> Written:
         """Write what becomes of the source rows that no join matched."""
-        first(
+        return first(
             lambda: self._writer(files).write_inserts(files, matching, held.source, joined, folder),
             lambda: merge.write_inserts(self.spark, files, matching, held, joined, folder),
         )

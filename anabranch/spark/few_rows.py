@@ -19,8 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from anabranch.arrow.writing import NotUndone
-from anabranch.errors import AnabranchError
+from anabranch.errors import AnabranchError, StagedFilesRemain
 from anabranch.log.footers import read_footer
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.schema.types import arrow_type
@@ -130,11 +129,11 @@ def first(work: Callable[[], _T], otherwise: Callable[[], _Other]) -> _T | _Othe
 
     Raises:
         PySparkException, Py4JJavaError: it was cancelled.
-        NotUndone: what it has written stays, and would count twice.
+        StagedFilesRemain: what it has written stays, and would count twice.
     """
     try:
         return work()
-    except NotUndone:
+    except StagedFilesRemain:
         raise
     except Exception as error:  # whatever it is, Spark says it better, or can do it
         is_sparks = isinstance(error, PySparkException | Py4JJavaError) and not isinstance(error, AnabranchError)

@@ -25,6 +25,7 @@ from anabranch.errors import Nondeterministic
 from anabranch.protocol.layout.addresses import address_of, free_name
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.merges import Joined, Matching, Reserved, When
+from anabranch.protocol.parquet_files import Written
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.protocol.unsupported import Unsupported
 from anabranch.spark import few_rows
@@ -160,24 +161,24 @@ def _few_changes(rows: DataFrame, files: FileSet, held: Held) -> pa.Table | None
     return few_rows.collected(rows, count * max(held.rows, 1))
 
 
-def write_images(spark: SparkSession, files: FileSet, joined: Joined, folder: str) -> None:
+def write_images(spark: SparkSession, files: FileSet, joined: Joined, folder: str) -> Written:
     """Write the new images of the rows that a join found to be updated below ``folder``; no clause is evaluated again.
     Raises RowViolation: a new image breaks a rule of the table.
     """
     count = joined.updated + joined.updated_alone
-    if not count:
-        return
     with reported("the rows that MERGE updates", files.root, files.version):
         hidden = () if files.tracked is None else files.tracked.fields[:1]  # an image has no version of its own
         whole = replace(files, schema=Struct((*files.schema.fields, *hidden)))
         images = new_rows(spark, files, joined.handle, [each.name for each in hidden])
-        _write(spark, images, whole, folder, count, joined.pairs)
+        return _write(spark, images, whole, folder, count, joined.pairs)
 
 
-def _write(spark: SparkSession, rows: DataFrame, files: FileSet, folder: str, count: int, read: float) -> None:
+def _write(spark: SparkSession, rows: DataFrame, files: FileSet, folder: str, count: int, read: float) -> Written:
     """Write so many rows, most likely, of so many that are read for that."""
-    if not put_few(rows, files, folder, count):
+    written = put_few(rows, files, folder, count)
+    if written is None:
         write_into(spark, gathered(rows, count, read), files, folder, few=are_few(count))
+    return written
 
 
 def new_rows(spark: SparkSession, files: FileSet, result: JoinResult, ids: Sequence[str] = ()) -> DataFrame:
@@ -212,7 +213,7 @@ def _left_column(name: str, schema: Struct) -> T.StructField:
 
 def write_inserts(
     spark: SparkSession, files: FileSet, matching: Matching, held: Held, joined: Sequence[Joined], folder: str
-) -> None:
+) -> Written:
     """Write what NOT MATCHED clauses make of the source rows that none of these joins matched, below ``folder``.
 
     Raises:
@@ -222,11 +223,11 @@ def write_inserts(
     """
     clauses = matching.numbered("not matched")
     if not clauses:
-        return
+        return []
     names = _names(files, matching, held)
     left, others = held.left(joined)
     if left.here is not None and not len(left.here):
-        return
+        return []
     if held.here is not None:  # its rows are numbered from 0 on
         held, joined = left, others
     source = named_source(spark, held, names)
@@ -240,7 +241,7 @@ def write_inserts(
         images = decided.select(*_images(names, files.schema, files.schema.names.__getitem__), acting)
         inserts = matching.columns_set(files.schema, "insert")
         images = _obeying(images, files, inserts, names.clause, new=True)
-        _write(spark, images, files, folder, held.rows, held.rows)
+        return _write(spark, images, files, folder, held.rows, held.rows)
 
 
 def _inserted(files: FileSet, matching: Matching, held: Held, rows: DataFrame) -> DataFrame:

@@ -26,6 +26,7 @@ from anabranch.protocol.actions import empty_files
 from anabranch.protocol.iceberg import folder_key
 from anabranch.protocol.layout.addresses import free_name
 from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of
+from anabranch.protocol.parquet_files import Written
 from anabranch.protocol.partitions import HIVE_NULL
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.assignments import Path, leaves
@@ -74,7 +75,7 @@ def write(
     root: str,
     folder: str,
     rules: Rules = NONE,
-) -> None:
+) -> Written:
     """Write rows below ``root/folder``, fitted to a schema.
 
     Args:
@@ -93,13 +94,15 @@ def write(
         whole = [Writing(F.lit(True), given_columns(rows, schema), new=True)]
         obedient = obeying(fitted(rows, schema, root, rules), schema, rules, whole, root)
         files = FileSet(root, schema, tuple(partition_columns), empty_files(), {}, rules)
-        if rows.isLocal() and put_few(obedient, files, folder, inf):
-            return
+        written = put_few(obedient, files, folder, inf) if rows.isLocal() else None
+        if written is not None:
+            return written
         even = evened(spark, obedient, partition_columns, rules)
         write_files(spark, even, schema, partition_columns, root, folder, rules)
+        return None
 
 
-def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
+def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> Written:
     """Write the new images of exactly the marked rows, chosen by position: no condition is evaluated again.
 
     Args:
@@ -121,9 +124,10 @@ def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mappi
     read = count if here is not None else rows_in(files.restricted(dict(marks)))
     images = changed(gathered(rows, count, read), files, assignments, F.lit(True))
     with reported(text_of(assignments), files.root, files.version):  # it may be cancelled
-        is_put = here is not None and put_few(images, whole, folder, count)
-    if not is_put:
+        written = None if here is None else put_few(images, whole, folder, count)
+    if written is None:
         write_tracked(spark, files, images, text_of(assignments), folder, few=are_few(count))
+    return written
 
 
 def marked_rows(spark: SparkSession, files: FileSet, marks: Marks) -> DataFrame:
@@ -296,15 +300,15 @@ def _as_stored(schema: Struct, partition_columns: Sequence[str], rules: Rules) -
     return [*data, *values], folders
 
 
-def put_few(rows: DataFrame, files: FileSet, folder: str, count: float) -> bool:
-    """Write rows as `write_into` does, without a job that writes; False where nothing was written, since they are not
+def put_few(rows: DataFrame, files: FileSet, folder: str, count: float) -> Written:
+    """Write rows as `write_into` does, without a job that writes; None where nothing was written, since they are not
     few, or some of them cannot be computed.
     """
     found = few_rows.attempted(lambda: _few_stored(rows, files, count))
-    if found is not None:
-        shape = writing.shape_of(files, said_version(rows.sparkSession))
-        writing.put(open_store(files.root), folder, *found, shape)
-    return found is not None
+    if found is None:
+        return None
+    shape = writing.shape_of(files, said_version(rows.sparkSession))
+    return writing.put(open_store(files.root), folder, *found, shape)
 
 
 def _few_stored(rows: DataFrame, files: FileSet, count: float) -> tuple[pa.Table, Mapping[str, pa.ChunkedArray]] | None:

@@ -14,9 +14,9 @@ import anabranch
 from anabranch import Table
 from anabranch.arrow import finding, writing
 from anabranch.arrow.site import alone
-from anabranch.arrow.writing import NotUndone, put_all
+from anabranch.arrow.writing import put_all
 from anabranch.commands.opening import file_set
-from anabranch.errors import NeedsSpark, StoreError
+from anabranch.errors import NeedsSpark, StagedFilesRemain, StoreError
 from anabranch.protocol.actions import empty_files
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.schema.types import Field, Struct
@@ -77,7 +77,7 @@ def test_what_cannot_be_removed_ends_the_command(tmp_path: Path, monkeypatch: py
         raise StoreError(operation="delete", path=name, reason="not allowed")
 
     monkeypatch.setattr(type(store), "delete", stays)
-    with pytest.raises(NotUndone, match="stays there"):
+    with pytest.raises(StagedFilesRemain, match="could not be removed"):
         put_all(alone(store), "job", failing(9), files_of(tmp_path), most_rows=1)
 
 

@@ -40,6 +40,7 @@ from anabranch.protocol.features.widening import following
 from anabranch.protocol.layout.file_sets import FileSet, Marks, union_of
 from anabranch.protocol.layout.paths import store_name
 from anabranch.protocol.merges import Joined, Matching
+from anabranch.protocol.parquet_files import Written
 from anabranch.protocol.rules.allowed import check_metadata
 from anabranch.protocol.schema.evolution import evolved
 from anabranch.protocol.schema.types import Struct
@@ -299,24 +300,25 @@ class MergeHandler(RowRebaseHandler):
 
     def _new_files(self, chosen: FileSet, joined: Joined, *, keeps: bool) -> tuple[pa.Table, pa.Table]:
         """New images, and without vectors the rows that stay of the files that go."""
-        if joined.updated or joined.updated_alone:
-            self._engine.write_images(chosen, joined, self._staging.folder)
-        images = self._collected()
         wanted = joined.updated + joined.updated_alone
+        self._staging.note(self._engine.write_images(chosen, joined, self._staging.folder) if wanted else [])
+        images = self._collected()
         if (written := rows_of(images)) != wanted:
             raise ExecutionFailed(
                 what="MERGE", reason=f"{wanted} rows were to be updated, but {written} new ones were written."
             )
         if keeps or not len(chosen.files):
             return images, images.slice(0, 0)
-        self._engine.rewrite(chosen, joined.marks, None, self._staging.folder)
+        self._staging.note(self._engine.rewrite(chosen, joined.marks, None, self._staging.folder))
         return images, self._collected()
 
     def _inserts(self, table: FileSet) -> pa.Table:
         """All rows to insert, as they are after every join so far."""
         matching = self._matching
+        written: Written = []
         if matching.inserts:
-            self._engine.write_inserts(table, matching, self._held, self._joins, self._staging.folder)
+            written = self._engine.write_inserts(table, matching, self._held, self._joins, self._staging.folder)
+        self._staging.note(written)
         files = self._collected()
         self._replaced_by_redo, self._insert_count = frozenset(files["path"].to_pylist()), rows_of(files)
         return files

@@ -293,7 +293,7 @@ class _Jobs:
             casts=asked.casts,
             replaceable=asked.may_replace_columns,
         )
-        engine.write(source, schema, columns, self._log.table, staging.folder, rules)
+        staging.note(engine.write(source, schema, columns, self._log.table, staging.folder, rules))
         adds = staging.collect(metadata)
         if self._where is not None:
             check_selected(adds, metadata, self._where, self._log.table, engine)
