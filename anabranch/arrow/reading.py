@@ -7,7 +7,6 @@ rows; memory is bounded by a batch for each thread.
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -32,8 +31,6 @@ from anabranch.storage.told import handed_on
 
 MOST_BYTES = 128 << 20
 """Of rows that are held here at once, as Arrow holds them."""
-WORKERS = min(8, os.cpu_count() or 1)
-"""Threads that read, and as many that write."""
 _MANY_ROWS = 1 << 16
 _Given = TypeVar("_Given")
 _Made = TypeVar("_Made")
@@ -83,21 +80,24 @@ def read(
         raise Unsupported("Spark changes such columns as it reads them")
     work = handed_on(lambda part: _made(part, stored, seen, files))
     wanted = filter(is_wanted, _parts(site, files, columns, stored))
-    yield from ((part.file.log, each) for part, made in mapped_ahead(work, wanted, WORKERS) for each in made)
+    yield from ((part.file.log, each) for part, made in mapped_ahead(work, wanted, site.threads) for each in made)
 
 
 def mapped_ahead(
-    work: Callable[[_Given], _Made], given: Iterable[_Given], workers: int, *, waits: bool = False
+    work: Callable[[_Given], _Made], given: Iterable[_Given], threads: int, *, waits: bool = False
 ) -> Iterator[tuple[_Given, _Made]]:
     """Each of what is given with what some threads make of it, in their order; few are taken ahead of the caller. Who
     is interrupted, or stops asking, waits for none that is not begun yet, and for those that are only if it ``waits``.
     """
+    if not threads:
+        yield from ((each, work(each)) for each in given)
+        return
     ahead = deque[tuple[_Given, Future[_Made]]]()
-    pool = ThreadPoolExecutor(workers, thread_name_prefix="anabranch-rows")
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="anabranch-rows")
     try:
         for each in given:
             ahead.append((each, pool.submit(work, each)))
-            if len(ahead) > workers:
+            if len(ahead) > threads:
                 first, made = ahead.popleft()
                 yield first, made.result()
         for first, made in ahead:

@@ -6,6 +6,7 @@ and writes at a site is what the session there would have read and written.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -27,6 +28,7 @@ class Site:
         says: what footers of files say besides, by which Spark knows how their days are counted.
         spells: whether partition values are spelled here whatever their type; else Spark's settings spell some.
         altered: the settings by which functions in a table's rules mean something else.
+        threads: how many read, and as many write; with 0 this one does.
     """
 
     store: Store = field(repr=False)
@@ -35,6 +37,7 @@ class Site:
     says: Mapping[str, str] = field(default_factory=dict)
     spells: bool = True
     altered: frozenset[str] = frozenset()
+    threads: int = field(default_factory=lambda: min(8, os.cpu_count() or 1))
 
     def check_read(self, files: FileSet) -> None:
         """Raises Unsupported: these files are read by Spark."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from anabranch.arrow.reading import MOST_BYTES, WORKERS, mapped_ahead
+from anabranch.arrow.reading import MOST_BYTES, mapped_ahead
 from anabranch.arrow.site import Site
 from anabranch.errors import StagedFilesRemain, StoreError
 from anabranch.protocol.iceberg import folder_key
@@ -97,7 +97,7 @@ def put_all(
     check_written(site, files)
     with undone(site.store) as names:
         put = handed_on(lambda table: put_rows(site.store, folder, table, files, site.says, names))
-        done = mapped_ahead(put, _gathered(rows, most_rows), WORKERS, waits=True)
+        done = mapped_ahead(put, _gathered(rows, most_rows), site.threads, waits=True)
         return [file for _, several in done for file in several]
 
 

@@ -25,8 +25,8 @@ class StagedFilesRemain(AnabranchError):
     condition = "STAGED_FILES_REMAIN"
     template = (
         "The file {file}, which a step of this command had written to the table at {table} before it was given up, "
-        "could not be removed: {reason} Nothing was committed. See that files may be deleted there, and run the command "
-        "again."
+        "could not be removed: {reason} Nothing was committed. See that files may be deleted there, and run the "
+        "command again."
     )
 
 
