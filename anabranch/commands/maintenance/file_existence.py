@@ -14,13 +14,14 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from anabranch.commands.watching import counted
-from anabranch.errors import CorruptLog, CorruptVector
+from anabranch.errors import ConcurrentWriteException, CorruptLog, CorruptVector
 from anabranch.log.file_locations import located_file
 from anabranch.log.vectors import vector_location
 from anabranch.protocol.actions import FileRow
 from anabranch.protocol.layout.deletion_vectors import Descriptor
 from anabranch.storage.contract import Store
 from anabranch.storage.told import handed_on
+from anabranch.transaction.conflict_errors import Conflict
 
 _LOOKERS = 16
 _CHUNK = 4096
@@ -60,6 +61,16 @@ def absent(store: Store, files: pa.Table) -> list[Absent]:
     with ThreadPoolExecutor(_LOOKERS) as pool:
         looks = counted("files looked for", _rows(files, pool, there), len(files))
         return [found for found in looks if found is not None]
+
+
+def came_back(store: Store, files: pa.Table) -> Conflict | None:
+    """The conflict if one of these files (`FILES`), which were absent, can be read again: its rows count. Raises as
+    `absent`.
+    """
+    still = {each.path for each in absent(store, files)}
+    back = next((row for row in files.to_pylist() if row["path"] not in still), None)
+    said = "a file that was missing is there again"
+    return None if back is None else Conflict(ConcurrentWriteException, "WITHOUT_HINT", said, None, back)
 
 
 def _rows(files: pa.Table, pool: ThreadPoolExecutor, there: _Known) -> Iterator[Absent | None]:

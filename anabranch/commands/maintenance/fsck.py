@@ -19,10 +19,10 @@ from pyroaring import BitMap64
 
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
-from anabranch.commands.maintenance.file_existence import Absent, absent
+from anabranch.commands.maintenance.file_existence import Absent, absent, came_back
 from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.commands.watching import watched
-from anabranch.errors import AppendOnlyTable, ConcurrentWriteException
+from anabranch.errors import AppendOnlyTable
 from anabranch.errors.html import ShownAsTable
 from anabranch.log.commits import Commit
 from anabranch.log.snapshot import Snapshot
@@ -144,12 +144,7 @@ class FsckHandler(NoRows):
 
     def before_put(self, winners: Sequence[Commit]) -> Conflict | None:
         """Returns the conflict if one of the files can be read again: its rows count."""
-        still = {each.path for each in absent(self._base.store, self._files)}
-        back = next((row for row in self._files.to_pylist() if row["path"] not in still), None)
-        if back is None:
-            return None
-        said = "a file that was missing is there again"
-        return Conflict(ConcurrentWriteException, "WITHOUT_HINT", said, None, back)
+        return came_back(self._base.store, self._files)
 
     def vector(self, file: FileRow) -> BitMap64:
         """Never asked for: it is judged by files."""

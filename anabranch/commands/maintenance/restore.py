@@ -19,7 +19,7 @@ from pyroaring import BitMap64
 
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
-from anabranch.commands.maintenance.file_existence import absent
+from anabranch.commands.maintenance.file_existence import absent, came_back
 from anabranch.commands.maintenance.restore_plan import Plan, planned
 from anabranch.commands.maintenance.returning_files import ReturningFiles
 from anabranch.commands.opening import Location, Masked, open_log
@@ -189,9 +189,10 @@ class RestoreHandler(NoRows):
         So, of all that is committed up to the version before: a VACUUM that has a START and no END, and whose retention
         does not spare what comes back, is a conflict, to be tried again when it has ended; and the files are looked at
         *after* that, so that what VACUUMs that have ended deleted is noticed. This holds as long as a VACUUM says its
-        END only when nothing that it does can delete a file any more.
+        END only when nothing that it does can delete a file any more. What is done without is looked for again, too.
         """
         conflict = self._returning.conflict(winners) or self._clustering_changed(winners)
+        conflict = conflict or came_back(self._plan.base.store, self._plan.left_out)
         if conflict is None:
             self.check_files()
         return conflict

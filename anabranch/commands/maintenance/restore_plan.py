@@ -6,7 +6,7 @@ Knows two snapshots and no store. Guarantee: what identifies things goes on, so 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ from anabranch.log.file_names import commit_name
 from anabranch.log.replay import keys
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol import iceberg
-from anabranch.protocol.actions import DomainMetadata, Metadata, Protocol, files_table
+from anabranch.protocol.actions import FILES, DomainMetadata, Metadata, Protocol, files_table
 from anabranch.protocol.features import row_tracking
 from anabranch.protocol.features.table_features import (
     check_writable,
@@ -47,7 +47,7 @@ class Plan:
         adds: the files of the target that are not live, or have another vector now.
         removes: the live ones that the target does not have so.
         again: live ones that stay, and are named again since they lack row ids that the table is to have.
-        left_out: the paths that it has to do without.
+        left_out: the files of the target that it has to do without.
         metadata, protocol, domains: what the table is to say; None, or none, where it says so.
         row_mark: the highest row id of the target, where it was forgotten since.
     """
@@ -61,7 +61,7 @@ class Plan:
     protocol: Protocol | None = None
     domains: tuple[DomainMetadata, ...] = ()
     row_mark: int = row_tracking.NOTHING
-    left_out: frozenset[str] = frozenset()
+    left_out: pa.Table = field(default_factory=FILES.empty_table)
 
     @property
     def is_nothing(self) -> bool:
@@ -72,7 +72,7 @@ class Plan:
     def without(self, paths: set[str]) -> Plan:
         """The same without these files among those that come back."""
         gone = pc.is_in(self.adds["path"], value_set=pa.array(list(paths), pa.string()))
-        return replace(self, adds=self.adds.filter(pc.invert(gone)), left_out=self.left_out | paths)
+        return replace(self, adds=self.adds.filter(pc.invert(gone)), left_out=self.adds.filter(gone))
 
     def transaction(self, parameters: Mapping[str, Any], runtime: Runtime) -> Transaction:
         """All of it as one transaction.
@@ -107,10 +107,7 @@ class Plan:
 
     def _metrics(self) -> dict[str, int]:
         kept = self.target.files
-        if self.left_out:
-            kept = kept.filter(
-                pc.invert(pc.is_in(kept["path"], value_set=pa.array(sorted(self.left_out), pa.string())))
-            )
+        kept = kept.filter(pc.invert(pc.is_in(kept["path"], value_set=_set(self.left_out["path"]))))
         return {
             "tableSizeAfterRestore": _bytes(kept),
             "numOfFilesAfterRestore": len(kept),

@@ -422,6 +422,23 @@ def test_missing_files_are_done_without_where_that_is_asked_for(with_losses: Wor
     assert done.metrics["numOfFilesAfterRestore"] == done.metrics["numRestoredFiles"] == 2
 
 
+def test_a_file_that_a_store_has_missed_once_is_not_left_out(world: World, monkeypatch: Any) -> None:
+    world.create(ROWS[:3], partition_by=("x",)).overwrite({"id": 7, "x": 7})
+    missed = world.log.snapshot(0).files["path"].to_pylist()[:1]
+    real = type(world.log.store).head
+
+    def head(self: Any, name: str) -> Any:
+        if name in missed:
+            missed.remove(name)
+            return None
+        return real(self, name)
+
+    monkeypatch.setattr(type(world.log.store), "head", head)
+    with pytest.raises(errors.ConcurrentWriteException, match="there again"):
+        restore(world, 0, ignore_missing=True)
+    assert world.version == 1
+
+
 def test_rows_whose_vector_is_lost_are_left_out_rather_than_brought_back_to_life(with_losses: World) -> None:
     with_losses.create(ROWS).delete("id = 1")
     with_losses.overwrite({"id": 7, "x": 7})
