@@ -23,7 +23,8 @@ from anabranch.protocol.rules.identity import same_but_marks
 from anabranch.storage import open_store
 from anabranch.storage.contract import Store
 
-_NAME = re.compile(r"\d{20}\.json", re.ASCII)
+_DIGITS = 20
+_NAME = re.compile(rf"\d{{{_DIGITS}}}\.json", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -80,18 +81,24 @@ class SchemaLog:
             raise self.refused(max(self._numbers()), f"has not the columns of version {known.version}")
 
     def note(self, known: Known) -> None:
-        """Note what the stream reads with from now on, unless that is noted already."""
+        """Note what the stream reads with from now on, unless that is noted already.
+
+        Raises:
+            InvalidStreamOffset: the last file is damaged, or has a number behind which there is none.
+        """
         data = json.dumps({"version": known.version, "metaData": known.metadata.to_json()}).encode()
         number = 0
         while (last := self.newest()) is None or last.version < known.version:
             number = max(number, *(each + 1 for each in self._numbers()), 0)
+            if number == 10**_DIGITS:
+                raise self.refused(number - 1, "has the highest number, so that none can come behind it")
             try:
                 self._store.put_if_absent(self._name(number), data)
             except AlreadyExists:  # another process of the same query was faster, or what is there is no file
                 number += 1
 
     def _name(self, number: int) -> str:
-        return f"{self._folder}{number:020}.json"
+        return f"{self._folder}{number:0{_DIGITS}}.json"
 
     def _numbers(self) -> list[int]:
         names = (entry.name.removeprefix(self._folder) for entry in self._store.list_from(self._folder))

@@ -215,6 +215,17 @@ def test_a_log_of_schemas_with_a_gap_takes_more(world: World, tmp_path: Path) ->
     assert log.newest() == known
 
 
+def test_a_log_of_schemas_whose_numbers_are_used_up_is_refused(world: World, tmp_path: Path) -> None:
+    """A name with one digit more would be found by nobody, and the stream would look for what it has noted for ever."""
+    Stream(world.path, schemas=str(tmp_path / "schemas")).batch()
+    [file] = (tmp_path / "schemas").rglob("*.json")
+    file.rename(file.with_name("9" * 20 + ".json"))
+    log = SchemaLog(str(tmp_path / "schemas"), world.log.snapshot().metadata.id)
+    with pytest.raises(errors.InvalidStreamOffset, match="the highest number"):
+        log.note(Known(world.log.snapshot().metadata, 99))
+    assert len(list((tmp_path / "schemas").rglob("*"))) == 2
+
+
 # -- a log that is empty -----------------------------------------------------------------------------------------------
 
 
