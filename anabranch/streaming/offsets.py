@@ -91,7 +91,7 @@ class Offset:
         """
         try:
             if said["sourceVersion"] not in _FORMATS:
-                raise ValueError(f"its sourceVersion is {said['sourceVersion']!r}")
+                raise ValueError(f"its sourceVersion is {shown(said['sourceVersion'])}")
             found, at = said["reservoirId"], _position(said)
             commit = said.get("commit")
             if type(found) is not str or not isinstance(commit, str | None):
@@ -100,15 +100,15 @@ class Offset:
             if _NOWHERE in (at.version, began and began.version) and (began is not None or at != _BEFORE_ALL):
                 raise ValueError("no table has a version before 0")
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            reason = f"it is not as it must be ({_shown(error)})."
-            raise InvalidStreamOffset(table=table, offset=_shown(said), reason=reason) from None
+            reason = f"it is not as it must be ({shown(error)})."
+            raise InvalidStreamOffset(table=table, offset=shown(said), reason=reason) from None
         if found != table_id:
-            raise StreamTableReplaced(table=table, version=at.version, expected=found, found=table_id)
+            raise StreamTableReplaced(table=table, version=at.version, expected=shown(found), found=table_id)
         return cls(table_id, None if at == _BEFORE_ALL else at, began, commit)
 
 
-def _shown(said: object) -> str:
-    """The text of anything, or its beginning."""
+def shown(said: object) -> str:
+    """The text of anything that a checkpoint says, or its beginning."""
     try:
         text = str(said)
     except RecursionError:

@@ -43,7 +43,7 @@ from anabranch.protocol.actions import Metadata
 from anabranch.protocol.change_feed import changing
 from anabranch.protocol.rules.identity import same_but_marks
 from anabranch.streaming.marks import Marks
-from anabranch.streaming.offsets import Offset, Position
+from anabranch.streaming.offsets import Offset, Position, shown
 from anabranch.streaming.pieces import Group, Piece, fed, inserted, of_snapshot
 from anabranch.streaming.reading import LATEST, Limits, StreamRead
 from anabranch.streaming.schema_changes import difference, loss, unreadable
@@ -454,7 +454,7 @@ class Source:
 
     def _refuse(self, offset: Offset, reason: str) -> NoReturn:
         at = offset.position.version if offset.position is not None else 0
-        raise InvalidStreamOffset(table=self.log.table, version=at, offset=str(offset.to_json()), reason=reason)
+        raise InvalidStreamOffset(table=self.log.table, version=at, offset=shown(offset.to_json()), reason=reason)
 
 
 def _cut(version: int, groups: list[Group], begins: Position, ends: Position | None, *, whole: bool) -> Iterator[Step]:

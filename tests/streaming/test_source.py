@@ -23,6 +23,7 @@ from anabranch.log.file_names import commit_name
 from anabranch.log.log import forget
 from anabranch.protocol.change_feed import COMMIT_VERSION
 from anabranch.protocol.schema.types import Field
+from anabranch.streaming.offsets import Offset, Position
 from anabranch.streaming.reading import LATEST, Limits, Tolerance
 from anabranch.testing.stores import Call, Watched
 from tests.support.feeds import applied, plain, record_changes
@@ -482,6 +483,8 @@ DEEP = json.loads('{"x":' * 900 + "{}" + "}" * 900)
         {"index": -(10**30)},
         {"began": "x" * 1_000_000, "also": {"x" * 1_000_000: 1}},
         {"began": DEEP},
+        {"commit": "x" * 1_000_000},
+        {"reservoirVersion": 77, "commit": "x" * 1_000_000},
     ],
 )
 def test_an_offset_that_is_damaged_or_ahead_of_the_table_is_refused(world: World, said: dict[str, Any]) -> None:
@@ -490,6 +493,25 @@ def test_an_offset_that_is_damaged_or_ahead_of_the_table_is_refused(world: World
     good = json.loads(stream.ends[-1])
     stream.ends.append(json.dumps({**good, **said} if said else {}))
     with pytest.raises(errors.InvalidStreamOffset) as refused:
+        stream.start().batch()
+    assert len(str(refused.value)) < 2000
+
+
+@pytest.mark.parametrize("field", ["sourceVersion", "reservoirId", "reservoirVersion", "began", "commit"])
+def test_a_part_of_an_offset_without_an_end_is_refused(field: str) -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(100_000):
+        deep = {"x": deep}
+    said = {**Offset("a-table", Position(1)).to_json(), field: deep}
+    with pytest.raises(errors.InvalidStreamOffset):
+        Offset.from_json(said, "file:///t", "a-table")
+
+
+def test_an_offset_of_a_table_with_a_long_name_is_told_in_few_words(world: World) -> None:
+    stream = Stream(world.path)
+    stream.batch()
+    stream.ends.append(json.dumps({**json.loads(stream.ends[-1]), "reservoirId": "x" * 1_000_000}))
+    with pytest.raises(errors.StreamTableReplaced) as refused:
         stream.start().batch()
     assert len(str(refused.value)) < 2000
 
