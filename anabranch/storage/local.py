@@ -121,6 +121,7 @@ class LocalStore:
         """See ``Store.list_all``."""
         entries: list[Entry] = []
         folders = [checked_folder(prefix, self.url)]
+        self._inside(prefix, os.path.join(self.root, folders[0], ""))
         while folders:
             folder = folders.pop()
             found = self._scan(folder)

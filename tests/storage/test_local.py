@@ -114,6 +114,9 @@ def test_nothing_is_written_or_deleted_through_a_link_that_leads_out(store: Loca
 
 def test_nothing_is_listed_through_a_link_to_a_folder(store: LocalStore, outside: Path) -> None:
     assert [entry.name for entry in store.list_all()] == ["file link"]
+    for folder in ("link", "link/", "link/deep/"):
+        with pytest.raises(StoreError, match="leads out of the root"):
+            store.list_all(folder)
 
 
 def test_a_link_itself_is_replaced_or_deleted_not_what_it_means(store: LocalStore, outside: Path) -> None:

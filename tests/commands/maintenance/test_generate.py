@@ -58,6 +58,16 @@ def test_a_partitioned_table_has_one_for_each_partition_in_sparks_folders(tmp_pa
     assert files_in(world) == live(world)
 
 
+def test_a_folder_behind_a_link_out_of_the_table_is_not_listed(tmp_path: Path) -> None:
+    """Where there is no manifest to write, nothing else would find out."""
+    world = World(table_path(tmp_path)).create(ROWS, partition_by=("p",))
+    world.delete("true")
+    (tmp_path / "others").mkdir()
+    Path(world.path, FOLDER).symlink_to(tmp_path / "others")
+    with pytest.raises(errors.StoreError, match="leads out of the root"):
+        anabranch.generate(world.path)
+
+
 def test_manifests_of_partitions_without_a_file_are_removed(tmp_path: Path) -> None:
     world = World(table_path(tmp_path)).create(ROWS, partition_by=("p",))
     anabranch.generate(world.path)
