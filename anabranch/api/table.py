@@ -407,7 +407,7 @@ def _typed(rows: pa.Table, schema: Struct) -> pa.Table:
 
 def _named(snapshot: Snapshot, columns: list[str] | None) -> list[str]:
     """The table's own spelling of columns. Raises UnknownColumn: one is not there."""
-    schema, found = snapshot.schema, list[str]()
+    schema, found = snapshot.schema, dict[str, None]()
     if columns is not None and not (
         isinstance(columns, list | tuple) and all(isinstance(each, str) for each in columns)
     ):
@@ -418,5 +418,5 @@ def _named(snapshot: Snapshot, columns: list[str] | None) -> list[str]:
             raise UnknownColumn(table=snapshot.table, column=name, columns=", ".join(schema.names))
         if field.name in found:
             raise InvalidArgument(option="columns", value=name, reason="it is there twice.")
-        found.append(field.name)
-    return found
+        found[field.name] = None
+    return list(found)

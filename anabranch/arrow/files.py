@@ -188,7 +188,7 @@ def _live_of(source: pq.ParquetFile, file: Mapping[str, Any], task: Mapping[str,
 def _batches(source: pq.ParquetFile, group: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The columns of a row group; without any of them its rows alone."""
     if names:
-        yield from _columns(source, group, names, rows_at_once(source, group, names, names))
+        yield from _columns(source, group, names, rows_at_once(source, group, {name: [name] for name in names}))
         return
     left = source.metadata.row_group(group).num_rows
     while left:
@@ -201,19 +201,20 @@ def _columns(source: pq.ParquetFile, group: int, names: Sequence[str], rows: int
     return iter(source.iter_batches(rows, row_groups=[group], columns=names, use_threads=False))
 
 
-def rows_at_once(source: pq.ParquetFile, group: int, names: Sequence[str], leaves: Sequence[str]) -> int:
+def rows_at_once(source: pq.ParquetFile, group: int, leaves: Mapping[str, Sequence[str]]) -> int:
     """How many rows of a row group fit into memory together, by the first ones: of values that a file holds once, for
-    many rows, its footer does not say how long they are. Those of one length tell it by their types. Of these columns
-    only those ``leaves`` are looked at that are read.
+    many rows, its footer does not say how long they are. Those of one length tell it by their types.
+
+    Args:
+        leaves: the columns that are read, each with those of its leaves that are.
     """
-    known = source.metadata.row_group(group)
-    widths = [_width(source.schema_arrow.field(name).type) for name in names]
-    width = max(known.total_byte_size / max(1, known.num_rows), sum(each or 0 for each in widths))
-    unknown = [name for name, each in zip(names, widths, strict=True) if each is None]
+    known, kinds = source.metadata.row_group(group), source.schema_arrow  # which is made anew each time
+    widths = {name: _width(kinds.field(name).type) for name in leaves}
+    width = max(known.total_byte_size / max(1, known.num_rows), sum(each or 0 for each in widths.values()))
+    unknown = [leaf for name, each in widths.items() if each is None for leaf in leaves[name]]
     if unknown and known.num_rows > PROBED_ROWS:
-        probed = [leaf for leaf in leaves if any(leaf == name or leaf.startswith(f"{name}.") for name in unknown)]
-        first = next(_columns(source, group, probed, PROBED_ROWS))
-        width = max(width, sum(each or 0 for each in widths) + first.nbytes / len(first))
+        first = next(_columns(source, group, unknown, PROBED_ROWS))
+        width = max(width, sum(each or 0 for each in widths.values()) + first.nbytes / len(first))
     return max(1, min(BATCH_ROWS, int(BATCH_BYTES / max(1, width))))
 
 
@@ -307,16 +308,18 @@ def check_file(source: pq.ParquetFile, wanted: pa.Schema, *, members: bool = Fal
     paths = [leaf.path for leaf in leaves]
     if len(set(paths)) < len(paths) or any(leaf.physical_type == "INT96" for leaf in leaves):
         raise Unsupported("a column is there twice, or is of INT96")
-    names = source.schema_arrow.names
+    held = source.schema_arrow  # which is made anew each time
+    names = held.names
     by_fold = {name.lower(): name for name in names}
     if len(by_fold) < len(names):
         raise Unsupported("names differ in case only")
-    expected = [path for field in wanted if field.name in names for path in paths_of(field.type, field.name)]
+    present = (field for field in wanted if by_fold.get(field.name.lower()) == field.name)
+    expected = [path for field in present for path in paths_of(field.type, field.name)]
     if not set(expected) <= set(paths):
         raise Unsupported("a nested column is laid out otherwise")
     for field in wanted:
         found = by_fold.get(field.name.lower())
-        there = None if found is None else source.schema_arrow.field(found).type
+        there = None if found is None else held.field(found).type
         there = _some_of(there, field.type) if members else there
         is_read = members and found is not None and _is_widened(there, field.type)
         if found is not None and (found != field.name or not (is_read or _alike(there, field.type))):

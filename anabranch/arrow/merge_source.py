@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch.log.lazy import lazy
 from anabranch.protocol.schema.plain import are_plain
 from anabranch.protocol.schema.types import DataType, from_arrow, to_arrow
 
@@ -26,8 +27,16 @@ class SourceColumns:
 
     def place_of(self, name: str) -> int | None:
         """The place of the one column of this name, whatever the case; None where there is none, or several."""
-        named = [i for i, each in enumerate(self.names) if each.lower() == name.lower()]
+        named = self._places.get(name.lower(), ())
         return named[0] if len(named) == 1 else None
+
+    @lazy
+    def _places(self) -> dict[str, list[int]]:
+        """The places of the names, whatever their case."""
+        found: dict[str, list[int]] = {}
+        for i, each in enumerate(self.names):
+            found.setdefault(each.lower(), []).append(i)
+        return found
 
     def type_of(self, name: str) -> DataType | None:
         """The type of the one column of this name; None where there is none such, or Arrow may see other values."""

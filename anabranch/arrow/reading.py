@@ -150,15 +150,16 @@ def _batches(part: Part, stored: Struct) -> Iterator[tuple[pa.RecordBatch, int]]
     first, end = part.first, part.first + part.rows
     there = set(part.file.parquet.schema_arrow.names)
     wanted = file_schema(Struct(tuple(each for each in stored if each.physical_name in there)))
-    names, leaves = wanted.names, [path for each in wanted for path in paths_of(each.type, each.name)]
-    if not names:
+    by_name = {each.name: [*paths_of(each.type, each.name)] for each in wanted}
+    leaves = [path for each in by_name.values() for path in each]
+    if not by_name:
         yield from _without_columns(part, stored)
         return
     texts = [each.physical_name for each in stored if each.type == "string" and each.physical_name in there]
     footer = part.file.footer
     with part.file.opened(part.group, leaves) as opened:
         source = _parquet(opened, footer)
-        count = rows_at_once(source, part.group, names, leaves)
+        count = rows_at_once(source, part.group, by_name)
         repeated = small_in(opened, footer, part.group, texts) if texts and part.rows >= _MANY_ROWS else ()
         source = _parquet(opened, footer, repeated) if repeated else source
         for batch in source.iter_batches(count, row_groups=[part.group], columns=leaves, use_threads=False):

@@ -13,6 +13,7 @@ from typing import Any
 
 from anabranch.errors import InvalidOption, SchemaMismatch, UnknownColumn
 from anabranch.expressions.context import Context
+from anabranch.log.lazy import lazy
 from anabranch.protocol.expressions.computation import column_of
 from anabranch.protocol.expressions.tree import Column, Expression, with_columns
 from anabranch.protocol.merges import Side, SourceColumn
@@ -63,7 +64,7 @@ class Sides:
     @property
     def all_columns(self) -> Struct:
         """Every name that stands for a column; of the source's only the names are known."""
-        return Struct((*self.table.fields, *(Field(name, "string") for name in self.source_columns)))
+        return Struct((*self.table.fields, *self._source))
 
     def readings(self, parts: Sequence[str]) -> list[Reading]:
         """Every way in which a dotted name can be read; none where it is no column."""
@@ -87,7 +88,7 @@ class Sides:
             return None
         side, path = found[0]
         columns = self.table if side == "target" else self.described
-        if not columns.exact and sum(name.lower() == path[0].lower() for name in columns.names) > 1:
+        if not columns.exact and len(columns.alike(path[0])) > 1:
             return None
         known = column_of(tuple(path), columns)
         return None if known is None else with_columns(known, lambda each: _in_pair(each, side))
@@ -99,10 +100,13 @@ class Sides:
 
     def source_column(self, name: str) -> str | None:
         """The source's column of this name, else, unless names are exact, the one whose name differs only in case."""
-        alike = [each for each in self.source_columns if each.lower() == name.lower()]
-        if self.table.exact:
-            return name if name in alike else None
-        return name if name in alike else next(iter(alike), None)
+        found = self._source.find(name)
+        return None if found is None else found.name
+
+    @lazy
+    def _source(self) -> Struct:
+        """The source's columns; only their names are known."""
+        return replace(Struct(tuple(Field(name, "string") for name in self.source_columns)), exact=self.table.exact)
 
     def _column(self, side: Side, parts: Sequence[str]) -> Reading | None:
         nested = len(parts) > 1

@@ -155,7 +155,8 @@ class MergeHandler(RowRebaseHandler):
         super().__init__(merge.where, snapshot, engine, staging)
         self._merge, self._reads_table, self._is_held = merge, read.oldest is not None, read.held
         self._metadata = metadata
-        added = tuple(name for name in self._metadata.schema.names if name not in snapshot.schema.names)
+        known = set(snapshot.schema.names)
+        added = tuple(name for name in metadata.schema.names if name not in known)
         self._held: Any = None
         self._joins: list[Joined] = []
         self._looked: Joined | None = None

@@ -5,6 +5,7 @@ Knows columns, properties and features; no row and no commit.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -145,8 +146,7 @@ def spelled_as(schema: Struct, names: Sequence[str]) -> tuple[str, ...]:
 
 def check_columns(schema: Struct, partition_columns: tuple[str, ...], *, bare: bool = False) -> None:
     """Raises InvalidOption unless a table can have these columns, or if ``bare`` none, and this partitioning."""
-    lowered = [name.lower() for name in schema.names]
-    doubled = sorted({name for name in lowered if lowered.count(name) > 1})
+    doubled = sorted(name for name, times in Counter(name.lower() for name in schema.names).items() if times > 1)
     if doubled:
         raise InvalidOption(option="columns", value=doubled, reason="a column is named twice (case does not count).")
     if not schema.names and not bare:

@@ -94,9 +94,9 @@ def _struct(fields: Any, leaves: Iterator[pq.ColumnSchema], prefix: str) -> Stru
     """The fields of an Arrow schema or struct; the leaves are in the order of the file's columns."""
     found: dict[str, Field] = {}
     for field in fields:
-        if field.name.lower() in {name.lower() for name in found}:
+        if field.name.lower() in found:
             raise DoNotMerge(f"{prefix}{field.name}", "is there twice (case does not count)")
-        found[field.name] = Field(field.name, _type(field.type, leaves, f"{prefix}{field.name}"))
+        found[field.name.lower()] = Field(field.name, _type(field.type, leaves, f"{prefix}{field.name}"))
     return Struct(tuple(found.values()))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property  # noqa: TID251 - what it computes waits for nobody
 from typing import Any, TypeAlias
@@ -67,9 +67,13 @@ class Struct:
 
     def find(self, name: str) -> Field | None:
         """The field of this name, else, unless names are exact, the one that differs only in case, else None."""
-        alike = self._by_folded_name.get(name.lower(), ())
+        alike = self.alike(name)
         exact = [each for each in alike if each.name == name]
         return next(iter(exact or (() if self.exact else alike)), None)
+
+    def alike(self, name: str) -> Sequence[Field]:
+        """The fields whose names are this one, or differ from it only in case."""
+        return self._by_folded_name.get(name.lower(), ())
 
     @cached_property
     def _by_folded_name(self) -> dict[str, list[Field]]:

@@ -95,6 +95,9 @@ _BYTES_AT_ONCE = 1 << 28
 _BLOCK = 1 << 20
 _FEW_ROWS = 8
 _ROWS_BY_HAND = 1 << 10
+_OF_COLUMNS = ("minValues", "maxValues", "nullCount")
+_Members = Mapping[str, Mapping[tuple[str, ...], pa.ChunkedArray]]
+"""The leaves of each of these, by their paths of physical names."""
 _MAX_WIDENED_BY = timedelta(milliseconds=1)
 _MOMENT = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d{1,6})?"
 _SHAPES = {
@@ -142,7 +145,8 @@ def stats_columns(stats: pa.Array | pa.ChunkedArray, schema: Struct, columns: Co
     wanted = _wire_schema(leaves.values())
     parts = [_parsed(part, wanted, _ROWS_AT_ONCE) for part in _slices(stats)]
     table = pa.concat_tables(parts) if parts else wanted.empty_table()
-    found = {name: _column_stats(table, leaf) for name, leaf in leaves.items()}
+    members = {each: dict(_members(table[each])) for each in _OF_COLUMNS}
+    found = {name: _column_stats(table.num_rows, members, leaf) for name, leaf in leaves.items()}
     return StatsTable(_plain(table["numRecords"]), found)
 
 
@@ -257,22 +261,24 @@ def _value(value: Any, arrow: pa.DataType) -> Any:
         return None
 
 
-def _column_stats(table: pa.Table, leaf: Leaf) -> ColumnStats:
-    counts = _member(table, "nullCount", leaf, pa.int64())
-    field, arrow = leaf.field, domain(leaf.field)
-    if arrow is None:
-        nothing = pa.nulls(table.num_rows)
-        return ColumnStats(nothing, nothing, counts)
-    low = _typed(_member(table, "minValues", leaf, arrow), field)
-    high = _typed(_member(table, "maxValues", leaf, arrow), field)
-    return ColumnStats(low, _widened(high, field), counts)
+def _members(column: pa.ChunkedArray, keys: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], pa.ChunkedArray]]:
+    """The leaves of a struct; each struct is taken apart once, since to find one member costs as much as all."""
+    if not pa.types.is_struct(column.type):
+        yield keys, column
+        return
+    for field, member in zip(column.type, column.flatten(), strict=True):
+        yield from _members(member, (*keys, field.name))
 
 
-def _member(table: pa.Table, name: str, leaf: Leaf, arrow: pa.DataType) -> pa.Array:
+def _column_stats(rows: int, members: _Members, leaf: Leaf) -> ColumnStats:
+    keys, field, arrow = leaf.keys, leaf.field, domain(leaf.field)
+    counts = _plain(members["nullCount"][keys])
     # a float that became a double: the shortest digits in old statistics are not its value
-    if leaf.field.type == "double" and "delta.typeChanges" in leaf.field.metadata and name != "nullCount":
-        return pa.nulls(table.num_rows, arrow)
-    return _plain(pc.struct_field(table[name], list(leaf.keys)))
+    if arrow is None or (field.type == "double" and "delta.typeChanges" in field.metadata):
+        nothing = pa.nulls(rows, arrow or pa.null())
+        return ColumnStats(nothing, nothing, counts)
+    low, high = (_typed(_plain(members[each][keys]), field) for each in ("minValues", "maxValues"))
+    return ColumnStats(low, _widened(high, field), counts)
 
 
 def _typed(stated: pa.Array, field: Field) -> pa.Array:
