@@ -35,7 +35,8 @@ INTEGERS = ("byte", "short", "integer", "long")
 
 _DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
 _FLOATS = ("float", "double")
-_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
+_DECIMAL = re.compile(r"decimal\(\s*(\d{1,2})\s*,\s*(-?\d{1,2})\s*\)")
+_MOST_DIGITS = 38
 
 
 @dataclass(frozen=True)
@@ -367,7 +368,7 @@ def _type_of(arrow: pa.DataType, column: str, level: int) -> DataType:
         return Map(_type_of(arrow.key_type, f"{column}.key", inside), value, arrow.item_field.nullable)
     if _is_list(arrow):
         return Array(_type_of(arrow.value_type, f"{column}.element", inside), arrow.value_field.nullable)
-    if pt.is_decimal(arrow) and 0 <= arrow.scale <= arrow.precision <= 38:
+    if pt.is_decimal(arrow) and 0 <= arrow.scale <= arrow.precision <= _MOST_DIGITS:
         return f"decimal({arrow.precision},{arrow.scale})"
     for fits, name in _FROM_ARROW:
         if fits(arrow):
@@ -395,7 +396,7 @@ def _is_list(arrow: pa.DataType) -> bool:
 
 
 def decimal_of(data_type: DataType) -> tuple[int, int] | None:
-    """Precision and scale of a decimal type, or None for any other type.
+    """Precision and scale of a decimal type, or None for any other type, such as one with more digits than there are.
 
     Example:
         >>> decimal_of("decimal(10,2)")
@@ -404,7 +405,8 @@ def decimal_of(data_type: DataType) -> tuple[int, int] | None:
     if data_type == "decimal":
         return (10, 0)  # Spark's default
     match = _DECIMAL.fullmatch(data_type) if isinstance(data_type, str) else None
-    return (int(match[1]), int(match[2])) if match else None
+    precision, scale = (int(match[1]), int(match[2])) if match else (0, 0)
+    return (precision, scale) if 1 <= precision <= _MOST_DIGITS and -_MOST_DIGITS <= scale <= precision else None
 
 
 def upcastable(from_type: DataType, to_type: DataType) -> bool:

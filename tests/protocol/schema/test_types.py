@@ -200,6 +200,18 @@ def test_decimals_are_told_by_precision_and_scale(text: str, digits: tuple[int, 
     assert decimal_of(text) == digits
 
 
+@pytest.mark.parametrize(
+    "text", ["decimal(0,0)", "decimal(39,0)", "decimal(10,11)", "decimal(9,-99)", f"decimal({'9' * 5000},1)"]
+)
+def test_a_decimal_that_there_is_not_is_a_type_that_nobody_knows(text: str) -> None:
+    """A log may name any."""
+    found = parse_schema(json.dumps({"type": "struct", "fields": [{"name": "x", "type": text}]}))
+    with pytest.raises(UnsupportedType):
+        to_arrow(found)
+    assert not upcastable("long", text)
+    assert decimal_of(text) is None
+
+
 # -- widening ----------------------------------------------------------------------------------------------------------
 
 
