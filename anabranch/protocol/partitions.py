@@ -46,7 +46,7 @@ def read_value(text: str | None, data_type: str) -> Any:
     """The Python value of a partition string; None for null and for the empty string.
 
     ``timestamp`` gives an aware datetime in UTC, ``timestamp_ntz`` a naive one, ``binary`` the UTF-8 bytes of the text.
-    Raises `ValueError` where the text is not a value of the type.
+    Raises `ValueError` where the text is not a value of the type, or no partition has values of it.
 
     Example:
         >>> read_value("2020-01-31", "date"), read_value("", "string")
@@ -56,8 +56,11 @@ def read_value(text: str | None, data_type: str) -> Any:
         return None
     if data_type in _BITS:
         return _integer(text, _BITS[data_type])
-    digits = decimal_of(data_type)
-    return _READERS[data_type](text) if digits is None else _decimal(text, *digits)
+    if (digits := decimal_of(data_type)) is not None:
+        return _decimal(text, *digits)
+    if data_type not in _READERS:
+        raise ValueError(f"no partition has values of the type {data_type}")
+    return _READERS[data_type](text)
 
 
 def _integer(text: str, bits: int) -> int:

@@ -135,6 +135,8 @@ def test_texts_of_other_writers_are_read(text: str, data_type: str, value: Any) 
         ("1000", "decimal(5,2)"),
         ("1e999999999", "decimal(5,2)"),
         ("1e-999999999", "decimal(5,2)"),
+        ("1", "variant"),
+        ("1", "nonsense"),
     ],
 )
 def test_a_text_that_is_no_value_of_its_type_is_refused(text: str, data_type: str) -> None:

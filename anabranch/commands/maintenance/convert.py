@@ -49,7 +49,7 @@ from anabranch.protocol.layout.paths import is_text
 from anabranch.protocol.partitions import folders_of, parse_hive_path, read_value, write_value
 from anabranch.protocol.schema.column_mapping import MODE
 from anabranch.protocol.schema.parquet_columns import DoNotMerge, columns_of, merged, with_partitions
-from anabranch.protocol.schema.types import Struct
+from anabranch.protocol.schema.types import Struct, check_storable
 from anabranch.protocol.stats.statistics import stats_json
 from anabranch.storage.contract import Entry, Store
 from anabranch.storage.trees import links
@@ -293,6 +293,7 @@ def _check_partitions(partitions: Struct) -> None:
         if not isinstance(column.type, str) or names.count(column.name.lower()) > 1:
             reason = "a column of folders is named once, and has a type that is not nested."
             raise InvalidOption(option="partitionSchema", value=column.name, reason=reason)
+        check_storable(column.type, column.name)
 
 
 def _partition_values(table: str, name: str, partitions: Struct) -> dict[str, str | None]:

@@ -237,6 +237,13 @@ def test_partition_columns_that_no_table_can_have_are_refused(tmp_path: Path, pa
     refused_without_a_trace(tmp_path, errors.InvalidOption, partitions)
 
 
+@pytest.mark.parametrize("folder", ["p=1", "p="])
+@pytest.mark.parametrize("kind", ["variant", "void", "interval", "decimal(99,2)"])
+def test_partition_columns_of_types_that_no_folder_can_have_are_refused(tmp_path: Path, folder: str, kind: str) -> None:
+    put(tmp_path, f"{folder}/f.parquet", [{"id": 1}])
+    refused_without_a_trace(tmp_path, errors.AnabranchError, Struct((Field("p", kind),)))
+
+
 # -- columns -----------------------------------------------------------------------------------------------------------
 
 
