@@ -141,7 +141,7 @@ class Metadata:
         return cls(
             id=_text_in(action, "id"),
             schema_string=_NO_COLUMNS if (found := _optional_text_in(action, "schemaString")) is None else found,
-            partition_columns=tuple(_list_in(action, "partitionColumns") or ()),
+            partition_columns=_once(_list_in(action, "partitionColumns") or [], "partitionColumns"),
             configuration=_texts(action.get("configuration") or {}),
             name=_optional_text_in(action, "name"),
             description=_optional_text_in(action, "description"),
@@ -333,6 +333,12 @@ def _features(action: Mapping[str, Any], name: str, version: int, listing: int) 
     if version < listing and listed:
         raise NotWhole(f"{name} come with version {listing}, not {version}")
     return None if listed is None or version < listing else frozenset(listed)
+
+
+def _once(names: list[str], field: str) -> tuple[str, ...]:
+    if len(set(names)) < len(names):
+        raise NotWhole(f"{field} name a column twice")
+    return tuple(names)
 
 
 def _list_in(action: Mapping[str, Any], name: str) -> list[str] | None:

@@ -41,7 +41,7 @@ metadatas = st.builds(
     Metadata,
     id=texts,
     schema_string=st.just(SCHEMA),
-    partition_columns=st.lists(texts, max_size=2).map(tuple),
+    partition_columns=st.lists(texts, max_size=2, unique=True).map(tuple),
     configuration=text_maps,
     name=st.none() | texts,
     description=st.none() | texts,
@@ -196,6 +196,11 @@ def test_a_property_that_is_no_text_is_refused(value: Any) -> None:
 def test_partition_columns_that_are_no_list_are_refused(columns: Any) -> None:
     with pytest.raises(TypeError, match="partitionColumns"):
         Metadata.from_json({"id": "x", "schemaString": SCHEMA, "partitionColumns": columns})
+
+
+def test_a_partition_column_that_is_named_twice_is_refused() -> None:
+    with pytest.raises(TypeError, match="partitionColumns name a column twice"):
+        Metadata.from_json({"id": "x", "schemaString": SCHEMA, "partitionColumns": ["day", "x", "day"]})
 
 
 @pytest.mark.parametrize("field", ["readerFeatures", "writerFeatures"])

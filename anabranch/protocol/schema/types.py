@@ -208,7 +208,10 @@ def _data_type(parsed: Any, level: int) -> DataType:
         return parsed
     kind = parsed["type"]
     if kind == "struct":
-        return Struct(tuple(_field(each, level + 1) for each in parsed["fields"]))
+        found = Struct(tuple(_field(each, level + 1) for each in parsed["fields"]))
+        if len(set(found.names)) < len(found):
+            raise ValueError("two columns of a struct have one name")
+        return found
     if kind == "array":
         return Array(_data_type(parsed["elementType"], level + 1), bool(parsed.get("containsNull", True)))
     if kind == "map":

@@ -200,6 +200,14 @@ def test_decimals_are_told_by_precision_and_scale(text: str, digits: tuple[int, 
     assert decimal_of(text) == digits
 
 
+@pytest.mark.parametrize("inside", [False, True])
+def test_two_columns_of_one_name_are_no_schema(inside: bool) -> None:
+    twice = {"type": "struct", "fields": [{"name": "x", "type": "long"}, {"name": "x", "type": "string"}]}
+    whole = {"type": "struct", "fields": [{"name": "s", "type": twice}]} if inside else twice
+    with pytest.raises(InvalidSchema, match="one name"):
+        parse_schema(json.dumps(whole))
+
+
 @pytest.mark.parametrize(
     "text", ["decimal(0,0)", "decimal(39,0)", "decimal(10,11)", "decimal(9,-99)", f"decimal({'9' * 5000},1)"]
 )
