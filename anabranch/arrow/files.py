@@ -319,10 +319,11 @@ def check_file(source: pq.ParquetFile, wanted: pa.Schema, *, members: bool = Fal
         raise Unsupported("a nested column is laid out otherwise")
     for field in wanted:
         found = by_fold.get(field.name.lower())
-        there = None if found is None else held.field(found).type
-        there = _some_of(there, field.type) if members else there
-        is_read = members and found is not None and _is_widened(there, field.type)
-        if found is not None and (found != field.name or not (is_read or _alike(there, field.type))):
+        if found is None:
+            continue  # its values are NULL
+        there = _some_of(held.field(found).type, field.type) if members else held.field(found).type
+        is_read = members and _is_widened(there, field.type)
+        if found != field.name or not (is_read or _alike(there, field.type)):
             raise Unsupported("a column has another type, or another name")
 
 

@@ -17,6 +17,7 @@ import anabranch
 from anabranch import Table
 from anabranch.arrow import finding
 from anabranch.commands import Create
+from anabranch.commands.ddl.alter import AddColumns, NewColumn
 from anabranch.commands.dml.new_table import NewTable
 from anabranch.errors import InvalidArgument, InvalidCondition, InvalidOption, NotNullViolated, UnknownColumn
 from anabranch.protocol.rules.identity import identity_metadata
@@ -80,6 +81,18 @@ def test_a_merge_updates_rows_with_nested_columns(tmp_path: Path) -> None:
     merge = table.merge(more, "source.id = target.id").when_matched_update_all().when_not_matched_insert_all()
     assert merge.execute().rows == 2
     assert sorted(table.to_arrow(where="v = 1").to_pylist(), key=lambda row: row["id"]) == more
+
+
+def test_a_struct_that_was_added_is_null_in_older_rows(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    anabranch.append(None, path, [{"id": 1}, {"id": 2}])
+    AddColumns(path, [NewColumn(Field("s", Struct((Field("a", "long"),))))]).run()
+    table = anabranch.table(path)
+    assert table.to_arrow().to_pylist() == [{"id": 1, "s": None}, {"id": 2, "s": None}]
+    assert table.update("s.a IS NULL AND id = 2", {"id": "3"}).rows == 1
+    table.append([{"id": 4, "s": {"a": 5}}])
+    assert table.to_arrow(None, "s.a = 5").to_pylist() == [{"id": 4, "s": {"a": 5}}]
+    assert sorted(table.to_arrow(["id"]).column("id").to_pylist()) == [1, 3, 4]
 
 
 def test_an_identity_column_counts_on_in_a_merge(tmp_path: Path) -> None:
