@@ -82,7 +82,7 @@ compat: ## Run the tests of the doors on each supported PySpark and Python; ARGS
 	@$(WITH_JAVA) $(BIN)/python tools/compat.py $(ARGS)
 
 # About an hour on two cores: 200,000 histories, the mutants, 20,000 of programs, 20,000 strangers, 10,000 damaged files,
-# 300 kills, 300 histories on Spark, 100 kills of streams; then what the other tests take a choice of: the grid of maintenance on each kind of table, the model
+# 300 kills, 10,000 histories without Spark, 300 on Spark, 100 kills of streams; then what the other tests take a choice of: the grid of maintenance on each kind of table, the model
 # of the cut, random conditions.
 lab: setup ## Run the laboratory; ARGS go to its first part (--histories, --first, --seed)
 	$(BIN)/python -m laboratory $(ARGS)
@@ -90,6 +90,7 @@ lab: setup ## Run the laboratory; ARGS go to its first part (--histories, --firs
 	$(BIN)/python -m laboratory.strangers
 	$(BIN)/python -m laboratory.mutations
 	$(BIN)/python -m laboratory.kills --kills 300
+	$(BIN)/python -m laboratory.in_arrow
 	@$(WITH_JAVA) $(BIN)/python -m laboratory.on_spark --histories 300
 	@$(WITH_JAVA) $(BIN)/python -m laboratory.stream_kills
 	ANABRANCH_GRID=whole ANABRANCH_EXAMPLES=1000 $(PYTEST) -q -n $(JOBS) -m "not spark" \

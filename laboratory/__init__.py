@@ -16,5 +16,5 @@
 5. What is started. `campaign` and `report`: many histories, and the page that says what came out (``python -m
    laboratory``). `mutants`: the product with one rule broken, each of which must be caught. `strangers`: other engines'
    commits in every order. `mutations` with `shapes` and `damage`: tables of which one file was damaged. `kills` with
-   `writers` and `journals`: processes that are killed. `on_spark`: histories on real Spark.
+   `writers` and `journals`: processes that are killed. `in_arrow`: histories without Spark; `on_spark`: on real Spark.
 """

@@ -28,7 +28,7 @@ from anabranch.protocol.merges import Clause, Matching, SourceColumn
 from anabranch.protocol.merges import When as Kind
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.session import build
-from anabranch.storage import open_store
+from anabranch.storage import Store, open_store
 from laboratory.places import Base, InMemory, make
 from laboratory.plan_generator import plan_for
 from laboratory.plans import Plan, Setup
@@ -57,7 +57,7 @@ class OnSpark:
         forget(open_store(str(copy)).url)
         return Base(open_store(str(copy)), version)
 
-    def engine(self, new_id: Callable[[], UUID]) -> SparkEngine:
+    def engine(self, new_id: Callable[[], UUID], store: Store) -> SparkEngine:
         """Spark's engine; its files name themselves."""
         return SparkEngine(self._spark)
 

@@ -52,8 +52,8 @@ class Place(Protocol):
         """A fresh copy of the setup's table, by the clock of the run."""
         ...
 
-    def engine(self, new_id: Callable[[], UUID]) -> Engine:
-        """The engine of one writer."""
+    def engine(self, new_id: Callable[[], UUID], store: Store) -> Engine:
+        """The engine of one writer, on the table in a store."""
         ...
 
     def value(self, assignment: Assignment) -> Any:
@@ -87,7 +87,7 @@ class InMemory:
         kept, snapshot = self._made[setup]
         return Base(DictStore(snapshot.table, kept, now_ms), snapshot.version, snapshot)
 
-    def engine(self, new_id: Callable[[], UUID]) -> Engine:
+    def engine(self, new_id: Callable[[], UUID], store: Store) -> Engine:
         """An engine of Arrow rows."""
         return ArrowEngine(new_id)
 
@@ -147,7 +147,7 @@ def make(setup: Setup, location: str, store: Store, place: Place, properties: Ma
         AppendCommand(location, table_of(rows), partition_by, {**_properties(setup), **(properties or {})}).run(
             context=RunContext(runtime=runtime)
         )
-    session = Session(location, store, place.engine(runtime.new_id), place, RETRY, runtime, "before")
+    session = Session(location, store, place.engine(runtime.new_id, store), place, RETRY, runtime, "before")
     for statement in setup.before:
         play(statement, session)
 

@@ -246,7 +246,7 @@ class _Run:
             new_id=lambda: next(ids),
             user=lambda: f"writer {who}",
         )
-        engine = self._place.engine(runtime.new_id)
+        engine = self._place.engine(runtime.new_id, self._store)
         return Session(self._store.url, self._store, engine, self._place, RETRY, runtime, name_of(who), frame)
 
     def _newest(self) -> int:

@@ -36,10 +36,10 @@ from anabranch.storage import disk, open_store
 from anabranch.storage.contract import Entry
 from anabranch.storage.local import LocalStore
 from anabranch.storage.open import mounted
-from anabranch.testing.arrow_engine import ArrowEngine
 from anabranch.testing.stores import Call, Watched
 from anabranch.transaction.phases import listen
 from anabranch.transaction.retry import RetryPolicy, Runtime
+from laboratory.in_arrow import InArrow
 from laboratory.places import InMemory
 from laboratory.statements import All, Append, Delete, Merge, Plus, Put, Statement, Test, Update, When
 from laboratory.verbs import Session, play
@@ -63,7 +63,8 @@ class WriterProcess:
     """One writer process.
 
     Args:
-        number: tells lives apart; each of its transactions is named by it.
+        number: tells lives apart; each of its transactions is named by it. Those of odd ones have the backend of tables
+            without Spark, the others the laboratory's engine.
         seed: with number, decides its statements.
         transactions: after how many it ends by itself; None for never.
         broken: a name of `BROKEN`.
@@ -155,8 +156,9 @@ def _transact(life: WriterProcess, number: int, location: str, journal: Journal)
     """Run one statement; False after an error that no neighbour's death may cause."""
     names = count(1)
     runtime = Runtime(new_id=lambda: id_of(life.number, number, next(names)), user=lambda: f"life {life.number}")
-    engine, words = ArrowEngine(runtime.new_id), InMemory()
-    session = Session(location, open_store(location), engine, words, _RETRY, runtime, f"life {life.number}")
+    place, store = (InArrow() if life.number % 2 else InMemory()), open_store(location)
+    engine = place.engine(runtime.new_id, store)
+    session = Session(location, store, engine, place, _RETRY, runtime, f"life {life.number}")
     journal.say(f"begin {number}")
     try:
         done = play(statement_of(life.seed, life.number, number), session)

@@ -234,11 +234,7 @@ class ArrowEngine:
 
     def source_versions(self, source: pa.Table, root: str, table_id: str) -> SourceVersions | None:
         """Rows in memory read no table, unless they say so (`read_from`)."""
-        said = (source.schema.metadata or {}).get(_READ)
-        if said is None:
-            return None
-        version, _, mark = said.decode().partition(" ")
-        return SourceVersions(int(version), frozenset({(int(version), mark)} if mark else ()))
+        return versions_said(source)
 
     def query_versions(
         self, condition: Condition, values: Sequence[Any], schema: Struct, root: str, table_id: str
@@ -333,6 +329,15 @@ def read_from(rows: pa.Table, version: int, commit: str = "") -> pa.Table:
     commit where that is known.
     """
     return rows.replace_schema_metadata({_READ: f"{version} {commit}"})
+
+
+def versions_said(source: pa.Table) -> SourceVersions | None:
+    """From which versions of the table such rows say that they were read."""
+    said = (source.schema.metadata or {}).get(_READ)
+    if said is None:
+        return None
+    version, _, mark = said.decode().partition(" ")
+    return SourceVersions(int(version), frozenset({(int(version), mark)} if mark else ()))
 
 
 def _ids(tracked: Tracked, file: Row, position: int, row: Row) -> Row:
