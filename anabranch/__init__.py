@@ -1,7 +1,7 @@
 """Anabranch: the transactions that Databricks documents for Delta Lake, on open Delta tables and stock PySpark.
 
-Start with `session`, `DeltaTable` and `append`. What needs PySpark is loaded when it is first used, so that log tools
-work without it.
+Start with `session`, `DeltaTable` and `append`, or, without Spark, with `table`. Each name is loaded when it is first
+used, so that importing the package takes no time, and what needs no PySpark works without it.
 """
 
 from __future__ import annotations
@@ -9,26 +9,25 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from anabranch import errors
-from anabranch.api.functions import (
-    append,
-    appender,
-    check,
-    clone,
-    explain,
-    files,
-    fsck,
-    generate,
-    history,
-    restore,
-    vacuum,
-)
-from anabranch.api.progress import progress
-from anabranch.api.table import Table, table
-
 if TYPE_CHECKING:
+    from anabranch import errors
+    from anabranch.api.functions import (
+        append,
+        appender,
+        check,
+        clone,
+        explain,
+        files,
+        fsck,
+        generate,
+        history,
+        restore,
+        vacuum,
+    )
     from anabranch.api.install import install, uninstall
+    from anabranch.api.progress import progress
     from anabranch.api.session import changes, read, session
+    from anabranch.api.table import Table, table
     from anabranch.statements.sql import sql
     from anabranch.tables import DeltaTable
 
@@ -59,7 +58,23 @@ __all__ = [
     "vacuum",
 ]
 
-_LAZY = {
+_WITHOUT_SPARK = {
+    "Table": "anabranch.api.table",
+    "append": "anabranch.api.functions",
+    "appender": "anabranch.api.functions",
+    "check": "anabranch.api.functions",
+    "clone": "anabranch.api.functions",
+    "explain": "anabranch.api.functions",
+    "files": "anabranch.api.functions",
+    "fsck": "anabranch.api.functions",
+    "generate": "anabranch.api.functions",
+    "history": "anabranch.api.functions",
+    "progress": "anabranch.api.progress",
+    "restore": "anabranch.api.functions",
+    "table": "anabranch.api.table",
+    "vacuum": "anabranch.api.functions",
+}
+_WITH_SPARK = {
     "DeltaTable": "anabranch.tables",
     "changes": "anabranch.api.session",
     "install": "anabranch.api.install",
@@ -71,10 +86,14 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'anabranch' has no attribute {name!r}")
-    with errors.needs_pyspark(f"anabranch.{name}"):
-        return getattr(import_module(_LAZY[name]), name)
+    if name == "errors":
+        return import_module("anabranch.errors")
+    if name in _WITHOUT_SPARK:
+        return getattr(import_module(_WITHOUT_SPARK[name]), name)
+    if name in _WITH_SPARK:
+        with import_module("anabranch.errors").needs_pyspark(f"anabranch.{name}"):
+            return getattr(import_module(_WITH_SPARK[name]), name)
+    raise AttributeError(f"module 'anabranch' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

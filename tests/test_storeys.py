@@ -61,3 +61,10 @@ def test_the_table_of_rooms_names_every_folder_of_the_package() -> None:
     said = {room.rstrip("/") for cell in table for room in re.findall(r"`(anabranch/[^`]*)`", cell)}
     there = {init.parent.relative_to(ROOT).as_posix() for init in (ROOT / "anabranch").rglob("__init__.py")}
     assert said - {"anabranch/tables.py"} == there - {"anabranch"}
+
+
+def test_importing_the_package_loads_nothing_that_takes_time() -> None:
+    heavy = "{'pyarrow', 'pyspark', 'numpy', 'obstore', 'sqlglot', 'rich'}"
+    code = f"import sys, anabranch; found = {heavy} & sys.modules.keys(); sys.exit(str(found) if found else 0)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 0, done.stderr
