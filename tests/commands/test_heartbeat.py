@@ -21,8 +21,19 @@ from tests.support.patience import PATIENCE, until
 OFTEN = 0.005
 
 
+EARLIER: set[threading.Thread] = set()
+"""Hearts of other tests, which may take their time to end."""
+
+
+@pytest.fixture(autouse=True)
+def own_hearts_only() -> None:
+    EARLIER.clear()
+    EARLIER.update(threading.enumerate())
+
+
 def beating() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "anabranch-heartbeat"]
+    found = [thread for thread in threading.enumerate() if thread.name == "anabranch-heartbeat"]
+    return [thread for thread in found if thread not in EARLIER]
 
 
 def test_a_heart_beats_until_it_is_stopped() -> None:
