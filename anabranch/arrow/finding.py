@@ -130,7 +130,7 @@ def scan(
 
     if len(files.files):
         site.check_read(files)
-        yield from (rows for _, rows in read(site, whole, whole.schema.names, seen))
+        yield from (rows for _, rows in read(site, whole, whole.schema.names, seen, most_bytes=MOST_BYTES))
 
 
 def check_scanned(files: FileSet, columns: Sequence[str]) -> Struct:
@@ -218,10 +218,13 @@ def fetched(
         some = batch if len(rows) == batch.num_rows else batch.take(pa.array(rows - first))
         return FileRows(path, rows, row_ids.filled(plain(some, schema), files, defaults[path], rows))
 
+    def is_wanted(part: Part) -> bool:
+        return len(positions(part.file.log, part.first, part.rows)) > 0
+
     check_copied(schema, nested=nested)
     if len(chosen.files):
         site.check_read(files)
-        found = read(site, chosen, columns, seen, lambda part: len(positions(part.file.log, part.first, part.rows)) > 0)
+        found = read(site, chosen, columns, seen, is_wanted, MOST_BYTES)
         yield from (each for _, each in found)
 
 

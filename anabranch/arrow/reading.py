@@ -65,10 +65,15 @@ def read(
     columns: Sequence[str],
     seen: Seen,
     is_wanted: Callable[[Part], bool] = lambda part: True,
+    most_bytes: int | None = None,
 ) -> Iterator[tuple[str, Any]]:
     """What ``seen`` makes of the batches of these files, with the file's path as in the log: file after file, and of
-    each in the order of rows. Deleted rows are among them. Row groups that are not wanted are left out. What is made of
-    a few row groups is held at once, as far as the caller lets it go.
+    each in the order of rows. Deleted rows are among them.
+
+    Args:
+        is_wanted: row groups for which it is False are left out.
+        most_bytes: of row groups that are read ahead of the caller, so that what is made of them is bounded; one is
+            always. None: as many as there are threads.
 
     Raises:
         Unsupported, or anything that Arrow or the system raises: nothing is known.
@@ -80,25 +85,40 @@ def read(
         raise Unsupported("Spark changes such columns as it reads them")
     work = handed_on(lambda part: _made(part, stored, seen, files))
     wanted = filter(is_wanted, _parts(site, files, columns, stored))
-    yield from ((part.file.log, each) for part, made in mapped_ahead(work, wanted, site.threads) for each in made)
+    made = mapped_ahead(work, wanted, site.threads, size_of=_size, most_bytes=most_bytes)
+    yield from ((part.file.log, each) for part, several in made for each in several)
+
+
+def _size(part: Part) -> int:
+    """How many bytes a row group takes when it is unpacked, about."""
+    return int(part.file.footer.row_group(part.group).total_byte_size)
 
 
 def mapped_ahead(
-    work: Callable[[_Given], _Made], given: Iterable[_Given], threads: int, *, waits: bool = False
+    work: Callable[[_Given], _Made],
+    given: Iterable[_Given],
+    threads: int,
+    *,
+    waits: bool = False,
+    size_of: Callable[[_Given], int] = lambda each: 0,
+    most_bytes: int | None = None,
 ) -> Iterator[tuple[_Given, _Made]]:
-    """Each of what is given with what some threads make of it, in their order; few are taken ahead of the caller. Who
-    is interrupted, or stops asking, waits for none that is not begun yet, and for those that are only if it ``waits``.
+    """Each of what is given with what some threads make of it, in their order; few are taken ahead of the caller, and
+    of more than one no more than so many bytes. Who is interrupted, or stops asking, waits for none that is not begun
+    yet, and for those that are only if it ``waits``.
     """
     if not threads:
         yield from ((each, work(each)) for each in given)
         return
-    ahead = deque[tuple[_Given, Future[_Made]]]()
+    ahead, held = deque[tuple[_Given, Future[_Made]]](), 0
     pool = ThreadPoolExecutor(threads, thread_name_prefix="anabranch-rows")
     try:
         for each in given:
             ahead.append((each, pool.submit(work, each)))
-            if len(ahead) > threads:
+            held += size_of(each)
+            while len(ahead) > threads or (most_bytes is not None and held > most_bytes and len(ahead) > 1):
                 first, made = ahead.popleft()
+                held -= size_of(first)
                 yield first, made.result()
         for first, made in ahead:
             yield first, made.result()

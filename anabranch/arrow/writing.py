@@ -97,8 +97,13 @@ def put_all(
     check_written(site, files)
     with undone(site.store) as names:
         put = handed_on(lambda table: put_rows(site.store, folder, table, files, site.says, names))
-        done = mapped_ahead(put, _gathered(rows, most_rows), site.threads, waits=True)
+        tables, most_bytes = _gathered(rows, most_rows), 2 * MOST_BYTES
+        done = mapped_ahead(put, tables, site.threads, waits=True, size_of=_size, most_bytes=most_bytes)
         return [file for _, several in done for file in several]
+
+
+def _size(rows: pa.Table) -> int:
+    return int(rows.nbytes)
 
 
 def _gathered(several: Iterable[pa.Table], most_rows: int | None) -> Iterator[pa.Table]:

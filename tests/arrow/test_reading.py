@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 import anabranch
 from anabranch.arrow import finding
+from anabranch.arrow.reading import mapped_ahead
 from anabranch.arrow.site import alone
 from anabranch.commands.opening import file_set, open_log
 from anabranch.expressions import Context, condition
@@ -42,3 +44,43 @@ def test_rows_are_found_wherever_they_lie(path: str, text: str) -> None:
     context = Context(snapshot.table, snapshot.schema, dt.datetime.now(dt.UTC), "UTC", lambda _: True)
     found = finding.find(alone(snapshot.store), files, condition(text, context))
     assert sum(map(len, found.values())) == sum(map(CONDITIONS[text], ROWS))
+
+
+# -- ahead of the caller -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("threads", [0, 1, 3])
+def test_what_threads_make_comes_in_the_order_of_what_they_were_given(threads: int) -> None:
+    found = list(mapped_ahead(lambda each: each * 2, range(20), threads))
+    assert found == [(each, each * 2) for each in range(20)]
+
+
+def test_no_more_than_a_few_are_taken_ahead_and_of_large_ones_fewer() -> None:
+    for most_bytes, most in ((None, 5), (25, 3), (1, 2)):
+        taken = list[int]()
+        given = (taken.append(each) or each for each in range(20))
+        for each, _ in mapped_ahead(str, given, 4, size_of=lambda _: 10, most_bytes=most_bytes):
+            assert len(taken) - each <= most, f"{most_bytes}: {each} was asked for, and {len(taken)} are taken"
+        assert len(taken) == 20
+
+
+def test_a_failure_is_that_of_the_first_that_fails_and_nothing_is_begun_after_it() -> None:
+    begun = list[int]()
+
+    def work(each: int) -> int:
+        begun.append(each)
+        if each in (3, 4):
+            raise ValueError(f"{each}")
+        return each
+
+    with pytest.raises(ValueError, match="3"):
+        list(mapped_ahead(work, range(1_000), 2, waits=True))
+    assert len(begun) < 10
+    assert "anabranch-rows" not in {thread.name[:14] for thread in threading.enumerate()}
+
+
+def test_who_stops_asking_ends_the_threads() -> None:
+    several = mapped_ahead(str, range(1_000), 2, waits=True)
+    assert next(several) == (0, "0")
+    several.close()
+    assert "anabranch-rows" not in {thread.name[:14] for thread in threading.enumerate()}
