@@ -12,12 +12,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from anabranch.protocol.predicates import Name
 
+_FEW, _SAMPLE, _MOST_DISTINCT = 1000, 8192, 0.9
 _NAN_FREE = "anabranch.nanFree"
 """The key by which a footer of ours says so. Tools that copy what a footer says may copy this too, so it counts only in
 files that our own transaction has just written.
@@ -49,25 +51,49 @@ def parquet_bytes(rows: pa.Table, codec: str = "snappy") -> bytes:
     """Rows as one Parquet file; of what holds a NaN it says no bounds, by which Spark would skip the row."""
     sink = io.BytesIO()
     spelled = {"lz4_raw": "lz4", "uncompressed": "none"}.get(codec, codec)  # Arrow writes the raw format as lz4
-    bounded = [path for name in rows.column_names for path in _bounded(name, rows[name])]
+    leaves = [leaf for name in rows.column_names for leaf in _leaves_of(name, rows[name])]
     pq.write_table(
         rows,
         sink,
         compression=spelled,
         coerce_timestamps="us",
         allow_truncated_timestamps=True,
-        write_statistics=bounded,
+        write_statistics=_bounded(leaves),
+        use_dictionary=_repeated(leaves),
     )
     return sink.getvalue()
 
 
-def _bounded(name: str, column: pa.ChunkedArray) -> list[str]:
-    """The leaves of a column that hold no NaN, as a Parquet file names them."""
-    found = [leaf for chunk in (pa.array([], column.type), *column.chunks) for leaf in _leaves(name, chunk)]
+def _leaves_of(name: str, column: pa.ChunkedArray) -> Iterator[tuple[str, pa.Array]]:
+    """The leaves of a column, as a Parquet file names them, with their values, chunk by chunk."""
+    for chunk in (pa.array([], column.type), *column.chunks):
+        yield from _leaves(name, chunk)
+
+
+def _repeated(leaves: Sequence[tuple[str, pa.Array]]) -> list[str]:
+    """The leaves whose values are there more than once, as far as a sample shows: a dictionary of those that are not
+    takes more room than they do, and most of the time that it takes to write them.
+    """
+    largest = dict[str, pa.Array]()
+    for path, values in leaves:
+        if path not in largest or len(values) > len(largest[path]):
+            largest[path] = values
+    return [path for path, values in largest.items() if _repeats(values)]
+
+
+def _repeats(values: pa.Array) -> bool:
+    if len(values) <= _FEW:
+        return True
+    places = np.linspace(0, len(values) - 1, min(_SAMPLE, len(values)), dtype=np.int64)
+    return bool(pc.count_distinct(values.take(pa.array(places))).as_py() < _MOST_DISTINCT * len(places))
+
+
+def _bounded(leaves: Sequence[tuple[str, pa.Array]]) -> list[str]:
+    """The leaves that hold no NaN."""
     unbounded = {
-        path for path, values in found if pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py()
+        path for path, values in leaves if pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py()
     }
-    return [path for path in dict.fromkeys(path for path, _ in found) if path not in unbounded]
+    return [path for path in dict.fromkeys(path for path, _ in leaves) if path not in unbounded]
 
 
 def _leaves(path: str, values: pa.Array) -> Iterator[tuple[str, pa.Array]]:

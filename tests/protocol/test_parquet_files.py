@@ -55,3 +55,31 @@ def test_every_other_column_has_bounds_at_any_depth() -> None:
         }
     )
     assert all(bounded(rows).values())
+
+
+def encodings(rows: pa.Table) -> dict[str, bool]:
+    """For each leaf whether its file holds a dictionary of its values."""
+    group = pq.read_metadata(io.BytesIO(parquet_bytes(rows))).row_group(0)
+    found = [group.column(i) for i in range(group.num_columns)]
+    return {each.path_in_schema: "RLE_DICTIONARY" in each.encodings for each in found}
+
+
+def test_only_values_that_are_there_more_than_once_are_put_into_a_dictionary() -> None:
+    many = range(20_000)
+    rows = pa.table(
+        {
+            "id": pa.array(many),
+            "kind": [f"kind {each % 900}" for each in many],
+            "s": [{"unique": f"{each}", "same": 7} for each in many],
+            "l": [[each % 5, 3] for each in many],
+        }
+    )
+    found = {"id": False, "kind": True, "s.unique": False, "s.same": True, "l.list.element": True}
+    assert encodings(rows) == found
+    pieces = pa.concat_tables([rows.slice(0, 10), rows.slice(10), rows.slice(0, 1), rows.slice(0, 0)])
+    assert encodings(pieces) == found, "by most of the values, however they come"
+
+
+def test_a_few_values_are_put_into_a_dictionary_whatever_they_are() -> None:
+    assert encodings(pa.table({"id": [1, 2, 3], "x": pa.nulls(3, pa.int64())})) == {"id": True, "x": True}
+    assert parquet_bytes(pa.table({"id": pa.array([], pa.int64())}))

@@ -17,6 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anabranch.arrow.fitting import fitted_to_rules
+from anabranch.arrow.reading import mapped_ahead
+from anabranch.arrow.site import alone
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.dml.identity_values import own_numbers, reserve, to_generate
 from anabranch.commands.dml.insert import Insert, run_insert
@@ -50,10 +52,13 @@ from anabranch.protocol.schema.types import (
     from_arrow,
 )
 from anabranch.protocol.schema.voids import check_writable, held_columns, without_voids
+from anabranch.storage.told import handed_on
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.retry import Runtime
 
 _NESTED = (list, tuple, dict)
+_FEW_FILES = 8
+"""So many files are written one after the other."""
 _TIMES_STAGED = 10
 """So often an append writes its files before it gives up, where VACUUMs remove them each time."""
 _KINDS = "an Arrow table, a pandas DataFrame, a list of dicts or a dict of lists"
@@ -153,10 +158,16 @@ class _SmallFiles:
         return rows
 
     def write(self, rows: pa.Table, metadata: Metadata) -> pa.Table:
-        """Write one file per partition and describe them."""
-        return files_table(
-            [self._write_one(values, part, metadata) for values, part in partitioned(rows, metadata) if len(part)]
-        )
+        """Write one file per partition, on a few threads where they are many, and describe them."""
+        parts = [each for each in partitioned(rows, metadata) if len(each[1])]
+        codec = rules_of(metadata).codec
+        named = [(self._name(values, metadata, codec), values, part) for values, part in parts]
+
+        def write(each: tuple[str, Mapping[str, str | None], pa.Table]) -> dict[str, Any]:
+            return self._write_one(*each, metadata, codec)
+
+        threads = alone(self._log.store).threads if len(named) > _FEW_FILES else 0
+        return files_table([row for _, row in mapped_ahead(handed_on(write), named, threads, waits=True)])
 
     def _put(self, name: str, data: bytes) -> None:
         """Put a file; what the store refused for certain is not there to be removed."""
@@ -173,9 +184,12 @@ class _SmallFiles:
         """Remove the files that were written, or may have been."""
         remove(self._log.store, self._names)
 
-    def _write_one(self, values: Mapping[str, str | None], rows: pa.Table, metadata: Metadata) -> dict[str, Any]:
-        codec = rules_of(metadata).codec
-        name = "/".join([*self._folders(values, metadata), f"part-00000-{self._runtime.new_id()}-c000.{codec}.parquet"])
+    def _name(self, values: Mapping[str, str | None], metadata: Metadata, codec: str) -> str:
+        return "/".join([*self._folders(values, metadata), f"part-00000-{self._runtime.new_id()}-c000.{codec}.parquet"])
+
+    def _write_one(
+        self, name: str, values: Mapping[str, str | None], rows: pa.Table, metadata: Metadata, codec: str
+    ) -> dict[str, Any]:
         data = parquet_bytes(stored(rows, metadata), codec)
         self._put(name, data)
         footer = pq.read_metadata(io.BytesIO(data))
