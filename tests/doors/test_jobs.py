@@ -257,6 +257,19 @@ def test_an_insert_of_literals_is_no_job(spark: SparkSession, path: str) -> None
     assert rows(path, 203, 5000000000) == [(203, "b", 10.25), (5000000000, "c", 0.5)]
 
 
+def test_an_insert_of_literals_into_partitions_that_keep_a_rule_is_no_job(spark: SparkSession, tmp_path: Path) -> None:
+    path = table_path(tmp_path)
+    builder = DeltaTable.create(spark).location(path).property("delta.constraints.positive", "v > 0")
+    builder = builder.addColumn("id", "BIGINT", nullable=False).addColumn("name", "STRING").addColumn("v", "DOUBLE")
+    builder.partitionedBy("name").execute()
+    assert (
+        jobs(spark, lambda: anabranch.sql(spark, f"INSERT INTO delta.`{path}` VALUES (1, 'a', 1D), (2, NULL, 2D)")) == 0
+    )
+    assert rows(path, 1, 2) == [(1, "a", 1.0), (2, None, 2.0)]
+    with pytest.raises(errors.CheckConstraintViolated):
+        anabranch.sql(spark, f"INSERT INTO delta.`{path}` VALUES (3, 'a', -1D)")
+
+
 def test_an_append_of_a_dataframe_is_one_job(spark: SparkSession, path: str) -> None:
     two = spark.createDataFrame(TWO)
     anabranch.install(spark)

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from anabranch.arrow.plans import RowPlan
+from anabranch.arrow.plans import RowPlan, Step
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.opening import file_set, only
 from anabranch.commands.queries.explain import explain as skipping
@@ -82,7 +82,15 @@ def _looked_at(change: RowChange, snapshot: Snapshot, run: Running) -> list[str]
         understood = condition(text, context, queries=True)
         skipped = skipping(snapshot, text, understood.predicate, conjuncts(text, context))
         head = f"{_VERBS[type(change)]}: {skipped}\n  WHERE: {_computed(_reason(understood))}"
-    return [head, *(_changed(change, understood, snapshot, run) if isinstance(change, DeleteRows | UpdateRows) else ())]
+    if isinstance(change, InsertRows):
+        return [head, f"  {_written(change, snapshot, run)}"]
+    return [head, *(() if isinstance(change, TruncateTable) else _changed(change, understood, snapshot, run))]
+
+
+def _written(change: InsertRows, snapshot: Snapshot, run: Running) -> Step:
+    """The one step of an INSERT, but for the rows that it replaces."""
+    plain = row_changes.literals(change, run, snapshot, evolves=change.evolves or run.engine.merges_schema())
+    return Step("write rows", "the rows are of a query" if plain is None else None)
 
 
 def _changed(change: DeleteRows | UpdateRows, where: Condition, snapshot: Snapshot, run: Running) -> Iterator[str]:

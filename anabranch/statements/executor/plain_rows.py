@@ -53,14 +53,14 @@ def plain_rows(statement: InsertRows, fields: Sequence[Field], snapshot: Snapsho
 
 
 def _takes_rows_as_they_are(snapshot: Snapshot, fields: Sequence[Field]) -> bool:
-    """Whether the table neither computes a value nor looks at one, not even for a partition; NULL is what the other
+    """Whether the table computes no value, and has only columns that hold values as they are; NULL is what the other
     columns have.
     """
     schema, given = snapshot.schema, {field.name for field in fields}
     absent = [each for each in schema if each.name not in given]
     computes = identities(schema) or any(default_of(each) is not None for each in absent)
-    looks = rules_of(snapshot.metadata).bind_rows or not all(map(is_plain_column, schema))
-    return not (computes or looks or snapshot.partition_columns)
+    computes = computes or bool(rules_of(snapshot.metadata).generated)
+    return not computes and all(map(is_plain_column, schema))
 
 
 def _stored(cells: Sequence[Expression | None], field: Field, context: Context) -> list[Computation] | None:

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from anabranch.commands.context import RunContext
@@ -246,7 +247,7 @@ def _understood(statement: InsertRows, run: Running) -> Iterator[Callable[[], No
     """What an INSERT does, to be run while the block lasts; its table, its columns and its query are there."""
     snapshot = run.newest(statement.table)
     evolves = statement.evolves or run.engine.merges_schema()
-    plain = None if evolves else plain_rows(statement, _fields(statement, snapshot, set(), run), snapshot, run)
+    plain = literals(statement, run, snapshot, evolves=evolves)
     rows = inserted(statement, run, snapshot, evolves=evolves) if plain is None else plain
     with run.placed(statement.where or Expression("")) as placed:
         write = Write(
@@ -268,6 +269,11 @@ def _understood(statement: InsertRows, run: Running) -> Iterator[Callable[[], No
                 write.run(run.engine, RunContext(at=snapshot))
 
         yield written
+
+
+def literals(statement: InsertRows, run: Running, snapshot: Snapshot, *, evolves: bool) -> pa.Table | None:
+    """The rows of an INSERT where they are literals that take no Spark; None of any others."""
+    return None if evolves else plain_rows(statement, _fields(statement, snapshot, set(), run), snapshot, run)
 
 
 def inserted(statement: InsertRows, run: Running, snapshot: Snapshot, *, evolves: bool) -> DataFrame:

@@ -82,7 +82,9 @@ def test_an_insert_shows_the_rows_that_it_would_write(plan: Any) -> None:
     shown = plan("EXPLAIN WITH s AS (SELECT id FROM range(7)) INSERT INTO @T (id) SELECT id FROM s")
     assert "INSERT: file://" in shown
     assert "Range" in shown
+    assert "  write rows: Spark, since the rows are of a query\n" in shown
     assert "== Physical Plan ==" in plan("EXPLAIN INSERT INTO @T VALUES (1, DEFAULT)")
+    assert "  write rows: Arrow\n" in plan("EXPLAIN INSERT INTO @T VALUES (1, 2)")
 
 
 def test_each_mode_is_sparks(plan: Any) -> None:
