@@ -25,9 +25,10 @@ if TYPE_CHECKING:
         vacuum,
     )
     from anabranch.api.install import install, uninstall
+    from anabranch.api.open_table import table
     from anabranch.api.progress import progress
     from anabranch.api.session import changes, read, session
-    from anabranch.api.table import Table, table
+    from anabranch.api.table import Table
     from anabranch.statements.sql import sql
     from anabranch.tables import DeltaTable
 
@@ -71,7 +72,7 @@ _WITHOUT_SPARK = {
     "history": "anabranch.api.functions",
     "progress": "anabranch.api.progress",
     "restore": "anabranch.api.functions",
-    "table": "anabranch.api.table",
+    "table": "anabranch.api.open_table",
     "vacuum": "anabranch.api.functions",
 }
 _WITH_SPARK = {

@@ -47,32 +47,14 @@ from anabranch.errors import InvalidArgument, InvalidOption, UnknownColumn
 from anabranch.errors.secrets import without_secrets
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.change_feed import Feed
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.clustering import paths_of
 from anabranch.protocol.layout.file_sets import FileSet, count_of
 from anabranch.protocol.schema.types import Struct, arrow_type
+from anabranch.storage.contract import Store
 
-__all__ = ["Table", "table"]
-
-
-def table(path: Location, *, storage_options: Mapping[str, str] | None = None) -> Table:
-    """A Delta table that is there, to be read and changed without Spark.
-
-    Args:
-        path: path or URL of the table.
-        storage_options: as in obstore.
-
-    Raises:
-        NotATable: there is none. UnknownStore: the path names no store.
-
-    Example:
-        >>> flights = anabranch.table("/data/flights")
-        >>> flights.delete("carrier = 'UA' AND dep_delay IS NULL").rows
-        12
-    """
-    found = Table(path, storage_options)
-    found.snapshot()
-    return found
+__all__ = ["Table"]
 
 
 class Table:
@@ -132,7 +114,7 @@ class Table:
         snapshot = self.snapshot(version, timestamp)
         condition = None if where is None else self._texts(snapshot).condition(where)
         files = file_set(snapshot, kept(snapshot, None if condition is None else condition.predicate))
-        names = _named(snapshot, columns)
+        names = columns_named(snapshot, columns)
         with without_spark("reading", snapshot.table):
             _ = condition and finding.check_condition(files.schema, condition)
             finding.check_scanned(files, names)
@@ -178,11 +160,10 @@ class Table:
             ChangeDataNotRecorded: the table does not record changes. NoChangeStart, InvalidChangeRange,
             ChangeStartAfterLatest: the range is none. ChangeFilesMissing: a file is gone. NeedsSpark.
         """
-        asked = ReadChanges(self._path, start, end, start_timestamp, end_timestamp, storage_options=self._options)
-        feed, site = asked.run(), alone(self._log.store)
-        with without_spark("reading changes", feed.root):
-            check_feed(feed)
-            return pa.Table.from_batches(changes(site, feed), feed_schema(feed))
+        return changed_rows(self._feed(start, end, start_timestamp, end_timestamp), self._log.store)
+
+    def _feed(self, start: int | None, end: int | None, since: Any, until: Any) -> Feed:
+        return ReadChanges(self._path, start, end, since, until, self._zone, storage_options=self._options).run()
 
     def to_pandas(
         self,
@@ -326,7 +307,7 @@ class Table:
 
     def snapshot(self, version: int | None = None, timestamp: str | dt.datetime | dt.date | None = None) -> Snapshot:
         """The newest version, or another one. Raises NotATable, VersionNotFound: there is none such."""
-        path, at = AsOf(self._path, version, timestamp, storage_options=self._options).pinned()
+        path, at = AsOf(self._path, version, timestamp, self._zone, self._options).pinned()
         return open_log(path, self._options).snapshot(at)
 
     def history(self, limit: int | None = None) -> list[dict[str, Any]]:
@@ -356,6 +337,10 @@ class Table:
     @property
     def _log(self) -> Log:
         return open_log(self._path, self._options)
+
+    @property
+    def _zone(self) -> str:
+        return "UTC"
 
     @property
     def _engine(self) -> ArrowBackend:
@@ -405,7 +390,14 @@ def _typed(rows: pa.Table, schema: Struct) -> pa.Table:
     return rows
 
 
-def _named(snapshot: Snapshot, columns: list[str] | None) -> list[str]:
+def changed_rows(feed: Feed, store: Store) -> pa.Table:
+    """The rows of a change feed. Raises NeedsSpark: only Spark reads them. ChangeFilesMissing: a file is gone."""
+    with without_spark("reading changes", feed.root):
+        check_feed(feed)
+        return pa.Table.from_batches(changes(alone(store), feed), feed_schema(feed))
+
+
+def columns_named(snapshot: Snapshot, columns: list[str] | None) -> list[str]:
     """The table's own spelling of columns. Raises UnknownColumn: one is not there."""
     schema, found = snapshot.schema, dict[str, None]()
     if columns is not None and not (

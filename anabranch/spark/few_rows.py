@@ -108,6 +108,11 @@ def _without_long(rows: DataFrame, texts: Sequence[str], most: int) -> DataFrame
     return selected(rows, [*shown, f"NOT ({fits}) AS {_LONG}"])
 
 
+def arrow_of(rows: DataFrame) -> pa.Table:
+    """All rows of a DataFrame, with Arrow's types for its columns."""
+    return as_arrow(rows.toArrow(), rows.schema)
+
+
 def as_arrow(rows: pa.Table, schema: T.StructType) -> pa.Table:
     """Rows with Arrow's types for these columns."""
     types = [arrow_type(delta_type(each.dataType, each.name)) for each in schema]
