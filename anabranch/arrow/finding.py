@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from anabranch.arrow import row_ids
+from anabranch.arrow.data_files import data_files
 from anabranch.arrow.marks import bitmap
 from anabranch.arrow.membership import among
 from anabranch.arrow.reading import MOST_BYTES, Part, plain, read
@@ -31,6 +32,7 @@ from anabranch.protocol.schema.lengths import limits_of
 from anabranch.protocol.schema.plain import are_plain
 from anabranch.protocol.schema.types import Field, Struct, arrow_type
 from anabranch.protocol.stats.literals import domain
+from anabranch.protocol.stats.statistics import num_records
 from anabranch.protocol.unsupported import Unsupported
 
 _ADDRESS = (pa.string(), pa.int64())
@@ -275,6 +277,14 @@ def _check_plain(fields: Sequence[Field], *, nested: bool = False) -> None:
     for each in fields:
         if not are_plain([each], nested=nested):
             raise Unsupported(f"the column {each.name} is read by Spark")
+
+
+def live_marks(site: Site, files: FileSet) -> Marks:
+    """All live rows of these files; where the log does not say how many a file has, its footer does."""
+    counts = dict(zip(files.files["path"].to_pylist(), map(num_records, files.files["stats"].to_pylist()), strict=True))
+    if unknown := {path for path, count in counts.items() if count is None}:
+        counts |= {each.log: each.footer.num_rows for each in data_files(site.store, files.restricted(unknown))}
+    return difference_of({path: BitMap64(range(count or 0)) for path, count in counts.items()}, files.vectors)
 
 
 def check_copied(schema: Struct, *, nested: bool = True) -> None:

@@ -28,7 +28,6 @@ from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of, differ
 from anabranch.protocol.merges import NOTHING_MORE
 from anabranch.protocol.predicates import Unknown
 from anabranch.protocol.schema.types import Field, Struct, arrow_type
-from anabranch.protocol.stats.statistics import num_records
 from anabranch.protocol.unsupported import Unsupported
 
 _ADDRESS_BYTES = 200
@@ -74,24 +73,12 @@ class Join:
         """The rows that match none of the source's on which a clause acts, as pairs without a source's row, and the
         number of that clause for each. Raises Unsupported.
         """
-        left, acted = difference_of(self._live(), matched), list[tuple[int, Marks]]()
+        left, acted = difference_of(finding.live_marks(self.site, self.files), matched), list[tuple[int, Marks]]()
         for clause in clauses:
             chosen = left if clause.condition == NOTHING_MORE else self._selected(clause, left)
             acted.append((clause.number, chosen))
             left = difference_of(left, chosen)
         return self._addressed(acted)
-
-    def _live(self) -> Marks:
-        """All rows of the files."""
-        found = {}
-        for path, stats in zip(*(self.files.files[name].to_pylist() for name in ("path", "stats")), strict=True):
-            count = num_records(stats)
-            if count is None:
-                raise Unsupported("nothing says how many rows a file has")
-            rows = BitMap64()
-            rows.add_range(0, count)
-            found[path] = rows
-        return difference_of(found, self.files.vectors)
 
     def _selected(self, clause: Acting, left: Marks) -> Marks:
         condition = Condition("", Unknown(), True, None, computation=of_table(clause.condition))

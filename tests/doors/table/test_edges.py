@@ -23,6 +23,7 @@ from anabranch.errors import InvalidArgument, InvalidCondition, InvalidOption, N
 from anabranch.protocol.rules.identity import identity_metadata
 from anabranch.protocol.schema.types import Field, Struct
 from tests.support.patience import PATIENCE
+from tests.support.raw_logs import WITH_VECTORS, metadata, put_commit, put_rows
 
 
 def made(folder: Path, rows: Any, **options: Any) -> Table:
@@ -189,3 +190,16 @@ def test_what_is_no_argument_is_refused_by_name(
     with pytest.raises(error, match=word):
         work(table)
     assert len(table.history()) == 1
+
+
+def test_rows_of_files_without_statistics_are_those_of_their_footers(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    rows = [{"id": i, "x": i} for i in range(6)]
+    put_commit(path, 0, WITH_VECTORS, metadata(), put_rows(path, "a.parquet", rows, stats=None))
+    table = anabranch.table(path)
+    table.delete("id = 1")
+    merge = table.merge([{"id": 2, "x": 20}], "source.id = target.id").when_matched_update_all()
+    done = merge.when_not_matched_by_source_update({"x": "-target.x"}, "target.id > 3").execute()
+    assert done.metrics["numTargetRowsUpdated"] == 3
+    found = sorted((row["id"], row["x"]) for row in table.to_arrow().to_pylist())
+    assert found == [(0, 0), (2, 20), (3, 3), (4, -4), (5, -5)]
