@@ -402,14 +402,15 @@ def test_a_footer_larger_than_any_writer_writes_is_not_fetched(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("phase", ["read", "staged"])
-@pytest.mark.parametrize("change", ["add", "remove", "rewrite"])
+@pytest.mark.parametrize("change", ["add", "remove", "remove all", "rewrite"])
 def test_a_folder_that_changes_meanwhile_is_refused(tmp_path: Path, phase: str, change: str) -> None:
     file = put(tmp_path, "a.parquet", [{"id": 1}])
-    put(tmp_path, "c.parquet", [{"id": 1}])
+    other = put(tmp_path, "c.parquet", [{"id": 1}])
 
     def meanwhile() -> None:
-        if change == "remove":
-            file.unlink()
+        if change.startswith("remove"):
+            for each in [file, other][: 1 if change == "remove" else 2]:
+                each.unlink()
         else:
             put(tmp_path, "b.parquet" if change == "add" else "a.parquet", [{"id": 2}, {"id": 3}])
 

@@ -121,6 +121,8 @@ def test_changes_say_what_became_of_each_row(tmp_path: Path, vectors: str) -> No
         (2, 0, "delete", 2),
     ]
     assert table.changes(2, 2).num_rows == 1
+    moments = {each["version"]: each["timestamp"] for each in table.history()}
+    assert all(row["_commit_timestamp"] == moments[row["_commit_version"]] for row in found.to_pylist())
     unrecorded = made(tmp_path / "other")
     with pytest.raises(ChangeDataNotRecorded):
         unrecorded.changes(0)
