@@ -81,6 +81,12 @@ def test_rows_are_counted_by_the_log_where_it_says_how_many_they_are(session: Sp
     assert anabranch.sql(session, f"select count(1) from delta.`{path}` t").columns == ["count(1)"]
 
 
+def test_of_a_statement_that_breaks_off_no_rows_are_counted(session: SparkSession, path: str) -> None:
+    for rest in ("WHERE", "LIMIT", "CROSS", "5"):
+        with pytest.raises(errors.SqlSyntaxError):
+            anabranch.sql(session, f"SELECT count(*) FROM delta.`{path}` {rest}")
+
+
 def test_rows_that_are_to_be_kept_are_read_to_be_counted(session: SparkSession, path: str) -> None:
     frame = session.read.format("delta").load(path).cache()
     assert jobs(session, frame.count) > 0

@@ -45,7 +45,7 @@ from anabranch.statements.grammar.qualifiers import Edit, edited, shifting
 _BOUNDS = (T.IntegralType, T.StringType, T.TimestampType, T.TimestampNTZType, T.DateType)
 _QUOTES = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.parser.escapedStringLiterals")
 """Settings by which Spark reads texts in quotes in another way than is known here."""
-_BARE_ALIAS = re.compile(r"\s*((AS\s+)?(\w+|`[^`]+`))?\s*", re.IGNORECASE)
+_BARE_ALIAS = re.compile(r"\s*(AS\s+)?(\w+|`[^`]+`)\s*", re.IGNORECASE)
 _COUNT = re.compile(
     r"\s*SELECT\s+COUNT\s*\(\s*[*1]\s*\)(?:\s+(?:AS\s+)?(?!FROM\s)([a-z_]\w*|`[^`]+`))?\s+FROM\s+", re.IGNORECASE
 )
@@ -147,11 +147,9 @@ class Running:
         Rows that Spark keeps are counted by it.
         """
         name = _COUNT.fullmatch(query.text[: query.references[0].start]) if len(query.references) == 1 else None
-        if name is None or not _BARE_ALIAS.fullmatch(query.text[query.references[0].stop :]):
+        if name is None or not _ends_with_table(query):
             return None
         [read] = query.references
-        if read.view or read.changes or read.where or read.asks_metadata:
-            return None
         snapshot = self.snapshot(read.table)
         known = None if is_kept(self.spark, snapshot.table) else known_count(snapshot)
         if known is None:
@@ -165,8 +163,7 @@ class Running:
         if len(query.references) != 1:
             return None
         [read] = query.references
-        is_alone = query.text[: read.start] == "SELECT * FROM " and _BARE_ALIAS.fullmatch(query.text[read.stop :])
-        if not is_alone or read.view or read.changes or read.where or read.asks_metadata:
+        if query.text[: read.start] != "SELECT * FROM " or not _ends_with_table(query):
             return None
         snapshot = self.snapshot(read.table)
         return None if is_kept(self.spark, snapshot.table) else file_set(snapshot)
@@ -284,6 +281,14 @@ class Running:
     def shown(self, columns: Mapping[str, Any], schema: pa.Schema) -> DataFrame:
         """Rows by columns."""
         return self.engine.rows(pa.Table.from_pydict(dict(columns), schema=schema))
+
+
+def _ends_with_table(query: Query) -> bool:
+    """Whether there is nothing behind the only table that a query reads, which may have another name, and is whole."""
+    [read] = query.references
+    rest = query.text[read.stop :]
+    has_end = not rest.strip() or (read.table.alias is not None and _BARE_ALIAS.fullmatch(rest))
+    return bool(has_end) and not (read.view or read.changes or read.where or read.asks_metadata)
 
 
 def _with_metadata(query: Query) -> Query:
