@@ -13,6 +13,7 @@ from anabranch.spark.settings import listed
 
 _COMMITS = "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
 _NEEDED = {
+    "spark.sql.files.maxRecordsPerFile": "0",
     "spark.sql.legacy.parquet.datetimeRebaseModeInRead": "corrected",
     "spark.sql.legacy.parquet.datetimeRebaseModeInWrite": "corrected",
     "spark.sql.parquet.datetimeRebaseModeInRead": "corrected",

@@ -304,6 +304,7 @@ def test_a_session_that_takes_unsigned_files_for_julian_ones_reads_the_days_that
         ("spark.sql.parquet.datetimeRebaseModeInWrite", "EXCEPTION"),
         ("spark.sql.parquet.datetimeRebaseModeInRead", "EXCEPTION"),
         ("parquet.page.size", "1048576"),
+        ("spark.sql.files.maxRecordsPerFile", "100"),
     ],
 )
 def test_a_session_whose_writer_is_not_as_it_comes_writes_itself(
