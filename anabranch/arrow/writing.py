@@ -113,7 +113,8 @@ def _gathered(several: Iterable[pa.Table], most_rows: int | None) -> Iterator[pa
         if held and ((most_rows is not None and count + len(rows) > most_rows) or size + rows.nbytes > MOST_BYTES):
             yield pa.concat_tables(held)
             held, count, size = [], 0, 0
-        held, count, size = [*held, rows], count + len(rows), size + rows.nbytes
+        held.append(rows)
+        count, size = count + len(rows), size + rows.nbytes
     if count:
         yield pa.concat_tables(held)
 
