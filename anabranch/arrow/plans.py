@@ -104,15 +104,19 @@ def plan_merge(site: Site, files: FileSet, matching: Matching, source: SourceCol
         check_rules(files.schema, files.rules, files.schema.names, site.altered)
         check_written(site, files)
 
+    def copies() -> None:
+        check_copies(site, files)
+
     steps = [_step("join", lambda: check_join(site, files, matching, source))]
-    if any(each.action == "update" for each in matching.clauses):
+    updates, anew = matching.columns_set(files.schema, "update"), matching.writes_anew(vectors=vectors)
+    if updates:
         steps.append(_step("write new rows", written))
     if matching.inserts:
         steps.append(_step("insert rows", lambda: check_inserts(site, files, matching, source)))
-    if matching.recorded:
-        steps.append(_step("record changes", written))
-    if not vectors:
-        steps.append(_step("write files anew", lambda: check_copies(site, files)))
+    if matching.recorded and anew:
+        steps.append(_step("record changes", written if updates else copies))
+    if anew and not vectors:
+        steps.append(_step("write files anew", copies))
     return RowPlan(tuple(steps))
 
 

@@ -135,6 +135,10 @@ class Matching:
         """Whether rows without a match may be changed, so that every row of the table matters."""
         return bool(self.of("not matched by source"))
 
+    def writes_anew(self, *, vectors: bool) -> bool:
+        """Whether rows that were there may be written once more; without ``vectors`` those that stay are, too."""
+        return any(each.action == "update" or (each.action == "delete" and not vectors) for each in self.clauses)
+
     @property
     def may_match_twice(self) -> bool:
         """Whether several source rows may match one row: only where all that can be done is an unconditional delete."""

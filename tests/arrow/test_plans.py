@@ -8,15 +8,18 @@ from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
+import pyarrow as pa
 import pytest
 
 import anabranch
-from anabranch.arrow.plans import plan_change
+from anabranch.arrow.merge_source import source_columns
+from anabranch.arrow.plans import plan_change, plan_merge
 from anabranch.arrow.site import Site, alone
 from anabranch.commands.opening import file_set, open_log
 from anabranch.expressions import Context, condition
 from anabranch.expressions.computations import computation_of
 from anabranch.protocol.change_feed import records
+from anabranch.protocol.merges import NOTHING_MORE, Clause, Matching, SourceColumn
 from anabranch.protocol.rules.table_rules import Check
 from anabranch.protocol.storing import Computed
 
@@ -83,3 +86,37 @@ def test_a_plan_says_who_does_each_step_and_why(
     files = replace(files, rules=replace(files.rules, checks=(RULE,))) if table == "rule" else files
     plan = plan_change(at, files, condition(where, context), values, vectors=vectors, records=recorded)
     assert {step.does: step.reason or HERE for step in plan.steps} == steps
+
+
+# -- MERGE -------------------------------------------------------------------------------------------------------------
+
+JOIN, INSERT = "join", "insert rows"
+OURS = {"id": SourceColumn("id"), "word": SourceColumn("word")}
+UPDATES, DELETES, INSERTS = (
+    Clause("matched", "update", None, {"word": SourceColumn("word")}),
+    Clause("matched", "delete", None),
+    Clause("not matched", "insert", None, OURS),
+)
+MERGES: list[tuple[tuple[Clause, ...], str, list[str]]] = [
+    ((UPDATES, INSERTS), "vectors",          [JOIN, NEW, INSERT]),
+    ((UPDATES, INSERTS), "feed, no vectors", [JOIN, NEW, INSERT, RECORD, ANEW]),
+    ((UPDATES,),         "feed",             [JOIN, NEW, RECORD]),
+    ((DELETES, INSERTS), "feed",             [JOIN, INSERT]),
+    ((DELETES,),         "feed, no vectors", [JOIN, RECORD, ANEW]),
+    ((INSERTS,),         "feed",             [JOIN, INSERT]),
+    ((INSERTS,),         "feed, no vectors", [JOIN, INSERT]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("clauses", "table", "steps"), MERGES)
+def test_a_plan_of_a_merge_has_the_steps_that_its_clauses_take(
+    clauses: tuple[Clause, ...], table: str, steps: list[str]
+) -> None:
+    path = f"memory://{uuid4()}/t"
+    anabranch.append(None, path, ROWS, **TABLES[table])
+    snapshot = open_log(path).snapshot()
+    recorded, source = records(snapshot.metadata), source_columns(pa.schema({"id": pa.int64(), "word": pa.string()}))
+    matching = Matching("", clauses, keys=(("id", "id"),), rest=NOTHING_MORE, recorded=recorded)
+    vectors = snapshot.properties.vectors
+    plan = plan_merge(alone(snapshot.store), file_set(snapshot), matching, source, vectors=vectors)
+    assert [step.does for step in plan.steps if step.reason is None] == steps == [step.does for step in plan.steps]

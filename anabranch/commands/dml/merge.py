@@ -162,8 +162,7 @@ class MergeHandler(RowRebaseHandler):
         self._looked: Joined | None = None
         self._opened: tuple[pa.Table, FileSet] | None = None
         self._recorder = ChangeRecorder(snapshot, metadata, engine, staging)
-        needed = {"update"} if snapshot.properties.vectors else {"update", "delete"}
-        recorded = self._recorder.is_on and any(each.action in needed for each in merge.matching.clauses)
+        recorded = self._recorder.is_on and merge.matching.writes_anew(vectors=snapshot.properties.vectors)
         self._matching = replace(merge.matching, added=added, recorded=recorded)
         self._replaced_by_redo: frozenset[str] = frozenset()
         self._insert_count = 0
