@@ -59,12 +59,16 @@ def test_rows_that_no_clause_acts_on_are_not_there(join: Join) -> None:
     assert (len(found), len(acts)) == (0, 0)
 
 
-def test_without_a_count_of_rows_or_with_too_many_spark_reads_them(join: Join, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_statistics_rows_are_counted_by_footers(join: Join) -> None:
     files = join.files.files
     uncounted = files.set_column(files.column_names.index("stats"), "stats", pa.nulls(len(files), pa.string()))
     every = [Acting(0, NOTHING_MORE, False, {})]
-    with pytest.raises(Unsupported):
-        replace(join, files=replace(join.files, files=uncounted)).alone(every, {})
+    found, _ = replace(join, files=replace(join.files, files=uncounted)).alone(every, {})
+    assert found == join.alone(every, {})[0]
+
+
+def test_too_many_rows_without_a_match_are_left_to_spark(join: Join, monkeypatch: pytest.MonkeyPatch) -> None:
+    every = [Acting(0, NOTHING_MORE, False, {})]
     monkeypatch.setattr(merge_join, "MOST_BYTES", 10)
     with pytest.raises(Unsupported):
         join.alone(every, {})

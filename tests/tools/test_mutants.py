@@ -75,6 +75,14 @@ def test_a_union_of_types_and_an_addition_to_a_text_are_no_decision(line: int, s
     assert is_in((line, SOURCE.splitlines()[line - 1].index(sign)), left_out(SOURCE))
 
 
+def test_what_is_shown_of_a_value_or_checked_of_lengths_is_no_decision() -> None:
+    source = "x = field(repr=False, default=0)\ny = zip(a, b, strict=True)\n"
+    spans = left_out(source)
+    places = [(1, source.index("False")), (2, source.splitlines()[1].index("True"))]
+    assert [is_in(place, spans) for place in places] == [True, True]
+    assert not is_in((1, source.index("0")), spans)
+
+
 def test_a_column_counts_characters() -> None:
     source = "é = 'é' + a | b"
     assert is_in((1, 8), left_out(source))

@@ -1,4 +1,4 @@
-"""Where a mutation would be no change of a decision: types, texts, decorators, assertions, and imports for types.
+"""Where a mutation would be no change of a decision: types, texts, decorators, assertions, imports for types.
 
 Knows Python's syntax tree only. Types and texts of errors would give mutants that nobody can notice; an assertion, a
 union of types or an addition to a text gives one that every test notices which comes by.
@@ -15,6 +15,10 @@ Span = tuple[Place, Place]
 
 _LOGGERS = ("_logger", "logger", "log")
 _LEVELS = ("debug", "info", "warning", "error", "exception")
+_SHOWN_OR_CHECKED = ("compare", "repr", "strict")
+"""Arguments of `dataclasses.field` and `zip` that choose nothing but what is shown of a value, or how a mistake of ours
+ends.
+"""
 _BUILTIN_TYPES = {"bool", "bytes", "dict", "float", "frozenset", "int", "list", "object", "set", "str", "tuple", "type"}
 
 
@@ -57,6 +61,8 @@ def _parts(node: ast.AST) -> Iterator[ast.expr | ast.stmt]:
             yield annotation
     if isinstance(node, ast.Raise):
         yield from (part for part in ast.walk(node) if isinstance(part, ast.JoinedStr))
+    if isinstance(node, ast.Call):
+        yield from (each.value for each in node.keywords if each.arg in _SHOWN_OR_CHECKED)
     if isinstance(node, ast.stmt | ast.expr) and _is_no_decision(node):
         yield node
 
