@@ -106,14 +106,14 @@ class SparkEngine:
     def rewrite(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any] | None, folder: str) -> Written:
         """Write the live rows, the marked ones changed or left out."""
         return first(
-            lambda: self._writer(files).rewrite(files, marks, assignments, folder),
+            lambda: self._writer(files, obeys=assignments is not None).rewrite(files, marks, assignments, folder),
             lambda: write.rewrite(self.spark, files, marks, assignments, folder),
         )
 
     def record(self, changes: Sequence[Images], folder: str) -> Written:
         """Write changed rows as files of change data."""
         return first(
-            lambda: self._writer(changes[0].files).record(changes, folder),
+            lambda: self._writer(changes[0].files, obeys=any(each.joined for each in changes)).record(changes, folder),
             lambda: change_files.record(self.spark, changes, folder),
         )
 
@@ -141,7 +141,7 @@ class SparkEngine:
     def write_postimages(self, files: FileSet, count: int, folder: str) -> Written:
         """Write the new images in these files of `record_update`."""
         return first(
-            lambda: self._writer(files).write_postimages(files, count, folder),
+            lambda: self._writer(files, obeys=False).write_postimages(files, count, folder),
             lambda: change_files.write_postimages(self.spark, files, count, folder),
         )
 
@@ -227,7 +227,7 @@ class SparkEngine:
         records: bool,
     ) -> RowPlan:
         """See `anabranch.arrow.plans.plan_change`."""
-        site = writing_site(self.spark, files)
+        site = writing_site(self.spark, files, obeys=assignments is not None)
         return plans.plan_change(site, files, condition, assignments, vectors=vectors, records=records)
 
     def plan_merge(self, files: FileSet, matching: Matching, source: Any, *, vectors: bool) -> RowPlan:
@@ -380,9 +380,9 @@ class SparkEngine:
         """The backend that comes first for rows that are read."""
         return ArrowBackend(site_of(self.spark, files.root))
 
-    def _writer(self, files: FileSet) -> ArrowBackend:
-        """The same for rows that are written, and obey the table's rules."""
-        return ArrowBackend(writing_site(self.spark, files))
+    def _writer(self, files: FileSet, *, obeys: bool = True) -> ArrowBackend:
+        """The same for rows that are written, and obey the table's rules unless they are copied only."""
+        return ArrowBackend(writing_site(self.spark, files, obeys=obeys))
 
     @contextmanager
     def _quiet(self, source: Any) -> Iterator[None]:

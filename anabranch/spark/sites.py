@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from anabranch.arrow.site import Site
 from anabranch.protocol.expressions.resolving import ALTERING, altered_by
 from anabranch.protocol.layout.file_sets import FileSet
+from anabranch.protocol.rules.table_rules import NONE
 from anabranch.spark import writer_settings
 from anabranch.spark.rule_columns import check_own_functions
 from anabranch.storage import open_store
@@ -30,14 +31,14 @@ def site_of(spark: SparkSession, root: str) -> Site:
     return Site(store, is_plain=writer_settings.are_plain(spark), most_bytes=most)
 
 
-def writing_site(spark: SparkSession, files: FileSet) -> Site:
-    """The same for rows that are written to the table of a file set.
+def writing_site(spark: SparkSession, files: FileSet, *, obeys: bool = True) -> Site:
+    """The same for rows that are written to the table of a file set; unless they are copied only, its rules hold them.
 
     Raises:
         UnknownStore: the root names no store.
         RuleRefused: a function that a rule of the table calls is not Spark's own in the session.
     """
-    rules = files.rules
+    rules = files.rules if obeys else NONE
     check_own_functions(spark, rules, files.schema, files.root)
     is_asked = bool(rules.checks or rules.generated)
     altered = altered_by({name: str(spark.conf.get(name)) for name in ALTERING if is_asked})

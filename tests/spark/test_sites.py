@@ -66,3 +66,10 @@ def test_a_rule_that_a_setting_alters_is_left_to_spark(asked: list[str]) -> None
     assert held(files).num_rows == 1
     with pytest.raises(NotBuilt):
         held(files, **{"spark.sql.legacy.literal.pickMinimumPrecision": "false"})
+
+
+def test_of_rows_that_are_copied_no_rule_is_looked_at(asked: list[str]) -> None:
+    site = writing_site(
+        session(**{"spark.sql.legacy.literal.pickMinimumPrecision": "false"}), files_of("abs(n) > 0"), obeys=False
+    )
+    assert (site.altered, asked) == (frozenset(), [])
