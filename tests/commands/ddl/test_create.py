@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -36,6 +37,13 @@ def test_a_table_is_created_empty_with_all_that_was_asked_for(world: World) -> N
     assert snapshot.metadata.configuration == {"delta.enableDeletionVectors": "true", "owner": "me"}
     assert world.info()["operation"] == "CREATE TABLE"
     world.assert_clean()
+
+
+def test_the_history_shows_how_a_new_table_is_laid_out(world: World) -> None:
+    create(world, cluster_by=(("x",), ("id",)), properties={"owner": "me"})
+    said = world.info()["operationParameters"]
+    assert (said["clusterBy"], said["partitionBy"]) == ('["x","id"]', "[]")
+    assert (json.loads(said["properties"])["owner"], said["isManaged"]) == ("me", "false")
 
 
 def test_vectors_are_on_unless_the_properties_say_otherwise(world: World) -> None:
