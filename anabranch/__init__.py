@@ -90,8 +90,10 @@ def __getattr__(name: str) -> Any:
     if name == "errors":
         return import_module("anabranch.errors")
     if name in _WITHOUT_SPARK:
+        import_module("anabranch.api")
         return getattr(import_module(_WITHOUT_SPARK[name]), name)
     if name in _WITH_SPARK:
+        import_module("anabranch.api")
         with import_module("anabranch.errors").needs_pyspark(f"anabranch.{name}"):
             return getattr(import_module(_WITH_SPARK[name]), name)
     raise AttributeError(f"module 'anabranch' has no attribute {name!r}")
