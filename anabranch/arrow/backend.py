@@ -209,6 +209,8 @@ class ArrowBackend:
 
     def write_images(self, files: FileSet, joined: Joined, folder: str) -> Files:
         """Write the new images that `join` computed."""
+        if joined.handle is None:  # of no file
+            return []
         hidden = () if files.tracked is None else files.tracked.fields[:1]  # an image has no version of its own
         whole = replace(files, schema=Struct((*files.schema.fields, *hidden)))
         with without_spark("MERGE", files.root):
