@@ -115,11 +115,6 @@ def _parses(data: bytes) -> bool:
         return False
 
 
-def test_the_file_action_that_is_cut_off_is_named_by_its_line() -> None:
-    lines = GOOD.rstrip().split("\n")
-    assert "line 2 is cut off" in refused("\n".join([lines[0], lines[1][:-3], *lines[2:]])).message
-
-
 def test_a_writer_who_only_appends_notices_a_cut_file_action() -> None:
     """It reads no file actions, yet may not build on a version that is not whole."""
     for end in (1, 2, 20, len('{"remove":{"path":"b"')):
