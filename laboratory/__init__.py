@@ -5,9 +5,9 @@
 1. What is run. `statements` with `conditions`: each statement as data, and as a function from rows to rows, written
    apart from the product. `plans`: a table, statements, a schedule and failures; everything that decides a history.
    `plan_generator` with `stream_plans`: a plan from one integer.
-2. How it is run. `scheduler`: threads of which one moves at a time. `verbs`: each statement as a command of the
-   product. `stream_readers`: a stream that reads beside the writers. `places`: where the table lies and which engine
-   works on it. `runs` with `feeds`: a plan becomes a history.
+2. How it is run. `scheduler`: threads of which one moves at a time. `verbs` with `sql_texts`: each statement as a
+   command of the product. `stream_readers`: a stream that reads beside the writers. `places`: where the table lies and
+   which engine works on it. `runs` with `feeds`: a plan becomes a history.
 3. Other engines. `foreign_engine` and `stranger_commits` write commits by the protocol alone, in the manners of
    `manners`. `log_reader` reads every version, strictly, and shares no code with the product.
 4. How it is judged. `oracle`: is there a serial order? `verdicts` with `feed_verdicts`: every violation of a history.

@@ -9,7 +9,6 @@ laboratory's usual engine, since the backend does that on disks alone.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
@@ -34,7 +33,8 @@ from laboratory.campaign import STRETCH, prepare
 from laboratory.places import InMemory
 from laboratory.plan_generator import plan_for
 from laboratory.runs import run
-from laboratory.statements import COLUMNS, Assignment, Merge, Plus, Take, When, Where
+from laboratory.sql_texts import of_side, text_of
+from laboratory.statements import COLUMNS, Assignment, Merge, Take, When
 from laboratory.verbs import ARROW, SCHEMA
 from laboratory.verdicts import violations
 
@@ -64,11 +64,11 @@ class InArrow(InMemory):
     def value(self, assignment: Assignment) -> Any:
         """The assignment's right side, understood as SQL."""
         texts = TableTexts("lab", SCHEMA)
-        return texts.assignments({assignment.column: _text(assignment)})[assignment.column]
+        return texts.assignments({assignment.column: text_of(assignment)})[assignment.column]
 
     def matching(self, merge: Merge) -> Matching:
         """The MERGE understood as SQL, the table as ``t`` and the source as ``s``."""
-        on = " AND ".join([*(f"t.{name} = s.{name}" for name in merge.by), f"({_of(merge.also, 't')})"])
+        on = " AND ".join([*(f"t.{name} = s.{name}" for name in merge.by), f"({of_side(merge.also, 't')})"])
         asked = SimpleNamespace(
             source=ARROW.empty_table(),
             source_alias="s",
@@ -85,27 +85,13 @@ def _clause(when: When) -> SimpleNamespace:
         action, side, sets = "insert", "s", {name: f"s.{name}" for name in COLUMNS}
     elif when.sets is None:
         action = "delete"
-    return SimpleNamespace(when=when.kind, action=action, condition=_of(when.where, side), values=sets)
+    return SimpleNamespace(when=when.kind, action=action, condition=of_side(when.where, side), values=sets)
 
 
 def _assigned(assignment: Assignment | Take) -> str:
     if isinstance(assignment, Take):
         return f"s.{assignment.column}"
-    return _qualified(_text(assignment), "t")
-
-
-def _text(assignment: Assignment) -> str:
-    if isinstance(assignment, Plus):
-        return f"{assignment.column} + {assignment.step}"
-    return "NULL" if assignment.value is None else str(assignment.value)
-
-
-def _of(where: Where, side: str) -> str:
-    return _qualified(str(where), side)
-
-
-def _qualified(text: str, side: str) -> str:
-    return re.sub(r"\b([kpx])\b", rf"{side}.\1", text)
+    return of_side(text_of(assignment), "t")
 
 
 def wrong_in_arrow(seeds: Sequence[int]) -> list[tuple[int, str]]:

@@ -6,7 +6,6 @@ behind the commands does what the quick one does. `python -m laboratory.on_spark
 
 from __future__ import annotations
 
-import re
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -33,7 +32,8 @@ from laboratory.places import Base, InMemory, make
 from laboratory.plan_generator import plan_for
 from laboratory.plans import Plan, Setup
 from laboratory.runs import run
-from laboratory.statements import COLUMNS, Assignment, Copy, Merge, Optimize, Plus, Take, Vacuum, When, Where
+from laboratory.sql_texts import of_side, text_of
+from laboratory.statements import COLUMNS, Assignment, Copy, Merge, Optimize, Take, Vacuum, When
 from laboratory.stories import story
 from laboratory.verdicts import violations
 
@@ -63,17 +63,17 @@ class OnSpark:
 
     def value(self, assignment: Assignment) -> Any:
         """The assignment's right side as SQL."""
-        return _text(assignment)
+        return text_of(assignment)
 
     def matching(self, merge: Merge) -> Matching:
         """The MERGE as SQL, the table as ``t`` and the source as ``s``."""
-        on = " AND ".join([*(f"t.{name} = s.{name}" for name in merge.by), f"({_of(merge.also, 't')})"])
+        on = " AND ".join([*(f"t.{name} = s.{name}" for name in merge.by), f"({of_side(merge.also, 't')})"])
         return Matching(on, tuple(map(_clause, merge.clauses)), "t", "s")
 
     def source(self, select: Copy, location: str, version: int, rows: pa.Table) -> DataFrame:
         """A real query of that version."""
         table = SparkEngine(self._spark).to_df(Read(location, version).run())
-        sets = {each.column: _text(each) for each in select.sets}
+        sets = {each.column: text_of(each) for each in select.sets}
         return table.filter(str(select.where)).selectExpr(*(f"{sets.get(name, name)} AS {name}" for name in COLUMNS))
 
 
@@ -81,30 +81,16 @@ def _clause(when: When) -> Clause:
     kind = cast(Kind, when.kind)
     if when.kind == "not matched":
         values: dict[str, Any] = {name: SourceColumn(name) for name in COLUMNS}
-        return Clause(kind, "insert", _of(when.where, "s"), values)
+        return Clause(kind, "insert", of_side(when.where, "s"), values)
     if when.sets is None:
-        return Clause(kind, "delete", _of(when.where, "t"))
-    return Clause(kind, "update", _of(when.where, "t"), {each.column: _assigned(each) for each in when.sets})
+        return Clause(kind, "delete", of_side(when.where, "t"))
+    return Clause(kind, "update", of_side(when.where, "t"), {each.column: _assigned(each) for each in when.sets})
 
 
 def _assigned(assignment: Assignment | Take) -> Any:
     if isinstance(assignment, Take):
         return SourceColumn(assignment.column)
-    return _qualified(_text(assignment), "t")
-
-
-def _text(assignment: Assignment) -> str:
-    if isinstance(assignment, Plus):
-        return f"{assignment.column} + {assignment.step}"
-    return "NULL" if assignment.value is None else str(assignment.value)
-
-
-def _of(where: Where, side: str) -> str:
-    return _qualified(str(where), side)
-
-
-def _qualified(text: str, side: str) -> str:
-    return re.sub(r"\b([kpx])\b", rf"{side}.\1", text)
+    return of_side(text_of(assignment), "t")
 
 
 def wrong_on_spark(spark: SparkSession, folder: Path, seeds: range) -> list[tuple[int, str]]:

@@ -6,31 +6,28 @@ count as for `anabranch.DeltaTable`. Guarantee: a row that Spark reads has the t
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import wraps
 from inspect import isfunction
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from anabranch.api.table import Table, changed_rows, columns_named
+from anabranch.api.table import Table
 from anabranch.api.table_merge import TableMerge
 from anabranch.catalog.names import may_be_name
 from anabranch.catalog.resolver import Resolver
 from anabranch.commands.context import RunContext
 from anabranch.commands.dml.merge import Merged
-from anabranch.commands.opening import Location, file_set
-from anabranch.commands.queries.read import kept
-from anabranch.commands.row_changes import Outcome
+from anabranch.commands.opening import Location
 from anabranch.errors import NeedsSpark
 from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.change_feed import Feed
 from anabranch.protocol.conditions import Condition
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.few_rows import arrow_of
-from anabranch.spark.file_settings import speaking
+from anabranch.spark.file_settings import speaking, speaking_method
 from anabranch.spark.settings import honours
 from anabranch.statements.conditions import understood, understood_values
 from anabranch.statements.merge_request import AskedClause, MergeRequest
@@ -64,75 +61,31 @@ class SessionTable(Table):
         super().__init__(location, storage_options)
         self._spark = spark
 
-    def to_arrow(
-        self,
-        columns: list[str] | None = None,
-        where: str | None = None,
-        *,
-        version: int | None = None,
-        timestamp: str | dt.datetime | dt.date | None = None,
-    ) -> pa.Table:
-        """See `Table.to_arrow`."""
+    def _read(self, snapshot: Snapshot, columns: list[str] | None, where: str | None) -> pa.Table:
         try:
-            return super().to_batches(columns, where, version=version, timestamp=timestamp).read_all()
+            return super()._reader(snapshot, columns, where).read_all()
         except NeedsSpark:
-            return self._by_spark(columns, where, self.snapshot(version, timestamp))
+            return self._by_spark(snapshot, columns, where)
 
-    def to_batches(
-        self,
-        columns: list[str] | None = None,
-        where: str | None = None,
-        *,
-        version: int | None = None,
-        timestamp: str | dt.datetime | dt.date | None = None,
-    ) -> pa.RecordBatchReader:
-        """See `Table.to_batches`; what only Spark reads is here at once."""
+    def _reader(self, snapshot: Snapshot, columns: list[str] | None, where: str | None) -> pa.RecordBatchReader:
         try:
-            return super().to_batches(columns, where, version=version, timestamp=timestamp)
+            return super()._reader(snapshot, columns, where)
         except NeedsSpark:
-            return self._by_spark(columns, where, self.snapshot(version, timestamp)).to_reader()
+            return self._by_spark(snapshot, columns, where).to_reader()
 
-    def _by_spark(self, columns: list[str] | None, where: str | None, snapshot: Snapshot) -> pa.Table:
-        condition = None if where is None else self._texts(snapshot).condition(where)
-        files = file_set(snapshot, kept(snapshot, None if condition is None else condition.predicate))
-        return arrow_of(self._engine.to_df(files, condition, columns_named(snapshot, columns)))
+    def _by_spark(self, snapshot: Snapshot, columns: list[str] | None, where: str | None) -> pa.Table:
+        files, names, condition = self._chosen(snapshot, columns, where)
+        return arrow_of(self._engine.to_df(files, condition, names))
 
-    def changes(
-        self,
-        start: int | None = None,
-        end: int | None = None,
-        *,
-        start_timestamp: str | dt.datetime | dt.date | None = None,
-        end_timestamp: str | dt.datetime | dt.date | None = None,
-    ) -> pa.Table:
-        """See `Table.changes`."""
-        feed = self._feed(start, end, start_timestamp, end_timestamp)
+    def _changed(self, feed: Feed) -> pa.Table:
         try:
-            return changed_rows(feed, self.snapshot().store)
+            return super()._changed(feed)
         except NeedsSpark:
             return arrow_of(self._engine.changes(feed))
 
-    @honours("WRITE")
-    def overwrite(self, rows: Any, replace_where: str | None = None, *, schema_change: Any = None) -> int:
-        """See `Table.overwrite`."""
-        return super().overwrite(rows, replace_where, schema_change=schema_change)
-
-    @honours("DELETE")
-    def delete(self, where: str | None = None) -> Outcome:
-        """See `Table.delete`."""
-        return super().delete(where)
-
-    @honours("UPDATE")
-    def update(self, where: str | None = None, set: Mapping[str, str] | None = None) -> Outcome:
-        """See `Table.update`."""
-        return super().update(where, set)
-
-    def _run_merge(self, asked: TableMerge) -> Merged:
-        with speaking(self._spark):
-            return self._merge_now(asked)
-
+    @speaking_method
     @honours("MERGE")
-    def _merge_now(self, asked: TableMerge) -> Merged:
+    def _run_merge(self, asked: TableMerge) -> Merged:
         snapshot, engine = self.snapshot(), self._engine
         clauses = tuple(
             AskedClause(each.when, each.action, each.condition, each.values, "set") for each in asked.clauses
@@ -154,14 +107,10 @@ class SessionTable(Table):
         return SessionTexts(snapshot, self._engine)
 
 
-def _speaking_method(method: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(method)
-    def run(self: SessionTable, *args: Any, **named: Any) -> Any:
-        with speaking(self._spark):
-            return method(self, *args, **named)
-
-    return run
-
+_HONOURED = {"overwrite": "WRITE", "delete": "DELETE", "update": "UPDATE"}
+"""Verbs that run as the session's settings say."""
 
 for _name in [name for name, method in vars(Table).items() if isfunction(method) and not name.startswith("_")]:
-    setattr(SessionTable, _name, _speaking_method(getattr(SessionTable, _name)))
+    _method = getattr(SessionTable, _name)
+    _method = honours(_HONOURED[_name])(_method) if _name in _HONOURED else _method
+    setattr(SessionTable, _name, speaking_method(_method))

@@ -52,7 +52,6 @@ from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.clustering import paths_of
 from anabranch.protocol.layout.file_sets import FileSet, count_of
 from anabranch.protocol.schema.types import Struct, arrow_type
-from anabranch.storage.contract import Store
 
 __all__ = ["Table"]
 
@@ -96,7 +95,7 @@ class Table:
         Raises:
             NotATable, VersionNotFound, UnknownColumn, InvalidCondition, NeedsSpark, MissingDataFile.
         """
-        return self.to_batches(columns, where, version=version, timestamp=timestamp).read_all()
+        return self._read(self.snapshot(version, timestamp), columns, where)
 
     def to_batches(
         self,
@@ -111,15 +110,28 @@ class Table:
         Example:
             >>> duckdb.from_arrow(flights.to_batches(["carrier", "dep_delay"], "day = DATE '2024-01-31'"))
         """
-        snapshot = self.snapshot(version, timestamp)
-        condition = None if where is None else self._texts(snapshot).condition(where)
-        files = file_set(snapshot, kept(snapshot, None if condition is None else condition.predicate))
-        names = columns_named(snapshot, columns)
+        return self._reader(self.snapshot(version, timestamp), columns, where)
+
+    def _read(self, snapshot: Snapshot, columns: list[str] | None, where: str | None) -> pa.Table:
+        """All the rows."""
+        return self._reader(snapshot, columns, where).read_all()
+
+    def _reader(self, snapshot: Snapshot, columns: list[str] | None, where: str | None) -> pa.RecordBatchReader:
+        """The rows as they come."""
+        files, names, condition = self._chosen(snapshot, columns, where)
         with without_spark("reading", snapshot.table):
             _ = condition and finding.check_condition(files.schema, condition)
             finding.check_scanned(files, names)
         schema = pa.schema([(each, arrow_type(files.schema.field(each).type)) for each in names])
         return pa.RecordBatchReader.from_batches(schema, self._rows(snapshot, files, names, condition))
+
+    def _chosen(
+        self, snapshot: Snapshot, columns: list[str] | None, where: str | None
+    ) -> tuple[FileSet, list[str], Condition | None]:
+        """The files to read, the columns under their own names, and the condition."""
+        condition = None if where is None else self._texts(snapshot).condition(where)
+        files = file_set(snapshot, kept(snapshot, None if condition is None else condition.predicate))
+        return files, _named(snapshot, columns), condition
 
     def count(self, where: str | None = None) -> int:
         """How many rows there are, or for how many a condition is TRUE. Files of which the log says it are not read.
@@ -160,10 +172,14 @@ class Table:
             ChangeDataNotRecorded: the table does not record changes. NoChangeStart, InvalidChangeRange,
             ChangeStartAfterLatest: the range is none. ChangeFilesMissing: a file is gone. NeedsSpark.
         """
-        return changed_rows(self._feed(start, end, start_timestamp, end_timestamp), self._log.store)
+        since, until = start_timestamp, end_timestamp
+        asked = ReadChanges(self._path, start, end, since, until, self._zone, storage_options=self._options)
+        return self._changed(asked.run())
 
-    def _feed(self, start: int | None, end: int | None, since: Any, until: Any) -> Feed:
-        return ReadChanges(self._path, start, end, since, until, self._zone, storage_options=self._options).run()
+    def _changed(self, feed: Feed) -> pa.Table:
+        with without_spark("reading changes", feed.root):
+            check_feed(feed)
+            return pa.Table.from_batches(changes(alone(self._log.store), feed), feed_schema(feed))
 
     def to_pandas(
         self,
@@ -390,14 +406,7 @@ def _typed(rows: pa.Table, schema: Struct) -> pa.Table:
     return rows
 
 
-def changed_rows(feed: Feed, store: Store) -> pa.Table:
-    """The rows of a change feed. Raises NeedsSpark: only Spark reads them. ChangeFilesMissing: a file is gone."""
-    with without_spark("reading changes", feed.root):
-        check_feed(feed)
-        return pa.Table.from_batches(changes(alone(store), feed), feed_schema(feed))
-
-
-def columns_named(snapshot: Snapshot, columns: list[str] | None) -> list[str]:
+def _named(snapshot: Snapshot, columns: list[str] | None) -> list[str]:
     """The table's own spelling of columns. Raises UnknownColumn: one is not there."""
     schema, found = snapshot.schema, dict[str, None]()
     if columns is not None and not (

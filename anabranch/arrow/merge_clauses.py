@@ -11,13 +11,14 @@ from dataclasses import replace
 
 from anabranch.arrow.merge_source import SourceColumns
 from anabranch.arrow.pairs import Acting
+from anabranch.arrow.values import check_stored
 from anabranch.protocol.expressions.computation import Computation
 from anabranch.protocol.expressions.tree import Column, Constant, names_of, with_columns
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.merges import NOTHING_MORE, Clause, Matching, SourceColumn, When, name_in_table
 from anabranch.protocol.schema.lengths import LENGTH
 from anabranch.protocol.schema.types import VOID, Field
-from anabranch.protocol.storing import Computed, is_plain_column, stored_in
+from anabranch.protocol.storing import Computed
 from anabranch.protocol.unsupported import Unsupported
 
 
@@ -60,12 +61,7 @@ def _stored(field: Field, value: object, source: SourceColumns) -> Computation:
     given = computed(value, source)
     if isinstance(value, SourceColumn) and given.tree.type == field.type and LENGTH not in field.metadata:
         return given
-    if not is_plain_column(field):
-        raise Unsupported(f"what the column {field.name} stores is computed by Spark")
-    stored = stored_in(given, field)
-    if stored.reason is not None:
-        raise Unsupported(stored.reason)
-    return stored
+    return check_stored(given, field)
 
 
 def computed(value: object, source: SourceColumns) -> Computation:

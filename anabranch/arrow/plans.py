@@ -22,7 +22,7 @@ from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.merges import Matching
 from anabranch.protocol.row_rules import check_rules
-from anabranch.protocol.unsupported import Unsupported
+from anabranch.protocol.unsupported import why_unsupported
 
 
 @dataclass(frozen=True)
@@ -121,11 +121,7 @@ def plan_merge(site: Site, files: FileSet, matching: Matching, source: SourceCol
 
 
 def _step(does: str, check: Callable[[], object]) -> Step:
-    try:
-        check()
-    except Unsupported as error:
-        return Step(does, str(error))
-    return Step(does)
+    return Step(does, why_unsupported(check))
 
 
 # -- what Arrow does ---------------------------------------------------------------------------------------------------

@@ -30,9 +30,14 @@ def _stored(value: Any, field: Field) -> Computation:
         raise Unsupported(f"a value of the column {field.name} is no text that can be read here")
     if value.computation.reason is not None:
         raise Unsupported(value.computation.reason)
+    return check_stored(value.computation, field)
+
+
+def check_stored(value: Computation, field: Field) -> Computation:
+    """What a column stores of a value. Raises Unsupported: only Spark says it."""
     if not is_plain_column(field):
         raise Unsupported(f"what the column {field.name} stores is computed by Spark")
-    found = stored_in(value.computation, field)
+    found = stored_in(value, field)
     if found.reason is not None:
         raise Unsupported(found.reason)
     return found

@@ -19,9 +19,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.util import inheritable_thread_target
 
-from anabranch.arrow import plans
 from anabranch.arrow.backend import ArrowBackend
-from anabranch.arrow.plans import RowPlan
+from anabranch.arrow.site import Site
 from anabranch.errors import TableWithoutColumns
 from anabranch.errors.rows import keep_out, may_show_rows, statement
 from anabranch.log.positions import SourceVersions
@@ -217,24 +216,6 @@ class SparkEngine:
             lambda: merge.write_inserts(self.spark, files, matching, held, joined, folder),
         )
 
-    def plan_change(
-        self,
-        files: FileSet,
-        condition: Condition,
-        assignments: Mapping[str, Any] | None,
-        *,
-        vectors: bool,
-        records: bool,
-    ) -> RowPlan:
-        """See `anabranch.arrow.plans.plan_change`."""
-        site = writing_site(self.spark, files, obeys=assignments is not None)
-        return plans.plan_change(site, files, condition, assignments, vectors=vectors, records=records)
-
-    def plan_merge(self, files: FileSet, matching: Matching, source: Any, *, vectors: bool) -> RowPlan:
-        """See `anabranch.arrow.plans.plan_merge`."""
-        columns = merge_source.source_columns(self._columns(source))
-        return plans.plan_merge(writing_site(self.spark, files), files, matching, columns, vectors=vectors)
-
     def check_rules(self, schema: Struct, rules: Rules, table: str) -> None:
         """See `anabranch.spark.declared_rules.check_expressions`."""
         check_expressions(self.spark, schema, rules, table)
@@ -380,9 +361,13 @@ class SparkEngine:
         """The backend that comes first for rows that are read."""
         return ArrowBackend(site_of(self.spark, files.root))
 
+    def site(self, files: FileSet, *, obeys: bool = True) -> Site:
+        """See `anabranch.spark.sites.writing_site`."""
+        return writing_site(self.spark, files, obeys=obeys)
+
     def _writer(self, files: FileSet, *, obeys: bool = True) -> ArrowBackend:
         """The same for rows that are written, and obey the table's rules unless they are copied only."""
-        return ArrowBackend(writing_site(self.spark, files, obeys=obeys))
+        return ArrowBackend(self.site(files, obeys=obeys))
 
     @contextmanager
     def _quiet(self, source: Any) -> Iterator[None]:

@@ -16,8 +16,7 @@ from anabranch.arrow.values import check_assigned
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.schema.assignments import leaves
-from anabranch.protocol.schema.types import Struct
-from anabranch.protocol.unsupported import Unsupported
+from anabranch.protocol.unsupported import why_unsupported
 from anabranch.spark.failures import reported
 from anabranch.spark.row_addresses import as_column, is_text, named_for
 from anabranch.spark.scan import scan
@@ -40,7 +39,8 @@ def check_change(
     is_known = (
         condition.computation is not None and condition.computation.is_condition and is_text(condition.expression)
     )
-    are_known = _are_computed(assignments or {}, files.schema) and all(map(is_text, values))
+    reason = why_unsupported(lambda: check_assigned(assignments or {}, files.schema))
+    are_known = reason is None and all(map(is_text, values))
     if is_known and are_known:
         return  # each part of them has a type that Spark gives it, too
     rows = scan(spark, files, ids=True)
@@ -50,15 +50,6 @@ def check_change(
         _ = changed(rows, files, assignments, F.lit(True)).schema
         with reported(text_of(assignments), files.root, files.version):
             check_deterministic(named_for(rows, values), [as_column(each, spark).isNull() for each in values])
-
-
-def _are_computed(assignments: Mapping[str, Any], schema: Struct) -> bool:
-    """Whether Arrow computes all values that are assigned."""
-    try:
-        check_assigned(assignments, schema)
-    except Unsupported:
-        return False
-    return True
 
 
 def _check_condition(spark: SparkSession, rows: DataFrame, files: FileSet, condition: Condition) -> None:

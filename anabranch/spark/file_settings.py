@@ -65,11 +65,13 @@ def speaks(door: type[_Door]) -> type[_Door]:
     """
     for name, method in list(vars(door).items()):
         if isfunction(method) and not name.startswith("_"):
-            setattr(door, name, _speaking_method(method))
+            setattr(door, name, speaking_method(method))
     return door
 
 
-def _speaking_method(method: Callable[..., Any]) -> Callable[..., Any]:
+def speaking_method(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of a door that speaks for its session, as `speaks` makes all of them."""
+
     @wraps(method)
     def run(self: Any, *args: Any, **named: Any) -> Any:
         with speaking(_session_of(self), vars(self).get("_file_settings")):

@@ -27,7 +27,7 @@ from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.merges import Joined, Matching, Reserved, When
 from anabranch.protocol.parquet_files import Written
 from anabranch.protocol.schema.types import Field, Struct
-from anabranch.protocol.unsupported import Unsupported
+from anabranch.protocol.unsupported import why_unsupported
 from anabranch.spark import few_rows
 from anabranch.spark.expression_checks import check_deterministic
 from anabranch.spark.failures import reported
@@ -82,25 +82,16 @@ def check(spark: SparkSession, files: FileSet, matching: Matching, source: T.Str
     columns = source_columns(source)
     checked: list[When] = []
     are_texts = all(map(is_text, matching.expressions))
-    if not (are_texts and _is_computed(lambda: computed_join(files, matching, columns))):
+    if not (are_texts and why_unsupported(lambda: computed_join(files, matching, columns)) is None):
         _ = _changes(spark, files, matching, held).schema
         checked += ["matched", "not matched by source"]
     are_known = are_texts and not files.rules.bind_rows
     if matching.inserts and not (
-        are_known and _is_computed(lambda: computed_clauses(matching, "not matched", files, columns))
+        are_known and why_unsupported(lambda: computed_clauses(matching, "not matched", files, columns)) is None
     ):
         _ = _inserted(files, matching, held, named_source(spark, held, _names(files, matching, held))).schema
         checked.append("not matched")
     _check_conditions(spark, files, matching, held, checked)
-
-
-def _is_computed(work: Callable[[], object]) -> bool:
-    """Whether Arrow computes all of something."""
-    try:
-        work()
-    except Unsupported:
-        return False
-    return True
 
 
 def _check_conditions(

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from anabranch.arrow.plans import RowPlan, Step
+from anabranch.arrow.plans import RowPlan, Step, plan_change, plan_merge
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.opening import file_set, only
 from anabranch.commands.queries.explain import explain as skipping
@@ -28,6 +28,7 @@ from anabranch.protocol.merges import Matching
 from anabranch.protocol.schema.assignments import Members, Path, leaves
 from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.storing import Computed, stored_in
+from anabranch.spark.merge_source import source_columns
 from anabranch.spark.sql_text import exact_sql
 from anabranch.spark.types import quoted
 from anabranch.statements.conditions import context_of
@@ -103,7 +104,8 @@ def _changed(change: DeleteRows | UpdateRows, where: Condition, snapshot: Snapsh
         }
     files = file_set(snapshot, only(snapshot.files, snapshot.facts.could_match(where.predicate)))
     vectors, recorded = snapshot.properties.vectors, records(snapshot.metadata)
-    plan = run.engine.plan_change(files, where, values, vectors=vectors, records=recorded)
+    site = run.engine.site(files, obeys=values is not None)
+    plan = plan_change(site, files, where, values, vectors=vectors, records=recorded)
     yield from _values(values or {}, snapshot.schema)
     yield from _steps(plan)
 
@@ -121,7 +123,8 @@ def _merged(change: MergeRows, snapshot: Snapshot, run: Running) -> Iterator[str
     matching = replace(request.command(snapshot).matching, recorded=records(snapshot.metadata))
     files, vectors = file_set(snapshot), snapshot.properties.vectors
     yield from _matched(matching, snapshot.schema)
-    yield from _steps(run.engine.plan_merge(files, matching, request.source, vectors=vectors))
+    columns = source_columns(request.source.schema)
+    yield from _steps(plan_merge(run.engine.site(files), files, matching, columns, vectors=vectors))
 
 
 def _steps(plan: RowPlan) -> Iterator[str]:
