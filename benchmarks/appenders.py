@@ -50,7 +50,7 @@ class Call:
 
 def with_anabranch(path: str, rows: pa.Table) -> object:
     """One append by us, with default settings."""
-    return anabranch.append(None, path, rows)
+    return anabranch.append(path, rows)
 
 
 def with_deltalake(path: str, rows: pa.Table) -> object:

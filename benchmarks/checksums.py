@@ -40,7 +40,7 @@ def _each(folder: Path, appends: int, *, kept: bool) -> Callable[[], Cost]:
     def once() -> Cost:
         table = _begun(folder / uuid4().hex, kept=kept)
         numbers = count(1)
-        whole = cost(lambda: [anabranch.append(None, table, batch(0, next(numbers))) for _ in range(appends)])
+        whole = cost(lambda: [anabranch.append(table, batch(0, next(numbers))) for _ in range(appends)])
         assert len(list((table / "_delta_log").glob("*.crc"))) == (appends + 1 if kept else 0)
         return Cost(whole.wall_s / appends, whole.cpu_s / appends)
 
@@ -48,7 +48,7 @@ def _each(folder: Path, appends: int, *, kept: bool) -> Callable[[], Cost]:
 
 
 def _begun(table: Path, *, kept: bool) -> Path:
-    anabranch.append(None, table, batch(0, 0), properties={"delta.checkpointInterval": "1000000"})
+    anabranch.append(table, batch(0, 0), properties={"delta.checkpointInterval": "1000000"})
     if not kept:
         for path in (table / "_delta_log").glob("*.crc"):
             path.unlink()

@@ -61,7 +61,7 @@ def appended_by_anabranch(path: str) -> int:
     import anabranch
     from anabranch.commands.opening import open_log
 
-    anabranch.append(None, path, ROW)
+    anabranch.append(path, ROW)
     snapshot = open_log(path).snapshot()
     return int(snapshot.files.num_rows) if snapshot.files_are_loaded else 0
 

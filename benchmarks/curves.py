@@ -178,7 +178,7 @@ def _sql(text: str) -> dict[str, Work]:
 def _appends() -> dict[str, Work]:
     """Ours without Spark, beside the INSERT of both Sparks."""
     return {
-        f"{OURS}, Arrow": lambda table: anabranch.append(None, table, cold.ROW),
+        f"{OURS}, Arrow": lambda table: anabranch.append(table, cold.ROW),
         peers.DELTALAKE: lambda table: write_deltalake(_handle(table), cold.ROW, mode="append"),
     }
 

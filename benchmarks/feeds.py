@@ -118,5 +118,5 @@ def changes(spark: SparkSession, table: Path) -> tuple[tuple[Any, ...], ...]:
     newest = int(anabranch.history(table)[0]["version"])
     cents = F.round(F.col("amount") * 100).cast("bigint")
     sums = [F.count("*"), F.sum("id"), F.sum(cents), F.sum((F.col("id") % 1_000_003) * cents)]
-    rows = anabranch.changes(spark, str(table), start=newest).groupBy(CHANGE_TYPE).agg(*sums)
+    rows = anabranch.changes(str(table), start=newest, spark=spark).groupBy(CHANGE_TYPE).agg(*sums)
     return tuple(sorted(map(tuple, rows.collect())))

@@ -53,7 +53,7 @@ def _result(found: Mapping[str, list[Cost]], rounds: int) -> Result:
 def _made(spark: Any, folder: Path) -> Path:
     """The table, and beside it the same rows as a plain Parquet file."""
     rows = _rows(range(ROWS))
-    anabranch.append(None, folder / "table", rows)
+    anabranch.append(folder / "table", rows)
     spark.createDataFrame(rows).coalesce(1).write.parquet(str(folder / "plain"))
     return folder / "table"
 

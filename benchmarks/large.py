@@ -35,7 +35,7 @@ def make(folder: Path, rows: int, *, vectors: bool, tell: Tell) -> Path:
         tell(f"writing file {file + 1} of {FILES} of a table of {rows:,} rows")
         ids = np.arange(file * (rows // FILES), (file + 1) * (rows // FILES))
         given = rows_of(ids, np.random.default_rng(file), rows)
-        anabranch.append(None, path, given, properties=properties if file == 0 else None)
+        anabranch.append(path, given, properties=properties if file == 0 else None)
     return path
 
 

@@ -130,10 +130,10 @@ def made(folder: Path, rows: int, tell: Tell) -> peers.Tables:
     """
     tables = peers.Tables(folder / "marking", folder / "rewriting")
     for table, vectors in ((tables.marking, "true"), (tables.rewriting, "false")):
-        anabranch.append(None, table, returns(np.arange(0), 0), properties={"delta.enableDeletionVectors": vectors})
+        anabranch.append(table, returns(np.arange(0), 0), properties={"delta.enableDeletionVectors": vectors})
         for file in range(FILES):
             tell(f"writing file {file + 1} of {FILES}")
-            anabranch.append(None, table, returns(_numbers(file, rows), file))
+            anabranch.append(table, returns(_numbers(file, rows), file))
     return tables
 
 

@@ -63,8 +63,8 @@ def table_of(folder: Path, rows: int) -> peers.Tables:
     """A table of one file, in both forms; the updated column is 0 everywhere."""
     given = pa.table({"id": range(rows), "x": pa.repeat(0, rows)})
     tables = peers.Tables(folder / "marking", folder / "rewriting")
-    anabranch.append(None, tables.marking, given)
-    anabranch.append(None, tables.rewriting, given, properties={"delta.enableDeletionVectors": "false"})
+    anabranch.append(tables.marking, given)
+    anabranch.append(tables.rewriting, given, properties={"delta.enableDeletionVectors": "false"})
     return tables
 
 

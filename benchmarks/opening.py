@@ -180,11 +180,11 @@ def _appended(ours: Path, theirs: DeltaTable, our_small: Path, their_small: Delt
     """By path with us, by a handle with delta-rs, which reads a path anew each time; and the same on one file."""
     what, beside = "append one row, warm", "append one row, table of one file"
     works: Works = {
-        "anabranch": lambda: anabranch.append(None, ours, ROW),
+        "anabranch": lambda: anabranch.append(ours, ROW),
         "deltalake": lambda: write_deltalake(theirs, ROW, mode="append"),
     }
     small: Works = {
-        "anabranch": lambda: anabranch.append(None, our_small, ROW),
+        "anabranch": lambda: anabranch.append(our_small, ROW),
         "deltalake": lambda: write_deltalake(their_small, ROW, mode="append"),
     }
     alone = _turns(beside, small, ROUNDS, tell, warm_ups=1)

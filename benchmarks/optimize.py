@@ -83,7 +83,7 @@ def make(folder: Path, rows: int, *, vectors: bool, tell: Tell) -> Path:
         ids = np.arange(file * rows // FILES, (file + 1) * rows // FILES)
         given = large.rows_of(ids, np.random.default_rng(file), rows)
         given = given if vectors else given.filter(pc.not_equal(given["percent"], 17))
-        anabranch.append(None, path, given, properties=properties if file == 0 else None)
+        anabranch.append(path, given, properties=properties if file == 0 else None)
     return path
 
 

@@ -144,7 +144,7 @@ def made_of(folder: Path, rows: int, of: Of, *, vectors: bool, tell: Tell) -> Pa
         given, first = rows_of(ids, part), part == 0
         given = given.filter(pa.array(ids % 50 != 3)) if of is Of.MARKED and not vectors else given
         partition_by = "p" if of is Of.SPLIT else None
-        anabranch.append(None, path, given, partition_by=partition_by, properties=properties if first else None)
+        anabranch.append(path, given, partition_by=partition_by, properties=properties if first else None)
     return path
 
 

@@ -70,7 +70,7 @@ def _small(folder: Path, batches: int, tell: Tell) -> Path:
     tell(f"writing {batches} commits")
     for number in range(batches):
         ids = np.arange(number * BATCH_ROWS, (number + 1) * BATCH_ROWS)
-        anabranch.append(None, path, large.rows_of(ids, dice, batches * BATCH_ROWS))
+        anabranch.append(path, large.rows_of(ids, dice, batches * BATCH_ROWS))
     return path
 
 

@@ -88,7 +88,7 @@ def _write(folder: Path, name: str, rows: pa.Table) -> None:
         part = rows.slice(start, size)
         for kind, vectors in ((WHOLE, "false"), (MARKED, "true")):
             properties = {"delta.enableDeletionVectors": vectors} if number == 0 else None
-            anabranch.append(None, delta(folder, kind, name), part, properties=properties)
+            anabranch.append(delta(folder, kind, name), part, properties=properties)
             left = part.filter(~_is_marked(name)) if kind and name in KEYS else part
             path = plain(folder, kind, name) / f"{number}.parquet"
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -52,7 +52,7 @@ def run(folder: Path, rows: int, tell: Tell, *, files: int = FILES, beside_spark
 
 def _make(table: Path, files: int) -> int:
     """A table of which every other file is in no commit; how many those are. The files hold one byte each."""
-    anabranch.append(None, table, [{"id": 1}], properties={"delta.enableDeletionVectors": "false"})
+    anabranch.append(table, [{"id": 1}], properties={"delta.enableDeletionVectors": "false"})
     adds = []
     for number in range(files - 1):
         name = f"f{number % FOLDERS}/part-{number}.parquet"

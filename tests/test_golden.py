@@ -62,7 +62,7 @@ def test_a_golden_table_reads_as_expected(spark: SparkSession, name: str, versio
     if not name:
         pytest.skip(version)
     number = None if version == "latest" else int(version[1:])
-    found = anabranch.read(spark, DAT / name / "delta", version=number)
+    found = anabranch.read(DAT / name / "delta", version=number, spark=spark)
     expected = expected_rows(spark, DAT / name / "expected" / version)
     assert sorted(found.columns) == sorted(expected.columns)
     assert bag(found) == bag(expected)
@@ -94,7 +94,7 @@ def zone_of_its_writer(spark: SparkSession, name: str) -> Iterator[None]:
 def test_a_table_of_the_kernels_reads_as_expected(spark: SparkSession, name: str) -> None:
     if not name:
         pytest.skip(MISSING)
-    found = anabranch.read(spark, KERNEL / name / "delta")
+    found = anabranch.read(KERNEL / name / "delta", spark=spark)
     expected = spark.read.parquet(str(KERNEL / name / "expected"))
     assert sorted(found.columns) == sorted(expected.columns)
     if name in LARGE:

@@ -32,8 +32,8 @@ import anabranch
 
 assert "site-packages" in anabranch.__file__, anabranch.__file__
 where = str(pathlib.Path(tempfile.mkdtemp()) / "table")
-assert anabranch.append(None, where, [{"id": 1}]) == 0
-assert anabranch.append(None, where, [{"id": 2}]) == 1
+assert anabranch.append(where, [{"id": 1}]) == 0
+assert anabranch.append(where, [{"id": 2}]) == 1
 assert anabranch.files(where, "id > 1").num_rows == 1
 assert anabranch.check(where, deep=True).is_clean
 try:
@@ -52,7 +52,7 @@ from anabranch import DeltaTable
 spark = anabranch.session("dist", "local[1]")
 where = str(pathlib.Path(tempfile.mkdtemp()) / "table")
 DeltaTable.create(spark).location(where).addColumn("id", "BIGINT").execute()
-anabranch.append(spark, where, [{"id": 1}, {"id": 2}])
+anabranch.append(where, [{"id": 1}, {"id": 2}])
 spark.range(3, 5).write.format("delta").mode("append").save(where)
 DeltaTable.forPath(spark, where).delete("id = 2")
 assert sorted(row["id"] for row in spark.read.format("delta").load(where).collect()) == [1, 3, 4]

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from anabranch.api.session_first import takes_session_first
 from anabranch.catalog.names import may_be_name
 from anabranch.commands.context import Progress, RunContext, unwatched
 from anabranch.commands.dml.append import Append
@@ -51,11 +52,12 @@ __all__ = [
 ]
 
 
+@takes_session_first
 def append(
-    spark: Any,
     path_or_name: Location,
     rows: Any,
     *,
+    spark: Any = None,
     partition_by: str | tuple[str, ...] | list[str] | None = None,
     cluster_by: str | tuple[str, ...] | list[str] | None = None,
     properties: Mapping[str, str] | None = None,
@@ -68,11 +70,11 @@ def append(
     A blind append: it conflicts with nothing, and reads protocol and metadata only.
 
     Args:
-        spark: a session or None; it is asked where a table lies that is said by its name, and how a bucket is reached
-            where neither the environment nor ``storage_options`` say so.
         path_or_name: path or URL of the table, or, with a session, the name of one that is there.
         rows: an Arrow table, a pandas DataFrame, a list of dicts or a dict of lists; no rows are a version too, where
             there is a table or they name columns.
+        spark: a session, which is asked where a table lies that is said by its name, and how a bucket is reached where
+            neither the environment nor ``storage_options`` say so. It may also stand first, before the table.
         partition_by: a column, or several, for a new table.
         cluster_by: a column, or several, for a new table; not together with ``partition_by``.
         properties: for a new table.
@@ -92,7 +94,7 @@ def append(
         CommitOutcomeUnknown: the store never answered.
 
     Example:
-        >>> anabranch.append(None, "/data/flights", [{"carrier": "UA", "flight": 1545}])
+        >>> anabranch.append("/data/flights", [{"carrier": "UA", "flight": 1545}])
         0
     """
     command = _append(spark, path_or_name, partition_by, cluster_by, properties, storage_options)
@@ -100,10 +102,11 @@ def append(
         return replace(command, rows=rows, txn=application(txn_app_id, txn_version)).run().version
 
 
+@takes_session_first
 def appender(
-    spark: Any,
     path_or_name: Location,
     *,
+    spark: Any = None,
     partition_by: str | tuple[str, ...] | list[str] | None = None,
     cluster_by: str | tuple[str, ...] | list[str] | None = None,
     properties: Mapping[str, str] | None = None,
@@ -116,7 +119,7 @@ def appender(
     rows that come first.
 
     Args:
-        spark, path_or_name, partition_by, cluster_by, properties, storage_options: as for `append`.
+        path_or_name, spark, partition_by, cluster_by, properties, storage_options: as for `append`.
 
     Returns:
         an object with ``append(rows)``, which waits for its commit, and ``submit(rows)``, which returns a
@@ -126,7 +129,7 @@ def appender(
         UnknownPathOrName: there is no table of this name.
 
     Example:
-        >>> with anabranch.appender(None, "/data/flights") as flights:
+        >>> with anabranch.appender("/data/flights") as flights:
         ...     flights.append([{"carrier": "UA", "flight": 1545}])  # from any thread
         0
     """

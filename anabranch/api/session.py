@@ -5,11 +5,12 @@ rows of a version, with file skipping, and of what versions changed. For the com
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from anabranch.api.install import install
+from anabranch.api.session_first import takes_session_first
 from anabranch.catalog.entry import Entry
 from anabranch.catalog.names import parts_of
 from anabranch.catalog.resolver import Resolver
@@ -49,8 +50,8 @@ def session(app: str = "anabranch", master: str | None = None, **conf: Any) -> S
     return install(build(app, master, {name.replace("__", "."): str(value) for name, value in conf.items()}))
 
 
+@takes_session_first
 def read(
-    spark: SparkSession,
     path_or_name: Location,
     where: str | Column | None = None,
     columns: Sequence[str] | None = None,
@@ -58,11 +59,12 @@ def read(
     timestamp: Any = None,
     row_ids: bool = False,
     storage_options: Mapping[str, str] | None = None,
+    *,
+    spark: SparkSession | None = None,
 ) -> DataFrame:
     """The rows for which ``where`` is TRUE, without opening files that the log's statistics rule out.
 
     Args:
-        spark: any session.
         path_or_name: path or URL of the table, or its name where nothing lies at such a path; ``@v3`` or
             ``@20240131000000000`` behind a path names a version too.
         where: SQL text or a Column; text skips more.
@@ -72,16 +74,17 @@ def read(
             session's.
         row_ids: adds the columns ``_row_id`` and ``_row_commit_version``, where the table tracks its rows.
         storage_options: as in obstore, for this call; Spark reads the rows with the same ones.
+        spark: any session; by default the active one. It may also stand first, before the table.
 
     Raises:
         NotATable, VersionNotFound, UnknownColumn, InvalidCondition.
         TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no version stands for that moment.
         InvalidTimestamp, AmbiguousTimeTravel: the version is named wrongly, or more than once.
-        InvalidArgument: ``spark`` is no session.
+        InvalidArgument: ``spark`` is no session, or none is active.
         InvalidOption: ``row_ids`` of a table that does not track its rows.
         NotBuilt: Spark's connector cannot be told one of the ``storage_options``.
     """
-    check_session("spark", spark)
+    spark = _active(spark)
     with speaking(spark):
         path = Resolver(spark).anywhere(path_or_name).location
     with speaking(spark, for_spark(path, storage_options or {})):
@@ -129,25 +132,27 @@ def looked_up(name: str, start: Callable[[], SparkSession] = session) -> Entry |
     return found.entry
 
 
+@takes_session_first
 def changes(
-    spark: SparkSession,
     path_or_name: Location,
     start: int | None = None,
     end: int | None = None,
     start_timestamp: Any = None,
     end_timestamp: Any = None,
+    *,
+    spark: SparkSession | None = None,
 ) -> DataFrame:
     """The rows that each version of a range inserted and deleted, with the columns ``_change_type``,
     ``_commit_version`` and ``_commit_timestamp`` behind their own.
 
     Args:
-        spark: any session.
         path_or_name: path or URL of the table, or its name where nothing lies at such a path.
         start: the first version.
         end: the last one, by default the newest.
         start_timestamp: instead of ``start``, the first version that was committed then or later: text, a date or a
             datetime; what says no time zone is of the session's.
         end_timestamp: instead of ``end``, the last one that was committed then or earlier.
+        spark: any session; by default the active one. It may also stand first, before the table.
 
     Raises:
         ChangeDataNotRecorded: the table did not record its changes at one of these versions.
@@ -157,10 +162,17 @@ def changes(
         ChangeFilesMissing: a VACUUM has removed a file of theirs.
 
     Example:
-        >>> anabranch.changes(spark, "/data/flights", start=3).filter("_change_type = 'delete'").show()
+        >>> anabranch.changes("/data/flights", start=3).filter("_change_type = 'delete'").show()
     """
-    check_session("spark", spark)
+    spark = _active(spark)
     with speaking(spark):
         engine, path = SparkEngine(spark), Resolver(spark).anywhere(path_or_name).location
         asked = ReadChanges(path, start, end, start_timestamp, end_timestamp, engine.zone(), engine.reads_beyond())
         return engine.changes(asked.run())
+
+
+def _active(spark: SparkSession | None) -> SparkSession:
+    """The session that was handed over, or the active one. Raises `InvalidArgument`."""
+    session = spark if spark is not None else SparkSession.getActiveSession()
+    check_session("spark", session)
+    return cast("SparkSession", session)

@@ -263,7 +263,7 @@ class InvalidArgument(InvalidOption, TypeError, ValueError):
 def check_session(argument: str, spark: Any) -> None:
     """Raises `InvalidArgument` unless an argument is a session, classic or of Connect."""
     if isinstance(spark, type) or not (hasattr(spark, "conf") and hasattr(spark, "createDataFrame")):
-        reason = "it takes a SparkSession, which comes first; anabranch.session() gives one."
+        reason = "it takes a SparkSession; anabranch.session() gives one."
         raise InvalidArgument(option=argument, value=_called(spark), reason=reason)
 
 

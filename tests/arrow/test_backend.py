@@ -38,7 +38,7 @@ def ids(table: Table) -> dict[int, int]:
 @pytest.mark.parametrize("place", ["memory", "disk"])
 def test_rows_that_are_packed_keep_their_ids_wherever_they_lie(tmp_path: Path, place: str) -> None:
     path = f"memory://{uuid4()}/t" if place == "memory" else str(tmp_path / "t")
-    anabranch.append(None, path, [{"id": i, "x": i} for i in range(9)], properties=TRACKED)
+    anabranch.append(path, [{"id": i, "x": i} for i in range(9)], properties=TRACKED)
     table = anabranch.table(path)
     for first in (10, 20):
         table.append([{"id": first + i, "x": 0} for i in range(9)])
@@ -84,7 +84,7 @@ def test_what_cannot_be_removed_ends_the_command(tmp_path: Path, monkeypatch: py
 def test_a_command_that_takes_spark_after_it_has_written_leaves_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    anabranch.append(None, str(tmp_path / "t"), [{"id": i, "name": "x" * i} for i in range(40)])
+    anabranch.append(str(tmp_path / "t"), [{"id": i, "name": "x" * i} for i in range(40)])
     table, written = anabranch.table(str(tmp_path / "t")), list[Any]()
     put = writing.put_rows
     monkeypatch.setattr(writing, "put_rows", lambda *given: (written.append(given), put(*given)))

@@ -91,12 +91,12 @@ def site(spark: SparkSession, files: FileSet) -> Site:
 def table(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> str:
     """Three files or more of several row groups, with deleted rows, and a column that the first file lacks."""
     path, dice = str(tmp_path_factory.mktemp("finding") / "t"), random.Random(5)
-    anabranch.append(None, path, drawn(dice).drop_columns(["i"]), partition_by=["part"])
+    anabranch.append(path, drawn(dice).drop_columns(["i"]), partition_by=["part"])
     anabranch.sql(spark, f"ALTER TABLE delta.`{path}` ADD COLUMN i INT")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pq, "write_table", _in_small_groups(pq.write_table))
         for _ in range(2):
-            anabranch.append(None, path, drawn(dice))
+            anabranch.append(path, drawn(dice))
     anabranch.DeltaTable.forPath(spark, path).delete("l = -5 AND b = 0")
     return path
 
@@ -268,7 +268,7 @@ def test_files_that_arrow_reads_otherwise_are_left_to_spark(
     spark: SparkSession, tmp_path: Path, column: pa.Array
 ) -> None:
     path = str(tmp_path / "t")
-    anabranch.append(None, path, pa.table({"i": pa.array([1, 2], pa.int32())}))
+    anabranch.append(path, pa.table({"i": pa.array([1, 2], pa.int32())}))
     files = opened(path)
     file = Path(path) / files.files["path"][0].as_py()
     pq.write_table(pa.table({"i": column}), file)
@@ -325,7 +325,7 @@ def nested(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession, reques
     made = spark.createDataFrame(rows, f"k BIGINT, inside STRUCT<{NESTED}>")
     anabranch.install(spark)
     made.write.format("delta").mode("append").save(path)
-    anabranch.append(None, path, pa.Table.from_pylist(rows))
+    anabranch.append(path, pa.Table.from_pylist(rows))
     anabranch.DeltaTable.forPath(spark, path).delete("k = 7")
     return path
 
@@ -343,7 +343,7 @@ def test_rows_are_found_by_members_of_structs(spark: SparkSession, nested: str) 
 
 def test_a_file_that_lacks_a_member_is_left_to_spark(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
-    anabranch.append(None, path, pa.Table.from_pylist([{"inside": {"x": 1}}]))
+    anabranch.append(path, pa.Table.from_pylist([{"inside": {"x": 1}}]))
     anabranch.sql(spark, f"ALTER TABLE delta.`{path}` ADD COLUMN inside.later BIGINT")
     assert find_here(site(spark, opened(path)), opened(path), condition(path, "inside.later IS NULL", spark)) is None
     assert find_here(site(spark, opened(path)), opened(path), condition(path, "inside.x = 1", spark))
@@ -378,7 +378,7 @@ def test_an_update_of_a_table_with_nested_columns_keeps_them_without_a_job(
     if by == "spark":
         spark.createDataFrame(DEEPER, DEEP).coalesce(1).write.format("delta").save(path)
     else:
-        anabranch.append(None, path, schema)
+        anabranch.append(path, schema)
     table = anabranch.DeltaTable.forPath(spark, path)
     before = {row["k"]: row.asDict(recursive=True) for row in table.toDF().collect()}
     update = lambda: table.update("v < 1 OR inside.a = 5", {"v": "v + k"})  # noqa: E731

@@ -109,8 +109,8 @@ def drawn(
 def made(path: Path, dice: random.Random, partition_by: list[str], properties: dict[str, str]) -> str:
     state = dice.getstate()
     given = {"delta.enableDeletionVectors": "true", **properties}
-    anabranch.append(None, str(path), drawn(dice, 30), partition_by=partition_by, properties=given)
-    anabranch.append(None, str(path), drawn(dice, 30))
+    anabranch.append(str(path), drawn(dice, 30), partition_by=partition_by, properties=given)
+    anabranch.append(str(path), drawn(dice, 30))
     World(str(path)).delete("v = 4")
     dice.setstate(state)
     return str(path)
@@ -130,7 +130,7 @@ def recorded(spark: SparkSession, path: str) -> Counter[str]:
     """What the table recorded of the newest commit, if it records changes."""
     newest = anabranch.history(path, 1)[0]["version"]
     try:
-        found = anabranch.changes(spark, path, newest).drop("_commit_timestamp").collect()
+        found = anabranch.changes(path, newest, spark=spark).drop("_commit_timestamp").collect()
     except ChangeDataNotRecorded:
         return Counter()
     return Counter(map(repr, found))
@@ -200,7 +200,7 @@ def test_conditions_and_values_over_both_sides_need_no_spark(
     spark: SparkSession, tmp_path: Path, on: str, clause: str, insert: str
 ) -> None:
     path, source = made(tmp_path / "t", random.Random(1), [], {}), str(tmp_path / "s")
-    anabranch.append(None, source, drawn(random.Random(2), 12, random.Random(3).sample(range(-3, 25), 12)))
+    anabranch.append(source, drawn(random.Random(2), 12, random.Random(3).sample(range(-3, 25), 12)))
     text = f"MERGE INTO delta.`{path}` t USING delta.`{source}` s ON {on} {clause} {insert}"
     assert jobs(spark, lambda: anabranch.sql(spark, text)) == 0
 
@@ -209,10 +209,10 @@ def test_a_merge_by_keys_records_what_rows_were_where_the_table_records_changes(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     path = str(tmp_path / "t")
-    anabranch.append(None, path, [{"k": 1, "w": "a"}], properties={"delta.enableChangeDataFeed": "true"})
+    anabranch.append(path, [{"k": 1, "w": "a"}], properties={"delta.enableChangeDataFeed": "true"})
     spark.createDataFrame([(1, "b")], "k long, w string").createOrReplaceTempView("given_rows")
     anabranch.sql(spark, f"MERGE INTO delta.`{path}` t USING given_rows s ON t.k = s.k {CLAUSES[0]} {INSERTS[0]}")
-    changes = anabranch.changes(spark, path, 1).select("k", "w", "_change_type").collect()
+    changes = anabranch.changes(path, 1, spark=spark).select("k", "w", "_change_type").collect()
     assert sorted(map(tuple, changes)) == [(1, "a", "update_preimage"), (1, "b", "update_postimage")]
 
 
@@ -244,7 +244,7 @@ EMPTY_CHUNKS = pa.table({"k": pa.chunked_array([[3], [], [1, 2]], pa.int64())})
 def test_no_row_behind_an_empty_chunk_of_an_arrow_table_is_lost(spark: SparkSession, tmp_path: Path) -> None:
     assert sorted(arrow_rows(spark, EMPTY_CHUNKS).collect()) == [(1,), (2,), (3,)]
     given = EMPTY_CHUNKS.append_column("p", pa.array(["a", "b", "c"]))
-    anabranch.append(spark, str(tmp_path), given, partition_by=["p"])
+    anabranch.append(str(tmp_path), given, partition_by=["p"], spark=spark)
     assert sorted(row["k"] for row in deltalake_rows(str(tmp_path))) == [1, 2, 3]
 
 
@@ -254,7 +254,7 @@ def test_no_row_is_lost_where_a_file_between_others_has_none(
 ) -> None:
     path = str(tmp_path / "t")
     for rows_of_file in ([1, 5], [2], [4, 3], [6]):
-        anabranch.append(None, path, [{"k": k, "v": k} for k in rows_of_file], properties=properties)
+        anabranch.append(path, [{"k": k, "v": k} for k in rows_of_file], properties=properties)
         properties = {}
     spark.createDataFrame([(1, 7), (2, 7), (4, 7)], "k long, v long").createOrReplaceTempView("given_rows")
     anabranch.sql(
@@ -270,7 +270,7 @@ def test_no_row_is_lost_where_a_file_between_others_has_none(
 
 def test_a_source_may_have_a_column_of_any_name(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
-    anabranch.append(None, path, [{"k": 1, "v": 1}])
+    anabranch.append(path, [{"k": 1, "v": 1}])
     source = "(SELECT 1L AS k, 7L AS number, 8L AS at, 9L AS clause)"
     text = f"MERGE INTO delta.`{path}` t USING {source} s ON t.k = s.k AND s.number > t.v WHEN MATCHED AND s.at > 1"
     anabranch.sql(spark, f"{text} THEN UPDATE SET v = s.number + s.clause")

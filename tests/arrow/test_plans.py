@@ -76,7 +76,7 @@ def test_a_plan_says_who_does_each_step_and_why(
     where: str, value: str | None, table: str, site: str, steps: dict[str, str]
 ) -> None:
     path = f"memory://{uuid4()}/t"
-    anabranch.append(None, path, ROWS, **TABLES.get(table, {}))
+    anabranch.append(path, ROWS, **TABLES.get(table, {}))
     snapshot = open_log(path).snapshot()
     context = Context(snapshot.table, snapshot.schema, dt.datetime.now(dt.UTC), "UTC", lambda _: True)
     values = None if value is None else {"word": Computed(value, computation_of(value, context))}
@@ -113,7 +113,7 @@ def test_a_plan_of_a_merge_has_the_steps_that_its_clauses_take(
     clauses: tuple[Clause, ...], table: str, steps: list[str]
 ) -> None:
     path = f"memory://{uuid4()}/t"
-    anabranch.append(None, path, ROWS, **TABLES[table])
+    anabranch.append(path, ROWS, **TABLES[table])
     snapshot = open_log(path).snapshot()
     recorded, source = records(snapshot.metadata), source_columns(pa.schema({"id": pa.int64(), "word": pa.string()}))
     matching = Matching("", clauses, keys=(("id", "id"),), rest=NOTHING_MORE, recorded=recorded)

@@ -33,7 +33,7 @@ CONDITIONS: Mapping[str, Callable[[Any], bool]] = {
 def path(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Where a table of these rows lies."""
     found = f"memory://{uuid4()}/t" if request.param == "memory" else str(tmp_path / "t")
-    anabranch.append(None, found, ROWS, partition_by="w")
+    anabranch.append(found, ROWS, partition_by="w")
     return found
 
 

@@ -70,7 +70,7 @@ OTHERS = (
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> FileSet:
     path = str(tmp_path_factory.mktemp("values") / "t")
-    anabranch.append(None, path, pa.table({name: pa.array(some, kind) for name, (kind, some) in VALUES.items()}))
+    anabranch.append(path, pa.table({name: pa.array(some, kind) for name, (kind, some) in VALUES.items()}))
     return file_set(Log(open_store(path)).snapshot())
 
 
@@ -136,7 +136,7 @@ def makes(rows: pa.Table, files: FileSet, name: str, value: Computed) -> bool:
 
 def test_a_computation_that_leaves_its_type_is_left_to_spark(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
-    anabranch.append(None, path, pa.table({"id": [1, 2], "i": pa.array([1, 2**31 - 1], pa.int32())}))
+    anabranch.append(path, pa.table({"id": [1, 2], "i": pa.array([1, 2**31 - 1], pa.int32())}))
     table = DeltaTable.forPath(spark, path)
     with pytest.raises(AnabranchError, match="overflow"):
         table.update("id > 0", {"i": "i + 1"})
@@ -160,7 +160,7 @@ def test_what_spark_cannot_read_is_refused_though_it_is_understood(
     spark: SparkSession, tmp_path: Path, moment: str
 ) -> None:
     path, text = str(tmp_path / "t"), f"{moment} '2020-01-01 00:00:00'"
-    anabranch.append(None, path, pa.table({"id": [1], "at": pa.array([None], pa.timestamp("us", "UTC"))}))
+    anabranch.append(path, pa.table({"id": [1], "at": pa.array([None], pa.timestamp("us", "UTC"))}))
     table = DeltaTable.forPath(spark, path)
     with pytest.raises(AnabranchError):
         table.update(set={"at": text})
@@ -168,7 +168,7 @@ def test_what_spark_cannot_read_is_refused_though_it_is_understood(
 
 def test_a_text_with_a_plus_before_it_is_a_number(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
-    anabranch.append(None, path, pa.table({"id": [1, 2], "w": ["1.50", "2"]}))
+    anabranch.append(path, pa.table({"id": [1, 2], "w": ["1.50", "2"]}))
     table = DeltaTable.forPath(spark, path)
     table.update("+w = '1.5'", {"w": "+w"})
     assert sorted(map(tuple, table.toDF().collect())) == [(1, "1.5"), (2, "2")]
@@ -176,6 +176,6 @@ def test_a_text_with_a_plus_before_it_is_a_number(spark: SparkSession, tmp_path:
 
 def test_all_values_are_computed_from_the_old_row(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
-    anabranch.append(None, path, pa.table({"a": [1, 2], "b": [10, 20], "c": [0.5, 1.5]}))
+    anabranch.append(path, pa.table({"a": [1, 2], "b": [10, 20], "c": [0.5, 1.5]}))
     DeltaTable.forPath(spark, path).update("a = 2", {"a": "b", "b": "a + 1", "c": "2 * c"})
     assert sorted(map(tuple, DeltaTable.forPath(spark, path).toDF().collect())) == [(1, 10, 0.5), (20, 3, 3.0)]

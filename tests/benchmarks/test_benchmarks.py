@@ -130,7 +130,7 @@ def test_an_open_in_a_process_of_its_own_tells_its_answer_and_its_memory(tmp_pat
 def test_the_proof_finds_appends_that_are_lost_doubled_or_landed_though_refused(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     for worker, number in [(0, 0), (0, 1), (0, 1), (1, 0), (7, 7)]:
-        anabranch.append(None, path, batch(worker, number))
+        anabranch.append(path, batch(worker, number))
     calls = [
         Call(0, 0, 0.0, 1.0, None),
         Call(0, 1, 0.0, 1.0, None),
@@ -168,7 +168,7 @@ def test_the_large_table_is_made_the_same_each_time_and_copied_without_space(tmp
     one, two = (large.make(tmp_path, 8000, vectors=vectors, tell=quiet) for vectors in (True, False))
     assert sorted(map(_rows_of, large.data_files(one))) == sorted(map(_rows_of, large.data_files(two)))
     twin = large.copy(one, tmp_path / "twin")
-    anabranch.append(None, twin, pa.table({"id": [-1]}))
+    anabranch.append(twin, pa.table({"id": [-1]}))
     assert len(anabranch.history(one)) == large.FILES
     assert len(anabranch.history(twin)) == large.FILES + 1
     assert Path(large.data_files(one)[0]).samefile(twin / Path(large.data_files(one)[0]).name)
@@ -193,7 +193,7 @@ def test_the_tables_to_optimize_have_the_same_live_rows_in_14_files(tmp_path: Pa
 def test_a_look_up_that_skips_is_seen_to_read_fewer_files_and_rows(tmp_path: Path) -> None:
     path = tmp_path / "t"
     for start in (0, 10, 20, 30):
-        anabranch.append(None, path, pa.table({"few": list(range(start, start + 10))}))
+        anabranch.append(path, pa.table({"few": list(range(start, start + 10))}))
     assert optimize.touched(path, "few = 7") == (1, 4, 0.25)
     assert optimize.touched(path, "few >= 0") == (4, 4, 1.0)
 
@@ -212,7 +212,7 @@ def test_a_feed_is_measured_by_the_same_command_without_it() -> None:
 
 def test_the_proof_tells_updates_that_are_lost_doubled_or_of_another_row(tmp_path: Path) -> None:
     def proof(name: str, changed: list[int]) -> object:
-        anabranch.append(None, tmp_path / name, pa.table({"id": [1, 2, 3], "x": changed}))
+        anabranch.append(tmp_path / name, pa.table({"id": [1, 2, 3], "x": changed}))
         return one_file.PROOF(tmp_path / name)
 
     right = proof("right", [0, 1, 1])

@@ -53,11 +53,11 @@ def test_the_best_peer_is_the_fastest_one() -> None:
 @pytest.mark.slow
 def test_each_run_changes_a_copy_of_its_own_and_the_judge_sees_the_last(tmp_path: Path) -> None:
     table = tmp_path / "t"
-    anabranch.append(None, table, pa.table({"id": [1, 2]}))
+    anabranch.append(table, pa.table({"id": [1, 2]}))
     more = {OURS: pa.table({"id": [3]}), peers.DELTALAKE: pa.table({"id": [4]})}
     proof = judge.held("count(*)", "sum(id)")
     sides = {
-        name: OnCopies(table, lambda path, rows=rows: anabranch.append(None, path, rows), proof)
+        name: OnCopies(table, lambda path, rows=rows: anabranch.append(path, rows), proof)
         for name, rows in more.items()
     }
     found = race_on_copies("append", sides, quiet)
@@ -74,7 +74,7 @@ def test_the_judges_of_delta_and_of_plain_parquet_agree_and_see_one_changed_valu
     held = judge.large(table)
     assert held == judge.held_in_parquet(*judge.LARGE)(table)
     one = large.rows_of(pa.array([0]).to_numpy(), large.np.random.default_rng(0), 800)
-    anabranch.append(None, table, one)
+    anabranch.append(table, one)
     assert judge.large(table) != held
 
 

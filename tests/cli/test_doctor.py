@@ -183,7 +183,7 @@ def test_the_worst_check_is_the_state_of_all() -> None:
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
-    anabranch.append(None, str(tmp_path / "t"), [{"id": 1}])
+    anabranch.append(str(tmp_path / "t"), [{"id": 1}])
     return tmp_path / "t"
 
 

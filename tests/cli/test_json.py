@@ -75,15 +75,15 @@ def check_as_stated(command: str, value: Any) -> None:
 @pytest.fixture
 def table(tmp_path: Path) -> str:
     path = str(tmp_path / "table")
-    anabranch.append(None, path, {"id": [1, 2], "day": ["a", "b"]}, partition_by="day")
-    anabranch.append(None, path, {"id": [3], "day": ["a"]})
+    anabranch.append(path, {"id": [1, 2], "day": ["a", "b"]}, partition_by="day")
+    anabranch.append(path, {"id": [3], "day": ["a"]})
     return path
 
 
 @pytest.fixture
 def damaged(tmp_path: Path) -> str:
     path = str(tmp_path / "damaged")
-    anabranch.append(None, path, {"id": [1]})
+    anabranch.append(path, {"id": [1]})
     os.unlink(f"{path}/{anabranch.files(path)['path'][0].as_py()}")
     return path
 

@@ -85,7 +85,7 @@ def test_values_are_in_lines_that_fit(monkeypatch: pytest.MonkeyPatch, capsys: p
 @pytest.mark.parametrize("command", ["history", "files", "fsck"])
 def test_commands_show_every_column_if_they_are_told(command: str, tmp_path: pytest.TempPathFactory) -> None:
     path = f"{tmp_path}/t"
-    anabranch.append(None, path, [{"id": 1}])
+    anabranch.append(path, [{"id": 1}])
     if command == "fsck":
         Path(path, anabranch.files(path)["path"][0].as_py()).unlink()
     narrow = CliRunner().invoke(app, [command, path], env={"COLUMNS": "40"})

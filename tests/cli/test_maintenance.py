@@ -18,7 +18,7 @@ from anabranch.errors import InvalidOption, RestoreFilesMissing
 def table(tmp_path: Path) -> str:
     path = str(tmp_path / "table")
     for number in range(2):
-        anabranch.append(None, path, [{"id": number}])
+        anabranch.append(path, [{"id": number}])
     return path
 
 

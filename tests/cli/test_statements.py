@@ -17,7 +17,7 @@ from anabranch.cli.statements import with_whole_paths
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder, with a table ``t`` in it."""
     monkeypatch.chdir(tmp_path)
-    anabranch.append(None, str(tmp_path / "t"), [{"id": 7}])
+    anabranch.append(str(tmp_path / "t"), [{"id": 7}])
     return tmp_path
 
 

@@ -43,15 +43,15 @@ def settings_of_the_session(spark: SparkSession, second: Settings) -> None:
     """Two buckets of two servers, in one statement too."""
     for place in ("s3a://bucket/t", "s3a://second/t"):
         spark.sql(f"CREATE TABLE delta.`{place}` (id BIGINT, s STRING)")
-        anabranch.append(spark, place, [{"id": 1, "s": "appended"}])
-        with anabranch.appender(spark, place) as appender:
+        anabranch.append(place, [{"id": 1, "s": "appended"}], spark=spark)
+        with anabranch.appender(place, spark=spark) as appender:
             appender.append([{"id": 2, "s": "gathered"}])
         spark.range(3, 4).selectExpr("id", "'frame' AS s").write.format("delta").mode("append").save(place)
         DeltaTable.forPath(spark, place).update("id = 1", {"s": "'updated'"})
         assert DeltaTable.isDeltaTable(spark, place)
         assert DeltaTable.forPath(spark, place).history().count() == 5
         assert sorted(spark.read.format("delta").load(place).toPandas()["id"]) == [1, 2, 3]
-        assert anabranch.read(spark, place, "id = 1").first()["s"] == "updated"
+        assert anabranch.read(place, "id = 1", spark=spark).first()["s"] == "updated"
     spark.sql("MERGE INTO delta.`s3a://second/t` t USING (SELECT id + 1 AS id, s FROM delta.`s3a://bucket/t`) s "
               "ON t.id = s.id WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT *")  # fmt: skip
     assert sorted(spark.read.format("delta").load("s3a://second/t").toPandas()["id"]) == [1, 4]
@@ -105,10 +105,10 @@ def storage_options_of_a_read(spark: SparkSession, second: Settings) -> None:
         "endpoint": second["fs.s3a.endpoint"],
         "allow_http": "true",
     }
-    anabranch.append(None, place, [{"id": 1}], storage_options=options)
-    assert anabranch.read(spark, place, "id = 1", storage_options={**options, "timeout": "60s"}).count() == 1
+    anabranch.append(place, [{"id": 1}], storage_options=options)
+    assert anabranch.read(place, "id = 1", storage_options={**options, "timeout": "60s"}, spark=spark).count() == 1
     with pytest.raises(errors.NotBuilt, match="proxy_url"):
-        anabranch.read(spark, place, storage_options={**options, "proxy_url": "http://proxy"})
+        anabranch.read(place, storage_options={**options, "proxy_url": "http://proxy"}, spark=spark)
 
 
 def wrong_keys(spark: SparkSession, second: Settings) -> None:

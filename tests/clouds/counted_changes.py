@@ -60,7 +60,7 @@ DELTALAKE: dict[str, Callable[[Theirs], object]] = {
 def made(place: str, options: dict[str, str]) -> None:
     """A table of one file per commit."""
     for commit in range(COMMITS):
-        anabranch.append(None, place, rows(commit), storage_options=options)
+        anabranch.append(place, rows(commit), storage_options=options)
 
 
 def count_ours(options: dict[str, str], settings: dict[str, str]) -> dict[str, tuple[int, int]]:

@@ -150,7 +150,7 @@ def test_each_acknowledged_append_is_in_the_table_once(store: tuple[Served, Wors
     shares = {fault: WORSE * share for fault, share in NETWORKS[network].items()}
     table, chances = f"{network} {next(fresh)}", Chances(19, shares)
     place = f"{served.root}/{table}"
-    anabranch.append(None, place, [{"id": -1}], storage_options=served.options)
+    anabranch.append(place, [{"id": -1}], storage_options=served.options)
     with worse(served, chances) as bad, ThreadPoolExecutor(WRITERS) as pool:
         told = list(pool.map(lambda writer: written(f"{bad.root}/{table}", writer, bad.options), range(WRITERS)))
     # each append takes three requests or more, and of the first 180, or 48 of a worse one, some have each fault
@@ -171,7 +171,7 @@ def written(place: str, writer: int, options: Options) -> tuple[set[int], set[in
     acknowledged, unknown = set(), set()
     for row in range(writer * COMMITS, (writer + 1) * COMMITS):
         try:
-            anabranch.append(None, place, [{"id": row}], storage_options=options)
+            anabranch.append(place, [{"id": row}], storage_options=options)
             acknowledged.add(row)
         except CommitOutcomeUnknown:
             unknown.add(row)

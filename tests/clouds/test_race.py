@@ -42,7 +42,7 @@ def test_two_drivers_and_two_processes_race_and_nothing_is_lost_or_twice(
     for name, value in s3.items():
         monkeypatch.setenv(name, value)
     rows = [{"id": each, "x": 0} for each in range(racing.SHARED)]
-    anabranch.append(None, "s3a://bucket/race", rows)
+    anabranch.append("s3a://bucket/race", rows)
     told = raced(s3, "s3a://bucket/race", tmp_path)
     print(racing.summary(told))
     table = s3_copy(s3, "race", tmp_path / "copy")

@@ -66,7 +66,7 @@ class Verbs:
 
     def rows(self) -> None:
         self.sql(f"CREATE TABLE {self.table} (id BIGINT, g STRING, s STRING) USING delta PARTITIONED BY (g)")
-        anabranch.append(self.spark, self.path, [{"id": i, "g": "a/b", "s": "arrow"} for i in range(3)])
+        anabranch.append(self.path, [{"id": i, "g": "a/b", "s": "arrow"} for i in range(3)], spark=self.spark)
         frame = self.spark.range(3, 6).selectExpr("id", "'50% é' AS g", "'frame' AS s")
         frame.write.format("delta").mode("append").save(self.path)
         self.sql(f"INSERT INTO {self.table} VALUES (6, NULL, 'insert')")
@@ -116,7 +116,7 @@ class Verbs:
         table.restoreToVersion(newest)
         assert self.seen() == before
         for i in range(11):
-            anabranch.append(self.spark, self.path, [{"id": 100 + i, "g": "c"}])
+            anabranch.append(self.path, [{"id": 100 + i, "g": "c"}], spark=self.spark)
         assert len(self.seen()) == len(before) + 11  # read behind a checkpoint
 
     def copies(self) -> None:
@@ -140,7 +140,7 @@ class Verbs:
         self.sql(f"ALTER TABLE {self.table} SET TBLPROPERTIES (delta.enableChangeDataFeed = true)")
         self.sql(f"UPDATE {self.table} SET s = 'x' WHERE id = 100")
         newest = DeltaTable.forPath(self.spark, self.path).history(1).first()["version"]
-        found = anabranch.changes(self.spark, self.path, newest).collect()
+        found = anabranch.changes(self.path, newest, spark=self.spark).collect()
         assert sorted(row["_change_type"] for row in found) == ["update_postimage", "update_preimage"]
 
     def streams(self) -> None:

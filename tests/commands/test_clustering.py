@@ -59,8 +59,8 @@ def test_every_verb_writes_to_it_and_leaves_the_clustering(tmp_path: Path) -> No
 def test_a_write_that_names_other_columns_is_refused(tmp_path: Path) -> None:
     world = clustered_world(tmp_path)
     with pytest.raises(InvalidOption, match="clustered by x"):
-        anabranch.append(None, world.path, [{"id": 3, "x": 30}], cluster_by=["id"])
-    anabranch.append(None, world.path, [{"id": 3, "x": 30}], cluster_by=["X"])
+        anabranch.append(world.path, [{"id": 3, "x": 30}], cluster_by=["id"])
+    anabranch.append(world.path, [{"id": 3, "x": 30}], cluster_by=["X"])
     assert world.version == 1
 
 

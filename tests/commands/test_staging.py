@@ -24,7 +24,7 @@ ROWS = [{"id": i, "x": i * 2, "part": i % 2} for i in range(20)]
 
 @pytest.fixture
 def snapshot(tmp_path: Path) -> Snapshot:
-    anabranch.append(None, str(tmp_path / "t"), ROWS, partition_by="part")
+    anabranch.append(str(tmp_path / "t"), ROWS, partition_by="part")
     return open_log(str(tmp_path / "t")).snapshot()
 
 
@@ -84,7 +84,7 @@ def test_no_change_without_spark_reads_back_what_it_wrote(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: Any, properties: str
 ) -> None:
     given = {"delta.enableDeletionVectors": "false"} if properties == "no vectors" else {properties: "true"}
-    anabranch.append(None, str(tmp_path / "t"), ROWS, properties=given)
+    anabranch.append(str(tmp_path / "t"), ROWS, properties=given)
     table: Table = anabranch.table(str(tmp_path / "t"))
     monkeypatch.setattr(staging_module, "read_footer", lambda *_: pytest.fail("it reads a footer"))
     verb(table)

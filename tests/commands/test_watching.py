@@ -59,7 +59,7 @@ def path(tmp_path: Path) -> str:
     """A table of eight files."""
     path = str(tmp_path / "table")
     for number in range(8):
-        anabranch.append(None, path, [{"id": number}])
+        anabranch.append(path, [{"id": number}])
     return path
 
 
@@ -71,7 +71,7 @@ def test_each_command_is_watched_under_its_name_and_table(path: str, seen: Watch
     anabranch.generate(path)
     anabranch.restore(path, version=1)
     anabranch.clone(path, f"{path}-copy", shallow=False)
-    anabranch.append(None, path, [{"id": 1}])
+    anabranch.append(path, [{"id": 1}])
     assert seen.names == ["CHECK", "VACUUM", "FSCK", "GENERATE", "RESTORE", "CLONE", "APPEND"]
     assert [Path(work.table).name for work in seen.works] == ["table"] * 5 + ["table-copy", "table"]
     assert seen.ended == seen.works
@@ -113,8 +113,8 @@ def test_files_are_counted_while_they_are_looked_at(path: str, seen: Watching) -
 
 
 def test_a_command_inside_another_is_a_step_of_that(path: str, seen: Watching) -> None:
-    with at_phase("staged", lambda: anabranch.append(None, path, [{"id": 9}])):
-        anabranch.append(None, path, [{"id": 8}])
+    with at_phase("staged", lambda: anabranch.append(path, [{"id": 9}])):
+        anabranch.append(path, [{"id": 8}])
     assert seen.names == ["APPEND"]
 
 
@@ -123,7 +123,7 @@ def test_a_command_that_fails_has_ended_and_says_so(tmp_path: Path, seen: Watchi
         anabranch.vacuum(str(tmp_path / "nothing"))
     (work,) = seen.ended
     assert work.failed
-    anabranch.append(None, str(tmp_path / "t"), [{"id": 1}])
+    anabranch.append(str(tmp_path / "t"), [{"id": 1}])
     assert len(seen.ended) == 2
 
 

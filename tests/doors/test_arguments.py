@@ -1,4 +1,4 @@
-"""What is no session, or no place of a table, is refused by a sentence that says what is wanted, and in which order."""
+"""What is no session, or no place of a table, is refused by a sentence that says what is wanted."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ import anabranch
 from anabranch import DeltaTable, errors
 
 PATH = "/data/flights"
-SWAPPED: dict[str, Callable[[Any], Any]] = {
+WITHOUT_SESSION: dict[str, Callable[[Any], Any]] = {
     "forPath": lambda spark: DeltaTable.forPath(PATH, spark),  # type: ignore[arg-type]
     "forName": lambda spark: DeltaTable.forName("flights", spark),  # type: ignore[arg-type]
     "isDeltaTable": lambda spark: DeltaTable.isDeltaTable(PATH, spark),  # type: ignore[arg-type]
     "convertToDelta": lambda spark: DeltaTable.convertToDelta("parquet.`/data`", spark),  # type: ignore[arg-type]
     "create": lambda spark: DeltaTable.create(PATH),  # type: ignore[arg-type]
-    "append": lambda spark: anabranch.append(PATH, spark, [{"id": 1}]),
-    "append by name": lambda spark: anabranch.append("flights", spark, [{"id": 1}]),
-    "appender": lambda spark: anabranch.appender(PATH, spark),
-    "read": lambda spark: anabranch.read(PATH, spark),
-    "changes": lambda spark: anabranch.changes(PATH, spark),
+    "append": lambda spark: anabranch.append(PATH, [{"id": 1}], spark="local"),
+    "append by name": lambda spark: anabranch.append("flights", [{"id": 1}], spark="local"),
+    "appender": lambda spark: anabranch.appender(PATH, spark="local"),
+    "read": lambda spark: anabranch.read(PATH, spark="local"),  # type: ignore[arg-type]
+    "changes": lambda spark: anabranch.changes(PATH, spark="local"),  # type: ignore[arg-type]
     "sql": lambda spark: anabranch.sql("SELECT 1", spark),
     "install": lambda spark: anabranch.install("spark"),  # type: ignore[arg-type]
 }
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("call", SWAPPED.values(), ids=SWAPPED.keys())
-def test_swapped_arguments_are_told_that_the_session_comes_first(spark: Any, call: Callable[[Any], Any]) -> None:
+@pytest.mark.parametrize("call", WITHOUT_SESSION.values(), ids=WITHOUT_SESSION.keys())
+def test_what_is_no_session_is_refused(spark: Any, call: Callable[[Any], Any]) -> None:
     with pytest.raises(errors.InvalidArgument) as refused:
         call(spark)
-    assert "of the type str: it takes a SparkSession, which comes first; anabranch.session()" in refused.value.message
+    assert "of the type str: it takes a SparkSession; anabranch.session()" in refused.value.message
     assert PATH not in refused.value.message
 
 
@@ -48,7 +48,7 @@ def test_what_is_no_path_is_refused_by_its_type(location: Any) -> None:
 EMPTY: dict[str, Callable[[], Any]] = {
     "history": lambda: anabranch.history(""),
     "check": lambda: anabranch.check(""),
-    "append": lambda: anabranch.append(None, "", [{"id": 1}]),
+    "append": lambda: anabranch.append("", [{"id": 1}]),
     "vacuum": lambda: anabranch.vacuum(""),
 }
 
@@ -72,7 +72,7 @@ def test_an_empty_path_is_refused_with_a_session_just_so(spark: Any) -> None:
         lambda: DeltaTable.forPath(spark, ""),
         lambda: spark.read.format("delta").load(""),
         lambda: spark.range(1).write.format("delta").save(""),
-        lambda: anabranch.read(spark, ""),
+        lambda: anabranch.read("", spark=spark),
     ):
         with pytest.raises(errors.UnknownStore, match="An empty text names no store"):
             call()

@@ -34,7 +34,7 @@ ENGINE: Any = Engine()
 
 @pytest.fixture
 def snapshot(tmp_path: Path) -> Snapshot:
-    anabranch.append(None, tmp_path / "t", [{"id": 1, "s": {"id": 5}}])
+    anabranch.append(tmp_path / "t", [{"id": 1, "s": {"id": 5}}])
     return open_log(tmp_path / "t").snapshot()
 
 

@@ -40,7 +40,7 @@ def test_each_customer_has_one_row_for_each_city_that_was_delivered(
             stays = wanted.setdefault(customer, [])
             if not stays or stays[-1][0] != city:
                 stays.append((city, FIRST + dt.timedelta(number)))
-    found = anabranch.read(spark, str(tmp_path / "customers")).collect()
+    found = anabranch.read(str(tmp_path / "customers"), spark=spark).collect()
     for customer, stays in wanted.items():
         ends = [*(since for _, since in stays[1:]), None]
         rows = sorted((row for row in found if row["customer"] == customer), key=lambda row: row["valid_from"])

@@ -28,7 +28,7 @@ def installed(spark: SparkSession) -> Iterator[None]:
 )
 def test_no_door_changes_rows_by_half_a_condition(text: str, spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
-    anabranch.append(None, path, {"id": [0, 1, 2]})
+    anabranch.append(path, {"id": [0, 1, 2]})
     table: Any = DeltaTable.forPath(spark, path)
     merge = table.alias("t").merge(spark.range(3).alias("s"), "t.id = s.id")
     tries = [
@@ -48,7 +48,7 @@ def test_no_door_changes_rows_by_half_a_condition(text: str, spark: SparkSession
 
 def test_conditions_that_end_by_a_word_are_still_understood(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
-    anabranch.append(None, path, {"id": [0, 1, 2, 3]})
+    anabranch.append(path, {"id": [0, 1, 2, 3]})
     table = DeltaTable.forPath(spark, path)
     table.delete("CASE WHEN id = 0 THEN true END")
     table.delete("timestamp_seconds(id) < TIMESTAMP '1970-01-01 00:00:00Z' + INTERVAL 2 SECONDS")

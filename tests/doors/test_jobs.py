@@ -26,14 +26,14 @@ from tests.support.worlds import table_path
 pytestmark = [pytest.mark.spark, pytest.mark.classic("a client is told of no jobs")]
 
 ROWS = pa.table({"id": pa.array(range(100), pa.int64()), "name": ["n"] * 100, "v": [0.5] * 100})
-ANOTHER = "import anabranch, sys; anabranch.append(None, sys.argv[1], [{'id': 1, 'name': 'x', 'v': 0.0}])"
+ANOTHER = "import anabranch, sys; anabranch.append(sys.argv[1], [{'id': 1, 'name': 'x', 'v': 0.0}])"
 TWO = pa.table({"id": pa.array([5, 1000], pa.int64()), "name": ["a", "b"], "v": [1.0, 2.0]})
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
     found = table_path(tmp_path)
-    anabranch.append(None, found, ROWS)
+    anabranch.append(found, ROWS)
     return found
 
 
@@ -121,7 +121,7 @@ def test_an_update_whose_condition_and_values_are_certain_is_no_job(spark: Spark
 def test_moments_against_texts_days_and_intervals_are_no_job(spark: SparkSession, path: str) -> None:
     moments = [dt.datetime(2024, 5, day, 12, tzinfo=dt.UTC) for day in (1, 2, 3)]
     data = pa.table({"id": [1, 2, 3], "at": moments, "day": [each.date() for each in moments]})
-    anabranch.append(None, f"{path}-moments", data)
+    anabranch.append(f"{path}-moments", data)
     table = DeltaTable.forPath(spark, f"{path}-moments")
     assert jobs(spark, lambda: table.delete("at >= '2024-05-03' AND day > current_date() - INTERVAL 9 YEARS")) == 0
     values = {"at": "at - INTERVAL 1 DAY", "day": "'2023-01-01'"}
@@ -135,8 +135,8 @@ def test_moments_against_texts_days_and_intervals_are_no_job(spark: SparkSession
 def test_a_change_of_a_partitioned_table_is_no_job_either(spark: SparkSession, tmp_path: Path) -> None:
     path, source = table_path(tmp_path), table_path(tmp_path)
     by_word = ROWS.append_column("p", pa.array(["it's", None, "b", "a/b"] * 25))
-    anabranch.append(None, path, by_word, partition_by="p")
-    anabranch.append(None, source, TWO.append_column("p", pa.array(["b", "new"])))
+    anabranch.append(path, by_word, partition_by="p")
+    anabranch.append(source, TWO.append_column("p", pa.array(["b", "new"])))
     assert jobs(spark, lambda: DeltaTable.forPath(spark, path).update("p = 'a/b' AND id < 9", {"v": "v * 2"})) == 0
     assert jobs(spark, lambda: DeltaTable.forPath(spark, path).update("id % 4 = 1", {"p": "upper(name)"})) == 0
     text = f"MERGE INTO delta.`{path}` t USING delta.`{source}` s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *"
@@ -152,7 +152,7 @@ def test_a_change_of_a_table_that_tracks_its_rows_is_no_job_and_keeps_their_ids(
     spark: SparkSession, path: str, tmp_path: Path
 ) -> None:
     tracking, source = "'delta.enableRowTracking' = 'true'", table_path(tmp_path)
-    anabranch.append(None, source, TWO)
+    anabranch.append(source, TWO)
     anabranch.sql(spark, f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ({tracking})")
     before = ids(spark, path)
     assert jobs(spark, lambda: DeltaTable.forPath(spark, path).update("id % 50 = 4", {"v": "v * 2"})) == 0
@@ -172,8 +172,8 @@ def test_a_change_of_a_table_with_rules_is_no_job_either(spark: SparkSession, tm
     builder = DeltaTable.create(spark).location(path).property("delta.constraints.positive", "v > 0")
     builder = builder.addColumn("id", "BIGINT", nullable=False).addColumn("name", "STRING").addColumn("v", "DOUBLE")
     builder.addColumn("big", "STRING", generatedAlwaysAs="upper(name)").execute()
-    anabranch.append(spark, path, ROWS)
-    anabranch.append(None, source, TWO)
+    anabranch.append(path, ROWS, spark=spark)
+    anabranch.append(source, TWO)
     table = DeltaTable.forPath(spark, path)
     assert jobs(spark, lambda: table.update("id = 7", {"name": "'x'", "v": "v * 2"})) == 0
     text = f"MERGE INTO delta.`{path}` t USING delta.`{source}` s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = s.v"
@@ -191,7 +191,7 @@ def test_a_change_of_a_table_with_rules_is_no_job_either(spark: SparkSession, tm
 
 def ids(spark: SparkSession, path: str) -> dict[int, tuple[int, int]]:
     """The id and the version of each row, by its number."""
-    rows = anabranch.read(spark, path, columns=["id"], row_ids=True).collect()
+    rows = anabranch.read(path, columns=["id"], row_ids=True, spark=spark).collect()
     return {row["id"]: (row["_row_id"], row["_row_commit_version"]) for row in rows}
 
 
@@ -207,7 +207,7 @@ def test_an_update_that_has_to_be_recorded_is_no_job_or_one(spark: SparkSession,
     table = DeltaTable.forPath(spark, path)
     assert jobs(spark, lambda: table.update("id < 2", {"v": "v + 1"})) == 0
     assert jobs(spark, lambda: table.update("id < 2", {"v": "pmod(v, 1)"})) == 1
-    columns, found = ("id", "v", "_change_type", "_commit_version"), anabranch.changes(spark, path, 2).collect()
+    columns, found = ("id", "v", "_change_type", "_commit_version"), anabranch.changes(path, 2, spark=spark).collect()
     assert sorted(tuple(row[name] for name in columns) for row in found) == [
         (row, value, f"update_{kind}", version)
         for row in (0, 1)
@@ -240,7 +240,7 @@ def test_a_merge_that_computes_what_it_writes_is_one_job_where_spark_is_not_aske
 
 def test_a_merge_of_a_small_table_is_no_job(spark: SparkSession, path: str, tmp_path: Path) -> None:
     source = table_path(tmp_path)
-    anabranch.append(None, source, TWO)
+    anabranch.append(source, TWO)
     text = f"MERGE INTO delta.`{path}` t USING delta.`{source}` s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *"
     assert jobs(spark, lambda: anabranch.sql(spark, f"{text} WHEN NOT MATCHED THEN INSERT *")) == 0
     assert rows(path, 5, 1000) == [(5, "a", 1.0), (1000, "b", 2.0)]

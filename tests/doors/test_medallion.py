@@ -40,7 +40,7 @@ def deliveries(folder: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
 
 def rows(spark: SparkSession, path: Path) -> list[dict[str, Any]]:
-    return [row.asDict() for row in anabranch.read(spark, str(path)).collect()]
+    return [row.asDict() for row in anabranch.read(str(path), spark=spark).collect()]
 
 
 @pytest.mark.exhaustive(

@@ -28,7 +28,7 @@ def session(spark: SparkSession) -> Iterator[SparkSession]:
 @pytest.fixture
 def path(spark: SparkSession, tmp_path: Path) -> str:
     made = str(tmp_path / "customers")
-    anabranch.append(spark, made, [{"id": 1, "x": 10}, {"id": 2, "x": 20}])
+    anabranch.append(made, [{"id": 1, "x": 10}, {"id": 2, "x": 20}], spark=spark)
     return made
 
 
@@ -98,7 +98,7 @@ def test_rows_of_a_log_that_was_put_back_are_refused_and_those_of_a_copy_are_tak
     held = spark.read.format("delta").load(path).localCheckpoint()
     for suffix in ("json", "crc"):
         Path(path, "_delta_log", f"{1:020}.{suffix}").unlink(missing_ok=True)
-    anabranch.append(spark, path, [{"id": 4, "x": 40}])
+    anabranch.append(path, [{"id": 4, "x": 40}], spark=spark)
     of_the_copy = spark.read.format("delta").load(copy)
     for rows in (held, of_the_copy):
         with pytest.raises(errors.VersionReplaced, match="Read the DataFrame anew"):
@@ -112,8 +112,8 @@ def test_a_batch_of_a_stream_does_not_take_the_batches_before_it_for_its_own(
 ) -> None:
     """A held frame of the target knows nothing of what earlier batches wrote, so that they would be written again."""
     source, known = str(tmp_path / "source"), spark.read.format("delta").load(path).select("id")
-    anabranch.append(spark, source, [{"id": 7, "x": 70}])
-    anabranch.append(spark, source, [{"id": 8, "x": 80}])
+    anabranch.append(source, [{"id": 7, "x": 70}], spark=spark)
+    anabranch.append(source, [{"id": 8, "x": 80}], spark=spark)
     told: list[Any] = []
 
     def new_alone(batch: DataFrame, number: int) -> None:

@@ -34,7 +34,7 @@ from anabranch.testing import at_phase
 from tests.support.patience import until
 
 for number in (1, 2):
-    anabranch.append(None, "flights", [{{"id": number}}])
+    anabranch.append("flights", [{{"id": number}}])
 with at_phase("{phase}", lambda: {meanwhile}):
     anabranch.restore("flights", version=0)
 print("all done")
@@ -48,7 +48,7 @@ from tests.support.patience import until
 
 def run(name):
     for number in (1, 2):
-        anabranch.append(None, name, [{"id": number}])
+        anabranch.append(name, [{"id": number}])
     with at_phase("staged", lambda: until(lambda: os.path.exists(f"seen {int(name[-1]) // 4}"))):
         anabranch.restore(name, version=0)
     anabranch.vacuum(name, dry_run=True)
@@ -284,7 +284,7 @@ def test_what_fails_in_drawing_is_logged_once_and_costs_no_command(
     shown_on(bar, monkeypatch)
     with caplog.at_level(logging.WARNING), working("CHECK", "/data/flights"):
         until(lambda: caplog.records)
-        assert anabranch.append(None, str(tmp_path / "t"), [{"id": 1}]) == 0
+        assert anabranch.append(str(tmp_path / "t"), [{"id": 1}]) == 0
     assert [record.message for record in caplog.records] == [
         "the progress of commands is not shown any more: no screen"
     ]
@@ -300,7 +300,7 @@ def test_where_no_thread_can_be_started_commands_run(monkeypatch: pytest.MonkeyP
             raise RuntimeError("can't start new thread at interpreter shutdown")
 
     monkeypatch.setattr(room, "Thread", Refused)
-    assert anabranch.append(None, str(tmp_path / "t"), [{"id": 1}]) == 0
+    assert anabranch.append(str(tmp_path / "t"), [{"id": 1}]) == 0
 
 
 def test_a_terminal_in_which_spark_draws_is_left_to_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -226,7 +226,7 @@ def test_any_value_can_be_shown(sql: SparkSession, path: str, value: str) -> Non
 
 def test_a_check_of_a_random_value_judges_the_value_that_is_written(sql: SparkSession, path: str) -> None:
     declared(sql, path, constraints__c="x < 0.5").addColumn("id", "BIGINT").addColumn("x", "DOUBLE").execute()
-    anabranch.append(None, path, [{"id": i, "x": 0.25} for i in range(2000)])
+    anabranch.append(path, [{"id": i, "x": 0.25} for i in range(2000)])
     with pytest.raises(errors.CheckConstraintViolated):
         sql.range(2000).withColumn("x", F.rand(7)).write.format("delta").mode("append").save(path)
     table = DeltaTable.forPath(sql, path)
@@ -276,7 +276,7 @@ def test_an_expression_that_fails_on_a_row_stops_the_write(sql: SparkSession, pa
 
 def test_rows_that_are_only_copied_are_not_judged(sql: SparkSession, path: str) -> None:
     """A careless engine wrote them; who rewrites their file for another row is not the one to be refused."""
-    anabranch.append(None, path, {"x": range(3)})
+    anabranch.append(path, {"x": range(3)})
     schema = Struct((Field("x", "long"),))
     writers = ["checkConstraints", "deletionVectors", "appendOnly", "invariants"]
     features = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["deletionVectors"]}
@@ -494,7 +494,7 @@ def test_constraints_made_here_are_held_by_delta_rs(sql: SparkSession, path: str
 
 
 def test_rules_that_come_in_meanwhile_stop_a_writer_that_has_not_seen_them(sql: SparkSession, path: str) -> None:
-    anabranch.append(None, path, {"id": [1, 2]})
+    anabranch.append(path, {"id": [1, 2]})
     table = DeltaTable.forPath(sql, path)
 
     def constrain() -> None:

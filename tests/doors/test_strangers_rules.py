@@ -80,7 +80,7 @@ BRINGING: dict[str, Way] = {
     "update default": lambda sql, path: sql.sql(f"UPDATE delta.`{path}` SET s = DEFAULT"),
     "merge update": lambda sql, path: _merge(sql, path).whenMatchedUpdate(set={"id": "t.id + 10"}).execute(),
     "merge insert": lambda sql, path: _merge(sql, path).whenNotMatchedInsert(values={"id": "s.id"}).execute(),
-    "without Spark": lambda sql, path: anabranch.append(None, path, [{"id": 7}]),
+    "without Spark": lambda sql, path: anabranch.append(path, [{"id": 7}]),
 }
 OTHERS: dict[str, Way] = {
     "read": lambda sql, path: sql.read.format("delta").load(path).collect(),

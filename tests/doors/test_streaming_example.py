@@ -16,7 +16,7 @@ from tests.support import medallion
 
 
 def rows(spark: SparkSession, path: Path) -> list[dict[str, Any]]:
-    return [row.asDict() for row in anabranch.read(spark, str(path)).collect()]
+    return [row.asDict() for row in anabranch.read(str(path), spark=spark).collect()]
 
 
 @pytest.mark.exhaustive(

@@ -40,7 +40,7 @@ def session(spark: SparkSession) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def path(session: SparkSession, tmp_path: Path) -> str:
-    anabranch.append(None, str(tmp_path / "t"), [{"id": 1}])
+    anabranch.append(str(tmp_path / "t"), [{"id": 1}])
     return str(tmp_path / "t")
 
 
@@ -105,7 +105,7 @@ def test_a_stream_reads_what_is_there_and_then_what_is_added(
     assert rows.isStreaming
     assert shown(rows, tmp_path / "c") == [[(1,)]]
     assert shown(rows, tmp_path / "c") == []
-    anabranch.append(None, path, [{"id": 2}])
+    anabranch.append(path, [{"id": 2}])
     assert shown(rows, tmp_path / "c") == [[(2,)]]
 
 
@@ -155,7 +155,7 @@ def test_the_table_of_a_name_with_columns_of_every_type_is_read_as_by_a_query(
 def test_a_feed_is_read_as_a_stream_and_at_once_whatever_its_limits(session: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     rows, recorded = [{"id": 1, "v": "a"}, {"id": 2, "v": "b"}], {"delta.enableChangeDataFeed": "true"}
-    anabranch.append(None, path, rows, properties=recorded)
+    anabranch.append(path, rows, properties=recorded)
     World(path).update("id = 1", v="z")
     World(path).delete("id = 2")
     asked = {"readChangeFeed": True, "startingVersion": 0}
@@ -169,7 +169,7 @@ def test_a_query_that_stops_names_condition_version_and_what_to_do(
 ) -> None:
     rows = session.readStream.format("delta").option("startingVersion", 0).load(path)
     session.sql(f"ALTER TABLE delta.`{path}` ADD COLUMN name STRING")
-    anabranch.append(None, path, [{"id": 2, "name": "n"}])
+    anabranch.append(path, [{"id": 2, "name": "n"}])
     with pytest.raises(StreamingQueryException) as error:
         shown(rows, tmp_path / "c")
     for said in ("DELTA_SCHEMA_CHANGED_WITH_VERSION", "version 1", "columns added: name", "start the query again"):
@@ -186,7 +186,7 @@ def test_a_query_that_stopped_goes_on_when_it_is_started_again(
 ) -> None:
     rows = session.readStream.format("delta").option("startingVersion", 0).load(path)
     session.sql(f"ALTER TABLE delta.`{path}` ADD COLUMN name STRING")
-    anabranch.append(None, path, [{"id": 2, "name": "n"}])
+    anabranch.append(path, [{"id": 2, "name": "n"}])
     with pytest.raises(StreamingQueryException):
         shown(rows, tmp_path / "c")
     assert shown(session.readStream.format("delta").load(path), tmp_path / "c") == [[(2, "n")]]
@@ -195,7 +195,7 @@ def test_a_query_that_stopped_goes_on_when_it_is_started_again(
 def test_a_first_batch_that_delta_spark_planned_and_did_not_do_is_done(
     session: SparkSession, path: str, tmp_path: Path
 ) -> None:
-    anabranch.append(None, path, [{"id": 2}])
+    anabranch.append(path, [{"id": 2}])
     planned = {"reservoirVersion": 1, "index": -1, "isStartingVersion": False}
     offset = {"sourceVersion": 1, "reservoirId": World(path).log.snapshot().metadata.id, **planned}
     (tmp_path / "c" / "offsets").mkdir(parents=True)
@@ -209,9 +209,9 @@ def test_a_first_batch_that_delta_spark_planned_and_did_not_do_is_done(
 @pytest.mark.skipif(not has_limits(), reason="a log of schemas needs PySpark 4.2")
 def test_a_log_of_schemas_is_begun_where_a_query_stands(session: SparkSession, path: str, tmp_path: Path) -> None:
     assert shown(session.readStream.format("delta").load(path), tmp_path / "c") == [[(1,)]]
-    anabranch.append(None, path, [{"id": 2}])
+    anabranch.append(path, [{"id": 2}])
     session.sql(f"ALTER TABLE delta.`{path}` ADD COLUMN name STRING")
-    anabranch.append(None, path, [{"id": 3, "name": "n"}])
+    anabranch.append(path, [{"id": 3, "name": "n"}])
     tracked = session.readStream.format("delta").option("schemaTrackingLocation", str(tmp_path / "schemas"))
     with pytest.raises(StreamingQueryException, match="DELTA_SCHEMA_CHANGED_WITH_VERSION"):
         shown(tracked.load(path), tmp_path / "c")
@@ -237,7 +237,7 @@ def test_a_table_flows_into_another_exactly_once_in_a_second_session_as_well(
     rows = second.readStream.format("delta").option("maxFilesPerTrigger", 1).load(path)
     query = rows.writeStream.format("delta").option("checkpointLocation", str(tmp_path / "c")).start(sink)
     for number in range(2, last + 1):
-        anabranch.append(None, path, [{"id": number}])
+        anabranch.append(path, [{"id": number}])
     query.processAllAvailable()
     World(path).optimize()
     query.processAllAvailable()
@@ -254,7 +254,7 @@ def test_a_table_flows_into_another_exactly_once_in_a_second_session_as_well(
 )
 @pytest.mark.parametrize("trigger", [{"once": True}, {"availableNow": True}, {"processingTime": "1 second"}])
 def test_every_trigger_reads_a_table(session: SparkSession, path: str, tmp_path: Path, trigger: dict[str, Any]) -> None:
-    anabranch.append(None, path, [{"id": 2}])
+    anabranch.append(path, [{"id": 2}])
     rows = session.readStream.format("delta").option("maxFilesPerTrigger", 1).load(path)
     found: list[Any] = []
     query = rows.writeStream.option("checkpointLocation", str(tmp_path / "c")).trigger(**trigger)
@@ -379,7 +379,7 @@ def test_a_batch_that_was_computed_from_an_older_version_of_the_table_is_refused
 ) -> None:
     """An update that ended is never undone by rows that were joined with what was there before it."""
     path, checkpoint = str(tmp_path / "t"), tmp_path / "c"
-    anabranch.append(None, path, [{"id": 1, "x": 0}])
+    anabranch.append(path, [{"id": 1, "x": 0}])
     joined = rows_of(session, source).join(session.read.format("delta").load(path), "id")
     World(path).update(None, x=5)
     with pytest.raises(StreamingQueryException, match="DELTA_CONCURRENT"):
@@ -394,7 +394,7 @@ def test_a_batch_that_joins_a_version_that_was_asked_for_is_a_blind_append(
     session: SparkSession, source: Path, path: str, tmp_path: Path
 ) -> None:
     asked = session.read.format("delta").option("versionAsOf", 0).load(path)
-    anabranch.append(None, path, [{"id": 2}])
+    anabranch.append(path, [{"id": 2}])
     written(rows_of(session, source).join(asked, "id"), tmp_path / "c").start(path).awaitTermination()
     assert anabranch.history(path)[0]["isBlindAppend"] is True
     assert ids(path) == [1, 1, 2]
@@ -447,7 +447,7 @@ def test_rows_joined_with_one_table_are_blind_in_another(
     session: SparkSession, source: Path, path: str, tmp_path: Path
 ) -> None:
     joined, other = rows_of(session, source).join(session.read.format("delta").load(path), "id"), str(tmp_path / "o")
-    anabranch.append(None, other, [{"id": 7}])
+    anabranch.append(other, [{"id": 7}])
     World(path).update(None, id=1)
     query = joined.writeStream.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True)
     query.foreachBatch(lambda batch, _: appended(batch, other)).start().awaitTermination()
@@ -475,7 +475,7 @@ def test_a_batch_that_another_query_of_the_checkpoint_commits_meanwhile_is_refus
     session: SparkSession, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, checkpoint = str(tmp_path / "t"), tmp_path / "c"
-    anabranch.append(None, path, [{"id": 100}])
+    anabranch.append(path, [{"id": 100}])
     numbered: list[Any] = []
 
     def other() -> None:
@@ -500,7 +500,7 @@ def test_a_batch_that_another_query_of_the_checkpoint_commits_meanwhile_is_refus
 
 def test_complete_replaces_every_row_by_each_batch(session: SparkSession, source: Path, tmp_path: Path) -> None:
     path, checkpoint, rounds = str(tmp_path / "t"), tmp_path / "c", examples(2, 1)
-    anabranch.append(None, path, [{"id": 100}])
+    anabranch.append(path, [{"id": 100}])
     for _ in range(rounds):
         counts = rows_of(session, source).groupBy().count().withColumnRenamed("count", "id")
         written(counts, checkpoint).outputMode("complete").start(path).awaitTermination()

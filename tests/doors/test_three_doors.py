@@ -212,7 +212,7 @@ def test_every_door_makes_the_same_command(
     session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = str(tmp_path / "t")
-    anabranch.append(None, path, [{"id": 1, "s": "x"}])
+    anabranch.append(path, [{"id": 1, "s": "x"}])
     doors = Doors(session, path)
 
     def run(self: Any, *given: Any, **named: Any) -> Any:

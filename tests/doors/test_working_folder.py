@@ -37,10 +37,10 @@ DOORS: dict[str, Door] = {
     ),
     "clone": lambda spark, path: DeltaTable.forPath(spark, path).clone(f"{path}-clone", isShallow=True),
     "convert": converted,
-    "append": lambda spark, path: anabranch.append(spark, path, [{"id": 1}]),
-    "appender": lambda spark, path: anabranch.appender(spark, path).append([{"id": 1}]),
-    "anabranch.read": lambda spark, path: anabranch.read(spark, path).collect(),
-    "changes": lambda spark, path: anabranch.changes(spark, path, 0),
+    "append": lambda spark, path: anabranch.append(path, [{"id": 1}], spark=spark),
+    "appender": lambda spark, path: anabranch.appender(path, spark=spark).append([{"id": 1}]),
+    "anabranch.read": lambda spark, path: anabranch.read(path, spark=spark).collect(),
+    "changes": lambda spark, path: anabranch.changes(path, 0, spark=spark),
 }
 """Ways to a table by its path."""
 ABSOLUTE = ("write to",)
@@ -92,7 +92,7 @@ def test_a_relative_path_begins_where_spark_begins_wherever_python_has_gone_sinc
             door(session, path)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["a", "t", "t-clone", "t-files", "t-plain"]
     assert list((tmp_path / "a" / "b").iterdir()) == []
-    anabranch.append(None, "t", [{"id": 1}])
+    anabranch.append("t", [{"id": 1}])
     assert (tmp_path / "a" / "b" / "t").exists()
 
 

@@ -27,7 +27,7 @@ def conflict(tmp_path: Path) -> DeltaConcurrentModificationException:
     """A RESTORE that loses to another one, caught where a user's code called it."""
     path = str(tmp_path / "table")
     for number in (1, 2):
-        anabranch.append(None, path, [{"id": number}])
+        anabranch.append(path, [{"id": number}])
     with (
         pytest.raises(DeltaConcurrentModificationException) as caught,
         at_phase("staged", lambda: anabranch.restore(path, version=0)),

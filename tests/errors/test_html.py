@@ -107,7 +107,7 @@ def test_columns_that_nothing_says_are_left_out() -> None:
 
 def test_a_history_is_a_list_and_shown_as_a_table(tmp_path: Path) -> None:
     path = str(tmp_path / "<b>table")
-    anabranch.append(None, path, [{"id": 1}], properties={"owner": HOSTILE})
+    anabranch.append(path, [{"id": 1}], properties={"owner": HOSTILE})
     found = anabranch.history(path)
     assert isinstance(found, list)
     page = Tags(shown(found))
@@ -120,7 +120,7 @@ def test_a_history_is_a_list_and_shown_as_a_table(tmp_path: Path) -> None:
 def test_an_explanation_says_which_files_are_kept_and_why(tmp_path: Path) -> None:
     path = str(tmp_path / "table")
     for number in (1, 10, 100):
-        anabranch.append(None, path, [{"id": number, "name": "x"}])
+        anabranch.append(path, [{"id": number, "name": "x"}])
     found = anabranch.explain(path, "id > 5 AND length(name) < 3")
     page = Tags(shown(found))
     assert page.tags <= ALLOWED
@@ -134,7 +134,7 @@ def test_an_explanation_says_which_files_are_kept_and_why(tmp_path: Path) -> Non
 
 def test_of_many_kept_files_the_first_are_named_and_the_rest_counted(tmp_path: Path) -> None:
     path = str(tmp_path / "table")
-    anabranch.append(None, path, {"id": list(range(30)), "p": list(range(30))}, partition_by=["p"])
+    anabranch.append(path, {"id": list(range(30)), "p": list(range(30))}, partition_by=["p"])
     found = anabranch.explain(path, "id >= 0")
     assert (found.kept, len(found.files)) == (30, 20)
     assert "and 10 more" in shown(found)
@@ -142,12 +142,12 @@ def test_of_many_kept_files_the_first_are_named_and_the_rest_counted(tmp_path: P
 
 def test_results_are_shown_with_what_is_in_them(tmp_path: Path) -> None:
     path = str(tmp_path / "table")
-    anabranch.append(None, path, [{"id": 1}])
+    anabranch.append(path, [{"id": 1}])
     assert "clean" in shown(anabranch.check(path))
     assert "dry_run" in shown(anabranch.vacuum(path, dry_run=True))
     assert "missing" in shown(anabranch.fsck(path))
     assert "written" in shown(anabranch.generate(path))
-    anabranch.append(None, path, [{"id": 2}])
+    anabranch.append(path, [{"id": 2}])
     assert "numRemovedFiles: 1" in shown(anabranch.restore(path, version=0))
     made = shown(anabranch.clone(path, str(tmp_path / "copy"), shallow=False))
     assert "numCopiedFiles: 1" in made

@@ -18,7 +18,7 @@ import anabranch
 from anabranch.testing import at_phase
 
 for number in (1, 2):
-    anabranch.append(None, "table", [{"id": number}])
+    anabranch.append("table", [{"id": number}])
 """
 LOSE = """
 def lose():

@@ -112,7 +112,7 @@ def test_every_door_skips_by_a_long_condition_and_refuses_a_deep_one(
 ) -> None:
     path = str(tmp_path / "t")
     for first in (0, 5000):
-        anabranch.append(None, path, pa.table({"id": pa.array(range(first, first + 5), pa.int64()), "s": ["x"] * 5}))
+        anabranch.append(path, pa.table({"id": pa.array(range(first, first + 5), pa.int64()), "s": ["x"] * 5}))
     long = long_or(examples(2000, 600))
     assert door(path, long)
     assert anabranch.files(path, long).num_rows == 1
@@ -125,10 +125,10 @@ def test_every_door_skips_by_a_long_condition_and_refuses_a_deep_one(
 @pytest.mark.slow
 def test_a_check_is_held_however_long_it_is_and_refused_where_it_is_deep(tmp_path: Path) -> None:
     rows = pa.table({"id": pa.array([1], pa.int64()), "s": ["x"]})
-    anabranch.append(None, tmp_path / "long", rows, properties={"delta.constraints.c": long_or(2000)})
+    anabranch.append(tmp_path / "long", rows, properties={"delta.constraints.c": long_or(2000)})
     for text in [*DEEP.values(), mixed(150)]:
         with pytest.raises((InvalidCondition, NotBuilt, InvalidProperty)):
-            anabranch.append(None, tmp_path / "deep", rows, properties={"delta.constraints.c": text})
+            anabranch.append(tmp_path / "deep", rows, properties={"delta.constraints.c": text})
     assert not (tmp_path / "deep" / "_delta_log").exists()
 
 

@@ -12,7 +12,7 @@ from anabranch.errors import InvalidCondition, UnreadableExpression
 @pytest.fixture(scope="module")
 def path() -> str:
     place = "memory://unusable/t"
-    anabranch.append(None, place, pa.table({"id": [1], "city": ["a"]}))
+    anabranch.append(place, pa.table({"id": [1], "city": ["a"]}))
     return place
 
 

@@ -63,7 +63,7 @@ def test_delta_spark_reads_values_and_partition_values_of_every_type(delta_spark
     for name, values in TYPED.items():
         rows = pa.table({"id": range(len(values)), "value": pa.array(values, TYPES.get(name))})
         world = World(table_path(tmp_path))
-        anabranch.append(None, world.path, rows)
+        anabranch.append(world.path, rows)
         assert_same_for_delta_spark(delta_spark, world)
     nasty = World(table_path(tmp_path))
     nasty.create([{"id": i, "p": value} for i, value in enumerate([*NASTY, None])], partition_by=("p",))
@@ -81,7 +81,7 @@ def test_delta_spark_reads_a_table_whose_columns_grew(
     world.update("id = 5", x=1.0)
     wider = spark.createDataFrame([(51, (1, "x", True))], "id long, more struct<a: int, b: string, c: boolean>")
     wider.write.format("delta").mode("append").option("mergeSchema", "true").save(world.path)
-    ours = [row.asDict(recursive=True) for row in anabranch.read(spark, world.path).collect()]
+    ours = [row.asDict(recursive=True) for row in anabranch.read(world.path, spark=spark).collect()]
     assert same_rows(delta_spark.rows(world.path), ours)
 
 
@@ -102,7 +102,7 @@ def test_delta_spark_holds_its_rows_to_our_constraints(
         with pytest.raises(DeltaSparkError, match=r"DELTA_(VIOLATE|NOT_NULL)_CONSTRAINT"):
             delta_spark.sql(f"INSERT INTO delta.`{path}` VALUES (2, {bad})")
     with pytest.raises(CheckConstraintViolated):
-        anabranch.append(spark, path, [{"id": 3, "x": 9}])
+        anabranch.append(path, [{"id": 3, "x": 9}], spark=spark)
     assert same_rows(World(path).rows(), [{"id": 1, "x": 8}])
 
 
@@ -115,7 +115,7 @@ def test_delta_spark_fills_our_generated_and_default_and_identity_columns(
     anabranch.install(spark).range(1, 3).write.format("delta").mode("append").save(path)
     delta_spark.sql(f"INSERT INTO delta.`{path}` (id) VALUES (3), (4)")
     spark.range(5, 6).write.format("delta").mode("append").save(path)
-    found = sorted_rows(row.asDict() for row in anabranch.read(spark, path).collect())
+    found = sorted_rows(row.asDict() for row in anabranch.read(path, spark=spark).collect())
     assert [row["twice"] for row in sorted(found, key=lambda row: row["id"])] == [2, 4, 6, 8, 10]
     assert len({row["n"] for row in found}) == 5
     assert same_rows(delta_spark.rows(path), found)

@@ -108,7 +108,7 @@ def made(spark: SparkSession, path: str, case: Case) -> None:
         step(path)
     table = DeltaTable.forPath(spark, path)
     y = next(name for name in table.toDF().columns if name.startswith("y"))
-    anabranch.append(None, path, [{"id": 20, "p": 1, "small": 3, y: 5, "spare": "small"}])
+    anabranch.append(path, [{"id": 20, "p": 1, "small": 3, y: 5, "spare": "small"}])
     table.update("id = 1", {f"`{y}`": "-1"})
     table.delete("id IN (2, 20)")
     source = spark.createDataFrame([(3, -3), (30, -30)], "key long, value long").alias("s")
@@ -119,7 +119,7 @@ def made(spark: SparkSession, path: str, case: Case) -> None:
 
 
 def ours(spark: SparkSession, path: str) -> list[Row]:
-    return [row.asDict(recursive=True) for row in anabranch.read(spark, path).collect()]
+    return [row.asDict(recursive=True) for row in anabranch.read(path, spark=spark).collect()]
 
 
 @pytest.mark.parametrize("name", CASES)

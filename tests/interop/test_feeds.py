@@ -26,7 +26,7 @@ def theirs(delta_spark: DeltaSpark, path: str, start: int, end: int | None = Non
 
 def ours(spark: SparkSession, path: str, start: int, end: int | None = None) -> list[Any]:
     forget()
-    return anabranch.changes(spark, path, start, end).toArrow().to_pylist()
+    return anabranch.changes(path, start, end, spark=spark).toArrow().to_pylist()
 
 
 def statement(dice: random.Random, table: str) -> str:

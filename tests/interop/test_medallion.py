@@ -68,7 +68,9 @@ def test_the_job_leaves_the_same_tables_behind(
         theirs = delta_spark.rows(str(by_theirs / table))
         assert theirs
         assert same_rows(theirs, delta_spark.rows(str(by_ours / table)))
-        assert same_rows(theirs, [row.asDict() for row in anabranch.read(spark, str(by_theirs / table)).collect()])
+        assert same_rows(
+            theirs, [row.asDict() for row in anabranch.read(str(by_theirs / table), spark=spark).collect()]
+        )
         assert anabranch.check(str(by_theirs / table), deep=True).is_clean
 
 
@@ -102,5 +104,5 @@ def test_the_other_jobs_leave_the_same_tables_behind(
         found = delta_spark.rows(str(theirs / table))
         assert found
         assert same_rows(found, delta_spark.rows(str(ours / table)))
-        assert same_rows(found, [row.asDict() for row in anabranch.read(spark, str(theirs / table)).collect()])
+        assert same_rows(found, [row.asDict() for row in anabranch.read(str(theirs / table), spark=spark).collect()])
         assert anabranch.check(str(ours / table), deep=True).is_clean

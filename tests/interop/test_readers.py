@@ -75,7 +75,7 @@ def test_others_read_every_type(tmp_path: Path, name: str) -> None:
     values = TYPED[name]
     rows = pa.table({"id": range(len(values)), "value": pa.array(values, TYPES.get(name))})
     path = table_path(tmp_path)
-    anabranch.append(None, path, rows)
+    anabranch.append(path, rows)
     assert_all_read_the_same(World(path))
 
 
@@ -84,7 +84,7 @@ def test_others_read_partition_values_of_every_type(tmp_path: Path, name: str) -
     values = [value for value in TYPED[name] if value == value]  # NaN does not name a partition the same everywhere
     rows = pa.table({"id": range(len(values)), "value": pa.array(values, TYPES.get(name))})
     path = table_path(tmp_path)
-    anabranch.append(None, path, rows, partition_by=["value"])
+    anabranch.append(path, rows, partition_by=["value"])
     assert_all_read_the_same(World(path))
 
 

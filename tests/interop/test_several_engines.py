@@ -75,7 +75,7 @@ def ended(running: Running) -> None:
 def table(tmp_path: Path) -> str:
     """A table of the shared rows."""
     path = str(tmp_path / "t")
-    anabranch.append(None, path, [{"id": each, "x": 0} for each in range(racing.SHARED)])
+    anabranch.append(path, [{"id": each, "x": 0} for each in range(racing.SHARED)])
     return path
 
 
@@ -102,7 +102,7 @@ def test_ours_and_delta_rs_race_on_s3_and_nothing_is_lost_or_twice(
     with moto_s3.serving() as s3:
         for name, value in s3.items():
             monkeypatch.setenv(name, value)
-        anabranch.append(None, "s3://bucket/engines", [{"id": each, "x": 0} for each in range(racing.SHARED)])
+        anabranch.append("s3://bucket/engines", [{"id": each, "x": 0} for each in range(racing.SHARED)])
         ended(started("s3://bucket/engines", tmp_path, NOT_DELTA_RS, s3_settings(s3)))
         table = s3_copy(s3, "engines", tmp_path / "copy")
     told = racing.journals(tmp_path / "told")
@@ -132,7 +132,7 @@ def test_delta_rs_compacts_on_top_of_a_compaction_and_every_row_is_there_twice(t
     """Why no two compact above; the page of other engines says so. If it fails, delta-rs has mended it."""
     world = World(str(tmp_path / "t"))
     for each in range(3):
-        anabranch.append(None, world.path, [{"id": each}])
+        anabranch.append(world.path, [{"id": each}])
     theirs = deltalake.DeltaTable(world.path)
     world.optimize()
     theirs.optimize.compact()

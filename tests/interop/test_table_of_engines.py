@@ -73,7 +73,7 @@ def test_we_and_the_others_read_what_delta_spark_writes_as_is_said(
     expected = delta_spark.query(f"SELECT {', '.join(made.select)} FROM delta.`{path}`").to_pylist()
     assert expected
     ours, *others = THEIRS_STATED[name]
-    found = anabranch.read(spark, path).selectExpr(*made.select).toArrow().to_pylist()
+    found = anabranch.read(path, spark=spark).selectExpr(*made.select).toArrow().to_pylist()
     assert same_rows(found, expected)
     assert ours == "yes"
     if made.select == ("*",):

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.spark]
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
-    anabranch.append(None, tmp_path / "t", pa.table({"id": [0, 1, 2], "x": [0, 0, 0]}))
+    anabranch.append(tmp_path / "t", pa.table({"id": [0, 1, 2], "x": [0, 0, 0]}))
     return tmp_path / "t"
 
 
@@ -36,7 +36,7 @@ def test_a_statement_that_is_wrong_is_not_tried_again(delta_spark: DeltaSpark, t
 
 
 def test_a_scan_takes_a_table_with_marked_rows(delta_spark: DeltaSpark, table: Path) -> None:
-    anabranch.append(None, table, pa.table({"id": [3, 4], "x": [0, 0]}))
+    anabranch.append(table, pa.table({"id": [3, 4], "x": [0, 0]}))
     delta_spark.sql(f"DELETE FROM delta.`{table}` WHERE id = 3")
     delta_spark.scan(f"SELECT * FROM delta.`{table}`")
     assert PROOF(table)[0] == 4

@@ -14,11 +14,11 @@ import os
 from pyspark.sql import functions as F
 
 people, events, lost = f"{folder}/people", f"{folder}/events", f"{folder}/lost"
-anabranch.append(spark, people, [{"id": i, "city": c, "n": i % 2} for i, c in enumerate(["Oslo", "Lima", "Rome"])])
+anabranch.append(people, [{"id": i, "city": c, "n": i % 2} for i, c in enumerate(["Oslo", "Lima", "Rome"])])
 for part in range(4):
     rows = {"id": range(part * 250, part * 250 + 250), "kind": ["x"] * 250}
-    anabranch.append(spark, events, rows, properties=None if part else {"delta.constraints.positive": "id >= 0"})
-anabranch.append(spark, lost, [{"id": 1}])
+    anabranch.append(events, rows, properties=None if part else {"delta.constraints.positive": "id >= 0"})
+anabranch.append(lost, [{"id": 1}])
 os.unlink(f"{lost}/{anabranch.files(lost)['path'][0].as_py()}")
 table, large = DeltaTable.forPath(spark, people), DeltaTable.forPath(spark, events)
 half = F.udf(lambda value: 1 // 0, "bigint")

@@ -17,7 +17,7 @@ from anabranch.errors import AnabranchError, InvalidArgument, InvalidOption, Sto
 @pytest.fixture
 def table(tmp_path: Path) -> str:
     place = str(tmp_path / "table")
-    anabranch.append(None, place, [{"id": 1}])
+    anabranch.append(place, [{"id": 1}])
     return place
 
 
@@ -33,7 +33,7 @@ def said(kind: type[AnabranchError], call: Callable[[], Any]) -> str:
 def test_a_place_that_is_no_text_is_refused_by_every_function(value: Any) -> None:
     shown = "None" if value is None else f"of the type {type(value).__name__}"
     for call in (
-        lambda: anabranch.append(None, value, [{"id": 1}]),
+        lambda: anabranch.append(value, [{"id": 1}]),
         lambda: anabranch.history(value),
         lambda: anabranch.files(value),
         lambda: anabranch.check(value),
@@ -59,13 +59,13 @@ def test_a_moment_in_place_of_a_version_is_told_its_own_argument(table: str) -> 
 def test_rows_that_are_no_table_are_told_what_would_be_one(table: str) -> None:
     kinds = "It takes an Arrow table, a pandas DataFrame, a list of dicts or a dict of lists."
     for rows in (pd.Series([1], name="id"), {"id": 1}):
-        assert kinds in said(InvalidOption, lambda rows=rows: anabranch.append(None, table, rows))  # type: ignore[misc]
+        assert kinds in said(InvalidOption, lambda rows=rows: anabranch.append(table, rows))  # type: ignore[misc]
 
 
 def test_a_file_where_a_table_is_to_be_is_told(tmp_path: Path) -> None:
     file = tmp_path / "flights.csv"
     file.write_text("id\n1\n")
-    text = said(StoreError, lambda: anabranch.append(None, str(file), [{"id": 1}]))
+    text = said(StoreError, lambda: anabranch.append(str(file), [{"id": 1}]))
     assert "flights.csv" in text
     assert "A file is there, where a folder is needed: choose another path." in text
     assert file.read_text() == "id\n1\n"

@@ -81,7 +81,7 @@ def test_a_mistake_in_a_session_is_one_error_and_nothing_else(mistake: Mistake, 
 @pytest.mark.parametrize("mistake", ON_THE_COMMAND_LINE, ids=lambda each: each.title)
 def test_a_mistake_on_the_command_line_is_one_sentence_and_nothing_else(mistake: Mistake, tmp_path: Path) -> None:
     people = str(tmp_path / "people")
-    anabranch.append(None, people, [{"id": 1, "city": "Oslo", "n": 1}])
+    anabranch.append(people, [{"id": 1, "city": "Oslo", "n": 1}])
     words = as_bash_splits(mistake.code.replace("$people", people))[1:]
     start = ["-c", _WITHOUT_PYSPARK] if "PySpark" in mistake.title else ["-m", "anabranch.cli"]
     command = [sys.executable, *start, *words]

@@ -54,7 +54,7 @@ def world_of(tmp_path: Path, *fields: Field, **constraints: str) -> World:
 
 
 def append(world: World, *rows: dict[str, Any]) -> int:
-    return anabranch.append(None, world.path, list(rows))
+    return anabranch.append(world.path, list(rows))
 
 
 def refused(world: World, error: type[errors.AnabranchError], *rows: dict[str, Any]) -> Any:
@@ -103,9 +103,9 @@ def test_an_invariant_is_a_constraint(tmp_path: Path) -> None:
 def test_a_new_table_is_born_with_its_constraints(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     with pytest.raises(errors.CheckConstraintViolated):
-        anabranch.append(None, path, [{"id": 0}], properties={"delta.constraints.positive": "id > 0"})
+        anabranch.append(path, [{"id": 0}], properties={"delta.constraints.positive": "id > 0"})
     assert not Path(path).exists()
-    anabranch.append(None, path, [{"id": 1}], properties={"delta.constraints.positive": "id > 0"})
+    anabranch.append(path, [{"id": 1}], properties={"delta.constraints.positive": "id > 0"})
     world = World(path)
     refused(world, errors.CheckConstraintViolated, {"id": 0})
     assert world.log.snapshot().protocol.writer_features == {
@@ -120,9 +120,9 @@ def test_a_new_table_is_born_with_its_constraints(tmp_path: Path) -> None:
 @pytest.mark.parametrize("key", ["delta.constraints.", "delta.Constraints.a", "delta.constraints.A"])
 def test_a_constraint_needs_a_name_as_delta_spells_it(tmp_path: Path, key: str) -> None:
     with pytest.raises(errors.InvalidProperty, match="spelled"):
-        anabranch.append(None, tmp_path / "t", [{"id": 1}], properties={key: "id > 0"})
+        anabranch.append(tmp_path / "t", [{"id": 1}], properties={key: "id > 0"})
     with pytest.raises(errors.InvalidProperty, match="condition in SQL"):
-        anabranch.append(None, tmp_path / "t", [{"id": 1}], properties={"delta.constraints.a": " "})
+        anabranch.append(tmp_path / "t", [{"id": 1}], properties={"delta.constraints.a": " "})
 
 
 def test_every_other_way_to_write_obeys_too(tmp_path: Path) -> None:
@@ -185,9 +185,9 @@ def test_not_null_holds_inside_nested_columns(
         return pa.Table.from_pylist([{"id": i, "c": value} for i, value in enumerate(shaped)], schema=loose)
 
     with pytest.raises(errors.NotNullViolated) as caught:
-        anabranch.append(None, world.path, rows([*good, bad]))
+        anabranch.append(world.path, rows([*good, bad]))
     assert (caught.value.column, caught.value.values["id"]) == (column, str(len(good)))
-    anabranch.append(None, world.path, rows(good))
+    anabranch.append(world.path, rows(good))
     assert len(world.rows()) == len(good)
 
 

@@ -253,7 +253,7 @@ def test_deltalake_reads_what_arrow_has_packed(spark: SparkSession, tmp_path: Pa
     path = tmp_path / "table"
     for part in range(3):
         given = rows.slice(part * 100, 100)
-        anabranch.append(spark, path, given, properties={} if part else {"delta.enableDeletionVectors": "false"})
+        anabranch.append(path, given, properties={} if part else {"delta.enableDeletionVectors": "false"}, spark=spark)
     DeltaTable.forPath(spark, str(path)).optimize().executeCompaction()
     [file] = Theirs(str(path)).file_uris()
     assert pq.read_metadata(file).created_by.startswith("parquet-cpp")

@@ -28,8 +28,8 @@ pytestmark = pytest.mark.spark
 @pytest.fixture
 def path(tmp_path: Path) -> str:
     location = table_path(tmp_path)
-    anabranch.append(None, location, [{"id": i, "x": i * 10} for i in range(4)])
-    anabranch.append(None, location, [{"id": 9, "x": 90}])
+    anabranch.append(location, [{"id": i, "x": i * 10} for i in range(4)])
+    anabranch.append(location, [{"id": 9, "x": 90}])
     return location
 
 
@@ -47,14 +47,14 @@ def read(rows: DataFrame, path: str) -> int | None:
 SHAPES: dict[str, Callable[[SparkSession, str], DataFrame]] = {
     "a handle": lambda spark, path: DeltaTable.forPath(spark, path).toDF(),
     "a reader": lambda spark, path: spark.read.format("delta").load(path),
-    "a query with a condition": lambda spark, path: anabranch.read(spark, path, where="id > 2"),
+    "a query with a condition": lambda spark, path: anabranch.read(path, where="id > 2", spark=spark),
     "an aggregate under another name": lambda spark, path: (
-        anabranch.read(spark, path).alias("s").groupBy("id").agg(F.sum("x").alias("x"))
+        anabranch.read(path, spark=spark).alias("s").groupBy("id").agg(F.sum("x").alias("x"))
     ),
-    "a join": lambda spark, path: spark.range(5).join(anabranch.read(spark, path), "id"),
-    "a cached frame": lambda spark, path: anabranch.read(spark, path).cache(),
-    "a view": lambda spark, path: view(spark, anabranch.read(spark, path)),
-    "a subquery": lambda spark, path: subquery(spark, anabranch.read(spark, path)),
+    "a join": lambda spark, path: spark.range(5).join(anabranch.read(path, spark=spark), "id"),
+    "a cached frame": lambda spark, path: anabranch.read(path, spark=spark).cache(),
+    "a view": lambda spark, path: view(spark, anabranch.read(path, spark=spark)),
+    "a subquery": lambda spark, path: subquery(spark, anabranch.read(path, spark=spark)),
 }
 
 
@@ -71,14 +71,14 @@ def subquery(spark: SparkSession, rows: DataFrame) -> DataFrame:
 @pytest.mark.parametrize("shape", list(SHAPES))
 def test_the_version_is_found_in(spark: SparkSession, path: str, shape: str) -> None:
     rows = SHAPES[shape](spark, path)
-    anabranch.append(None, path, [{"id": 10, "x": 100}])
+    anabranch.append(path, [{"id": 10, "x": 100}])
     assert read(rows, path) == 1
 
 
 def test_each_version_is_found_with_the_mark_of_its_commit(spark: SparkSession, path: str) -> None:
-    first = anabranch.read(spark, path)
-    anabranch.append(None, path, [{"id": 10, "x": 100}])
-    rows = first.union(anabranch.read(spark, path)).localCheckpoint()
+    first = anabranch.read(path, spark=spark)
+    anabranch.append(path, [{"id": 10, "x": 100}])
+    rows = first.union(anabranch.read(path, spark=spark)).localCheckpoint()
     snapshot = open_log(path).snapshot()
     found = source_versions(rows, snapshot.table, snapshot.metadata.id)
     marks = {version: LogPosition.snapshot(open_log(path).snapshot(version)).mark for version in (1, 2)}
@@ -101,8 +101,8 @@ def test_what_hides_its_plan_still_says_which_version_it_reads(
     spark.sparkContext.setCheckpointDir(str(tmp_path / "checkpoints"))
     hide, raw = HIDES[how], spark.read.parquet(files_of(path))
     found = {shape: hide(SHAPES[shape](spark, path)) for shape in few_of([*SHAPES], 3)}
-    asked = hide(anabranch.read(spark, path, version=0).select("id", "x"))
-    anabranch.append(None, path, [{"id": 10, "x": 100}])
+    asked = hide(anabranch.read(path, version=0, spark=spark).select("id", "x"))
+    anabranch.append(path, [{"id": 10, "x": 100}])
     assert {shape: read(rows, path) for shape, rows in found.items()} == dict.fromkeys(found, 1)
     assert read(asked, path) is None
     assert read(hide(spark.range(3)), path) is None
@@ -120,7 +120,7 @@ def test_what_hides_its_plan_still_says_which_version_it_reads(
 def test_a_plan_that_the_session_cuts_or_masks_is_no_plan_without_a_read(
     spark: SparkSession, path: str, setting: tuple[str, str]
 ) -> None:
-    rows = subquery(spark, anabranch.read(spark, path))
+    rows = subquery(spark, anabranch.read(path, spark=spark))
     spark.conf.set(*setting)
     try:
         with pytest.raises(errors.UnknownSourceVersion):
@@ -134,20 +134,22 @@ def test_a_plan_that_the_session_cuts_or_masks_is_no_plan_without_a_read(
 
 
 def test_of_several_versions_the_oldest_counts(spark: SparkSession, path: str) -> None:
-    older = anabranch.read(spark, path)
-    anabranch.append(None, path, [{"id": 10, "x": 100}])
-    assert read(anabranch.read(spark, path).union(older), path) == 1
+    older = anabranch.read(path, spark=spark)
+    anabranch.append(path, [{"id": 10, "x": 100}])
+    assert read(anabranch.read(path, spark=spark).union(older), path) == 1
 
 
 ASKED: dict[str, Callable[[SparkSession, str], DataFrame]] = {
-    "a number": lambda spark, path: anabranch.read(spark, path, version=0),
-    "a moment": lambda spark, path: anabranch.read(spark, path, timestamp=anabranch.history(path)[0]["timestamp"]),
+    "a number": lambda spark, path: anabranch.read(path, version=0, spark=spark),
+    "a moment": lambda spark, path: anabranch.read(
+        path, timestamp=anabranch.history(path)[0]["timestamp"], spark=spark
+    ),
     "a reader": lambda spark, path: spark.read.format("delta").option("versionAsOf", 0).load(path),
     "a path": lambda spark, path: spark.read.format("delta").load(f"{path}@v0"),
     "a query": lambda spark, path: spark.sql(f"SELECT * FROM delta.`{path}` VERSION AS OF 0"),
-    "a subquery": lambda spark, path: subquery(spark, anabranch.read(spark, path, version=0)),
-    "a cached frame": lambda spark, path: anabranch.read(spark, path, version=0).cache(),
-    "a join with files": lambda spark, path: anabranch.read(spark, path, version=0).join(
+    "a subquery": lambda spark, path: subquery(spark, anabranch.read(path, version=0, spark=spark)),
+    "a cached frame": lambda spark, path: anabranch.read(path, version=0, spark=spark).cache(),
+    "a join with files": lambda spark, path: anabranch.read(path, version=0, spark=spark).join(
         files_beside(spark, path), "id", "left"
     ),
 }
@@ -164,7 +166,7 @@ def test_a_version_that_was_asked_for_is_the_same_whatever_is_committed(
 ) -> None:
     rows = ASKED[way](spark, path)
     assert read(rows, path) is None
-    assert read(rows.union(anabranch.read(spark, path)), path) == 1
+    assert read(rows.union(anabranch.read(path, spark=spark)), path) == 1
     DeltaTable.forPath(spark, path).delete("id < 3")
     rows.select("id", "x").write.format("delta").mode("append").save(path)
     assert anabranch.history(path)[0]["isBlindAppend"] is True
@@ -173,7 +175,7 @@ def test_a_version_that_was_asked_for_is_the_same_whatever_is_committed(
 def test_files_of_the_table_beside_a_version_that_was_asked_for_are_of_no_known_version(
     spark: SparkSession, path: str
 ) -> None:
-    asked = anabranch.read(spark, path, version=0)
+    asked = anabranch.read(path, version=0, spark=spark)
     with pytest.raises(errors.UnknownSourceVersion):
         read(asked.union(spark.read.parquet(path)), path)
 
@@ -184,8 +186,8 @@ def test_a_scan_that_may_be_of_the_tables_own_files_is_not_excused_by_a_version_
 ) -> None:
     """Spark prints 25 columns of a scan, and none of one that only counts."""
     path = table_path(tmp_path)
-    anabranch.append(None, path, [{"id": 1, **{f"c{i}": i for i in range(width)}}])
-    asked, raw = anabranch.read(spark, path, version=0), spark.read.parquet(files_of(path))
+    anabranch.append(path, [{"id": 1, **{f"c{i}": i for i in range(width)}}])
+    asked, raw = anabranch.read(path, version=0, spark=spark), spark.read.parquet(files_of(path))
     counted = asked.crossJoin(raw.groupBy().count())
     for rows in ([asked.union(raw)] if width > 2 else []) + [counted]:
         with pytest.raises(errors.UnknownSourceVersion):
@@ -204,16 +206,16 @@ def test_rows_are_brought_back_from_an_older_version(spark: SparkSession, path: 
         " WHEN NOT MATCHED THEN INSERT *"
     )
     spark.sql(f"UPDATE delta.`{path}` SET x = -1 WHERE id NOT IN (SELECT id FROM delta.`{path}` VERSION AS OF 0)")
-    assert sorted(anabranch.read(spark, path).collect()) == [(0, 0), (1, 10), (2, 20), (3, 30), (9, -1)]
+    assert sorted(anabranch.read(path, spark=spark).collect()) == [(0, 0), (1, 10), (2, 20), (3, 30), (9, -1)]
     spark.sql(f"INSERT OVERWRITE delta.`{path}` SELECT * FROM delta.`{path}` VERSION AS OF 0")
-    assert anabranch.read(spark, path).count() == 4
+    assert anabranch.read(path, spark=spark).count() == 4
 
 
 def test_other_rows_come_from_nowhere(spark: SparkSession, path: str, tmp_path: Path) -> None:
     other = table_path(tmp_path)
-    anabranch.append(None, other, [{"id": 1, "x": 1}])
-    collected = spark.createDataFrame(anabranch.read(spark, path).collect(), "id long, x long")
-    for rows in (spark.range(3), anabranch.read(spark, other), collected):
+    anabranch.append(other, [{"id": 1, "x": 1}])
+    collected = spark.createDataFrame(anabranch.read(path, spark=spark).collect(), "id long, x long")
+    for rows in (spark.range(3), anabranch.read(other, spark=spark), collected):
         assert read(rows, path) is None
 
 
@@ -226,13 +228,13 @@ def test_files_read_past_the_log_are_of_no_known_version(spark: SparkSession, pa
 
 
 def test_an_overwrite_by_what_was_read_keeps_what_it_read(spark: SparkSession, path: str) -> None:
-    rows = anabranch.read(spark, path).filter("id > 1").withColumn("x", F.col("x") + 1)
+    rows = anabranch.read(path, spark=spark).filter("id > 1").withColumn("x", F.col("x") + 1)
     rows.write.format("delta").mode("overwrite").save(path)
     assert deltalake_rows(path) == [{"id": 2, "x": 21}, {"id": 3, "x": 31}, {"id": 9, "x": 91}]
 
 
 def test_an_overwrite_of_an_older_version_is_a_conflict(spark: SparkSession, path: str) -> None:
-    rows = anabranch.read(spark, path)
+    rows = anabranch.read(path, spark=spark)
     with another_program():
         DeltaTable.forPath(spark, path).delete("id = 0")
     with pytest.raises(errors.ConcurrentDeleteReadException) as error:
@@ -272,7 +274,7 @@ def test_a_table_is_known_by_whatever_name_its_folder_has(spark: SparkSession, p
 
 
 def test_a_table_that_was_made_again_is_another_one(spark: SparkSession, path: str) -> None:
-    rows = anabranch.read(spark, path).cache()
+    rows = anabranch.read(path, spark=spark).cache()
     rows.count()
     shutil.rmtree(path)
     rows.write.format("delta").save(path)
@@ -282,7 +284,7 @@ def test_a_table_that_was_made_again_is_another_one(spark: SparkSession, path: s
 def test_a_plan_that_spark_did_not_tell_is_no_plan_without_a_read(
     spark: SparkSession, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = anabranch.read(spark, path)
+    rows = anabranch.read(path, spark=spark)
     monkeypatch.setattr("anabranch.spark.dataframe_source.printed_plan", lambda rows: "")
     with pytest.raises(errors.UnknownSourceVersion):
         read(rows, path)
@@ -290,7 +292,7 @@ def test_a_plan_that_spark_did_not_tell_is_no_plan_without_a_read(
 
 def test_a_frame_is_not_taken_for_rows_at_hand(spark: SparkSession, path: str) -> None:
     with pytest.raises(errors.InvalidOption, match=r"df\.write"):
-        anabranch.append(spark, path, anabranch.read(spark, path))
+        anabranch.append(path, anabranch.read(path, spark=spark), spark=spark)
 
 
 def files_of(path: str) -> str:
@@ -328,8 +330,8 @@ def test_what_may_be_the_tables_counts_as_read_and_what_cannot_be_does_not(
     spark: SparkSession, path: str, tmp_path: Path
 ) -> None:
     other, elsewhere = table_path(tmp_path), str(tmp_path / "elsewhere")
-    anabranch.append(None, other, [{"id": 1, "x": 1}])
-    anabranch.append(None, other, [{"id": 2, "x": 1}])
+    anabranch.append(other, [{"id": 1, "x": 1}])
+    anabranch.append(other, [{"id": 2, "x": 1}])
     for folder in (elsewhere, f"{elsewhere}2"):
         Path(folder).mkdir()
         pq.write_table(pa.table({"id": [0, 1]}), f"{folder}/a.parquet")

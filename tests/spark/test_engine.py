@@ -69,7 +69,7 @@ def test_what_is_laid_out_at_once_runs_under_the_settings_and_the_job_group_of_t
     and without the group a cancelled command would go on.
     """
     table = pa.table({"v": [float("nan")] * 4, "p": ["a", "b"] * 2})  # left to Spark
-    anabranch.append(spark, tmp_path, table, partition_by=["p"])
+    anabranch.append(tmp_path, table, partition_by=["p"], spark=spark)
     conf, said = {"fs.s3a.connection.timeout": "5000"}, list[tuple[str, dict[str, str], str | None]]()
     real = relocating.cluster
 

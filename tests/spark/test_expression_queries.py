@@ -37,8 +37,8 @@ def show(spark: SparkSession, rows: DataFrame) -> None:
 @pytest.fixture
 def path(spark: SparkSession, tmp_path: Path) -> str:
     path = f"{tmp_path}/t"
-    anabranch.append(None, path, [{"id": 1, "x": 0}, {"id": 2, "x": 0}])
-    show(spark, anabranch.read(spark, path))
+    anabranch.append(path, [{"id": 1, "x": 0}, {"id": 2, "x": 0}])
+    show(spark, anabranch.read(path, spark=spark))
     DeltaTable.forPath(spark, path).update("id = 2", {"x": "9"})
     return path
 
@@ -49,7 +49,7 @@ def test_no_statement_may_ask_an_older_version_and_each_may_ask_the_newest(spark
         with pytest.raises(errors.DeltaConcurrentModificationException):
             anabranch.sql(spark, text)
     assert len(anabranch.history(path)) == 2
-    show(spark, anabranch.read(spark, path))
+    show(spark, anabranch.read(path, spark=spark))
     anabranch.sql(spark, texts["condition"])
     assert sorted(row["x"] for row in deltalake_rows(path)) == [9, 10]
 

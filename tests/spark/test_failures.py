@@ -32,7 +32,7 @@ def test_a_job_that_is_cancelled_says_so(spark: SparkSession, tmp_path: Path) ->
 
 
 def test_a_column_that_cannot_be_computed_is_shown_as_what_it_stands_for(spark: SparkSession, tmp_path: Path) -> None:
-    anabranch.append(None, tmp_path, [{"id": 1}])
+    anabranch.append(tmp_path, [{"id": 1}])
     table, fails = DeltaTable.forPath(spark, str(tmp_path)), F.raise_error(F.lit("no")).cast("long")
     with pytest.raises(ExecutionFailed) as in_update:
         table.update(set={"id": fails + F.col("id") * 0})
@@ -42,7 +42,7 @@ def test_a_column_that_cannot_be_computed_is_shown_as_what_it_stands_for(spark: 
 
 
 def test_a_column_that_is_bound_to_a_dataframe_is_refused_with_the_way_out(spark: SparkSession, tmp_path: Path) -> None:
-    anabranch.append(None, tmp_path, [{"id": 1}])
+    anabranch.append(tmp_path, [{"id": 1}])
     table = DeltaTable.forPath(spark, str(tmp_path))
     bound = table.toDF()["id"]
     for work in (lambda: table.update(set={"id": bound + 1}), lambda: table.delete(bound % 2 == 1)):

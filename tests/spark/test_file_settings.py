@@ -55,9 +55,9 @@ def test_a_command_asks_for_no_secret_that_it_does_not_need_so_that_no_log_has_i
 ) -> None:
     say(told, {**KEYS, "spark.hadoop.fs.azure.account.key": SECRET})
     with caplog.at_level(logging.DEBUG, "py4j"):
-        anabranch.append(told, f"{tmp_path}/t", [{"id": 1}])
+        anabranch.append(f"{tmp_path}/t", [{"id": 1}], spark=told)
         assert settings_of(told, ("fs.gs.",)) == {}
-        assert anabranch.read(told, f"{tmp_path}/t").count() == 1
+        assert anabranch.read(f"{tmp_path}/t", spark=told).count() == 1
     assert any(record.name.startswith("py4j") for record in caplog.records)
     assert SECRET not in caplog.text
     caplog.clear()
@@ -92,8 +92,8 @@ def test_the_doors_open_a_bucket_as_the_session_says(told: Any) -> None:
     with moto_s3.serving() as server:
         say(told, {**KEYS, "fs.s3a.endpoint": server["AWS_ENDPOINT"], "fs.s3a.path.style.access": "true"})
         place = "s3a://bucket/t"
-        anabranch.append(told, place, [{"id": 1}])
-        with anabranch.appender(told, place) as appender:
+        anabranch.append(place, [{"id": 1}], spark=told)
+        with anabranch.appender(place, spark=told) as appender:
             assert appender.append([{"id": 2}]) == 1
         assert DeltaTable.isDeltaTable(told, place)
         assert DeltaTable.forPath(told, place).history().count() == 2
@@ -133,7 +133,7 @@ def test_options_of_a_new_table_are_no_settings_of_its_bucket(spark: Any) -> Non
 
 def test_storage_options_that_spark_cannot_be_told_are_refused(spark: Any) -> None:
     with pytest.raises(errors.NotBuilt, match="proxy_url"):
-        anabranch.read(spark, "s3a://bucket/t", storage_options={"proxy_url": "http://proxy"})
+        anabranch.read("s3a://bucket/t", storage_options={"proxy_url": "http://proxy"}, spark=spark)
 
 
 def test_hadoop_conf_that_is_no_mapping_is_refused_without_its_value(spark: Any) -> None:

@@ -35,7 +35,7 @@ def test_spark_opens_no_file_on_another_store(spark: SparkSession, tmp_path: Pat
     for number, url in enumerate(urls):
         path = hostile(tmp_path / f"t{number}", url)
         with pytest.raises(errors.FileOutsideTable):
-            anabranch.read(spark, path).collect()
+            anabranch.read(path, spark=spark).collect()
         with pytest.raises(errors.FileOutsideTable):
             DeltaTable.forPath(spark, path).delete("id = 1")
         with pytest.raises(errors.FileOutsideTable):
@@ -48,7 +48,7 @@ def test_spark_opens_no_change_data_on_another_store(spark: SparkSession, tmp_pa
     put_commit(tmp_path, 0, PROTOCOL, on, put_rows(tmp_path, "a.parquet", [{"id": 1, "x": 1}]))
     put_commit(tmp_path, 1, info(), {"cdc": {"path": url, "partitionValues": {}, "size": 1}}, remove("a.parquet"))
     with pytest.raises(errors.FileOutsideTable):
-        anabranch.changes(spark, str(tmp_path), 1).collect()
+        anabranch.changes(str(tmp_path), 1, spark=spark).collect()
     assert server.requests == []
 
 

@@ -118,7 +118,7 @@ def test_many_images_go_into_few_files_and_row_ids_stay(
     wishes = {WISH: "true", "delta.enableDeletionVectors": vectors, "delta.enableRowTracking": "true"}
     for first in range(0, 600, 600 // PARTS):
         rows = [{"id": i, "n": i % 2} for i in range(first, first + 600 // PARTS)]
-        anabranch.append(None, path, rows, properties=wishes if first == 0 else None)
+        anabranch.append(path, rows, properties=wishes if first == 0 else None)
     table = DeltaTable.forPath(session, path)
     assert files_in(path) == PARTS
     table.update("n = 1", {"n": "pmod(12, 7)"})  # a function that only Spark computes
@@ -144,5 +144,5 @@ class Counted:
 
 
 def rows_with_ids(session: SparkSession, path: str) -> list[tuple[int, int, int]]:
-    rows = anabranch.read(session, path, row_ids=True).select("id", "n", "_row_id")
+    rows = anabranch.read(path, row_ids=True, spark=session).select("id", "n", "_row_id")
     return sorted(map(tuple, rows.collect()))

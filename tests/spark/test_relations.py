@@ -32,7 +32,7 @@ def session(spark: SparkSession) -> SparkSession:
 def many(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A table of many files, of which each test has a copy."""
     found = str(tmp_path_factory.mktemp("many") / "t")
-    with anabranch.appender(None, found) as rows:
+    with anabranch.appender(found) as rows:
         for i in range(FILES):
             rows.append([{"id": i, "p": i % 3, "s": {"x": i}}])
     return found
@@ -76,7 +76,7 @@ def test_a_version_is_listed_once(session: SparkSession, path: str, made: list[i
 
 def test_a_newer_version_is_another_one(session: SparkSession, path: str, made: list[int]) -> None:
     before = load(session, path)
-    anabranch.append(None, path, [{"id": FILES, "p": 0, "s": {"x": 0}}])
+    anabranch.append(path, [{"id": FILES, "p": 0, "s": {"x": 0}}])
     assert ids(load(session, path)) == list(range(FILES + 1))
     World(path).delete("id = 7")
     assert ids(load(session, path)) == [i for i in range(FILES + 1) if i != 7]
@@ -87,7 +87,7 @@ def test_a_newer_version_is_another_one(session: SparkSession, path: str, made: 
 def test_deleted_rows_stay_hidden_in_every_use(session: SparkSession, path: str) -> None:
     table = DeltaTable.forPath(session, path)
     World(path).optimize()
-    with anabranch.appender(None, path) as rows:
+    with anabranch.appender(path) as rows:
         for i in range(FILES):
             rows.append([{"id": 100 + i, "p": 0, "s": {"x": 0}}])
     table.delete("id % 2 = 1")
@@ -144,7 +144,7 @@ def test_a_table_made_again_at_its_place_is_another_one(session: SparkSession, p
     for file in [*Path(path).rglob("*.json"), *Path(path).rglob("*.crc"), *Path(path).rglob("*.checkpoint.parquet")]:
         file.unlink()
     (Path(path) / "_delta_log" / "_last_checkpoint").unlink(missing_ok=True)
-    with anabranch.appender(None, path) as rows:
+    with anabranch.appender(path) as rows:
         for i in range(FILES):
             rows.append([{"id": -i}])
     assert ids(load(session, path)) == sorted(-i for i in range(FILES))

@@ -57,8 +57,8 @@ def test_a_table_that_keeps_its_rows_out_does_so_where_others_are_written_from_i
 ) -> None:
     """In SQL and by DataFrames, into new tables and old, whatever those say themselves; and nowhere else."""
     source, target = f"delta.`{tmp_path}/source`", f"delta.`{tmp_path}/target`"
-    anabranch.append(None, f"{tmp_path}/source", [{"s": PLANTED}], properties={"anabranch.rowsInErrors": "false"})
-    anabranch.append(None, f"{tmp_path}/target", pa.table({"id": pa.array([1], pa.int32()), "s": ["a"]}))
+    anabranch.append(f"{tmp_path}/source", [{"s": PLANTED}], properties={"anabranch.rowsInErrors": "false"})
+    anabranch.append(f"{tmp_path}/target", pa.table({"id": pa.array([1], pa.int32()), "s": ["a"]}))
     rows = spark.read.format("anabranch").load(f"{tmp_path}/source")
     table, cast = DeltaTable.forPath(spark, f"{tmp_path}/target"), F.col("s").cast("int").alias("id")
     merge = table.alias("t").merge(rows.alias("q"), "t.id = 5").whenNotMatchedInsert(values={"id": "q.s"})

@@ -76,7 +76,7 @@ def stated(path: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("options", PROPERTIES, ids=str)
 def test_both_ways_of_writing_state_the_same(spark: SparkSession, tmp_path: Path, options: dict[str, str]) -> None:
     rows, path = pa.Table.from_pylist(ROWS, to_arrow(SCHEMA)), tmp_path / "table"
-    anabranch.append(None, path, rows, properties=options)
+    anabranch.append(path, rows, properties=options)
     anabranch.install(spark)
     arrow_rows(spark, rows).coalesce(1).write.format("delta").mode("append").save(str(path))
     by_arrow, by_spark = stated(path)

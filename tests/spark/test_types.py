@@ -48,7 +48,7 @@ def test_a_timestamp_without_zone_is_the_same_in_every_zone(
     for read in (found, deltalake_rows(path), duckdb_rows(path)):
         assert same_rows(read, wanted)
     where = "t = TIMESTAMP_NTZ'2021-03-28 02:30:00'"
-    assert [row["id"] for row in anabranch.read(spark, path, where=where).collect()] == [0]
+    assert [row["id"] for row in anabranch.read(path, where=where, spark=spark).collect()] == [0]
     table = DeltaTable.forPath(spark, path)
     table.update(where, {"t": "TIMESTAMP_NTZ'2021-03-28 02:30:00.5'"})
     table.delete("t < TIMESTAMP_NTZ'1900-01-01 00:00:00'")

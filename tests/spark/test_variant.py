@@ -93,7 +93,7 @@ def test_rows_with_variants_are_changed_deleted_and_merged(spark: Any, path: str
 
 def test_a_variant_column_is_added_and_old_files_lack_it(spark: Any, tmp_path: Path) -> None:
     path = table_path(tmp_path)
-    anabranch.append(None, path, [{"id": 0}, {"id": 1}])
+    anabranch.append(path, [{"id": 0}, {"id": 1}])
     AddColumns(path, [NewColumn(Field("v", "variant"))]).run()
     spark.sql("SELECT 5L AS id, parse_json('{\"a\":5}') AS v").write.format("delta").mode("append").save(path)
     assert numbers(spark, path) == [(0, None), (1, None), (5, 5)]
@@ -133,6 +133,6 @@ def test_variants_partition_nothing_and_are_compared_with_nothing(spark: Any, pa
 
 def test_rows_at_hand_cannot_be_appended_beside_variants(path: str) -> None:
     with pytest.raises(UnsupportedType) as refused:
-        anabranch.append(None, path, [{"id": 1}])
+        anabranch.append(path, [{"id": 1}])
     assert refused.value.type == "variant"
     assert len(anabranch.history(path)) == 1

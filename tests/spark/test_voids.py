@@ -49,7 +49,7 @@ def test_every_verb_reads_and_writes_a_table_with_voids(spark: Any, tmp_path: Pa
     sql("OPTIMIZE TABLE_")
     sql("ALTER TABLE TABLE_ SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
     recorded = anabranch.history(path)[0]["version"]
-    anabranch.append(None, path, [{"id": 6}])
+    anabranch.append(path, [{"id": 6}])
     found = rows(spark, path)
     assert found == [
         (None, 1, (5, None, (None, 2))),

@@ -133,7 +133,7 @@ def test_a_widened_table_is_written_read_skipped_changed_and_merged(spark: Any, 
     path = table_path(tmp_path)
     narrow = pa.schema([("id", pa.int32()), ("f", pa.float32()), ("d", pa.date32()), ("p", pa.decimal128(5, 2))])
     first = {"id": 1, "f": 1.5, "d": dt.date(2020, 2, 29), "p": Decimal("1.25")}
-    anabranch.append(None, path, pa.Table.from_pylist([first], schema=narrow), properties=WIDENING)
+    anabranch.append(path, pa.Table.from_pylist([first], schema=narrow), properties=WIDENING)
     SetProperties(path, {"delta.feature.timestampNtz": "supported"}).run()
     for name, after in {"id": "long", "f": "double", "d": "timestamp_ntz", "p": "decimal(12,4)"}.items():
         ChangeColumn(path, (name,), type=after).run()
@@ -160,7 +160,7 @@ def test_a_widened_table_is_written_read_skipped_changed_and_merged(spark: Any, 
 def test_rows_of_a_data_frame_widen_columns_with_merge_schema(spark: Any, tmp_path: Path) -> None:
     path = table_path(tmp_path)
     nested = pa.array([{"n": 1}], pa.struct({"n": pa.int16()}))
-    anabranch.append(None, path, pa.table({"id": pa.array([1], pa.int32()), "s": nested}), properties=WIDENING)
+    anabranch.append(path, pa.table({"id": pa.array([1], pa.int32()), "s": nested}), properties=WIDENING)
     wider = spark.sql("SELECT 5000000000 AS id, named_struct('n', 70000) AS s, 'x' AS new")
     wider.write.format("delta").mode("append").option("mergeSchema", True).save(path)
     rows = spark.read.format("delta").load(path)
@@ -173,7 +173,7 @@ def test_an_insert_by_position_widens_columns_with_schema_evolution(spark: Any, 
     path = table_path(tmp_path)
     table = f"delta.`{path}`"
     short, nested = pa.array([1], pa.int16()), pa.array([{"b": 1}], pa.struct({"b": pa.int16()}))
-    anabranch.append(None, path, pa.table({"a": short, "s": nested, "d": short}), properties=WIDENING)
+    anabranch.append(path, pa.table({"a": short, "s": nested, "d": short}), properties=WIDENING)
     with pytest.raises(AnabranchError):
         anabranch.sql(spark, f"INSERT INTO {table} SELECT 70000, NULL, NULL")
     evolving = f"INSERT WITH SCHEMA EVOLUTION INTO {table}"
@@ -223,7 +223,7 @@ def test_a_merge_of_whole_rows_widens_columns_where_it_may(spark: Any, tmp_path:
     path = table_path(tmp_path)
     narrow = pa.schema([("id", pa.int32()), ("f", pa.float32()), ("kept", pa.int32())])
     old = [{"id": 1, "f": 1.5, "kept": 7}, {"id": 2, "f": 2.5, "kept": 8}]
-    anabranch.append(None, path, pa.Table.from_pylist(old, schema=narrow), properties=WIDENING)
+    anabranch.append(path, pa.Table.from_pylist(old, schema=narrow), properties=WIDENING)
     source = spark.sql("SELECT 2L AS id, 0.1D AS f, 'x' AS new UNION ALL SELECT 5000000000, 0.2D, 'y'")
     merge = DeltaTable.forPath(spark, path).alias("t").merge(source.alias("s"), "t.id = s.id")
     whole = merge.whenMatchedUpdateAll().whenNotMatchedInsertAll()
@@ -262,7 +262,7 @@ def test_a_merge_that_names_columns_widens_those(spark: Any, tmp_path: Path) -> 
 @pytest.mark.parametrize(("said", "becomes"), [("ALWAYS", "double"), ("SAME_FAMILY_TYPE", None), ("never", None)])
 def test_the_session_says_how_far_rows_widen(spark: Any, tmp_path: Path, said: str, becomes: str | None) -> None:
     path, name = table_path(tmp_path), "spark.databricks.delta.typeWidening.allowAutomaticWidening"
-    anabranch.append(None, path, pa.table({"id": pa.array([1], pa.int32())}), properties=WIDENING)
+    anabranch.append(path, pa.table({"id": pa.array([1], pa.int32())}), properties=WIDENING)
     spark.conf.set(name, said)
     try:
         writer = spark.sql("SELECT 2.5D AS id").write.format("delta").mode("append").option("mergeSchema", True)
@@ -285,7 +285,7 @@ def test_a_statement_makes_a_day_a_moment_only_where_the_table_lists_the_feature
 ) -> None:
     path = table_path(tmp_path)
     first = pa.table({"id": pa.array([1], pa.int32()), "day": [dt.date(2020, 1, 1)]})
-    anabranch.append(None, path, first, properties=WIDENING)
+    anabranch.append(path, first, properties=WIDENING)
     text = statement.format(f"delta.`{path}`", "SELECT 2 AS id, TIMESTAMP_NTZ'2020-01-02 03:04:05' AS day")
     with pytest.raises(InvalidOption, match=r"set delta\.feature\.timestampNtz = supported first"):
         anabranch.sql(spark, text)

@@ -289,7 +289,7 @@ def test_an_update_without_spark_lists_the_settings_once(
 ) -> None:
     asked, real = list[str](), settings.exact_sql
     path = str(tmp_path / "t")
-    anabranch.append(None, path, [{"id": 1, "s": "a"}], properties=properties)
+    anabranch.append(path, [{"id": 1, "s": "a"}], properties=properties)
     table = DeltaTable.forPath(spark, path)
     monkeypatch.setattr(settings, "exact_sql", lambda spark, text: asked.append(text) or real(spark, text))
     table.update("id = 1", {"s": "'x'"})
@@ -401,5 +401,5 @@ def test_marks_may_lie_past_what_a_join_of_many_files_needs(
 def test_a_nan_that_arrow_wrote_is_found_by_sparks_own_filters(spark: SparkSession, tmp_path: Path) -> None:
     """A filter that goes down to the files skips row groups by the footer's bounds, of which Arrow leaves NaN out."""
     path = str(tmp_path / "t")
-    anabranch.append(None, path, pa.table({"id": [1, 2], "x": [1.0, float("nan")]}))
+    anabranch.append(path, pa.table({"id": [1, 2], "x": [1.0, float("nan")]}))
     assert [row.id for row in spark.read.parquet(path).where("x > 5").collect()] == [2]

@@ -77,7 +77,7 @@ def test_a_key_that_is_none_is_refused_and_not_shown() -> None:
 @pytest.mark.parametrize("shallow", [True, False], ids=["shallow", "deep"])
 def test_a_table_is_cloned_by_the_credentials_of_its_options(gcs: dict[str, str], shallow: bool) -> None:
     origin, target = (f"gs://bucket/clones {next(fresh)}/é 50%/{name}" for name in ("origin", "clone"))
-    anabranch.append(None, origin, [{"id": i} for i in range(5)], storage_options=gcs)
+    anabranch.append(origin, [{"id": i} for i in range(5)], storage_options=gcs)
     done = anabranch.clone(origin, target, shallow=shallow, storage_options=gcs)
     assert done.metrics["numCopiedFiles"] == (0 if shallow else 1)
     report = anabranch.check(target, deep=True, storage_options=gcs)

@@ -59,7 +59,7 @@ def test_a_wrong_key_is_no_permission(environment: None) -> None:
 @pytest.mark.parametrize("shallow", [True, False], ids=["shallow", "deep"])
 def test_a_table_is_cloned_by_the_credentials_of_its_options(minio: dict[str, str], shallow: bool) -> None:
     origin, target = (f"s3://bucket/clones {next(fresh)}/é 50%/{name}" for name in ("origin", "clone"))
-    anabranch.append(None, origin, [{"id": i} for i in range(5)], storage_options=minio)
+    anabranch.append(origin, [{"id": i} for i in range(5)], storage_options=minio)
     anabranch.clone(origin, target, shallow=shallow, storage_options=minio)
     report = anabranch.check(target, deep=True, storage_options=minio)
     assert (report.is_clean, report.rows) == (True, 5), str(report)

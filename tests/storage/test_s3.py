@@ -110,7 +110,7 @@ def test_a_table_in_a_bucket_is_cloned_by_the_credentials_of_its_options(s3: dic
     """No environment names the server: what lies outside the clone's folder is found through the clone's own store."""
     options = {key.removeprefix("AWS_").lower(): value for key, value in s3.items()}
     origin, target = (f"s3a://bucket/clones {next(fresh)}/é 50%/{name}" for name in ("origin", "clone"))
-    anabranch.append(None, origin, [{"id": i} for i in range(5)], storage_options=options)
+    anabranch.append(origin, [{"id": i} for i in range(5)], storage_options=options)
     done = anabranch.clone(origin, target, shallow=shallow, storage_options=options)
     assert done.metrics["numCopiedFiles"] == (0 if shallow else 1)
     (path,) = anabranch.files(target, storage_options=options)["path"].to_pylist()

@@ -38,7 +38,7 @@ def check(options: Options) -> None:
 
 
 def append(options: Options) -> None:
-    anabranch.append(None, TABLE, [{"id": 2}], storage_options=options)
+    anabranch.append(TABLE, [{"id": 2}], storage_options=options)
 
 
 def vacuum(options: Options) -> None:
@@ -55,7 +55,7 @@ def keys() -> Iterator[Keys]:
     iam = iam_backends["123456789012"]["aws"]
     forget()
     with moto_s3.serving() as environment, pytest.MonkeyPatch.context() as patch:
-        anabranch.append(None, TABLE, [{"id": 1}], storage_options=environment)
+        anabranch.append(TABLE, [{"id": 1}], storage_options=environment)
         open_store(TABLE, environment).put(UNNAMED, b"x")
 
         def made(rights: Sequence[str], policy: str | None = None) -> Options:

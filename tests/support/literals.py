@@ -173,7 +173,7 @@ def _numbered(doors: Doors) -> str:
 def _filled(doors: Doors) -> str:
     """A table of the texts, written without any statement."""
     name = doors.table()
-    anabranch.append(None, doors.path(name), [{"i": i, "t": text} for i, text in enumerate(doors.texts)])
+    anabranch.append(doors.path(name), [{"i": i, "t": text} for i, text in enumerate(doors.texts)])
     doors.rows("append", name)
     return name
 
@@ -222,7 +222,7 @@ def _asked(doors: Doors, style: str, spell: Spell, args: Any) -> None:
 
 def _viewed(doors: Doors) -> None:
     texts, sql, name = doors.texts, doors.spark.sql, doors.table()
-    anabranch.append(None, doors.path(name), [{"i": 1, "t": ""}])
+    anabranch.append(doors.path(name), [{"i": 1, "t": ""}])
     columns = ", ".join(f"{spelled(text, i)} AS c{i}" for i, text in enumerate(texts))
     sql(f"CREATE OR REPLACE TEMPORARY VIEW literals AS SELECT {columns} FROM {name}")
     doors.compare("temporary view", list(sql("SELECT * FROM literals").first()))
@@ -298,7 +298,7 @@ def _by_methods(doors: Doors) -> None:
     said = _case(texts, lambda i: spelled(texts[i], i))
     table.update("i >= 0", {"t": said})
     doors.rows("update()", name)
-    found = anabranch.read(doors.spark, doors.path(name), where=f"t = {said}")
+    found = anabranch.read(doors.path(name), where=f"t = {said}", spark=doors.spark)
     doors.compare("read(where)", [row.t for row in found.orderBy("i").collect()])
     frame = doors.spark.createDataFrame([Row(i=i, t=text) for i, text in enumerate(texts)], "i INT, t STRING")
     writer = frame.write.format("delta").mode("overwrite").option("userMetadata", "".join(texts))

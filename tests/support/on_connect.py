@@ -68,7 +68,7 @@ def by_path(spark: SparkSession, path: str) -> dict[str, Any]:
     merge = table.alias("t").merge(itself.alias("s"), "t.id = s.id").whenMatchedUpdateAll().whenNotMatchedInsertAll()
     merged = merge.execute().first().asDict()
     moved = table.optimize().executeZOrderBy("id", "x").count()
-    then = anabranch.read(spark, path, where="id < 5", version=0)
+    then = anabranch.read(path, where="id < 5", version=0, spark=spark)
     frames = (table.toDF(), spark.read.format("delta").load(path), then)
     return {
         "merged with itself": [merged["num_updated_rows"], merged["num_inserted_rows"]],
@@ -125,7 +125,7 @@ def streamed(spark: SparkSession, folder: Path, starts: int) -> dict[str, Any]:
     """A stream from one table to another, which goes on where it was."""
     source, sink = str(folder / "source"), str(folder / "sink")
     for number in range(starts):
-        anabranch.append(None, source, [{"id": number}])
+        anabranch.append(source, [{"id": number}])
         rows = spark.readStream.format("delta").load(source)
         stream = rows.writeStream.format("delta").option("checkpointLocation", str(folder / "checkpoint"))
         stream.trigger(availableNow=True)
@@ -151,7 +151,7 @@ def skipped(spark: SparkSession, folder: Path) -> dict[str, Any]:
     """Filters of a table of four files, of which only that with the row 25 can be read."""
     table = folder / "damaged"
     for first in range(0, 40, 10):
-        anabranch.append(None, table, [{"id": first + i} for i in range(10)])
+        anabranch.append(table, [{"id": first + i} for i in range(10)])
     (kept,) = anabranch.files(table, "id = 25")["path"].to_pylist()
     for each in set(anabranch.files(table)["path"].to_pylist()) - {kept}:
         (table / each).write_bytes(b"x" * (table / each).stat().st_size)

@@ -62,7 +62,7 @@ def _append_only(world: World) -> None:
 
 def _ntz(world: World) -> None:
     at = dt.datetime(2024, 1, 2, 3, 4, 5, 678901)
-    anabranch.append(None, world.path, pa.table({"id": [1, 2], "at": pa.array([at, None], pa.timestamp("us"))}))
+    anabranch.append(world.path, pa.table({"id": [1, 2], "at": pa.array([at, None], pa.timestamp("us"))}))
 
 
 def _listed(feature: str) -> Callable[[World], None]:
@@ -77,7 +77,7 @@ def _listed(feature: str) -> Callable[[World], None]:
 def _declared(*fields: Field) -> Callable[[World], None]:
     def make(world: World) -> None:
         Create(world.path, NewTable(Struct((Field("id", "long"), *fields)))).run()
-        anabranch.append(None, world.path, [{"id": 1}, {"id": 2}])
+        anabranch.append(world.path, [{"id": 1}, {"id": 2}])
         world.delete("id = 1")
 
     return make
@@ -90,7 +90,7 @@ def _generated(world: World) -> None:
 
 def _not_null(world: World) -> None:
     Create(world.path, NewTable(Struct((Field("id", "long", nullable=False),)))).run()
-    anabranch.append(None, world.path, [{"id": 1}])
+    anabranch.append(world.path, [{"id": 1}])
 
 
 def _dropped(world: World) -> None:

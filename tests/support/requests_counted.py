@@ -52,7 +52,7 @@ Verb = Callable[[str, dict[str, str]], object]
 OURS: dict[str, Verb] = {
     "open": lambda place, options: anabranch.files(place, storage_options=options),
     "files of a point look-up": lambda place, options: anabranch.files(place, "id = 7", storage_options=options),
-    "append of Arrow rows": lambda place, options: anabranch.append(None, place, ROWS, storage_options=options),
+    "append of Arrow rows": lambda place, options: anabranch.append(place, ROWS, storage_options=options),
     "history": lambda place, options: anabranch.history(place, storage_options=options),
     "VACUUM, dry run": lambda place, options: anabranch.vacuum(place, dry_run=True, storage_options=options),
 }

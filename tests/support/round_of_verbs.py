@@ -36,7 +36,7 @@ def frames(spark: SparkSession, folder: str) -> None:
     """DataFrames by readers, writers, functions of Python and streams."""
     rows = spark.createDataFrame(pa.table({"id": [1, 2], "word": ["a", "b"]}))
     rows.withColumn("n", F.udf(len, "int")("word")).write.format("delta").mode("overwrite").save(f"{folder}/frames")
-    found = anabranch.read(spark, f"{folder}/frames")
+    found = anabranch.read(f"{folder}/frames", spark=spark)
     found.mapInArrow(lambda batches: batches, found.schema).toPandas()
     found.createOrReplaceTempView("found")
     spark.sql("CACHE TABLE found")

@@ -154,7 +154,7 @@ def test_what_others_bring_and_take_away_again_may_have_been_read_in_between(wor
 
 def test_what_runs_behind_an_append_of_many_callers_is_no_part_of_it(world: World) -> None:
     source = frame(world)
-    with anabranch.appender(None, world.path) as appender:
+    with anabranch.appender(world.path) as appender:
         with ThreadPoolExecutor(1) as another:
             another.submit(lambda: appender.append([{"id": 9, "x": 90}])).result()
         told = appender.submit([{"id": 10, "x": 100}])

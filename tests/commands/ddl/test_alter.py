@@ -453,7 +453,7 @@ def test_a_constraint_is_checked_by_spark(spark: Any, tmp_path: Path) -> None:
     from anabranch.statements.conditions import understood
 
     session, path = anabranch.install(spark), str(tmp_path / "t")
-    anabranch.append(None, path, [{"id": i} for i in range(10)])
+    anabranch.append(path, [{"id": i} for i in range(10)])
     engine, snapshot = SparkEngine(session), World(path).log.snapshot()
     with pytest.raises(errors.ConstraintNotMet) as refused:
         AddConstraint(path, "c", understood("id % 3 = 0 AND length(string(id)) = 1", snapshot, engine)).run(engine)

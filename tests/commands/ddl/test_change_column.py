@@ -271,7 +271,7 @@ def test_not_null_is_not_set_over_rows_that_came_meanwhile(world: World) -> None
 def test_a_default_is_set_and_dropped(world: World) -> None:
     ChangeColumn(world.path, ("x",), default="7").run(world.engine)
     assert "allowColumnDefaults" in (world.log.snapshot().protocol.writer_features or ())
-    anabranch.append(None, world.path, [{"id": 4}])
+    anabranch.append(world.path, [{"id": 4}])
     ChangeColumn(world.path, ("x",), default=DROPPED).run()
     world.append({"id": 5})
     assert [row["x"] for row in world.rows() if row["id"] > 3] == [7, None]

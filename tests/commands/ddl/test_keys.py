@@ -49,7 +49,7 @@ def test_keys_are_kept_and_no_row_is_held_to_them(world: World) -> None:
     known = world.log.snapshot().metadata.configuration
     assert known["anabranch.constraint.pk"] == "PRIMARY KEY (id)"
     assert known["anabranch.constraint.fk"] == "FOREIGN KEY (`a b`, x) REFERENCES d.`y``z` (k, l)"
-    anabranch.append(None, world.path, [{"id": 1, "a b": 7, "x": 7}] * 2)
+    anabranch.append(world.path, [{"id": 1, "a b": 7, "x": 7}] * 2)
     assert len(world.rows()) == 2
     assert world.info(world.version - 1)["operation"] == "ADD CONSTRAINT"
     world.assert_clean()
@@ -170,8 +170,8 @@ def test_constraints_inside_create_table(tmp_path: Path) -> None:
     ]
     create_table.create_command(found, create_table.new_table(found)).run()
     with pytest.raises(errors.CheckConstraintViolated):
-        anabranch.append(None, path, [{"id": 2, "c": 9, "check": 2, "constraint": 0}])
-    anabranch.append(None, path, [{"id": 2, "c": 8, "check": 2, "constraint": 0}] * 2)
+        anabranch.append(path, [{"id": 2, "c": 9, "check": 2, "constraint": 0}])
+    anabranch.append(path, [{"id": 2, "c": 8, "check": 2, "constraint": 0}] * 2)
     assert anabranch.check(path, deep=True).is_clean
 
 

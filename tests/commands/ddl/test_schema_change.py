@@ -269,7 +269,7 @@ def table(spark: Any, tmp_path: Path) -> Iterator[str]:
     path, ids = str(tmp_path / "table"), range(4)
     maps = pa.array([[("m", {"k": i})] for i in ids], pa.map_(pa.string(), pa.struct([("k", pa.int64())])))
     rows = [{"id": i, "x": i * 10, "s": {"a": i}, "l": [{"k": i}]} for i in ids]
-    anabranch.append(None, path, pa.Table.from_pylist(rows).append_column("m", maps))
+    anabranch.append(path, pa.Table.from_pylist(rows).append_column("m", maps))
     yield path
     assert anabranch.check(path, deep=True).is_clean
 
@@ -304,7 +304,7 @@ def test_merge_schema_on_spark_at_every_depth(spark: Any, table: str) -> None:
     assert found(spark, table, "id", "s.b AS b")[0] == {"id": 0, "b": None}
     # delta-rs and DuckDB read no map to whose values members were added; all else they read as we do
     without_maps = str(Path(table).parent / "others")
-    anabranch.append(None, without_maps, [{"id": i, "s": {"a": i}, "l": [{"k": i}]} for i in range(4)])
+    anabranch.append(without_maps, [{"id": i, "s": {"a": i}, "l": [{"k": i}]} for i in range(4)])
     writing(rows.drop("m"), mergeSchema=True).save(without_maps)
     assert_others_agree(without_maps)
 

@@ -58,4 +58,4 @@ def test_a_user_defined_type_is_no_type_here(tmp_path: Path) -> None:
     path = table_path(tmp_path)
     put_commit(path, 0, PROTOCOL, {"metaData": body})
     with pytest.raises(errors.AnabranchError, match="udt"):
-        anabranch.append(None, path, [{"v": 1}])
+        anabranch.append(path, [{"v": 1}])

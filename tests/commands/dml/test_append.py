@@ -51,18 +51,18 @@ def column(world: World, name: str) -> list[Any]:
 @pytest.mark.parametrize("rows", [[], (), {}, {"id": []}, pa.table({"id": pa.array([], pa.int64())})])
 def test_no_rows_are_a_version_without_new_rows(world: World, rows: Any) -> None:
     world.append({"id": 1, "s": "a"})
-    assert anabranch.append(None, world.path, rows) == 1
+    assert anabranch.append(world.path, rows) == 1
     assert world.rows() == [{"id": 1, "s": "a"}]
 
 
 def test_no_rows_without_columns_make_no_table(world: World) -> None:
     with pytest.raises(errors.InvalidOption, match="at least one column"):
-        anabranch.append(None, world.path, [])
+        anabranch.append(world.path, [])
 
 
 @pytest.mark.parametrize("argument", ["partition_by", "cluster_by"])
 def test_one_column_may_be_said_by_its_name(world: World, argument: str) -> None:
-    anabranch.append(None, world.path, [{"id": 1, "day": "mon"}], **{argument: "day"})  # type: ignore[arg-type]
+    anabranch.append(world.path, [{"id": 1, "day": "mon"}], **{argument: "day"})  # type: ignore[arg-type]
     snapshot = world.log.snapshot()
     found = {
         "partition_by": snapshot.partition_columns,
@@ -534,7 +534,7 @@ def test_only_a_file_that_may_be_there_is_removed_or_told_of(
         return made and made(name=str(call.about), root="t", reason="as the test asked.")
 
     with mounted(Watched(open_store(world.path), before=fail), world.path), pytest.raises(kind):
-        anabranch.append(None, world.path, [{"id": 2}])
+        anabranch.append(world.path, [{"id": 2}])
     assert [each.levelname for each in caplog.records if "which nothing names" in each.message] == ["WARNING"] * left
     assert column(world, "id") == [1]
 

@@ -66,7 +66,7 @@ def rows_of_version(path: str, version: int) -> int:
 
 
 def test_what_comes_during_a_commit_shares_the_next_one(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with anabranch.appender(None, path) as gathering:
+    with anabranch.appender(path) as gathering:
         with busy(gathering, monkeypatch):
             told = [gathering.submit([{"id": i}]) for i in range(20)]
         assert {each.result(PATIENCE) for each in told} == {1}
@@ -76,13 +76,13 @@ def test_what_comes_during_a_commit_shares_the_next_one(path: str, monkeypatch: 
 
 
 def test_a_caller_alone_waits_for_nobody(path: str) -> None:
-    with anabranch.appender(None, path) as gathering:
+    with anabranch.appender(path) as gathering:
         assert [gathering.append({"id": [i]}) for i in range(3)] == [0, 1, 2]
 
 
 @pytest.mark.slow
 def test_every_row_of_many_threads_is_there_once_and_at_the_version_that_was_told(path: str) -> None:
-    with anabranch.appender(None, path, properties={"delta.checkpointInterval": "7"}) as gathering:
+    with anabranch.appender(path, properties={"delta.checkpointInterval": "7"}) as gathering:
 
         def written(writer: int) -> list[tuple[int, int]]:
             rows = ((writer * 1000 + n) for n in range(examples(25, 8)))
@@ -99,8 +99,8 @@ def test_every_row_of_many_threads_is_there_once_and_at_the_version_that_was_tol
 def test_rows_that_the_table_refuses_are_refused_to_their_caller_alone(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    anabranch.append(None, path, pa.table({"id": pa.array([0], pa.int32())}))
-    with anabranch.appender(None, path) as gathering:
+    anabranch.append(path, pa.table({"id": pa.array([0], pa.int32())}))
+    with anabranch.appender(path) as gathering:
         with busy(gathering, monkeypatch):
             told = [gathering.submit([{"id": value}]) for value in (1, 2, 2**40, 3, 4)]
         with pytest.raises(SchemaMismatch):
@@ -110,8 +110,8 @@ def test_rows_that_the_table_refuses_are_refused_to_their_caller_alone(
 
 
 def test_rows_with_other_columns_have_a_commit_of_their_own(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    anabranch.append(None, path, [{"id": 0, "x": "a"}])
-    with anabranch.appender(None, path) as gathering:
+    anabranch.append(path, [{"id": 0, "x": "a"}])
+    with anabranch.appender(path) as gathering:
         with busy(gathering, monkeypatch):
             told = [gathering.submit(rows) for rows in ([{"id": 1}], [{"id": 2, "x": "b"}], [{"id": 3}])]
         first, second, third = (each.result(PATIENCE) for each in told)
@@ -121,7 +121,7 @@ def test_rows_with_other_columns_have_a_commit_of_their_own(path: str, monkeypat
 
 def test_a_commit_takes_no_more_once_it_is_large(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_BYTES", 16)
-    with anabranch.appender(None, path) as gathering:
+    with anabranch.appender(path) as gathering:
         with busy(gathering, monkeypatch):
             told = [gathering.submit([{"id": i}]) for i in range(5)]
         assert [each.result(PATIENCE) for each in told] == [1, 1, 2, 2, 3]
@@ -136,7 +136,7 @@ def test_an_error_that_is_due_to_no_rows_is_told_to_every_caller_and_not_tried_a
         tried.append(len(self.rows))
         raise StoreError(name="x", root=path, reason="it is full.")
 
-    with anabranch.appender(None, path) as gathering:
+    with anabranch.appender(path) as gathering:
         with busy(gathering, monkeypatch, then=refused):
             told = [gathering.submit([{"id": i}]) for i in range(3)]
         for each in told:
@@ -146,7 +146,7 @@ def test_an_error_that_is_due_to_no_rows_is_told_to_every_caller_and_not_tried_a
 
 
 def test_nobody_waits_for_rows_that_cannot_be_put_together(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with anabranch.appender(None, path) as gathering:
+    with anabranch.appender(path) as gathering:
         with busy(gathering, monkeypatch):
             told = [gathering.submit([{"id": i}]) for i in range(2)]
             monkeypatch.setattr("pyarrow.concat_tables", lambda tables: (_ for _ in ()).throw(MemoryError()))
@@ -156,13 +156,13 @@ def test_nobody_waits_for_rows_that_cannot_be_put_together(path: str, monkeypatc
 
 
 def test_what_are_no_rows_is_refused_before_anybody_waits(path: str) -> None:
-    with anabranch.appender(None, path) as gathering, pytest.raises(InvalidOption):
+    with anabranch.appender(path) as gathering, pytest.raises(InvalidOption):
         gathering.submit(7)
     assert not Log(open_store(path)).exists()
 
 
 def test_a_call_that_was_cancelled_writes_nothing(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with anabranch.appender(None, path) as gathering, busy(gathering, monkeypatch):
+    with anabranch.appender(path) as gathering, busy(gathering, monkeypatch):
         told: Future[int] = gathering.submit([{"id": 5}])
         assert told.cancel()
     with pytest.raises(CancelledError):
@@ -171,7 +171,7 @@ def test_a_call_that_was_cancelled_writes_nothing(path: str, monkeypatch: pytest
 
 
 def test_closing_commits_what_waits_and_takes_no_more(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    gathering = anabranch.appender(None, path)
+    gathering = anabranch.appender(path)
     with busy(gathering, monkeypatch):
         told = gathering.submit([{"id": 5}])
     gathering.close()
@@ -203,7 +203,7 @@ def handing_over(gathering: Appender, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
 
 def test_a_forked_process_is_told_that_it_needs_its_own(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with anabranch.appender(None, path) as gathering:
+    with anabranch.appender(path) as gathering:
         gathering.append([{"id": 1}])
 
         def refused() -> None:

@@ -374,19 +374,19 @@ def test_the_version_is_remembered_by_checkpoints(world: World) -> None:
 
 def test_an_append_without_spark_is_idempotent_too(tmp_path: Path) -> None:
     path, rows = str(tmp_path / "t"), [{"id": 1}]
-    assert anabranch.append(None, path, rows, txn_app_id="load", txn_version=1) == 0
-    assert anabranch.append(None, path, rows) == 1
-    assert anabranch.append(None, path, rows, txn_app_id="load", txn_version=1) == 1
+    assert anabranch.append(path, rows, txn_app_id="load", txn_version=1) == 0
+    assert anabranch.append(path, rows) == 1
+    assert anabranch.append(path, rows, txn_app_id="load", txn_version=1) == 1
     again = Append(path, rows, txn=application("load", 1)).run()
     assert (again.version, again.attempts) == (1, 0)
     assert len(anabranch.history(path)) == 2
     with pytest.raises(errors.InvalidOption, match="go together"):
-        anabranch.append(None, path, rows, txn_app_id="load")
+        anabranch.append(path, rows, txn_app_id="load")
     with (
         pytest.raises(errors.ConcurrentTransactionException),
-        at_phase("staged", lambda: anabranch.append(None, path, rows, txn_app_id="load", txn_version=2)),
+        at_phase("staged", lambda: anabranch.append(path, rows, txn_app_id="load", txn_version=2)),
     ):
-        anabranch.append(None, path, rows, txn_app_id="load", txn_version=2)
+        anabranch.append(path, rows, txn_app_id="load", txn_version=2)
     assert World(path).version == 2
     assert len(list(Path(path).glob("*.parquet"))) == 3
 
@@ -399,7 +399,7 @@ def table(spark: Any, tmp_path: Path) -> Iterator[str]:
     anabranch.install(spark)
     path = str(tmp_path / "table")
     rows = [{"id": i, "x": i * 10, "day": dt.date(2017, 1, 1 + i % 3)} for i in range(6)]
-    anabranch.append(None, path, rows, partition_by=("day",))
+    anabranch.append(path, rows, partition_by=("day",))
     yield path
     assert anabranch.check(path, deep=True).is_clean
     assert_others_agree(path)

@@ -125,7 +125,7 @@ def test_a_table_of_any_feature_is_cloned(tmp_path: Path, feature: str, shallow:
     assert (new.schema, new.partition_columns) == (old.schema, old.partition_columns)
     assert (new.protocol, new.clustering_columns) == (old.protocol, old.clustering_columns)
     assert new.metadata.id != old.metadata.id
-    anabranch.append(None, target.path, [{"id": 900}]) if "generated" not in feature else None
+    anabranch.append(target.path, [{"id": 900}]) if "generated" not in feature else None
     target.delete("id = 5") if "append" not in feature else None
     assert_sound(target)
 
@@ -838,7 +838,7 @@ def test_constraints_are_held_in_the_clone(tmp_path: Path) -> None:
     AddConstraint(origin.path, "small", origin.condition("id < 1000")).run(origin.engine)
     clone(origin, target, False)
     with pytest.raises(errors.CheckConstraintViolated):
-        anabranch.append(None, target.path, [{"id": 2_000}])
+        anabranch.append(target.path, [{"id": 2_000}])
 
 
 # -- tables of other engines -------------------------------------------------------------------------------------------

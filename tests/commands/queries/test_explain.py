@@ -21,7 +21,7 @@ def table(tmp_path: Path) -> str:
     path = str(tmp_path / "table")
     for day, number in (("mon", 1), ("tue", 10), ("tue", 100)):
         rows = {"id": [number], "day": [day], "name": [f"n{number}"], "s": [{"a": number}], "list": [[1]]}
-        anabranch.append(None, path, rows, partition_by=["day"])
+        anabranch.append(path, rows, partition_by=["day"])
     return path
 
 
@@ -99,7 +99,7 @@ def test_an_older_version_is_explained_and_what_cannot_be_read_is_refused(table:
 
 def test_a_condition_on_an_older_version_speaks_of_the_columns_that_it_had(tmp_path: Path) -> None:
     path = str(tmp_path / "renamed")
-    anabranch.append(None, path, [{"old": 5}], properties={"delta.columnMapping.mode": "name"})
+    anabranch.append(path, [{"old": 5}], properties={"delta.columnMapping.mode": "name"})
     RenameColumn(path, ("old",), "new").run()
     assert [anabranch.files(path, f"old = {n}", version=0).num_rows for n in (5, 6)] == [1, 0]
     assert [anabranch.explain(path, f"old = {n}", version=0).kept for n in (5, 6)] == [1, 0]

@@ -161,7 +161,7 @@ def test_rows_are_replaced(spark: SparkSession, table: DeltaTable) -> None:
 def test_a_schema_that_is_replaced_keeps_the_names_of_what_stays(spark: SparkSession, tmp_path: Path) -> None:
     anabranch.install(spark)
     path = table_path(tmp_path)
-    anabranch.append(None, path, [{"id": 1, "x": "a"}], properties={"delta.columnMapping.mode": "name"})
+    anabranch.append(path, [{"id": 1, "x": "a"}], properties={"delta.columnMapping.mode": "name"})
     before = open_log(path).snapshot().schema
     new = spark.createDataFrame([(7, 2.5)], "id bigint, x double")
     new.write.format("delta").mode("overwrite").option("overwriteSchema", True).save(path)
@@ -169,16 +169,16 @@ def test_a_schema_that_is_replaced_keeps_the_names_of_what_stays(spark: SparkSes
     assert after.schema.field("id").metadata == before.field("id").metadata
     assert after.schema.field("x").physical_name != before.field("x").physical_name
     assert after.metadata.configuration["delta.columnMapping.maxColumnId"] == "3"
-    assert [tuple(row) for row in anabranch.read(spark, path).collect()] == [(7, 2.5)]
-    assert [row["x"] for row in anabranch.read(spark, path, version=0).collect()] == ["a"]
+    assert [tuple(row) for row in anabranch.read(path, spark=spark).collect()] == [(7, 2.5)]
+    assert [row["x"] for row in anabranch.read(path, version=0, spark=spark).collect()] == ["a"]
 
 
 def test_mode_id_finds_columns_by_number_whatever_files_call_them(spark: SparkSession, tmp_path: Path) -> None:
     anabranch.install(spark)
     path = table_path(tmp_path)
     properties = {"delta.columnMapping.mode": "id"}
-    anabranch.append(None, path, [{"id": 1, "s": {"a": 10}, "x": 1.5}], properties=properties)
-    anabranch.append(None, path, [{"id": 2, "s": {"a": 20}, "x": 2.5}])
+    anabranch.append(path, [{"id": 1, "s": {"a": 10}, "x": 1.5}], properties=properties)
+    anabranch.append(path, [{"id": 2, "s": {"a": 20}, "x": 2.5}])
     foreign(path, 1)
     table = DeltaTable.forPath(spark, path)
     assert [tuple(row) for row in table.toDF().where("id > 1").collect()] == [(2, (20,), 2.5)]
@@ -190,7 +190,7 @@ def test_mode_id_finds_columns_by_number_whatever_files_call_them(spark: SparkSe
 @pytest.mark.parametrize("name", KERNEL)
 def test_a_table_of_another_writer_is_read_as_expected(spark: SparkSession, name: str) -> None:
     path = kernel_table(name)
-    found = anabranch.read(spark, path)
+    found = anabranch.read(path, spark=spark)
     assert bag(found) == bag(spark.read.parquet(str(path.parent / "expected")).select(*map(column, found.columns)))
     assert anabranch.check(path, deep=True).is_clean
 
@@ -218,14 +218,14 @@ def foreign(path: str, version: int) -> None:
 def test_files_without_numbers_are_never_committed_in_mode_id(spark: SparkSession, tmp_path: Path) -> None:
     anabranch.install(spark)
     path = table_path(tmp_path)
-    anabranch.append(None, path, [{"id": 1}], properties={"delta.columnMapping.mode": "id"})
+    anabranch.append(path, [{"id": 1}], properties={"delta.columnMapping.mode": "id"})
     spark.conf.set("spark.sql.parquet.fieldId.write.enabled", "false")
     try:
         with pytest.raises(ExecutionFailed, match="fieldId"):
             spark.range(3).write.format("delta").mode("append").save(path)
     finally:
         spark.conf.unset("spark.sql.parquet.fieldId.write.enabled")
-    assert anabranch.read(spark, path).count() == 1
+    assert anabranch.read(path, spark=spark).count() == 1
 
 
 def of_compatible(spark: SparkSession) -> DataFrame:
@@ -289,10 +289,10 @@ def test_files_that_a_merge_writes_hold_their_partition_too(spark: SparkSession,
 def test_arrays_of_a_compatible_table_are_appended_by_arrow_only(spark: SparkSession, tmp_path: Path) -> None:
     anabranch.install(spark)
     path = table_path(tmp_path)
-    anabranch.append(None, path, [{"id": 1, "l": [1]}], properties={"delta.enableIcebergCompatV2": "true"})
+    anabranch.append(path, [{"id": 1, "l": [1]}], properties={"delta.enableIcebergCompatV2": "true"})
     with pytest.raises(NotBuilt, match="Arrow rows"):
         spark.sql("SELECT 2L AS id, array(2L) AS l").write.format("delta").mode("append").save(path)
-    anabranch.append(None, path, [{"id": 2, "l": [2]}])
+    anabranch.append(path, [{"id": 2, "l": [2]}])
     UnsetProperties(path, ["delta.enableIcebergCompatV2"]).run()
     spark.sql("SELECT 3L AS id, array(3L) AS l").write.format("delta").mode("append").save(path)
-    assert sorted(tuple(row) for row in anabranch.read(spark, path).collect()) == [(1, [1]), (2, [2]), (3, [3])]
+    assert sorted(tuple(row) for row in anabranch.read(path, spark=spark).collect()) == [(1, [1]), (2, [2]), (3, [3])]

@@ -131,7 +131,7 @@ def test_a_merge_runs_under_the_newest_columns_where_no_version_is_given(world: 
 def table(spark: Any, tmp_path: Path) -> Iterator[DeltaTable]:
     session, path = anabranch.install(spark), str(tmp_path / "table")
     rows = [{"id": i, "x": i * 10, "s": {"a": i, "b": "old"}, "l": [{"k": i}]} for i in range(3)]
-    anabranch.append(None, path, rows)
+    anabranch.append(path, rows)
     handle = DeltaTable.forPath(session, path)
     yield handle
     assert anabranch.check(path, deep=True).is_clean
@@ -244,7 +244,7 @@ def test_members_are_set_on_spark(spark: Any, tmp_path: Path, vectors: str) -> N
     inner = pa.struct([("b", pa.int32()), ("c-d", pa.int32())])
     types = pa.schema([("id", pa.int32()), ("s", pa.struct([("a", pa.int32()), ("t", inner)]))])
     properties = {"delta.enableDeletionVectors": vectors}
-    anabranch.append(None, path, pa.Table.from_pylist(rows, types), properties=properties)
+    anabranch.append(path, pa.Table.from_pylist(rows, types), properties=properties)
     table = DeltaTable.forPath(session, path)
     table.alias("t").update("id > 0", {"t.s.t.`c-d`": "s.a + 5", "S.A": "'7'"})
     assert [row["s"] for row in found(table)] == [

@@ -28,7 +28,7 @@ def path(sql: SparkSession, tmp_path: Path) -> str:
     made = str(tmp_path / "a ` table")
     struct = pa.struct([("a", pa.int32()), ("b", pa.string())])
     types = pa.schema([("id", pa.int32()), ("name", pa.string()), ("s", struct)])
-    anabranch.append(None, made, pa.Table.from_pylist([{"id": 1, "name": "one", "s": {"a": 1, "b": "x"}}], types))
+    anabranch.append(made, pa.Table.from_pylist([{"id": 1, "name": "one", "s": {"a": 1, "b": "x"}}], types))
     return made
 
 
@@ -58,7 +58,7 @@ def test_the_first_column_goes_to_the_first_and_members_of_structs_too(sql: Spar
 def test_inside_arrays_and_maps_as_well(sql: SparkSession, tmp_path: Path) -> None:
     path, struct = str(tmp_path / "t"), pa.struct([("a", pa.int32()), ("b", pa.int32())])
     types = pa.schema([("list", pa.list_(struct)), ("map", pa.map_(pa.string(), struct))])
-    anabranch.append(None, path, types.empty_table())
+    anabranch.append(path, types.empty_table())
     turned = "x array<struct<b: int, a: int>>, y map<string, struct<b: int, a: int>>"
     frame(sql, ([(5, 6)], {"k": (7, 8)}), ddl=turned).write.insertInto(named(path))
     added = sql.read.format("delta").load(path).where("list[0].a = 5").first()
@@ -101,7 +101,7 @@ def test_rows_of_the_table_itself_are_judged_as_read(sql: SparkSession, path: st
     again = sql.read.format("delta").load(path)
     with (
         pytest.raises(ConcurrentAppendException),
-        at_phase("staged", lambda: anabranch.append(None, path, [{"id": 5, "name": "five"}])),
+        at_phase("staged", lambda: anabranch.append(path, [{"id": 5, "name": "five"}])),
     ):
         again.write.option("readsTarget", "true").insertInto(named(path))
     assert len(rows_of(path)) == 2

@@ -60,7 +60,7 @@ def held(session: SparkSession, name: str) -> list[Any]:
 
 
 def append(session: SparkSession, name: str, *ids: int) -> None:
-    anabranch.append(None, path_of(session, name), pa.table({"id": pa.array(ids, pa.int64())}))
+    anabranch.append(path_of(session, name), pa.table({"id": pa.array(ids, pa.int64())}))
 
 
 def test_a_job_of_delta_runs_as_it_is(session: SparkSession) -> None:

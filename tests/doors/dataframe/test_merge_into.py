@@ -27,7 +27,7 @@ def session(spark: SparkSession, tmp_path: Path) -> Iterator[SparkSession]:
     spark.sql(f"CREATE DATABASE {schema}")
     spark.sql(f"USE {schema}")
     rows = pa.table({"id": pa.array([1, 2, 3], pa.int32()), "v": ["old"] * 3})
-    anabranch.append(None, tmp_path / "target", rows)
+    anabranch.append(tmp_path / "target", rows)
     spark.sql(f"CREATE TABLE target USING delta LOCATION '{tmp_path / 'target'}'")
     yield spark
     spark.sql("USE default")

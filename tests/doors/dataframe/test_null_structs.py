@@ -60,7 +60,7 @@ def assert_two_nulls_are_one(spark: Any, path: str, *, on: bool) -> None:
     session, both = anabranch.install(spark), str(on).lower()
     old = [{"id": i, "c": was, "l": [None, was and {"y": 1}]} for i, (was, _) in enumerate(ROWS)]
     properties = {"delta.enableDeletionVectors": both, "delta.enableChangeDataFeed": both}
-    anabranch.append(None, path, pa.Table.from_pylist(old, TABLE), properties=properties)
+    anabranch.append(path, pa.Table.from_pylist(old, TABLE), properties=properties)
     given = [(i, new, [None, new and {"y": 5}], {"k": None}) for i, (_, new) in enumerate([*ROWS, (None, None)])]
     merge = (
         DeltaTable.forPath(session, path)
@@ -114,7 +114,7 @@ def test_a_field_that_may_not_be_null_refuses_no_struct_that_stays_null(spark: A
     session, path = anabranch.install(spark), str(tmp_path / "t")
     session.sql(f"CREATE TABLE delta.`{path}` (id INT, c STRUCT<y: INT, z: INT NOT NULL>) USING delta")
     old = pa.schema({"id": pa.int32(), "c": PAIR})
-    anabranch.append(None, path, pa.Table.from_pylist([{"id": 1}, {"id": 2, "c": {"y": 1, "z": 2}}], old))
+    anabranch.append(path, pa.Table.from_pylist([{"id": 1}, {"id": 2, "c": {"y": 1, "z": 2}}], old))
     source = session.sql("SELECT id, CAST(NULL AS STRUCT<y: INT>) AS c FROM VALUES (1), (2) AS v(id)")
     source.createOrReplaceTempView("nothing_in_part")
     session.sql(

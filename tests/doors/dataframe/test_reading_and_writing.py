@@ -51,7 +51,7 @@ def every_table_is_left_clean_and_readable_by_others(tmp_path: Path) -> Any:
 def make(spark: SparkSession, path: str, partition_by: str | None = None, **properties: str) -> DeltaTable:
     rows = [{"id": i, "x": i * 10, "y": i * 10, "p": "ab"[i % 2]} for i in range(6)]
     named = {key.replace("_", ".", 1): value for key, value in properties.items()}
-    anabranch.append(None, path, rows, partition_by=(partition_by,) if partition_by else (), properties=named)
+    anabranch.append(path, rows, partition_by=(partition_by,) if partition_by else (), properties=named)
     return DeltaTable.forPath(spark, path)
 
 
@@ -218,7 +218,7 @@ def test_a_blind_append_of_a_matching_row(sql: SparkSession, path: str, level: s
     table = make(sql, path, delta_isolationLevel=level)
 
     def attempt() -> None:
-        with at_phase("staged", lambda: anabranch.append(sql, path, [{"id": 1, "x": 5, "y": 5, "p": "b"}])):
+        with at_phase("staged", lambda: anabranch.append(path, [{"id": 1, "x": 5, "y": 5, "p": "b"}], spark=sql)):
             table.update("id = 1", {"x": "111"})
 
     if level == "Serializable":
@@ -266,7 +266,7 @@ def test_a_redo_on_rows_of_a_blind_append(sql: SparkSession, path: str) -> None:
     table = make(sql, path)
 
     def winners() -> None:
-        anabranch.append(sql, path, [{"id": 1, "x": 5, "y": 5, "p": "b"}])
+        anabranch.append(path, [{"id": 1, "x": 5, "y": 5, "p": "b"}], spark=sql)
         table.update("id = 4", {"x": "444"})
 
     with at_phase("staged", winners):
@@ -337,7 +337,7 @@ def test_a_dataframe_is_pinned_to_its_version(sql: SparkSession, path: str) -> N
 
 def test_read_skips_files_and_filters_rows(sql: SparkSession, path: str) -> None:
     make(sql, path, "p")
-    frame = anabranch.read(sql, path, where="p = 'a' AND id >= 2", columns=["x"])
+    frame = anabranch.read(path, where="p = 'a' AND id >= 2", columns=["x"], spark=sql)
     assert sorted(row["x"] for row in frame.collect()) == [20, 40]
     assert len(frame.inputFiles()) == 1
 
@@ -355,7 +355,7 @@ def test_a_builder_creates_a_table_with_not_null_and_comments(sql: SparkSession,
     table = builder.addColumn("id", "BIGINT", nullable=False).addColumn("name", "STRING", comment="full name").execute()
     with pytest.raises(errors.NotNullViolated):
         sql.sql("SELECT CAST(NULL AS BIGINT) AS id, 'x' AS name").write.format("delta").mode("append").save(path)
-    anabranch.append(None, path, [{"id": 1, "name": "x"}])
+    anabranch.append(path, [{"id": 1, "name": "x"}])
     with pytest.raises(errors.AppendOnlyTable):
         table.delete()
     with pytest.raises(errors.TableAlreadyExists):
@@ -440,7 +440,7 @@ def test_a_folder_that_cannot_be_written_gives_a_typed_error_and_the_session_goe
     with pytest.raises(errors.StoreError):
         sql.range(1).write.format("delta").save(str(tmp_path / "file" / "table"))
     with pytest.raises(errors.StoreError):
-        anabranch.append(sql, str(tmp_path / "file" / "table"), [{"id": 1}])
+        anabranch.append(str(tmp_path / "file" / "table"), [{"id": 1}], spark=sql)
     assert sql.range(1).count() == 1
 
 
@@ -454,7 +454,7 @@ def test_a_table_that_another_engine_corrupted_is_refused_by_the_files_name(
     with pytest.raises(errors.CorruptLog, match=r"00000000000000000001\.json"):
         DeltaTable.forPath(sql, str(broken))
     with pytest.raises(errors.CorruptLog):
-        anabranch.append(sql, str(broken), [{"id": 1, "x": 1, "y": 1, "p": "a"}])
+        anabranch.append(str(broken), [{"id": 1, "x": 1, "y": 1, "p": "a"}], spark=sql)
 
 
 def test_rows_that_were_read_from_the_table_are_found_wherever_they_hide(sql: SparkSession, path: str) -> None:
@@ -492,7 +492,7 @@ def test_what_an_update_sets_may_depend_on_its_own_row_only(sql: SparkSession, p
 
 def test_not_like_keeps_the_files_that_hold_its_rows(sql: SparkSession, path: str) -> None:
     make(sql, path, "p")
-    assert anabranch.read(sql, path, where="p NOT LIKE 'a%'").count() == 3
+    assert anabranch.read(path, where="p NOT LIKE 'a%'", spark=sql).count() == 3
     DeltaTable.forPath(sql, path).delete("p NOT LIKE 'a%'")
     assert {row["p"] for row in deltalake_rows(path)} == {"a"}
 

@@ -44,7 +44,7 @@ def table_of(path: Path, session: SparkSession, deleted: str | None = None, **pr
     for file in range(FILES):
         ids = range(file * ROWS, file * ROWS + ROWS)
         rows = [{"id": i, "part": "odd" if file % 2 else "a b", "s": {"n": -i}} for i in ids]
-        anabranch.append(None, table, rows)
+        anabranch.append(table, rows)
     if deleted:
         session.sql(f"DELETE FROM delta.`{table}` WHERE {deleted}")
     return table
@@ -229,7 +229,7 @@ def test_a_column_that_is_called_by_a_number_is_not_taken_for_it(session: SparkS
     table = str(tmp_path / "t")
     session.sql(f"CREATE TABLE delta.`{table}` (id BIGINT, `57` BIGINT)")
     for i in range(FILES):
-        anabranch.append(session, table, [{"id": i, "57": i}])
+        anabranch.append(table, [{"id": i, "57": i}], spark=session)
     frame = session.read.format("delta").load(table)
     assert ids_of(frame.where(F.col("id") == F.col("57"))) == list(range(FILES))
     assert ids_of(frame.where(F.col("id") == 5)) == [5]

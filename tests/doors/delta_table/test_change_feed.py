@@ -112,14 +112,14 @@ def test_each_door_gives_the_changes_of_a_range(session: SparkSession, path: str
     timed = session.read.format("delta").options(readChangeFeed="true", startingTimestamp=str(moments[2]))
     doors = {
         "options": (session.read.options(**some).format("delta").load(path), CHANGES[:4]),
-        "function": (anabranch.changes(session, path, 4, 5), CHANGES[4:]),
+        "function": (anabranch.changes(path, 4, 5, spark=session), CHANGES[4:]),
         "SQL": (session.sql(f"SELECT * FROM table_changes('{path}', 2, 3)"), CHANGES[:4]),
         "SQL by path": (session.sql("SELECT * FROM table_changes_by_path(:p, 2 + 1)", {"p": path}), CHANGES[2:]),
         "SQL of moments": (
             session.sql("SELECT * FROM table_changes(?, ?, ?)", [path, moments[2], moments[3]]),
             CHANGES[:4],
         ),
-        "function of a moment": (anabranch.changes(session, path, start_timestamp=moments[4]), CHANGES[4:]),
+        "function of a moment": (anabranch.changes(path, start_timestamp=moments[4], spark=session), CHANGES[4:]),
         "moments": (timed.option("endingTimestamp", str(moments[3])).load(path), CHANGES[:4]),
         "a reader that is asked again with the same options": (timed.load(path), CHANGES[:4]),
     }
@@ -133,10 +133,10 @@ def test_each_door_gives_the_changes_of_a_range(session: SparkSession, path: str
     "tests/doors/delta_table/test_change_feed.py::test_each_door_gives_the_changes_of_a_range",
 )
 def test_the_changes_lead_from_version_to_version(session: SparkSession, path: str) -> None:
-    found = [row.asDict() for row in anabranch.changes(session, path, 0).collect()]
+    found = [row.asDict() for row in anabranch.changes(path, 0, spark=session).collect()]
     before: list[dict[str, Any]] = []
     for version in range(6):
-        after = [row.asDict() for row in anabranch.read(session, path, version=version).collect()]
+        after = [row.asDict() for row in anabranch.read(path, version=version, spark=session).collect()]
         changes = [row for row in found if row["_commit_version"] == version]
         assert applied(before, changes) == Counter(map(plain, after))
         before = after
@@ -161,7 +161,7 @@ def test_a_name_has_changes_too(session: SparkSession, tmp_path: Path) -> None:
     doors = {
         "SQL": session.sql(f"SELECT {name}.* FROM table_changes('default.{name}', 1)"),
         "options": reader.table(name),
-        "function": anabranch.changes(session, name, 1),
+        "function": anabranch.changes(name, 1, spark=session),
     }
     assert told_by_each(doors) == {door: [(1, "delete", 1)] for door in doors}
     session.sql(f"DROP TABLE {name}")
@@ -189,14 +189,14 @@ def test_what_cannot_be_read_is_refused_by_name(session: SparkSession, path: str
         with pytest.raises(errors.InvalidOption):
             session.sql(f"SELECT * FROM table_changes('{path}', {bound})")
     other = str(tmp_path / "other")
-    anabranch.append(session, other, [{"id": 1}])
+    anabranch.append(other, [{"id": 1}], spark=session)
     with pytest.raises(errors.ChangeDataNotRecorded):
         session.sql(f"SELECT * FROM table_changes('{other}', 0)")
     with pytest.raises(errors.TimestampAfterLatestCommit):
-        anabranch.changes(session, path, start_timestamp=dt.datetime(2999, 1, 1))
+        anabranch.changes(path, start_timestamp=dt.datetime(2999, 1, 1), spark=session)
     session.conf.set(READS_BEYOND, "true")
     try:
-        late = anabranch.changes(session, path, start_timestamp=dt.datetime(2999, 1, 1))
+        late = anabranch.changes(path, start_timestamp=dt.datetime(2999, 1, 1), spark=session)
         assert (late.count(), late.columns[-1]) == (0, "_commit_timestamp")
     finally:
         session.conf.unset(READS_BEYOND)
@@ -206,18 +206,18 @@ def test_what_cannot_be_read_is_refused_by_name(session: SparkSession, path: str
 def test_columns_are_found_by_their_names_in_files(session: SparkSession, tmp_path: Path, mode: str) -> None:
     path = str(tmp_path / "t")
     rows = [{"id": i, "g": i % 2, "s": {"a": i, "b": "x"}} for i in range(4)]
-    anabranch.append(None, path, rows, partition_by=("g",), properties={"delta.columnMapping.mode": mode})
+    anabranch.append(path, rows, partition_by=("g",), properties={"delta.columnMapping.mode": mode})
     World(path).delete("id = 1")
     session.sql(f"ALTER TABLE delta.`{path}` ADD COLUMN more STRING")
     record_changes(path)
     record_changes(path, 2)
-    found = anabranch.changes(session, path, 0, 1)
+    found = anabranch.changes(path, 0, 1, spark=session)
     assert found.columns[:3] == ["id", "g", "s"], "the columns are those of the last version of the range"
     changes = [
         (row["_commit_version"], row["_change_type"], row["id"], row["g"], row["s"]["a"]) for row in found.collect()
     ]
     assert sorted(changes) == [(0, "insert", i, i % 2, i) for i in range(4)] + [(1, "delete", 1, 1, 1)]
-    assert [row["more"] for row in anabranch.changes(session, path, 1).collect()] == [None]
+    assert [row["more"] for row in anabranch.changes(path, 1, spark=session).collect()] == [None]
 
 
 def test_files_of_change_data_say_what_changed(session: SparkSession, tmp_path: Path) -> None:
@@ -235,12 +235,12 @@ def test_files_of_change_data_say_what_changed(session: SparkSession, tmp_path: 
     cdc = {"cdc": {"path": name, "partitionValues": {"g": "1"}, "size": file.stat().st_size, "dataChange": False}}
     commit.write_text(commit.read_text() + json.dumps(cdc, separators=(",", ":")) + "\n")
     forget()
-    found = [(row["_change_type"], row["id"], row["g"]) for row in anabranch.changes(session, path, 1).collect()]
+    found = [(row["_change_type"], row["id"], row["g"]) for row in anabranch.changes(path, 1, spark=session).collect()]
     assert sorted(found) == [("update_postimage", 10, 1), ("update_preimage", 1, 1)], "the adds count no more"
     assert len(rows_of(ReadChanges(path, 0).run())) == 6
     file.unlink()
     with pytest.raises(errors.ChangeFilesMissing) as error:
-        anabranch.changes(session, path, 0)
+        anabranch.changes(path, 0, spark=session)
     assert (error.value.facts["version"], error.value.facts["file"]) == (1, name)
 
 
@@ -276,11 +276,11 @@ def test_what_every_statement_records_leads_from_version_to_version(
     columns = "(id BIGINT, g INT, s STRUCT<`a.b`: STRING>, x DOUBLE)"
     session.sql(f"CREATE TABLE {table} {columns} USING delta {clauses} TBLPROPERTIES ({listed})")
     rows = [{"id": i, "g": i % 2, "s": {"a.b": "s"}, "x": 0.0} for i in range(6)]
-    anabranch.append(None, path, rows)
+    anabranch.append(path, rows)
     changed = list(few_of(CHANGED, 3))
     for each in changed:
         session.sql(each.format(table))
-    found = [row.asDict(recursive=True) for row in anabranch.changes(session, path, 0).collect()]
+    found = [row.asDict(recursive=True) for row in anabranch.changes(path, 0, spark=session).collect()]
     world, before = World(path), list[Any]()
     for version in range(world.version + 1):
         after = world.rows(version)
@@ -299,7 +299,7 @@ def test_once_rows_are_changed_nothing_reads_the_table_again_for_the_feed(
     path = str(tmp_path / "t")
     properties = {ENABLED: "true", "delta.enableDeletionVectors": "true"}
     rows = [{"id": i, "g": i % 2, "x": i / 2} for i in range(9)]
-    anabranch.append(None, path, rows, properties=properties)
+    anabranch.append(path, rows, properties=properties)
     [file] = Path(path).glob("*.parquet")
     calls = []
 
@@ -333,7 +333,7 @@ def test_what_a_small_merge_changed_lies_in_one_file(session: SparkSession, tmp_
     path = str(tmp_path / "t")
     properties = {ENABLED: "true", "delta.enableDeletionVectors": "true"}
     for start in (0, 4):
-        anabranch.append(None, path, [{"id": start + i, "x": 0} for i in range(4)], properties=properties)
+        anabranch.append(path, [{"id": start + i, "x": 0} for i in range(4)], properties=properties)
     session.sql(UPSERT.format(path))
     assert kinds(path, 2) == {"update_preimage": 2, "update_postimage": 2, "delete": 1, "insert": 1}
     assert len(list(Path(path, "_change_data").rglob("*.parquet"))) == 1
@@ -352,7 +352,7 @@ def test_what_a_large_merge_changed_is_recorded_while_it_writes_its_new_rows(
 
     monkeypatch.setattr(SparkEngine, "record", recorded)
     properties = {ENABLED: "true", "delta.enableDeletionVectors": "true"}
-    anabranch.append(None, path, [{"id": i, "x": 0} for i in range(8)], properties=properties)
+    anabranch.append(path, [{"id": i, "x": 0} for i in range(8)], properties=properties)
     session.sql(UPSERT.format(path))
     assert [name.startswith("anabranch-beside") for name in threads] == [True, False]
     assert kinds(path, 1) == {"update_preimage": 2, "update_postimage": 2, "delete": 1, "insert": 1}
@@ -364,7 +364,7 @@ def test_a_merge_whose_record_fails_leaves_nothing(
 ) -> None:
     monkeypatch.setattr(change_recorder, "WORTH_A_JOB", 0)
     path = str(tmp_path / "t")
-    anabranch.append(None, path, [{"id": i, "x": 0} for i in range(8)], properties={ENABLED: "true"})
+    anabranch.append(path, [{"id": i, "x": 0} for i in range(8)], properties={ENABLED: "true"})
 
     def failing(*_: Any) -> None:
         raise errors.ExecutionFailed(what="the record", reason="no room")
@@ -388,17 +388,17 @@ def test_a_file_that_a_vacuum_removed_is_missed_by_the_version_that_needs_it(
     first = next(Path(path, name) for name in re.findall(r'"path":"([^"]+)"', Path(path, commit_name(0)).read_text()))
     first.unlink()
     with pytest.raises(errors.ChangeFilesMissing) as error:
-        anabranch.changes(session, path, 1)
+        anabranch.changes(path, 1, spark=session)
     assert error.value.facts["version"] == 2
     assert first.name in error.value.facts["file"]
-    assert told(anabranch.changes(session, path, 1, 1)) == [(1, "insert", 1)]
+    assert told(anabranch.changes(path, 1, 1, spark=session)) == [(1, "insert", 1)]
 
 
 def test_a_merge_of_changes_knows_at_which_version_they_were_read(
     session: SparkSession, path: str, tmp_path: Path
 ) -> None:
     copy = str(tmp_path / "copy")
-    anabranch.append(None, copy, [{"id": i} for i in range(8)])
+    anabranch.append(copy, [{"id": i} for i in range(8)])
     session.sql(
         f"""MERGE INTO delta.`{copy}` t USING (SELECT * FROM table_changes('{path}', 2, 2)) c ON t.id = c.id
             WHEN MATCHED AND c._change_type = 'delete' THEN DELETE"""

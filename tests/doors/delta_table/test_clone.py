@@ -172,6 +172,6 @@ def test_a_golden_table_is_cloned_with_its_rows(spark: SparkSession, tmp_path: P
     source, target = str(DAT.parent / name / "delta"), str(tmp_path / "t")
     if not Path(source).is_dir():
         pytest.skip(MISSING)
-    rows = bag(anabranch.read(spark, source))
+    rows = bag(anabranch.read(source, spark=spark))
     anabranch.clone(source, target, shallow=shallow)
-    assert bag(anabranch.read(spark, target)) == rows
+    assert bag(anabranch.read(target, spark=spark)) == rows

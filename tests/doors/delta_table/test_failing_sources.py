@@ -20,7 +20,7 @@ def test_the_source_of_a_merge_says_why_it_fails(spark: SparkSession, tmp_path: 
         raise ValueError(f"no {value} here")
 
     path = str(tmp_path / "t")
-    anabranch.append(None, path, [{"id": 1, "x": 1}])
+    anabranch.append(path, [{"id": 1, "x": 1}])
     source = spark.range(1).select("id", F.udf(fails, "long")("id").alias("x"))
     merge = DeltaTable.forPath(spark, path).alias("t").merge(source.alias("s"), "t.id = s.id").whenNotMatchedInsertAll()
     with pytest.raises(ExecutionFailed) as failed:

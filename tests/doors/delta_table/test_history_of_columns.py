@@ -38,7 +38,7 @@ ROWS = [
 
 def test_what_stands_there_selects_the_rows_that_were_deleted(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
-    anabranch.append(None, path, ROWS, properties={"delta.columnMapping.mode": "name"})
+    anabranch.append(path, ROWS, properties={"delta.columnMapping.mode": "name"})
     table = DeltaTable.forPath(spark, path)
     for text, made in CONDITIONS.items():
         found = anabranch.sql(spark, f"SELECT id FROM delta.`{path}` WHERE {text}").collect()
@@ -52,7 +52,7 @@ def test_what_stands_there_selects_the_rows_that_were_deleted(spark: SparkSessio
 
 def test_the_condition_of_a_merge_does_too(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
-    anabranch.append(None, path, ROWS, properties={"delta.columnMapping.mode": "name"})
+    anabranch.append(path, ROWS, properties={"delta.columnMapping.mode": "name"})
     table, news = DeltaTable.forPath(spark, path).alias("t"), spark.range(3).alias("s")
     on: Column = (F.col("t.id") == F.col("s.id")) & (F.col("t.c") == "a")
     table.merge(news, on).whenMatchedDelete(F.col("t.id") < 2).execute()

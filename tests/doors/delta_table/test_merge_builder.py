@@ -72,7 +72,7 @@ class Engine:
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    anabranch.append(None, tmp_path / "t", [{"id": 1, "X": 2}])
+    anabranch.append(tmp_path / "t", [{"id": 1, "X": 2}])
     return (tmp_path / "t").as_uri()
 
 

@@ -47,7 +47,7 @@ def make(session: SparkSession, path: str, partition_by: tuple[str, ...] = (), *
     named = {key.replace("_", ".", 1): value for key, value in properties.items()}
     for part in range(4):
         chosen = rows[part::4] if not partition_by else rows[part * len(rows) // 4 :][: len(rows) // 4]
-        anabranch.append(None, path, chosen, partition_by=partition_by, properties=named if part == 0 else None)
+        anabranch.append(path, chosen, partition_by=partition_by, properties=named if part == 0 else None)
     return DeltaTable.forPath(session, path)
 
 
@@ -57,7 +57,7 @@ def spread(session: SparkSession, path: str, **properties: str) -> DeltaTable:
     rows = [{"id": i, "x": i % SIDE, "y": i // SIDE} for i in range(SIDE * SIDE)]
     for part in range(FILES):
         chosen = [row for row in rows if (row["x"] + row["y"]) % FILES == part]
-        anabranch.append(None, path, chosen, properties=named if part == 0 else None)
+        anabranch.append(path, chosen, properties=named if part == 0 else None)
     return DeltaTable.forPath(session, path)
 
 
@@ -260,8 +260,8 @@ def test_a_column_without_statistics_is_no_column_to_lay_rows_out_by(session: Sp
 
 
 def test_a_clustered_table_goes_by_its_own_columns(session: SparkSession, path: str) -> None:
-    anabranch.append(session, path, [{"id": i, "x": i % 3} for i in range(6)], cluster_by=["x"])
-    anabranch.append(session, path, [{"id": i, "x": i % 3} for i in range(6, 12)])
+    anabranch.append(path, [{"id": i, "x": i % 3} for i in range(6)], cluster_by=["x"], spark=session)
+    anabranch.append(path, [{"id": i, "x": i % 3} for i in range(6, 12)], spark=session)
     table = DeltaTable.forPath(session, path)
     for act in (zorder("id"), where("x = 1")):
         with pytest.raises((errors.InvalidOption, errors.InvalidCondition), match="cluster"):

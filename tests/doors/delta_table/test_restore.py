@@ -18,8 +18,8 @@ from anabranch.cli import app
 @pytest.fixture
 def path(tmp_path: Path) -> str:
     path = str(tmp_path / "t")
-    anabranch.append(None, path, [{"id": 1, "p": "a"}, {"id": 2, "p": "b"}], partition_by=["p"])
-    anabranch.append(None, path, [{"id": 3, "p": "b"}])
+    anabranch.append(path, [{"id": 1, "p": "a"}, {"id": 2, "p": "b"}], partition_by=["p"])
+    anabranch.append(path, [{"id": 3, "p": "b"}])
     return path
 
 

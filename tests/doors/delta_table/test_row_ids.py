@@ -41,7 +41,7 @@ def path(request: pytest.FixtureRequest, session: SparkSession, tmp_path: Path) 
     properties = {"delta.enableRowTracking": "true", "delta.enableDeletionVectors": vectors, ENABLED: feed}
     for rows in ([(0, 0, 0), (1, 1, 1)], [(2, 0, 2), (3, 1, None)]):
         table = [dict(zip("kpx", row, strict=True)) for row in rows]
-        anabranch.append(session, found, table, partition_by=partitions, properties=properties)
+        anabranch.append(found, table, partition_by=partitions, properties=properties, spark=session)
     yield found
     assert wrong_ids(open_store(found), ("k", "p", "x")) == []
     report = anabranch.check(found, deep=True)
@@ -52,7 +52,7 @@ def path(request: pytest.FixtureRequest, session: SparkSession, tmp_path: Path) 
 
 
 def ids(session: SparkSession, path: str, version: int | None = None) -> Ids:
-    rows = anabranch.read(session, path, version=version, row_ids=True).collect()
+    rows = anabranch.read(path, version=version, row_ids=True, spark=session).collect()
     return {row["k"]: (row["_row_id"], row["_row_commit_version"]) for row in rows}
 
 
@@ -110,7 +110,7 @@ def test_rows_keep_their_ids_and_changed_ones_get_the_version(session: SparkSess
 
 def test_ids_are_read_beside_other_columns_and_conditions(session: SparkSession, path: str) -> None:
     World(path).update("k = 2", x=20)
-    rows = anabranch.read(session, path, where="k >= 2", columns=["x"], row_ids=True)
+    rows = anabranch.read(path, where="k >= 2", columns=["x"], row_ids=True, spark=session)
     assert rows.columns == ["x", "_row_id", "_row_commit_version"]
     assert {(row["x"], row["_row_commit_version"]) for row in rows.collect()} == {(20, 2), (None, 1)}
     loaded = session.read.format("delta").option("rowIds", "true").option("versionAsOf", 0).load(path)
@@ -123,7 +123,7 @@ def test_a_row_that_breaks_a_rule_is_shown_without_hidden_columns(session: Spark
     path = str(tmp_path / "strict")
     builder = DeltaTable.create(session).location(path).addColumn("k", "LONG", nullable=False).addColumn("x", "LONG")
     table = builder.property("delta.enableRowTracking", "true").execute()
-    anabranch.append(session, path, [{"k": 1, "x": 1}])
+    anabranch.append(path, [{"k": 1, "x": 1}], spark=session)
     with pytest.raises(errors.NotNullViolated) as broken:
         table.update("k = 1", {"k": "NULL"})
     assert "_row-" not in str(broken.value)
@@ -133,15 +133,15 @@ def test_a_row_that_breaks_a_rule_is_shown_without_hidden_columns(session: Spark
 
 def test_ids_of_a_table_without_them_are_refused(session: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "plain")
-    anabranch.append(session, path, [{"k": 1}])
+    anabranch.append(path, [{"k": 1}], spark=session)
     with pytest.raises(errors.InvalidOption, match="does not track its rows"):
-        anabranch.read(session, path, row_ids=True)
+        anabranch.read(path, row_ids=True, spark=session)
     with pytest.raises(errors.InvalidOption, match="rowIds"):
         session.read.format("delta").option("rowIds", "maybe").load(path)
     named = str(tmp_path / "named")
-    anabranch.append(session, named, [{"_row_id": 1}], properties={"delta.enableRowTracking": "true"})
+    anabranch.append(named, [{"_row_id": 1}], properties={"delta.enableRowTracking": "true"}, spark=session)
     with pytest.raises(errors.InvalidOption, match="a column _row_id of its own"):
-        anabranch.read(session, named, row_ids=True)
+        anabranch.read(named, row_ids=True, spark=session)
 
 
 @pytest.mark.parametrize("vectors", ["true", "false"])
@@ -149,7 +149,7 @@ def test_columns_may_have_other_names_in_files(session: SparkSession, tmp_path: 
     path = str(tmp_path / "mapped")
     properties = {"delta.enableRowTracking": "true", "delta.columnMapping.mode": "name"}
     rows = [dict(zip("kpx", row, strict=True)) for row in [(0, 0, 0), (1, 1, 1), (3, 1, None)]]
-    anabranch.append(session, path, rows, properties={**properties, "delta.enableDeletionVectors": vectors})
+    anabranch.append(path, rows, properties={**properties, "delta.enableDeletionVectors": vectors}, spark=session)
     World(path).update("k = 1", x=10)
     upsert(session, path)
     found = ids(session, path)

@@ -71,13 +71,13 @@ def test_a_timestamp_means_the_version_that_was_newest_then(
     sql: SparkSession, path: str, given: Any, rows: int
 ) -> None:
     assert counted(sql, path, timestampAsOf=given) == rows
-    assert anabranch.read(sql, path, timestamp=given).count() == rows
+    assert anabranch.read(path, timestamp=given, spark=sql).count() == rows
 
 
 def test_the_at_of_a_path_names_a_version_or_a_moment_in_the_sessions_zone(sql: SparkSession, path: str) -> None:
     assert [counted(sql, f"{path}@{at}") for at in ("v0", "V1", "20240102130000000")] == [1, 2, 2]
     assert counted(sql, f"{path}@20240102125959999") == 1
-    assert anabranch.read(sql, f"{path}@v1").count() == 2
+    assert anabranch.read(f"{path}@v1", spark=sql).count() == 2
     assert sql.read.load(f"{path}@v1", format="delta").count() == 2
 
 
@@ -96,7 +96,7 @@ def test_before_the_first_version_is_refused(sql: SparkSession, path: str, given
 
 def test_after_the_newest_version_is_refused(sql: SparkSession, path: str) -> None:
     with pytest.raises(errors.TimestampAfterLatestCommit) as refused:
-        anabranch.read(sql, path, timestamp="2024-01-03 13:00:00.001")
+        anabranch.read(path, timestamp="2024-01-03 13:00:00.001", spark=sql)
     assert refused.value.getCondition() == "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"
     assert refused.value.latest_version == 2
 
@@ -107,7 +107,7 @@ def test_a_version_is_named_once(sql: SparkSession, path: str, suffix: str) -> N
     with pytest.raises(errors.AmbiguousTimeTravel):
         counted(sql, f"{path}{suffix}", timestampAsOf="2024-01-02", **named)
     with pytest.raises(errors.AmbiguousTimeTravel):
-        anabranch.read(sql, path, version=1, timestamp="2024-01-02")
+        anabranch.read(path, version=1, timestamp="2024-01-02", spark=sql)
     with pytest.raises(errors.AmbiguousTimeTravel):
         counted(sql, f"{path}@v1", versionAsOf=1)
 
@@ -117,7 +117,7 @@ def test_what_is_no_timestamp_is_refused(sql: SparkSession, path: str) -> None:
         with pytest.raises(errors.InvalidTimestamp):
             counted(sql, path, timestampAsOf=given)
     with pytest.raises(errors.InvalidTimestamp):
-        anabranch.read(sql, path, timestamp=1704200000)
+        anabranch.read(path, timestamp=1704200000, spark=sql)
     with pytest.raises(errors.InvalidTimestamp):
         counted(sql, f"{path}@20241399000000000")
     with pytest.raises(errors.NotATable):
@@ -160,8 +160,8 @@ def test_a_golden_table_reads_as_expected_at_each_version_and_moment(
     for version, moment in enumerate(moments):
         expected = bag(expected_rows_of(sql, STARTS[version]))
         just = dt.datetime.fromtimestamp(moment / 1000, UTC)
-        assert bag(anabranch.read(sql, path, version=version)) == expected
-        assert bag(anabranch.read(sql, path, timestamp=just)) == expected
+        assert bag(anabranch.read(path, version=version, spark=sql)) == expected
+        assert bag(anabranch.read(path, timestamp=just, spark=sql)) == expected
         assert bag(sql.read.format("delta").option("timestampAsOf", just).load(path)) == expected
 
 
@@ -174,9 +174,9 @@ def test_a_golden_table_whose_layout_changed_reads_as_expected_before_and_after(
     for version, name in enumerate((before, after)):
         expected = expected_rows_of(sql, name)
         just = dt.datetime.fromtimestamp(moments[version] / 1000, UTC)
-        found = anabranch.read(sql, path, timestamp=just)
+        found = anabranch.read(path, timestamp=just, spark=sql)
         assert sorted(found.columns) == sorted(expected.columns)
-        assert bag(found) == bag(expected) == bag(anabranch.read(sql, path, version=version))
+        assert bag(found) == bag(expected) == bag(anabranch.read(path, version=version, spark=sql))
 
 
 def expected_rows_of(spark: SparkSession, name: str) -> Any:

@@ -27,7 +27,7 @@ REFUSED: dict[str, tuple[tuple[Any, ...], type[Exception], str]] = {
 @pytest.fixture(scope="module")
 def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> DeltaTable:
     path: Path = tmp_path_factory.mktemp("update") / "t"
-    anabranch.append(None, path, [{"id": 1}])
+    anabranch.append(path, [{"id": 1}])
     return DeltaTable.forPath(spark, str(path))
 
 

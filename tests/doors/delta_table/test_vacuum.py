@@ -126,6 +126,6 @@ def test_a_reader_who_was_too_slow_is_told_which_version_is_gone(table: DeltaTab
         assert error.value.version == version
         assert error.value.table == f"file://{path_of(table)}"
     with pytest.raises(MissingDataFile) as error:
-        anabranch.read(spark, path_of(table), version=version).collect()
+        anabranch.read(path_of(table), version=version, spark=spark).collect()
     assert error.value.version == version
     assert values(table) == {0: 0}

@@ -44,7 +44,7 @@ def test_every_command_takes_a_name(spark: SparkSession, schema: str, tmp_path: 
         spark, f"CREATE TABLE {name} (id BIGINT) USING delta TBLPROPERTIES ('delta.enableDeletionVectors' = false)"
     )
     for n in range(2):
-        anabranch.append(spark, name, [{"id": n}])
+        anabranch.append(name, [{"id": n}], spark=spark)
     anabranch.sql(spark, f"ALTER TABLE {name} ADD COLUMN x INT")
     assert [each["version"] for each in said("history", name)] == [3, 2, 1, 0]
     assert said("detail", name)["name"] == f"spark_catalog.{name}"
@@ -68,7 +68,7 @@ def test_every_command_takes_a_name(spark: SparkSession, schema: str, tmp_path: 
 def test_a_path_counts_first_and_is_no_reason_to_start_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "anabranch.api.session", None)  # as where PySpark is not installed
-    anabranch.append(None, "t", [{"id": 1}])
+    anabranch.append("t", [{"id": 1}])
     (tmp_path / "empty").mkdir()
     for table in ("t", "./t", str(tmp_path / "t"), f"file://{tmp_path}/t"):
         assert [each["version"] for each in said("history", table)] == [0]

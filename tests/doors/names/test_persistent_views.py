@@ -25,7 +25,7 @@ pytestmark = pytest.mark.spark
 def filled(run: Catalog) -> Catalog:
     """A table t of ids 1 to 3, and a view v of those ids of t above 1."""
     run("CREATE TABLE {s}.t (id BIGINT, word STRING) USING delta")
-    anabranch.append(None, run.path("t"), [{"id": i, "word": word} for i, word in enumerate("abc", 1)])
+    anabranch.append(run.path("t"), [{"id": i, "word": word} for i, word in enumerate("abc", 1)])
     run("CREATE VIEW {s}.v AS SELECT * FROM {s}.t WHERE id > 1")
     return run
 
@@ -56,7 +56,7 @@ def shared(lasting: Catalog) -> Iterator[Catalog]:
 
 def test_a_view_shows_what_its_tables_hold_now_in_the_columns_that_it_had(views: Catalog) -> None:
     assert views.rows("SELECT v.id FROM {s}.v") == [(2,), (3,)]
-    anabranch.append(None, views.path("t"), [{"id": 4, "word": "d"}])
+    anabranch.append(views.path("t"), [{"id": 4, "word": "d"}])
     views("ALTER TABLE {s}.t ADD COLUMN more INT")
     assert views.rows("SELECT * FROM {s}.v WHERE v.word > 'b'") == [(3, "c"), (4, "d")]
     views("CREATE OR REPLACE VIEW {s}.v (a COMMENT 'of the row', b) COMMENT 'few' AS SELECT id, more FROM {s}.t")
@@ -200,7 +200,7 @@ def test_a_temporary_view_gets_another_query_and_hides_a_lasting_one_of_its_name
     views("CREATE TEMPORARY VIEW v AS SELECT 1 AS one")
     try:
         views("ALTER VIEW v AS SELECT max(id) AS most FROM {s}.t")
-        anabranch.append(None, views.path("t"), [{"id": 9, "word": "i"}])
+        anabranch.append(views.path("t"), [{"id": 9, "word": "i"}])
         assert views.rows("SELECT * FROM v") == [(9,)]
         views("ALTER VIEW v AS SELECT 2 AS two")
         assert views.rows("SELECT * FROM v") == [(2,)]

@@ -73,14 +73,14 @@ def folder(spark: SparkSession, name: str) -> Path:
 def filled(spark: SparkSession, name: str, number: int) -> None:
     """A table of this one number, for tests of what its name does."""
     spark.sql(f"CREATE TABLE {name} (id BIGINT) USING delta")
-    anabranch.append(None, folder(spark, name), [{"id": number}])
+    anabranch.append(folder(spark, name), [{"id": number}])
 
 
 def made_by_delta_spark(spark: SparkSession, schema: str, name: str, location: Path | None = None) -> None:
     """What delta-spark leaves in the catalog: a table without columns, managed by Spark where it has no LOCATION."""
     where = "" if location is None else f" LOCATION '{location}'"
     run_beside(spark, f"CREATE TABLE {schema}.{name} USING delta{where}")
-    anabranch.append(None, folder(spark, name), [{"id": 1}, {"id": 2}])
+    anabranch.append(folder(spark, name), [{"id": 1}, {"id": 2}])
 
 
 @made_as_a_table
@@ -209,7 +209,7 @@ def test_the_mark_of_a_managed_table_counts_beside_its_own_location_only(
     spark: SparkSession, schema: str, tmp_path: Path
 ) -> None:
     """Else a name for somebody's table, with the mark of another one, would take that one's files with it."""
-    anabranch.append(None, tmp_path / "precious", [{"id": 1}])
+    anabranch.append(tmp_path / "precious", [{"id": 1}])
     mark = hashlib.sha256(str(tmp_path / "another").encode()).hexdigest()[:32]
     properties = f"TBLPROPERTIES ('{MANAGED}' = '{mark}')"
     run_beside(spark, f"CREATE TABLE {schema}.t USING delta {properties} LOCATION '{tmp_path}/precious'")
@@ -221,7 +221,7 @@ def test_the_mark_of_a_managed_table_counts_beside_its_own_location_only(
 def test_no_name_takes_the_files_of_another_ones_table(spark: SparkSession, schema: str, tmp_path: Path) -> None:
     """What the catalog says is one witness, whom anybody may write who may make names; the folder is the other."""
     spark.sql("CREATE TABLE mine USING delta AS SELECT 1 AS id")
-    anabranch.append(None, tmp_path / "x", [{"id": 1}])
+    anabranch.append(tmp_path / "x", [{"id": 1}])
     for victim in (folder(spark, "mine"), tmp_path / "x"):
         mark = f"'{MANAGED}' = '{hashlib.sha256(open_log(victim).table.encode()).hexdigest()[:32]}'"
         run_beside(spark, f"CREATE TABLE {schema}.alias USING delta TBLPROPERTIES ({mark}) LOCATION '{victim}'")
@@ -317,7 +317,7 @@ def test_a_schema_whose_path_has_a_blank_keeps_its_tables_where_spark_does(
 def test_a_comment_cannot_say_where_a_table_lies_or_whose_its_files_are(
     spark: SparkSession, schema: str, tmp_path: Path, said: str
 ) -> None:
-    anabranch.append(None, tmp_path / "t", [{"id": 1}])
+    anabranch.append(tmp_path / "t", [{"id": 1}])
     run_beside(spark, f"CREATE TABLE {schema}.t USING delta COMMENT 'a\n{said}\nb' LOCATION '{tmp_path}/t'")
     if said.startswith("Location"):
         with pytest.raises(errors.UnreadableEntry) as error:
@@ -341,7 +341,7 @@ def test_a_table_of_another_format_with_such_a_comment_is_sparks(spark: SparkSes
 
 def test_a_path_with_a_line_break_can_have_no_name(spark: SparkSession, schema: str, tmp_path: Path) -> None:
     path = tmp_path / "a\nLocation: b"
-    anabranch.append(None, path, [{"id": 1}])
+    anabranch.append(path, [{"id": 1}])
     builder = DeltaTable.createIfNotExists(spark).tableName("t").location(str(path)).addColumn("id", "BIGINT")
     if is_connect(spark):  # a view says it in a property, of which nothing can be misread
         assert rows(builder.execute().toDF()) == [(1,)]
@@ -665,7 +665,7 @@ def test_the_catalog_makes_tables_and_gives_tables_their_names(
     spark.sql("INSERT INTO d (a) VALUES (1)")
     assert held(spark, "d") == [(1, 7)]
     assert [each.description for each in spark.catalog.listColumns("d")] == [None, "it's b"]
-    anabranch.append(None, tmp_path / "x", [{"id": 1}])
+    anabranch.append(tmp_path / "x", [{"id": 1}])
     x = spark.catalog.createTable("x", path=str(tmp_path / "x"), source="DELTA")
     y = spark.catalog.createExternalTable("y", path=str(tmp_path / "x"), source="delta")
     assert rows(x.unionAll(y)) == [(1,), (1,)]
@@ -728,7 +728,7 @@ def with_views(spark: SparkSession) -> Iterator[str]:
     spark.sql("DROP TABLE p")
     anabranch.install(spark)
     spark.sql("CREATE TABLE p (id BIGINT, x BIGINT) USING delta")
-    anabranch.append(None, folder(spark, "p"), [{"id": i, "x": i + 1} for i in range(4)])
+    anabranch.append(folder(spark, "p"), [{"id": i, "x": i + 1} for i in range(4)])
     yield schema
     anabranch.uninstall(spark)
     run_beside(spark, f"DROP DATABASE {schema} CASCADE")

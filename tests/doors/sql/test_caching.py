@@ -32,7 +32,7 @@ def append(path_of: Any) -> Any:
     """Append to a table, by another process as it were: the session hears nothing of it."""
 
     def rows(name: str, *ids: int) -> None:
-        anabranch.append(None, path_of(name), pa.table({"id": pa.array(ids, pa.int32())}))
+        anabranch.append(path_of(name), pa.table({"id": pa.array(ids, pa.int32())}))
 
     return rows
 
@@ -164,7 +164,7 @@ def test_a_cached_table_is_the_source_of_a_change_of_itself(run: Any) -> None:
 
 def test_a_temporary_view_reads_what_its_names_mean_now(spark: SparkSession, run: Any, tmp_path: Path) -> None:
     for name, value in (("first", 1), ("second", 2), ("third", 3)):
-        anabranch.append(None, tmp_path / name, [{"a": value}])
+        anabranch.append(tmp_path / name, [{"a": value}])
     run(f"CREATE TABLE x USING delta LOCATION '{tmp_path / 'first'}'")
     run("CREATE OR REPLACE TEMPORARY VIEW by_name AS SELECT * FROM x")
     run(f"CREATE OR REPLACE TEMPORARY VIEW by_path AS SELECT * FROM delta.`{tmp_path / 'first'}`")

@@ -66,7 +66,7 @@ def test_a_catalog_that_keeps_no_views_keeps_no_name_of_ours(spark: SparkSession
     for text in made:
         with pytest.raises(errors.NoPlaceForNames):
             anabranch.sql(spark, text.format(other=other, path=tmp_path / "t"))
-    anabranch.append(spark, tmp_path / "t", [{"id": 1}])
+    anabranch.append(tmp_path / "t", [{"id": 1}], spark=spark)
     with pytest.raises(errors.NoPlaceForNames):
         anabranch.sql(spark, f"CREATE VIEW {other}.APP.ours AS SELECT id FROM delta.`{tmp_path / 't'}`")
     assert len(anabranch.history(tmp_path / "t")) == 1

@@ -84,7 +84,7 @@ def test_a_text_finds_the_padded_value_by_every_door(spark: SparkSession, path: 
     assert {where: found(spark, path, where) for where in asked} == {where: expected[where] for where in asked}
     rows = spark.read.format("delta").load(path)
     assert sorted(row["i"] for row in rows.filter(F.col("c") == "x").collect()) == x
-    assert sorted(row["i"] for row in anabranch.read(spark, path, where="c = 'x'").collect()) == x
+    assert sorted(row["i"] for row in anabranch.read(path, where="c = 'x'", spark=spark).collect()) == x
     assert {row["c"] for row in DeltaTable.forPath(spark, path).toDF().collect()} == {"x  ", "y  ", None}
     assert spark.sql(f"SELECT count(*) FROM {table} a JOIN {table} b ON a.c = b.c").first()[0] == len(x) ** 2 + 1
 

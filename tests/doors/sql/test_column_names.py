@@ -56,7 +56,7 @@ def first(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Worl
     path = str(tmp_path_factory.mktemp("names") / "t")
     columns = f"{each('{c} INT')}, nested STRUCT<{each('{c}: INT')}>"
     anabranch.sql(spark, f"CREATE TABLE delta.`{path}` ({columns}) USING delta {MAPPED}")
-    anabranch.append(None, path, as_numbered(0))
+    anabranch.append(path, as_numbered(0))
     return World(path)
 
 
@@ -80,7 +80,7 @@ def test_columns_of_any_name_are_read_and_skipped_by(installed: SparkSession, ma
     assert installed.read.format("delta").load(made).columns == [*NAMES, "nested"]
     found = installed.sql(f"SELECT {each('{c}')}, {each('nested.{c}')} FROM delta.`{made}` WHERE {every}").first()
     assert list(found) == [*range(len(NAMES)), *range(len(NAMES))]
-    assert anabranch.read(installed, made, where=every, columns=list(NAMES)).columns == list(NAMES)
+    assert anabranch.read(made, where=every, columns=list(NAMES), spark=installed).columns == list(NAMES)
     assert not installed.sql(f"SELECT * FROM delta.`{made}` AS t WHERE {each('t.{c} < {i}', ' OR ')}").take(1)
     plain = each("{c} = {i}", " AND ").replace("$${no.such.setting}{", "${")
     assert len(anabranch.files(made, plain)) == 1
@@ -103,7 +103,7 @@ def test_rows_of_columns_of_any_name_are_changed(installed: SparkSession, made: 
     assert list(row.values())[:-1] == list(range(102, 102 + len(NAMES)))
     assert row["nested"] == {name: i + 101 * (name in few) for i, name in enumerate(NAMES)}
     table.toDF().write.format("delta").mode("append").save(made)
-    anabranch.append(installed, made, as_numbered(102))
+    anabranch.append(made, as_numbered(102), spark=installed)
     assert installed.sql(f"DELETE FROM delta.`{made}` WHERE {each('{c} >= {i}', ' AND ')}").first()[0] == 3
 
 

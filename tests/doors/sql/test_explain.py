@@ -17,7 +17,7 @@ pytestmark = pytest.mark.spark
 @pytest.fixture
 def table(spark: SparkSession, tmp_path: Path) -> str:
     for low in (0, 10):
-        anabranch.append(spark, str(tmp_path / "t"), [{"id": low + n, "v": n} for n in range(3)])
+        anabranch.append(str(tmp_path / "t"), [{"id": low + n, "v": n} for n in range(3)], spark=spark)
     return f"delta.`{tmp_path}/t`"
 
 

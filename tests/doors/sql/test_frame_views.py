@@ -50,7 +50,7 @@ IN_PART: dict[str, Shown] = {
     "filter behind a hidden plan": lambda spark, path: load(spark, path).where("k > 1").localCheckpoint(),
     "limit behind a hidden plan": lambda spark, path: load(spark, path).limit(1).localCheckpoint(),
     "a query with WHERE": lambda spark, path: spark.sql(f"SELECT * FROM delta.`{path}` WHERE k > 1"),
-    "read where": lambda spark, path: anabranch.read(spark, path, "k > 1"),
+    "read where": lambda spark, path: anabranch.read(path, "k > 1", spark=spark),
     "limit": lambda spark, path: load(spark, path).limit(1),
     "distinct": lambda spark, path: load(spark, path).distinct(),
     "union": lambda spark, path: load(spark, path).union(load(spark, path)),
@@ -80,7 +80,7 @@ CHANGES = (
 def path(spark: SparkSession, tmp_path: Path) -> str:
     anabranch.install(spark)
     made = table_path(tmp_path)
-    anabranch.append(None, made, ROWS)
+    anabranch.append(made, ROWS)
     return made
 
 
@@ -171,7 +171,7 @@ def test_of_two_copies_of_a_table_the_one_that_is_shown_is_changed(spark: SparkS
 def test_a_table_that_was_made_again_is_another_one(spark: SparkSession, path: str) -> None:
     load(spark, path).createOrReplaceTempView("of_t")
     shutil.rmtree(path)
-    anabranch.append(None, path, ROWS)
+    anabranch.append(path, ROWS)
     with pytest.raises(errors.ViewIsNoTable):
         spark.sql("DELETE FROM of_t")
     assert len(rows(path)) == 4

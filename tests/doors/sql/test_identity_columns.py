@@ -52,7 +52,7 @@ def test_a_source_that_is_random_is_counted_as_it_is_written(spark: SparkSession
 
 
 def test_a_merge_gives_each_row_that_it_inserts_a_number(spark: SparkSession, table: DeltaTable, path: str) -> None:
-    anabranch.append(spark, path, [{"name": "a"}, {"name": "b"}])
+    anabranch.append(path, [{"name": "a"}, {"name": "b"}], spark=spark)
     source = spark.createDataFrame([("b",), ("c",), ("d",)], "name string").repartition(3).alias("s")
     merge = table.alias("t").merge(source, "t.name = s.name").whenMatchedUpdate(set={"name": "upper(t.name)"})
     merge.whenNotMatchedInsertAll().execute()
@@ -68,7 +68,7 @@ def test_a_merge_gives_each_row_that_it_inserts_a_number(spark: SparkSession, ta
     "tests/doors/sql/test_identity_columns.py::test_rows_of_many_partitions_are_counted_without_a_gap",
 )
 def test_an_overwrite_counts_on(spark: SparkSession, table: DeltaTable, path: str) -> None:
-    anabranch.append(spark, path, [{"name": "a"}])
+    anabranch.append(path, [{"name": "a"}], spark=spark)
     spark.createDataFrame([("z",)], "name string").write.format("delta").mode("overwrite").save(path)
     assert numbers(path) == {"z": 15}
     assert table.check(deep=True).is_clean
@@ -83,7 +83,7 @@ def test_a_user_may_give_numbers_by_default_only(
     other = table_path(tmp_path)
     free = created(spark, other, generatedByDefaultAs=IdentityGenerator())
     own.write.format("delta").mode("append").save(other)
-    anabranch.append(spark, other, [{"name": "b"}])
+    anabranch.append(other, [{"name": "b"}], spark=spark)
     assert numbers(other) == {"a": 7, "b": 1}
     for command in (lambda: free.update(set={"n": "n + 1"}), lambda: table.update(set={"n": "n + 1"})):
         with pytest.raises(errors.IdentityColumnGiven):

@@ -17,7 +17,7 @@ HALF = "\ud800"
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    anabranch.append(None, f"{tmp_path}/t", pa.table({"id": [1], "s": ["a"]}))
+    anabranch.append(f"{tmp_path}/t", pa.table({"id": [1], "s": ["a"]}))
     return f"{tmp_path}/t"
 
 
@@ -47,7 +47,7 @@ def test_half_of_a_character_is_not_appended(path: str, append: dict[str, Any]) 
     if given["path_or_name"] == "new":
         given["path_or_name"] = f"{path}-new"
     with pytest.raises(AnabranchError) as raised:
-        anabranch.append(None, **given)
+        anabranch.append(**given)
     str(raised.value).encode()
     assert _files(path) == before
 
@@ -101,8 +101,8 @@ def test_half_of_a_character_is_refused_before_spark_sees_it(session: Any, path:
         lambda: anabranch.DeltaTable.forName(session, HALF),
         lambda: anabranch.DeltaTable.forPath(session, HALF),
         lambda: anabranch.DeltaTable.isDeltaTable(session, f"/data/{HALF}"),
-        lambda: anabranch.read(session, path, where=f"s = '{HALF}'"),
-        lambda: anabranch.read(session, path, columns=[HALF]),
+        lambda: anabranch.read(path, where=f"s = '{HALF}'", spark=session),
+        lambda: anabranch.read(path, columns=[HALF], spark=session),
         lambda: session.read.format("delta").load(f"/data/{HALF}"),
         lambda: session.read.format("delta").table(HALF),
         lambda: rows.write.format("delta").save(f"{path}/{HALF}"),

@@ -40,7 +40,7 @@ def test_long_and_deep_conditions_go_through_every_door(spark: SparkSession, tmp
 
 def test_deep_conditions_work_or_are_refused_by_type(spark: SparkSession, tmp_path: Path) -> None:
     sql, path = anabranch.install(spark), str(tmp_path / "t")
-    anabranch.append(None, path, [{"id": i} for i in range(10)])
+    anabranch.append(path, [{"id": i} for i in range(10)])
     table, name = DeltaTable.forPath(sql, path), f"delta.`{path}`"
     table.update("(" * 1000 + "id = 1" + ")" * 1000, {"id": "(" * 1000 + "id" + ")" * 1000})
     column = F.col("id") == 0

@@ -55,7 +55,7 @@ def every_table_is_left_clean_and_readable_by_others(tmp_path: Path) -> Any:
 def make(sql: SparkSession, path: str, rows: Rows, schema: str, *, by: str | None = None) -> DeltaTable:
     columns = pa.schema([(name, ARROW[kind]) for name, kind in (each.split() for each in schema.split(", "))])
     table = pa.Table.from_pylist([dict(zip(columns.names, row, strict=True)) for row in rows], columns)
-    anabranch.append(None, path, table, partition_by=[by] if by else None)
+    anabranch.append(path, table, partition_by=[by] if by else None)
     return DeltaTable.forPath(sql, path)
 
 
@@ -365,7 +365,7 @@ def test_a_matched_row_that_a_winner_changed_conflicts(sql: SparkSession, table:
     "tests/transaction/test_merge.py::test_a_blind_append_of_my_new_key_alone_stays_behind_mine_at_write_serializable",
 )
 def test_a_row_that_a_blind_append_brings_is_matched_too(sql: SparkSession, table: DeltaTable, path: str) -> None:
-    with at_phase("staged", lambda: anabranch.append(sql, path, [{"id": 9, "x": 0, "note": "blind"}])):
+    with at_phase("staged", lambda: anabranch.append(path, [{"id": 9, "x": 0, "note": "blind"}], spark=sql)):
         upsert(table, updates(sql, (9, 90, "ours"))).execute()
     nines = [row for row in rows_of(path) if row[0] == 9]
     assert nines in ([(9, 90, "ours")], [(9, 0, "blind"), (9, 90, "ours")]), "behind the append, or before it"
@@ -380,7 +380,7 @@ DAYS = [dt.date(2024, 1, day) for day in (1, 2, 3)]
 @pytest.fixture
 def by_day(sql: SparkSession, path: str) -> DeltaTable:
     rows = [{"id": id, "day": day, "x": 0} for day in DAYS for id in (1, 2)]
-    anabranch.append(None, path, rows, partition_by=["day"], properties=BY_FILES)
+    anabranch.append(path, rows, partition_by=["day"], properties=BY_FILES)
     return DeltaTable.forPath(sql, path)
 
 
@@ -450,7 +450,7 @@ def with_default(sql: SparkSession, path: str) -> str:
     builder = DeltaTable.create(sql).location(path).property("delta.feature.allowColumnDefaults", "supported")
     builder = builder.addColumn("id", "BIGINT").addColumn("s", "STRUCT<a: INT>")
     builder.addColumns([T.StructField("c", T.IntegerType(), True, {"CURRENT_DEFAULT": "5"})]).execute()
-    anabranch.append(sql, path, pa.table({"id": [1], "s": [{"a": 1}], "c": [9]}, schema=_DEFAULTED))
+    anabranch.append(path, pa.table({"id": [1], "s": [{"a": 1}], "c": [9]}, schema=_DEFAULTED), spark=sql)
     return f"delta.`{path}`"
 
 
@@ -495,7 +495,7 @@ def test_a_version_behind_the_path_of_a_table_is_not_written(sql: SparkSession, 
 
 def test_a_static_partition_is_that_of_the_value_as_the_column_stores_it(sql: SparkSession, path: str) -> None:
     rows = pa.table({"id": [1, 2, 3], "p": ["1", "01", "x"]})
-    anabranch.append(sql, path, rows, partition_by=["p"])
+    anabranch.append(path, rows, partition_by=["p"], spark=sql)
     anabranch.sql(sql, f"INSERT OVERWRITE delta.`{path}` PARTITION (p = 1) SELECT 9L")
     found = anabranch.sql(sql, f"SELECT id, p FROM delta.`{path}`").collect()
     assert sorted(map(tuple, found)) == [(2, "01"), (3, "x"), (9, "1")]

@@ -37,7 +37,7 @@ class Catalog:
 
     def append(self, name: str, **row: Any) -> None:
         """Append a row without Spark."""
-        anabranch.append(None, str(self.path(name)), [row])
+        anabranch.append(str(self.path(name)), [row])
 
     def held(self, name: str) -> list[Any]:
         """The rows of a table, sorted, read without Spark: for where what Spark shows is not the point."""
@@ -79,7 +79,7 @@ def test_every_statement_of_a_path_runs_on_a_name(run: Catalog) -> None:
     for text in ("OPTIMIZE {s}.t", "VACUUM {s}.t", "RESTORE TABLE {s}.t TO VERSION AS OF 1", "DESCRIBE HISTORY {s}.t"):
         run(text)
     assert run.rows("SELECT * FROM spark_catalog.{s}.t WHERE t.id > 0") == [(1, "a"), (2, "b"), (3, "b")]
-    assert anabranch.read(run.spark, f"{run.schema}.t", where="id = 1").toArrow().num_rows == 1
+    assert anabranch.read(f"{run.schema}.t", where="id = 1", spark=run.spark).toArrow().num_rows == 1
 
 
 @pytest.mark.exhaustive(
@@ -141,7 +141,7 @@ def test_dropping_a_managed_table_takes_its_files_and_an_external_one_keeps_them
 
 
 def test_a_table_that_is_there_gets_a_name_and_must_be_as_the_statement_says(run: Catalog, tmp_path: Path) -> None:
-    anabranch.append(None, tmp_path / "t", [{"id": 1}])
+    anabranch.append(tmp_path / "t", [{"id": 1}])
     run(f"CREATE TABLE {{s}}.a USING delta LOCATION '{tmp_path}/t'")
     run(f"CREATE TABLE {{s}}.b (id BIGINT) USING delta LOCATION 'file://{tmp_path}/t'")
     with pytest.raises(errors.InvalidOption):
@@ -214,7 +214,7 @@ def test_an_unknown_name_is_sparks_error(run: Catalog) -> None:
 
 
 def test_a_path_has_no_name_to_be_dropped_or_changed(run: Catalog, tmp_path: Path) -> None:
-    anabranch.append(None, tmp_path / "t", [{"id": 1}])
+    anabranch.append(tmp_path / "t", [{"id": 1}])
     with pytest.raises(errors.InvalidOption, match="the files would stay"):
         run(f"DROP TABLE delta.`{tmp_path}/t`")
     with pytest.raises(errors.InvalidOption):
@@ -367,7 +367,7 @@ def test_of_several_that_take_a_name_away_one_decides_what_becomes_of_the_files(
 
 def test_truncate_takes_every_row(run: Catalog, tmp_path: Path) -> None:
     for name in "tp":
-        anabranch.append(None, tmp_path / name, [{"id": i} for i in range(3)])
+        anabranch.append(tmp_path / name, [{"id": i} for i in range(3)])
     run(f"CREATE TABLE {{s}}.t USING delta LOCATION '{tmp_path}/t'")
     for name, path in (("{s}.t", f"{tmp_path}/t"), (f"delta.`{tmp_path}/p`", f"{tmp_path}/p")):
         assert run(f"TRUNCATE TABLE {name}").collect() == []
@@ -378,7 +378,7 @@ def test_truncate_takes_every_row(run: Catalog, tmp_path: Path) -> None:
 
 def test_rows_at_hand_are_appended_to_a_table_by_its_name(run: Catalog) -> None:
     run("CREATE TABLE {s}.t (id BIGINT) USING delta")
-    assert anabranch.append(run.spark, f"{run.schema}.t", [{"id": 7}]) == 1
+    assert anabranch.append(f"{run.schema}.t", [{"id": 7}], spark=run.spark) == 1
     assert run.rows("SELECT * FROM {s}.t") == [(7,)]
 
 

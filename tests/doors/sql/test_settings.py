@@ -62,7 +62,7 @@ def path(tmp_path: Path) -> str:
 
 
 def made(path: str) -> str:
-    anabranch.append(None, path, [{"id": i, "x": i % 2} for i in range(4)])
+    anabranch.append(path, [{"id": i, "x": i % 2} for i in range(4)])
     return path
 
 

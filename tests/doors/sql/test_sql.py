@@ -30,7 +30,7 @@ pytestmark = pytest.mark.spark
 def path(tmp_path: Path) -> str:
     folder = tmp_path / "table"
     for first in (0, 10, 20):
-        anabranch.append(None, folder, [{"id": first + i, "s": f"s{first + i}"} for i in range(3)])
+        anabranch.append(folder, [{"id": first + i, "s": f"s{first + i}"} for i in range(3)])
     return str(folder)
 
 
@@ -45,7 +45,7 @@ def test_a_query_is_pinned_to_one_snapshot_however_often_it_names_the_table(
 
     def with_a_writer_in_between(self: Running, reference: Any) -> Any:
         found = plain(self, reference)
-        anabranch.append(None, path, [{"id": 99, "s": "late"}])
+        anabranch.append(path, [{"id": 99, "s": "late"}])
         return found
 
     monkeypatch.setattr(Running, "frame", with_a_writer_in_between)
@@ -77,7 +77,7 @@ def test_a_query_opens_only_files_that_its_where_cannot_rule_out(
     text = query.replace("@T", f"delta.`{path}`")
     found = anabranch.sql(spark, text, {"id": 21})
     assert len(found.inputFiles()) == files
-    whole = anabranch.read(spark, path)
+    whole = anabranch.read(path, spark=spark)
     whole.createOrReplaceTempView("whole_table")
     same = spark.sql(query.replace("@T", "whole_table"), {"id": 21})
     assert sorted(map(tuple, found.collect())) == sorted(map(tuple, same.collect()))
@@ -250,7 +250,7 @@ def test_an_insert_may_bring_columns(spark: SparkSession, path: str) -> None:
 
 def test_columns_are_qualified_by_the_whole_name_of_their_table(spark: SparkSession, path: str, tmp_path: Path) -> None:
     table, other = f"delta.`{path}`", f"delta.`{tmp_path}/other`"
-    anabranch.append(None, f"{tmp_path}/other", [{"id": 1, "s": "o"}, {"id": 2, "s": "p"}])
+    anabranch.append(f"{tmp_path}/other", [{"id": 1, "s": "o"}, {"id": 2, "s": "p"}])
     joined = f"SELECT {table}.id, {other}.* FROM {table} JOIN {other} ON {table}.id = {other}.id WHERE {table}.s = 's1'"
     assert [tuple(row) for row in anabranch.sql(spark, joined).collect()] == [(1, 1, "o")]
     inner = f"SELECT {table}.id FROM {table} WHERE EXISTS (SELECT 1 FROM {table} x WHERE x.id = {table}.id + 20)"
@@ -290,7 +290,7 @@ def test_a_temporary_view_follows_its_tables(spark: SparkSession, path: str) -> 
         anabranch.sql(spark, text)
     views = ("follows", "behind", "global_temp.everywhere", "pinned", "grows")
     try:
-        anabranch.append(None, path, [{"id": 99, "s": "late"}])
+        anabranch.append(path, [{"id": 99, "s": "late"}])
         assert counted(*views) == [10, 10, 10, 6, 18]
         anabranch.sql(spark, f"DELETE FROM {table} WHERE id IN (SELECT k FROM follows WHERE k > 20)")
         assert len(World(path).rows()) == 7
@@ -298,7 +298,7 @@ def test_a_temporary_view_follows_its_tables(spark: SparkSession, path: str) -> 
         assert anabranch.sql(spark, "SELECT * FROM global_temp.everywhere").columns == ["id", "s"]
         with pytest.raises(Exception, match="RECURSIVE_VIEW"):
             anabranch.sql(spark, "CREATE OR REPLACE TEMP VIEW behind AS SELECT k FROM behind")
-        anabranch.append(None, path, [{"id": 5, "s": "later"}])
+        anabranch.append(path, [{"id": 5, "s": "later"}])
         assert is_as_the_table("behind", "follows")
         spark.range(3).createOrReplaceTempView("follows")
         assert counted("follows", "pinned") == [3, 6]

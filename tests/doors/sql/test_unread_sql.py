@@ -278,7 +278,7 @@ def test_a_path_is_said_as_a_text(run: Any, tmp_path: Path) -> None:
 def test_partitions_are_shown(run: Any, path_of: Any) -> None:
     run("CREATE TABLE t (id BIGINT, y BIGINT, m STRING) USING delta PARTITIONED BY (y, m)")
     months = [(2024, "01"), (2024, "01"), (2023, "12")]
-    anabranch.append(None, path_of("t"), [{"id": i, "y": y, "m": m} for i, (y, m) in enumerate(months)])
+    anabranch.append(path_of("t"), [{"id": i, "y": y, "m": m} for i, (y, m) in enumerate(months)])
     assert run("SHOW PARTITIONS t") == [(2023, "12"), (2024, "01")]
     assert run("SHOW PARTITIONS t PARTITION (Y = 2024)") == [(2024, "01")]
     with pytest.raises(errors.UnknownColumn, match="id"):

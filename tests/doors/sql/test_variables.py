@@ -79,7 +79,7 @@ def test_what_a_user_writes_is_filled_in_once_in_every_door(installed: SparkSess
     detail = table_of.detail().first()
     assert (detail.description, detail.properties["k"]) == ("hidden", "hidden")
     assert sql(f"SELECT * FROM {table} WHERE a = '{SECRET}'").count() == 1
-    assert anabranch.read(installed, path, where=f"a = '{SECRET}'").count() == 1
+    assert anabranch.read(path, where=f"a = '{SECRET}'", spark=installed).count() == 1
     table_of.update(f"a = '{SECRET}'", {"a": f"concat('{SECRET}', '!')"})
     source = installed.sql("SELECT 'hidden!' AS b")
     merge = table_of.merge(source, f"a = concat('{SECRET}', '!') AND a = b")

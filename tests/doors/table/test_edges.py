@@ -28,7 +28,7 @@ from tests.support.raw_logs import WITH_VECTORS, metadata, put_commit, put_rows
 
 def made(folder: Path, rows: Any, **options: Any) -> Table:
     path = str(folder / f"t{uuid4().hex[:6]}")
-    anabranch.append(None, path, rows, **options)
+    anabranch.append(path, rows, **options)
     return anabranch.table(path)
 
 
@@ -86,7 +86,7 @@ def test_a_merge_updates_rows_with_nested_columns(tmp_path: Path) -> None:
 
 def test_a_struct_that_was_added_is_null_in_older_rows(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
-    anabranch.append(None, path, [{"id": 1}, {"id": 2}])
+    anabranch.append(path, [{"id": 1}, {"id": 2}])
     AddColumns(path, [NewColumn(Field("s", Struct((Field("a", "long"),))))]).run()
     table = anabranch.table(path)
     assert table.to_arrow().to_pylist() == [{"id": 1, "s": None}, {"id": 2, "s": None}]

@@ -116,7 +116,7 @@ def test_a_random_history_ends_with_the_rows_of_a_list(tmp_path: Path, seed: int
     dice = random.Random(seed)
     path, rows = str(tmp_path / "t"), drawn(dice, 30)
     kind = KINDS[seed % len(KINDS)]
-    anabranch.append(None, path, rows, **kind)
+    anabranch.append(path, rows, **kind)
     table, versions = anabranch.table(path), []
     for _ in range(8):
         versions.append((table.snapshot().version, rows))

@@ -25,7 +25,7 @@ ROWS = [{"id": i, "name": f"n{i}", "at": dt.datetime(2024, 5, 1, i, tzinfo=dt.UT
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    anabranch.append(None, str(tmp_path / "t"), ROWS, properties={"delta.enableChangeDataFeed": "true"})
+    anabranch.append(str(tmp_path / "t"), ROWS, properties={"delta.enableChangeDataFeed": "true"})
     return str(tmp_path / "t")
 
 

@@ -54,7 +54,7 @@ KINDS: Mapping[str, Mapping[str, Any]] = {
 def made(folder: Path, rows: Any = None, **options: Any) -> Table:
     """A table of these rows."""
     path = str(folder / "t")
-    anabranch.append(None, path, ROWS if rows is None else rows, **options)
+    anabranch.append(path, ROWS if rows is None else rows, **options)
     return anabranch.table(path)
 
 
@@ -332,7 +332,7 @@ def test_what_does_not_fit_or_takes_spark_is_refused_before_anything_is_written(
 
 def test_null_in_a_column_that_holds_none_is_refused(tmp_path: Path) -> None:
     anabranch.append(
-        None, path := str(tmp_path / "t"), [{"id": 1, "n": 1}], properties={"delta.constraints.n": "n IS NOT NULL"}
+        path := str(tmp_path / "t"), [{"id": 1, "n": 1}], properties={"delta.constraints.n": "n IS NOT NULL"}
     )
     with pytest.raises((CheckConstraintViolated, NotNullViolated)):
         anabranch.table(path).update("id = 1", {"n": "NULL"})

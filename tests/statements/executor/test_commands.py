@@ -32,7 +32,7 @@ from anabranch.statements.registry import entry_of
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    anabranch.append(None, tmp_path / "t", [{"id": 1, "s": "x"}])
+    anabranch.append(tmp_path / "t", [{"id": 1, "s": "x"}])
     return str(tmp_path / "t")
 
 

@@ -55,7 +55,7 @@ def merged(spark: SparkSession, folder: Path, source: str, on: str, clauses: str
     """What a MERGE into a new table says and leaves, and what the history counts of it."""
     path = str(folder / uuid4().hex)
     anabranch.sql(spark, f"CREATE TABLE delta.`{path}` ({COLUMNS})")
-    anabranch.append(None, path, pa.table({"id": [1, 2, 3], "x": pa.array([10, 20, 30], pa.int32())}))
+    anabranch.append(path, pa.table({"id": [1, 2, 3], "x": pa.array([10, 20, 30], pa.int32())}))
     said = anabranch.sql(spark, f"MERGE INTO delta.`{path}` t USING {source} ON {on} {clauses}").collect()
     metrics = anabranch.history(path)[0]["operationMetrics"]
     rows = sorted(map(repr, deltalake_rows(path)))
