@@ -16,15 +16,16 @@ from pyspark.sql import SparkSession
 
 from anabranch.api.table import Table
 from anabranch.api.table_merge import TableMerge
+from anabranch.arrow.site import Site
 from anabranch.catalog.names import may_be_name
 from anabranch.catalog.resolver import Resolver
-from anabranch.commands.context import RunContext
-from anabranch.commands.dml.merge import Merged
+from anabranch.commands.dml.merge import Merge
 from anabranch.commands.opening import Location
 from anabranch.errors import NeedsSpark
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.change_feed import Feed
 from anabranch.protocol.conditions import Condition
+from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.few_rows import arrow_of
 from anabranch.spark.file_settings import speaking, speaking_method
@@ -83,17 +84,14 @@ class SessionTable(Table):
         except NeedsSpark:
             return arrow_of(self._engine.changes(feed))
 
-    @speaking_method
-    @honours("MERGE")
-    def _run_merge(self, asked: TableMerge) -> Merged:
-        snapshot, engine = self.snapshot(), self._engine
+    def _merge(self, asked: TableMerge, snapshot: Snapshot) -> Merge:
+        engine, alias = self._engine, asked.target_alias
         clauses = tuple(
             AskedClause(each.when, each.action, each.condition, each.values, "set") for each in asked.clauses
         )
-        source, alias = engine.rows(asked.source), asked.target_alias
+        source = engine.rows(asked.source)
         request = MergeRequest(self._path, engine, source, asked.on, alias, clauses, source_alias=asked.source_alias)
-        command = request.filled().command(snapshot)
-        return replace(command, source=asked.source).run(engine, RunContext(at=snapshot))
+        return replace(request.filled().command(snapshot), source=asked.source)
 
     @property
     def _zone(self) -> str:
@@ -103,11 +101,14 @@ class SessionTable(Table):
     def _engine(self) -> SparkEngine:  # type: ignore[override]
         return SparkEngine(self._spark)
 
+    def _site(self, files: FileSet, *, obeys: bool = True) -> Site:
+        return self._engine.site(files, obeys=obeys)
+
     def _texts(self, snapshot: Snapshot) -> SessionTexts:  # type: ignore[override]
         return SessionTexts(snapshot, self._engine)
 
 
-_HONOURED = {"overwrite": "WRITE", "delete": "DELETE", "update": "UPDATE"}
+_HONOURED = {"overwrite": "WRITE", "delete": "DELETE", "update": "UPDATE", "run_merge": "MERGE"}
 """Verbs that run as the session's settings say."""
 
 for _name in [name for name, method in vars(Table).items() if isfunction(method) and not name.startswith("_")]:

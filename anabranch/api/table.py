@@ -23,7 +23,9 @@ from anabranch.arrow import finding
 from anabranch.arrow.backend import ArrowBackend, without_spark
 from anabranch.arrow.changes import changes, feed_schema
 from anabranch.arrow.changes import check as check_feed
-from anabranch.arrow.site import alone
+from anabranch.arrow.merge_source import source_columns
+from anabranch.arrow.plans import RowPlan
+from anabranch.arrow.site import Site, alone
 from anabranch.commands.context import RunContext
 from anabranch.commands.dml.append import Append, as_arrow
 from anabranch.commands.dml.delete import EVERY_ROW, Delete
@@ -37,6 +39,7 @@ from anabranch.commands.maintenance.optimize_result import WORKERS
 from anabranch.commands.maintenance.restore import Restored
 from anabranch.commands.maintenance.vacuum import Vacuumed
 from anabranch.commands.opening import Location, file_set, live_rows, only, open_log
+from anabranch.commands.plans import change_plan, merge_plan, optimize_plan
 from anabranch.commands.queries.change_feed import ReadChanges
 from anabranch.commands.queries.describe import detail
 from anabranch.commands.queries.read import kept
@@ -253,6 +256,16 @@ class Table:
         command = Delete(self._path, self._condition(where, snapshot), storage_options=self._options)
         return command.run(self._engine, RunContext(at=snapshot))
 
+    def explain_delete(self, where: str | None = None) -> RowPlan:
+        """What does each step of such a `delete`, Arrow or Spark, and why; nothing is read but the log. Raises as that.
+
+        Example:
+            >>> print(flights.explain_delete("soundex(carrier) = 'U000'"))
+            find rows: Spark, since `soundex` is not in the table of functions
+        """
+        snapshot = self.snapshot()
+        return change_plan(snapshot, self._condition(where, snapshot), None, self._site)
+
     def update(self, where: str | None = None, set: Mapping[str, str] | None = None) -> Outcome:
         """Set columns of the rows for which the condition is TRUE, or of every row.
 
@@ -271,6 +284,12 @@ class Table:
         values = self._texts(snapshot).assignments(set)
         command = Update(self._path, values, self._condition(where, snapshot), storage_options=self._options)
         return command.run(self._engine, RunContext(at=snapshot))
+
+    def explain_update(self, where: str | None = None, set: Mapping[str, str] | None = None) -> RowPlan:
+        """What does each step of such an `update`, as `explain_delete` says it."""
+        snapshot = self.snapshot()
+        values = self._texts(snapshot).assignments(set)
+        return change_plan(snapshot, self._condition(where, snapshot), values, self._site)
 
     def merge(
         self, source: Any, on: str, *, source_alias: str | None = "source", target_alias: str | None = "target"
@@ -293,13 +312,23 @@ class Table:
             if name is not None and not (isinstance(name, str) and name):
                 raise InvalidArgument(option=option, value=type(name).__name__, reason="it takes a name, or None.")
         rows = _typed(as_arrow(source), self.snapshot().schema)
-        return TableMerge(rows, on, source_alias, target_alias, self._run_merge)
+        return TableMerge(rows, on, source_alias, target_alias, self)
 
-    def _run_merge(self, asked: TableMerge) -> Merged:
+    def run_merge(self, asked: TableMerge) -> Merged:
+        """What `TableMerge.execute` gives."""
         snapshot = self.snapshot()
+        return self._merge(asked, snapshot).run(self._engine, RunContext(at=snapshot))
+
+    def explain_merge(self, asked: TableMerge) -> RowPlan:
+        """What `TableMerge.explain` gives."""
+        snapshot = self.snapshot()
+        return merge_plan(
+            snapshot, self._merge(asked, snapshot).matching, source_columns(asked.source.schema), self._site
+        )
+
+    def _merge(self, asked: TableMerge, snapshot: Snapshot) -> Merge:
         where, matching, parameters = self._texts(snapshot).merge(asked)
-        command = Merge(self._path, asked.source, matching, where, parameters, storage_options=self._options)
-        return command.run(self._engine, RunContext(at=snapshot))
+        return Merge(self._path, asked.source, matching, where, parameters, storage_options=self._options)
 
     def optimize(self, where: str | None = None) -> TableOptimize:
         """What lays out the table's files anew, of all partitions or of those that SQL text selects.
@@ -315,9 +344,18 @@ class Table:
     def run_optimize(self, where: str | None, columns: tuple[str, ...]) -> Optimized:
         """What `TableOptimize` gives."""
         snapshot = self.snapshot()
+        return self._optimize(where, columns, snapshot).run(self._engine, RunContext(at=snapshot))
+
+    def explain_optimize(self, where: str | None = None, *columns: str) -> RowPlan:
+        """How many files `optimize(where)` would write anew by ``compact()``, or with columns by ``z_order(*columns)``,
+        and what does it, as `explain_delete` says it.
+        """
+        snapshot = self.snapshot()
+        return optimize_plan(self._optimize(where, columns, snapshot), snapshot, self._site)[1]
+
+    def _optimize(self, where: str | None, columns: tuple[str, ...], snapshot: Snapshot) -> Optimize:
         condition = self._condition(where, snapshot)
-        asked = Optimize(self._path, condition, paths_of([*columns]), workers=WORKERS, storage_options=self._options)
-        return asked.run(self._engine, RunContext(at=snapshot))
+        return Optimize(self._path, condition, paths_of([*columns]), workers=WORKERS, storage_options=self._options)
 
     # -- the table -----------------------------------------------------------------------------------------------------
 
@@ -361,6 +399,10 @@ class Table:
     @property
     def _engine(self) -> ArrowBackend:
         return ArrowBackend(alone(self._log.store))
+
+    def _site(self, files: FileSet, *, obeys: bool = True) -> Site:
+        """Where rows are read and written."""
+        return self._engine.site
 
     def _texts(self, snapshot: Snapshot) -> TableTexts:
         return TableTexts(snapshot.table, snapshot.schema)

@@ -5,12 +5,14 @@ A door: each step gives a builder with one more clause, and leaves the builder t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import pyarrow as pa
 
 from anabranch.api.table_texts import check_text, check_texts
+from anabranch.arrow.plans import RowPlan
 from anabranch.commands.dml.merge import Merged
 from anabranch.expressions import check_order
 from anabranch.protocol.merges import Action, When
@@ -26,6 +28,18 @@ class TableClause:
     action: Action
     condition: str | None
     values: Values
+
+
+class MergedTable(Protocol):
+    """The table that a MERGE changes."""
+
+    def run_merge(self, asked: TableMerge) -> Merged:
+        """Run it."""
+        ...
+
+    def explain_merge(self, asked: TableMerge) -> RowPlan:
+        """Say what does each step of it."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +58,7 @@ class TableMerge:
     on: str
     source_alias: str | None
     target_alias: str | None
-    run: Callable[[TableMerge], Merged] = field(repr=False)
+    table: MergedTable = field(repr=False)
     clauses: tuple[TableClause, ...] = ()
 
     def when_matched_update(self, updates: Mapping[str, str], predicate: str | None = None) -> TableMerge:
@@ -116,7 +130,12 @@ class TableMerge:
             ConcurrentDeleteReadException, ConcurrentAppendException: a winner stands in the way.
         """
         check_order(self.clauses)
-        return self.run(self)
+        return self.table.run_merge(self)
+
+    def explain(self) -> RowPlan:
+        """What does each step, Arrow or Spark, and why; nothing is read but the log. Raises as `execute`."""
+        check_order(self.clauses)
+        return self.table.explain_merge(self)
 
     def _with(self, when: When, action: Action, condition: str | None, values: Values) -> TableMerge:
         if condition is not None:

@@ -270,7 +270,7 @@ class ArrowBackend:
 
     def pack_together(self, bins: Sequence[tuple[FileSet, str]]) -> frozenset[int]:
         """Pack those that lie on a disk, by threads."""
-        likely = ((number, *each) for number, each in enumerate(bins) if packing.fits(each[0]))
+        likely = ((number, *each) for number, each in enumerate(bins) if packing.fits(self.site, each[0]))
         found = (packing.task_of(self.site, number, files, folder, {}) for number, files, folder in likely)
         tasks = [each for each in found if each is not None]
         return frozenset(packing.adopted(tasks, packing.run_here(tasks, os.cpu_count() or 1)))

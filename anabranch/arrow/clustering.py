@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from anabranch.arrow.orders import Output
-from anabranch.arrow.packing import Task, fits, name_of, named, task_of, tidy
+from anabranch.arrow.packing import Task, check_packed, name_of, named, task_of, tidy
 from anabranch.arrow.site import Site
 from anabranch.protocol.layout.addresses import free_name
 from anabranch.protocol.layout.clustering import paths_of
@@ -22,6 +23,7 @@ from anabranch.protocol.layout.file_sets import FileSet, count_of
 from anabranch.protocol.schema.assignments import spelled
 from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.stats.statistics import num_records
+from anabranch.protocol.unsupported import Unsupported, why_unsupported
 from anabranch.storage.local import LocalStore
 
 SAMPLE_ROWS = 1 << 16
@@ -43,15 +45,26 @@ def ordering(
     Raises:
         InvalidPartitionValue, MissingDataFile, CorruptLog, UnknownStore: the files cannot be read.
     """
-    keys = [_key(files.schema, name) for name in leading(curve)]
-    if None in keys or not fits(files) or not isinstance(site.store, LocalStore):
+    if why_unsupported(lambda: check_ordered(site, files, curve)) is not None:
         return None
     task = task_of(site, 0, files, folder, says)
-    if task is None or task.size > MOST_FILE_BYTES:
+    if task is None:
         return None
+    keys = [_key(files.schema, name) for name in leading(curve)]
     said = {**task.said, **_order(files, curve, outputs, task.said["wanted"])}
+    assert isinstance(site.store, LocalStore), "what lies on no disk was refused"
     said |= {"keys": keys, "moves": None if moves is None else f"{site.store.root}/{moves}", "most_bytes": MOST_BYTES}
     return Task(0, task.size, said)
+
+
+def check_ordered(site: Site, files: FileSet, curve: Curve) -> None:
+    """Raises Unsupported: the files are too large, or Arrow does not lay their rows along a curve as Spark does."""
+    check_packed(site, files)
+    for name in leading(curve):
+        if _key(files.schema, name) is None:
+            raise Unsupported(f"the table has no column {name}")
+    if (pc.sum(files.files["size"]).as_py() or 0) > MOST_FILE_BYTES:
+        raise Unsupported(f"the files of one curve take more than {MOST_FILE_BYTES >> 20} MB")
 
 
 def threads(slots: int) -> int:

@@ -35,6 +35,7 @@ from anabranch.protocol.schema.leaves import indexed
 from anabranch.protocol.schema.lengths import pads
 from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.schema.voids import has_void
+from anabranch.protocol.unsupported import Unsupported, why_unsupported
 from anabranch.storage.local import LocalStore
 
 _logger = logging.getLogger(__name__)
@@ -54,13 +55,26 @@ class Task:
     said: Mapping[str, Any]
 
 
-def fits(files: FileSet) -> bool:
-    """Whether all columns are such that Arrow stores them as Spark does; what is in their files, tasks see."""
-    rules, schema = files.rules, files.schema
-    if rules.materialised or rules.most_rows is not None or files.layouts or has_void(schema):
-        return False
-    stored = _stored(files)
-    return len(stored) > 0 and all(_is_plain(each.type) and not pads(each) for each in fields_of(stored))
+def check_packed(site: Site, files: FileSet) -> None:
+    """Raises Unsupported: there are files or columns that Arrow does not store as Spark does; what is in the files,
+    tasks see.
+    """
+    rules, schema, stored = files.rules, files.schema, _stored(files)
+    if not isinstance(site.store, LocalStore):
+        raise Unsupported("the files lie on no disk")
+    site.check_plain(files)
+    if rules.materialised or rules.most_rows is not None:
+        raise Unsupported("readers of Iceberg hold the table to what Spark's own writer does")
+    if not len(stored) or has_void(schema):
+        raise Unsupported("the files hold no column, or one of the type void")
+    for each in fields_of(stored):
+        if not _is_plain(each.type) or pads(each):
+            raise Unsupported(f"Arrow does not store the column {each.name} as Spark does")
+
+
+def fits(site: Site, files: FileSet) -> bool:
+    """Whether Arrow stores the rows of these files as Spark does."""
+    return why_unsupported(lambda: check_packed(site, files)) is None
 
 
 def _is_plain(data_type: Any) -> bool:

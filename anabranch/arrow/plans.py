@@ -7,18 +7,22 @@ to Spark only for what files or values of rows say.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from anabranch.arrow import finding
+from anabranch.arrow.clustering import check_ordered
 from anabranch.arrow.merge_clauses import computed_clauses
 from anabranch.arrow.merge_keys import computed_join
 from anabranch.arrow.merge_source import SourceColumns
+from anabranch.arrow.packing import check_packed
 from anabranch.arrow.site import Site
 from anabranch.arrow.values import check_assigned
 from anabranch.arrow.writing import check_written
+from anabranch.errors.visible import amount
 from anabranch.protocol.conditions import Condition
+from anabranch.protocol.layout.curves import Curve
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.merges import Matching
 from anabranch.protocol.row_rules import check_rules
@@ -118,6 +122,28 @@ def plan_merge(site: Site, files: FileSet, matching: Matching, source: SourceCol
     if anew and not vectors:
         steps.append(_step("write files anew", copies))
     return RowPlan(tuple(steps))
+
+
+def plan_layout(site: Site, groups: Sequence[tuple[FileSet, Curve | None]]) -> RowPlan:
+    """The plan of an OPTIMIZE: groups of files, each with the curve along which its rows are laid, or None where its
+    files are packed one behind the other. What is alike is one step.
+    """
+    alike: dict[tuple[str, str, str | None], list[int]] = {}
+    for files, curve in groups:
+        alike.setdefault(_layout(site, files, curve), []).append(len(files.files))
+    return RowPlan(
+        tuple(
+            Step(f"{does} {amount(sum(sizes), 'file')}{how}, in {amount(len(sizes), 'group')}", reason)
+            for (does, how, reason), sizes in alike.items()
+        )
+    )
+
+
+def _layout(site: Site, files: FileSet, curve: Curve | None) -> tuple[str, str, str | None]:
+    """What is done with the files of a group, and how, and why Spark does it, or None."""
+    if curve is None:
+        return "pack", "", why_unsupported(lambda: check_packed(site, files))
+    return "order", f" by {', '.join(curve.columns)}", why_unsupported(lambda: check_ordered(site, files, curve))
 
 
 def _step(does: str, check: Callable[[], object]) -> Step:

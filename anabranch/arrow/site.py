@@ -39,12 +39,16 @@ class Site:
     altered: frozenset[str] = frozenset()
     threads: int = field(default_factory=lambda: min(8, os.cpu_count() or 1))
 
-    def check_read(self, files: FileSet) -> None:
-        """Raises Unsupported: these files are read by Spark."""
+    def check_plain(self, files: FileSet) -> None:
+        """Raises Unsupported: only Spark reads and writes files such as these as the session says."""
         if files.layouts:
             raise Unsupported("files of the table name their columns by numbers")
         if not self.is_plain:
             raise Unsupported("the session's settings are for Spark's own reader and writer")
+
+    def check_read(self, files: FileSet) -> None:
+        """Raises Unsupported: these files are read by Spark."""
+        self.check_plain(files)
         size = pc.sum(files.files["size"]).as_py() or 0
         if self.most_bytes is not None and size > self.most_bytes:
             most = f"{self.most_bytes >> 20} MB"

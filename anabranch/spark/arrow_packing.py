@@ -60,10 +60,10 @@ def packed(spark: SparkSession, bins: Sequence[Bin]) -> frozenset[int]:
         InvalidPartitionValue, MissingDataFile, CorruptLog, UnknownStore: the files cannot be read.
         PySparkException, Py4JJavaError: the job was cancelled.
     """
-    likely = [number for number, (files, _) in enumerate(bins) if fits(files)]
-    if not likely or not is_able(spark):
+    if not bins or not is_able(spark):
         return frozenset()
     site, says = site_of(spark, bins[0][0].root), writer_settings.said_version(spark)
+    likely = [number for number, (files, _) in enumerate(bins) if fits(site, files)]
     found = (task_of(site, number, *bins[number], says) for number in likely)
     tasks = [each for each in found if each is not None]
     done, slots = set[int](), slots_here(spark)

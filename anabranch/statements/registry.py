@@ -29,6 +29,7 @@ from anabranch.statements.executor.alter_table import changing
 from anabranch.statements.executor.running import Running
 from anabranch.statements.grammar import alter_table as alter_grammar
 from anabranch.statements.grammar import create_table as create_grammar
+from anabranch.statements.grammar import explain as explain_grammar
 from anabranch.statements.grammar import maintenance as upkeep_grammar
 from anabranch.statements.grammar import row_changes as row_grammar
 from anabranch.statements.grammar import row_values, view_values
@@ -110,7 +111,7 @@ ENTRIES = (
     Entry("MERGE", row_grammar.merge, row_values.MergeRows, row_changes.merge, "MERGE", reshapes=True),
     Entry("INSERT", row_grammar.insert, row_values.InsertRows, row_changes.insert, "INSERT", reshapes=True),
     Entry("FROM", row_grammar.inserts, row_values.InsertEach, row_changes.insert_each, "INSERT", reshapes=True),
-    Entry("EXPLAIN", row_grammar.explain, row_values.ExplainChange, explain.explain),
+    Entry("EXPLAIN", explain_grammar.explain, v.ExplainChange, explain.explain),
     Entry("CREATE [OR REPLACE] TABLE", create_grammar.create_table, v.CreateTable, create_table.create, "CREATE"),
     Entry("CREATE EXTERNAL TABLE", create_grammar.create_table, v.CreateTable, create_table.create, "CREATE"),
     Entry("REPLACE TABLE", create_grammar.create_table, v.CreateTable, create_table.create, "CREATE"),

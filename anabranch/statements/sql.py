@@ -33,7 +33,7 @@ from anabranch.statements.executor.name_resolver import Names
 from anabranch.statements.executor.running import Running, check_quotes
 from anabranch.statements.executor.temporary_views import shown_table
 from anabranch.statements.grammar.parts import Query, Statement, View
-from anabranch.statements.grammar.row_values import ExplainChange
+from anabranch.statements.grammar.values import ExplainChange
 from anabranch.statements.prefilter import glance, may_touch_delta
 
 Frames = Mapping[str, DataFrame] | None

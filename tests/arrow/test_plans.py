@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -15,7 +16,9 @@ import anabranch
 from anabranch.arrow.merge_source import source_columns
 from anabranch.arrow.plans import plan_change, plan_merge
 from anabranch.arrow.site import Site, alone
+from anabranch.commands.maintenance.optimize import Optimize
 from anabranch.commands.opening import file_set, open_log
+from anabranch.commands.plans import optimize_plan
 from anabranch.expressions import Context, condition
 from anabranch.expressions.computations import computation_of
 from anabranch.protocol.change_feed import records
@@ -120,3 +123,33 @@ def test_a_plan_of_a_merge_has_the_steps_that_its_clauses_take(
     vectors = snapshot.properties.vectors
     plan = plan_merge(alone(snapshot.store), file_set(snapshot), matching, source, vectors=vectors)
     assert [step.does for step in plan.steps if step.reason is None] == steps == [step.does for step in plan.steps]
+
+
+# -- OPTIMIZE ----------------------------------------------------------------------------------------------------------
+
+PACK, ORDER = "pack 2 files, in 1 group", "order 2 files by id, word, in 1 group"
+DISK = "the files lie on no disk"
+LAYOUTS: list[tuple[str, str, tuple[str, ...], dict[str, str]]] = [
+    # table        site                Z-order          steps, and why Spark does them
+    ("vectors",    "alone",            (),              {PACK: HERE}),
+    ("vectors",    "alone",            ("id", "word"),  {ORDER: HERE}),
+    ("vectors",    "session's writer", (),              {PACK: SETTINGS}),
+    ("vectors",    "session's writer", ("id", "word"),  {ORDER: SETTINGS}),
+    ("vectors",    "memory",           (),              {PACK: DISK}),
+    ("vectors",    "memory",           ("id", "word"),  {ORDER: DISK}),
+    ("by f",       "alone",            (),              {"pack 18 files, in 9 groups": HERE}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("table", "site", "columns", "steps"), LAYOUTS)
+def test_a_plan_of_a_layout_says_which_files_are_written_anew_together(
+    tmp_path: Path, table: str, site: str, columns: tuple[str, ...], steps: dict[str, str]
+) -> None:
+    path = f"memory://{uuid4()}/t" if site == "memory" else str(tmp_path)
+    for _ in range(2):
+        anabranch.append(path, ROWS, **TABLES[table])
+    snapshot = open_log(path).snapshot()
+    at: Site = replace(alone(snapshot.store), **SITES.get(site, {}))
+    command = Optimize(path, zorder_by=tuple((each,) for each in columns))
+    plan = optimize_plan(command, snapshot, lambda files, obeys: at)[1]
+    assert {step.does: step.reason or HERE for step in plan.steps} == steps

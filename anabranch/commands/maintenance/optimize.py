@@ -89,17 +89,21 @@ class Optimize(Masked):
             DeltaConcurrentModificationException: its metadata or protocol was changed meanwhile.
         """
         engine, base = required(engine, self), context.snapshot(open_log(self.table, self.storage_options))
-        check_changeable(base, "OPTIMIZE", changes_rows=False)
-        columns = self._checked(base)
+        files, batches = self.planned(base, context.runtime)
         reach("read")
-        files = selected(base, self.where)
-        batches = self._batches(base, files, columns, context.runtime)
         provider = PROVIDER if base.clustering_columns else None
         move = Move(
             base, batches, "OPTIMIZE", self._parameters(base), provider, base.properties.recorded_moves, self.workers
         )
         log = Log(base.store)
         return outcome_of(log, move.run(engine, log, context), len(files))
+
+    def planned(self, base: Snapshot, runtime: Runtime) -> tuple[pa.Table, list[Batch]]:
+        """The files that it looks at, and those of them that it writes anew together. Raises as `run` does."""
+        check_changeable(base, "OPTIMIZE", changes_rows=False)
+        columns = self._checked(base)
+        files = selected(base, self.where)
+        return files, self._batches(base, files, columns, runtime)
 
     def _checked(self, base: Snapshot) -> tuple[Path, ...]:
         """The columns to lay rows out by."""

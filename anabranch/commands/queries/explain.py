@@ -51,7 +51,7 @@ class Skipping:
 
     @property
     def _kept(self) -> str:
-        return f"{self.kept} of {self.total} files, {_size(self.bytes_kept)} of {_size(self.bytes_total)}"
+        return f"{self.kept} of {self.total} files, {shown_size(self.bytes_kept)} of {shown_size(self.bytes_total)}"
 
     def _repr_html_(self) -> str:
         """For notebooks: how much is kept, which files, and what each part ruled out, or why it did not."""
@@ -85,7 +85,7 @@ def explain(snapshot: Snapshot, where: str, predicate: Predicate, parts: Sequenc
     )
 
 
-def _size(count: int) -> str:
+def shown_size(count: int) -> str:
     size, unit = float(count), 0
     while size >= 1000 and unit < len(_UNITS) - 1:
         size, unit = size / 1000, unit + 1

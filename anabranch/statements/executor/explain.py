@@ -1,4 +1,5 @@
-"""EXPLAIN of a change of rows: which files it looks at, and Spark's plan of the query that finds or makes its rows.
+"""EXPLAIN of a change of rows: which files it looks at, and Spark's plan of the query that finds or makes its rows; and
+of OPTIMIZE: which files it would write anew.
 
 Knows what a change reads; how its rows are marked and written is the commands' own business, and no plan shows it.
 Guarantee: nothing is run, written or committed; what the change itself would refuse is refused here, too.
@@ -6,22 +7,23 @@ Guarantee: nothing is run, written or committed; what the change itself would re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from anabranch.arrow.plans import RowPlan, Step, plan_change, plan_merge
+from anabranch.arrow.plans import RowPlan, Step
 from anabranch.commands.dml.delete import EVERY_ROW
-from anabranch.commands.opening import file_set, only
+from anabranch.commands.plans import change_plan, merge_plan, optimize_plan
 from anabranch.commands.queries.explain import explain as skipping
+from anabranch.commands.queries.explain import shown_size
 from anabranch.expressions import Context, condition, conjuncts
 from anabranch.expressions.blocks import unqualified
 from anabranch.expressions.computations import computation_of
 from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.change_feed import records
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.expressions.computation import Computation
 from anabranch.protocol.merges import Matching
@@ -33,17 +35,18 @@ from anabranch.spark.sql_text import exact_sql
 from anabranch.spark.types import quoted
 from anabranch.statements.conditions import context_of
 from anabranch.statements.executor import row_changes
+from anabranch.statements.executor.maintenance import optimizing
 from anabranch.statements.executor.running import Running
 from anabranch.statements.grammar.parts import Expression, Query, Reference, Table
 from anabranch.statements.grammar.row_values import (
     DeleteRows,
-    ExplainChange,
     InsertRows,
     MergeRows,
     RowChange,
     TruncateTable,
     UpdateRows,
 )
+from anabranch.statements.grammar.values import ExplainChange, OptimizeTable
 
 _VERBS: dict[type[RowChange], str] = {
     DeleteRows: "DELETE",
@@ -57,6 +60,8 @@ _VERBS: dict[type[RowChange], str] = {
 def explain(statement: ExplainChange, run: Running) -> DataFrame:
     """EXPLAIN; gives one row with a text, as Spark does."""
     change, snapshot = statement.change, run.newest(statement.change.table)
+    if isinstance(change, OptimizeTable):
+        return _text(_laid_out(change, snapshot, run), run)
     lines = _looked_at(change, snapshot, run)
     head = f"EXPLAIN {statement.mode} "
     if isinstance(change, InsertRows):
@@ -67,8 +72,24 @@ def explain(statement: ExplainChange, run: Running) -> DataFrame:
         _ = run.query(query)  # an error of it is raised, where EXPLAIN would make a plan of it
         plan = run.query(_behind(head, query))
     (shown,) = plan.collect()
-    text = "\n".join(["== Delta Command ==", *lines, "", shown["plan"]])
+    return _text([*lines, "", shown["plan"]], run)
+
+
+def _text(lines: Sequence[str], run: Running) -> DataFrame:
+    """The one row of an EXPLAIN."""
+    text = "\n".join(["== Delta Command ==", *lines])
     return run.shown({"plan": [text]}, pa.schema([("plan", pa.string())]))
+
+
+def _laid_out(statement: OptimizeTable, snapshot: Snapshot, run: Running) -> list[str]:
+    """Which files an OPTIMIZE would write anew, and what does it."""
+    groups, plan = optimize_plan(optimizing(statement, snapshot, run), snapshot, run.engine.site)
+    taken = sum(len(each.files) for each in groups)
+    size = sum(pc.sum(each.files["size"]).as_py() or 0 for each in groups)
+    head = (
+        f"OPTIMIZE: {snapshot.table} at version {snapshot.version}: writes {taken} of {len(snapshot.files)} files anew"
+    )
+    return [f"{head}, {shown_size(size)}", *_steps(plan)]
 
 
 def _looked_at(change: RowChange, snapshot: Snapshot, run: Running) -> list[str]:
@@ -102,12 +123,8 @@ def _changed(change: DeleteRows | UpdateRows, where: Condition, snapshot: Snapsh
         values = {
             name: _with_reason(each, context) for name, each in row_changes.assigned(change, snapshot, run).items()
         }
-    files = file_set(snapshot, only(snapshot.files, snapshot.facts.could_match(where.predicate)))
-    vectors, recorded = snapshot.properties.vectors, records(snapshot.metadata)
-    site = run.engine.site(files, obeys=values is not None)
-    plan = plan_change(site, files, where, values, vectors=vectors, records=recorded)
     yield from _values(values or {}, snapshot.schema)
-    yield from _steps(plan)
+    yield from _steps(change_plan(snapshot, where, values, run.engine.site))
 
 
 def _with_reason(value: Any, context: Context) -> Any:
@@ -120,11 +137,9 @@ def _with_reason(value: Any, context: Context) -> Any:
 def _merged(change: MergeRows, snapshot: Snapshot, run: Running) -> Iterator[str]:
     """Of a MERGE the expressions and the steps."""
     request = row_changes.merge_request(change, snapshot, run)
-    matching = replace(request.command(snapshot).matching, recorded=records(snapshot.metadata))
-    files, vectors = file_set(snapshot), snapshot.properties.vectors
+    matching, columns = request.command(snapshot).matching, source_columns(request.source.schema)
     yield from _matched(matching, snapshot.schema)
-    columns = source_columns(request.source.schema)
-    yield from _steps(plan_merge(run.engine.site(files), files, matching, columns, vectors=vectors))
+    yield from _steps(merge_plan(snapshot, matching, columns, run.engine.site))
 
 
 def _steps(plan: RowPlan) -> Iterator[str]:

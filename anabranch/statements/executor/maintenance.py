@@ -50,11 +50,15 @@ _CLONED = {
 def optimize(statement: v.OptimizeTable, run: Running) -> DataFrame:
     """OPTIMIZE; gives the table and Delta's metrics."""
     snapshot = run.newest(statement.table)
+    done = optimizing(statement, snapshot, run).run(run.engine, RunContext(at=snapshot))
+    return given_rows(run.spark, [shown(done, snapshot.table, statement.zorder)], OPTIMIZED)
+
+
+def optimizing(statement: v.OptimizeTable, snapshot: Snapshot, run: Running) -> Optimize:
+    """The command of an OPTIMIZE."""
     where = _where(statement.where, snapshot, run)
     check_named(snapshot.schema, statement.zorder, snapshot.table, run.engine)
-    command = Optimize(statement.table.location, where, statement.zorder, statement.full, workers=WORKERS)
-    done = command.run(run.engine, RunContext(at=snapshot))
-    return given_rows(run.spark, [shown(done, snapshot.table, statement.zorder)], OPTIMIZED)
+    return Optimize(statement.table.location, where, statement.zorder, statement.full, workers=WORKERS)
 
 
 def _where(where: Expression | None, snapshot: Snapshot, run: Running) -> Condition:

@@ -31,8 +31,8 @@ from anabranch.statements.executor.error_position import of_spark
 from anabranch.statements.executor.name_resolver import Names
 from anabranch.statements.executor.running import Running, state_of
 from anabranch.statements.grammar.cursor import Cursor, behind_with
+from anabranch.statements.grammar.explain import MODES
 from anabranch.statements.grammar.parts import Query, Reference, Span, View
-from anabranch.statements.grammar.row_changes import MODES
 from anabranch.statements.grammar.tables_read import tables_read
 from anabranch.statements.grammar.view_values import CreateTempView
 

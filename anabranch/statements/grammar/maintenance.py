@@ -6,6 +6,8 @@ None where it does not.
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from anabranch.catalog.names import spelled
 from anabranch.errors import InvalidOption, NotBuilt, UnknownTable
 from anabranch.expressions.dialect import TokenType
@@ -34,6 +36,8 @@ from anabranch.statements.grammar.values import (
     VacuumTable,
 )
 from anabranch.statements.grammar.view_values import CacheView, CreateTempView
+
+_S = TypeVar("_S", bound=Statement)
 
 
 def _table(r: Reader, *, travels: bool = False) -> Table | None:
@@ -126,7 +130,7 @@ def _key(r: Reader) -> str | None:
     return r.single(lambda: r.string() if r.is_text() else ".".join(r.path()))
 
 
-def _done(r: Reader, statement: Statement) -> Statement:
+def _done(r: Reader, statement: _S) -> _S:
     r.finish()
     return statement
 
@@ -178,7 +182,7 @@ def uncache(r: Reader) -> Statement | None:
 # -- upkeep ------------------------------------------------------------------------------------------------------------
 
 
-def optimize(r: Reader) -> Statement:
+def optimize(r: Reader) -> OptimizeTable:
     """``OPTIMIZE t [FULL] [WHERE …] [ZORDER BY (…)]``."""
     table = _delta(r)
     full = r.take("FULL")

@@ -1,4 +1,4 @@
-"""Statements that change rows: DELETE, UPDATE, MERGE, INSERT; and EXPLAIN of these.
+"""Statements that change rows: DELETE, UPDATE, MERGE, INSERT.
 
 Each function begins behind the word of its name, and gives None where the target is no Delta table.
 """
@@ -9,18 +9,15 @@ from typing import Literal
 
 from anabranch.errors import NotBuilt
 from anabranch.expressions.dialect import TokenType, word
-from anabranch.statements.grammar.cursor import behind_with
 from anabranch.statements.grammar.parts import Expression, Path, Query, Table
 from anabranch.statements.grammar.qualifiers import MOST_PARTS, called, without
 from anabranch.statements.grammar.reader import Reader
 from anabranch.statements.grammar.row_values import (
     DeleteRows,
-    ExplainChange,
     InsertEach,
     InsertRows,
     MergeClause,
     MergeRows,
-    RowChange,
     TruncateTable,
     UpdateRows,
 )
@@ -334,38 +331,3 @@ def _values(r: Reader) -> tuple[tuple[Expression | None, ...], ...]:
 
 def _row(r: Reader) -> tuple[Expression | None, ...]:
     return r.wrapped(lambda: _value(r)) if r.is_type(TokenType.L_PAREN) else (_value(r),)
-
-
-# -- EXPLAIN -----------------------------------------------------------------------------------------------------------
-
-MODES = ("EXTENDED", "FORMATTED", "CODEGEN", "COST")
-"""What may stand behind EXPLAIN."""
-
-
-def explain(r: Reader) -> ExplainChange | None:
-    """``EXPLAIN [EXTENDED | FORMATTED | CODEGEN | COST]`` of a change of rows; None where it is of anything else."""
-    mode = next((each for each in MODES if r.take(each)), "")
-    change = _change_behind_with(r) if r.at("WITH") else _change(r)
-    return None if change is None else ExplainChange(change, mode)
-
-
-def _change(r: Reader) -> RowChange | None:
-    if r.take("DELETE"):
-        return delete(r)
-    if r.take("TRUNCATE", "TABLE"):
-        return truncate(r)
-    if r.take("UPDATE"):
-        return update(r)
-    if r.take("MERGE"):
-        return merge(r)
-    return insert(r) if r.take("INSERT") else None
-
-
-def _change_behind_with(r: Reader) -> RowChange | None:
-    first, after = r.i, behind_with(r.tokens, ("INSERT", "MERGE"))
-    if after is None:
-        return None
-    r.i = after
-    if r.take("INSERT"):
-        return insert(r, (first, after))
-    return merge(r, (first, after)) if r.take("MERGE") else None

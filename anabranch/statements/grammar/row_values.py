@@ -91,11 +91,3 @@ class InsertEach(Statement):
 
 
 RowChange: TypeAlias = DeleteRows | TruncateTable | UpdateRows | MergeRows | InsertRows
-
-
-@dataclass(frozen=True)
-class ExplainChange(Statement):
-    """EXPLAIN of a change of rows; ``mode`` is the word behind EXPLAIN, in capitals, or empty."""
-
-    change: RowChange
-    mode: str = ""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from anabranch.protocol.schema.keys import Key
 from anabranch.protocol.schema.types import Field
 from anabranch.statements.grammar.parts import Expression, Path, Query, Span, Statement, Table
+from anabranch.statements.grammar.row_values import RowChange
 
 # -- tables ------------------------------------------------------------------------------------------------------------
 
@@ -362,6 +363,14 @@ class OptimizeTable(Statement):
     where: Expression | None = None
     zorder: tuple[Path, ...] = ()
     full: bool = False
+
+
+@dataclass(frozen=True)
+class ExplainChange(Statement):
+    """EXPLAIN of a change of rows, or of OPTIMIZE; ``mode`` is the word behind EXPLAIN, in capitals, or empty."""
+
+    change: RowChange | OptimizeTable
+    mode: str = ""
 
 
 @dataclass(frozen=True)

@@ -101,3 +101,15 @@ def test_what_the_change_refuses_its_explanation_refuses(plan: Any) -> None:
         plan("EXPLAIN DELETE FROM @T WHERE nope = 1")
     with pytest.raises(errors.NotBuilt):
         plan("EXPLAIN UPDATE @T SET v = (SELECT 1)")
+
+
+def test_an_optimize_says_which_files_it_would_write_anew(plan: Any, table: str) -> None:
+    shown = plan("EXPLAIN OPTIMIZE @T")
+    assert "OPTIMIZE: file://" in shown
+    assert "at version 1: writes 2 of 2 files anew, " in shown
+    assert shown.endswith("\n  pack 2 files, in 1 group: Arrow")
+    assert plan("EXPLAIN OPTIMIZE @T ZORDER BY (id, v)").endswith("\n  order 2 files by id, v, in 1 group: Arrow")
+    with pytest.raises(errors.InvalidCondition):
+        plan("EXPLAIN OPTIMIZE @T WHERE id = 1")
+    anabranch.sql(SparkSession.active(), f"OPTIMIZE {table}")
+    assert "writes 0 of 1 files anew, 0 bytes" in plan("EXPLAIN OPTIMIZE @T")

@@ -1,0 +1,48 @@
+"""Which backend does each step of a command, before it is run.
+
+Knows commands, a version of a table and a site. Guarantee: nothing is read but the log, and what the command would
+refuse is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from anabranch.arrow.merge_source import SourceColumns
+from anabranch.arrow.plans import RowPlan, plan_change, plan_layout, plan_merge
+from anabranch.arrow.site import Site
+from anabranch.commands.maintenance.optimize import Optimize
+from anabranch.commands.opening import file_set, only
+from anabranch.log.snapshot import Snapshot
+from anabranch.protocol.change_feed import records
+from anabranch.protocol.conditions import Condition
+from anabranch.protocol.layout.file_sets import FileSet
+from anabranch.protocol.merges import Matching
+from anabranch.transaction.retry import Runtime
+
+SiteOf = Callable[..., Site]
+"""Where rows of a `FileSet` are read and written; ``obeys=False``: they are copied only."""
+
+
+def change_plan(snapshot: Snapshot, where: Condition, values: Mapping[str, Any] | None, site_of: SiteOf) -> RowPlan:
+    """The plan of an UPDATE of these values, or, where they are None, of a DELETE."""
+    files = file_set(snapshot, only(snapshot.files, snapshot.facts.could_match(where.predicate)))
+    site = site_of(files, obeys=values is not None)
+    vectors, recorded = snapshot.properties.vectors, records(snapshot.metadata)
+    return plan_change(site, files, where, values, vectors=vectors, records=recorded)
+
+
+def merge_plan(snapshot: Snapshot, matching: Matching, source: SourceColumns, site_of: SiteOf) -> RowPlan:
+    """The plan of a MERGE of a source of these columns."""
+    files, recorded = file_set(snapshot), replace(matching, recorded=records(snapshot.metadata))
+    return plan_merge(site_of(files), files, recorded, source, vectors=snapshot.properties.vectors)
+
+
+def optimize_plan(command: Optimize, snapshot: Snapshot, site_of: SiteOf) -> tuple[list[FileSet], RowPlan]:
+    """The groups of files that an OPTIMIZE writes anew, and the plan of it."""
+    _, batches = command.planned(snapshot, Runtime())
+    groups = [(file_set(snapshot, each.files), each.curve) for each in batches]
+    plan = plan_layout(site_of(groups[0][0], obeys=False), groups) if groups else RowPlan(())
+    return [files for files, _ in groups], plan
