@@ -243,8 +243,8 @@ def entry_of(statement: Statement) -> Entry:
 def run(statement: Statement, on: Running) -> DataFrame:
     """Run a statement in its session; where it changes a table, as the session's settings say."""
     if isinstance(statement, Query):
-        counted = on.count(statement)
-        return on.query(statement) if counted is None else counted
+        known = on.aggregate(statement)
+        return on.query(statement) if known is None else known
     entry = entry_of(statement)
     assert entry.run is not None, "what a statement does to names alone is done there"
     if entry.verb is None:

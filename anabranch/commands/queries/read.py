@@ -16,7 +16,8 @@ from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.features.row_tracking import ENABLED
 from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.predicates import Always, Predicate
+from anabranch.protocol.predicates import Always, Predicate, Value
+from anabranch.protocol.schema.types import INTEGERS
 from anabranch.protocol.stats.statistics import num_records
 
 EVERY_ROW = Always(True)
@@ -59,6 +60,45 @@ def known_count(snapshot: Snapshot, where: Predicate = EVERY_ROW) -> int | None:
     if pc.any(pc.and_not(could, must)).as_py():
         return None
     return live_rows(only(snapshot.files, could))
+
+
+_EXACT = (*INTEGERS, "date")
+"""Types whose bounds writers neither cut nor round."""
+
+
+def known_extent(snapshot: Snapshot, column: str) -> tuple[Value | None, Value | None] | None:
+    """The least and the greatest value of a column in the live rows, both None where no row has one, by the log alone;
+    None where a file would have to be read.
+    """
+    field, files = snapshot.schema.find(column), snapshot.files
+    if field is None or field.type not in _EXACT:
+        return None
+    facts = snapshot.facts.column(field.name)
+    if facts is None:
+        return None
+    if field.name in snapshot.partition_columns:
+        has_rows = _have_rows(files)
+    else:
+        has_rows = None if _has_wide_bounds(files) else pa.array([True] * len(files), pa.bool_())
+    is_known = pc.or_(facts.all_null, pc.and_(pc.is_valid(facts.low), pc.is_valid(facts.high)))
+    if has_rows is None or not pc.all(is_known, min_count=0).as_py():
+        return None
+    return pc.min(facts.low.filter(has_rows)).as_py(), pc.max(facts.high.filter(has_rows)).as_py()
+
+
+def _have_rows(files: pa.Table) -> pa.BooleanArray | None:
+    """Whether each file has live rows; None where one does not say how many rows it has."""
+    counts = pa.array([num_records(stats) for stats in files["stats"].to_pylist()], pa.int64())
+    deleted = pc.fill_null(pc.struct_field(files["deletionVector"].combine_chunks(), "cardinality"), 0)
+    return None if counts.null_count else pc.greater(counts, deleted)
+
+
+def _has_wide_bounds(files: pa.Table) -> bool:
+    """Whether a file has lost rows, or says that its bounds may be wider than its values."""
+    says_wide = pc.match_substring_regex(files["stats"], r'"tightBounds"\s*:\s*false')
+    return bool(
+        pc.any(pc.or_(pc.is_valid(files["deletionVector"]), pc.fill_null(says_wide, True)), min_count=0).as_py()
+    )
 
 
 def kept(snapshot: Snapshot, where: Predicate | None) -> pa.Table:

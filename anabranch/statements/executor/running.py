@@ -23,7 +23,7 @@ from pyspark.sql import types as T
 from anabranch.commands.context import RunContext
 from anabranch.commands.opening import Location, file_set, open_log
 from anabranch.commands.queries.change_feed import ReadChanges
-from anabranch.commands.queries.read import kept, known_count
+from anabranch.commands.queries.read import kept, known_count, known_extent
 from anabranch.commands.queries.time_travel import AsOf
 from anabranch.errors import InvalidOption, NotBuilt
 from anabranch.errors.rows import keep_out, may_show_rows
@@ -46,9 +46,10 @@ _BOUNDS = (T.IntegralType, T.StringType, T.TimestampType, T.TimestampNTZType, T.
 _QUOTES = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.parser.escapedStringLiterals")
 """Settings by which Spark reads texts in quotes in another way than is known here."""
 _BARE_ALIAS = re.compile(r"\s*(AS\s+)?(\w+|`[^`]+`)\s*", re.IGNORECASE)
-_COUNT = re.compile(
-    r"\s*SELECT\s+COUNT\s*\(\s*[*1]\s*\)(?:\s+(?:AS\s+)?(?!FROM\s)([a-z_]\w*|`[^`]+`))?\s+FROM\s+", re.IGNORECASE
-)
+_NAME = r"[a-z_]\w*|`[^`]+`"
+_AGGREGATE = rf"(?:COUNT\s*\(\s*[*1]\s*\)|(?:MIN|MAX)\s*\(\s*(?:{_NAME})\s*\))(?:\s+(?:AS\s+)?(?!FROM\b)(?:{_NAME}))?"
+_AGGREGATES = re.compile(rf"\s*SELECT\s+({_AGGREGATE}(?:\s*,\s*{_AGGREGATE})*)\s+FROM\s+", re.IGNORECASE)
+_PARTS = re.compile(rf"(COUNT|MIN|MAX)\s*\(\s*([*1]|{_NAME})\s*\)(?:\s+(?:AS\s+)?({_NAME}))?", re.IGNORECASE)
 Pinned = tuple[Location, int | None]
 
 
@@ -142,21 +143,38 @@ class Running:
         with of_spark(query, self.spark):
             return exact_sql(self.spark, [*pieces, *cut(text[end:], self.frames)], _arguments(query))
 
-    def count(self, query: Query) -> DataFrame | None:
-        """What Spark makes of a query that counts the rows of a table, if the log says how many they are; else None.
-        Rows that Spark keeps are counted by it.
+    def aggregate(self, query: Query) -> DataFrame | None:
+        """What Spark makes of a query that counts the rows of a table, or asks for the least and greatest values of
+        columns, if the log says them; else None. Rows that Spark keeps are looked at by it.
         """
-        name = _COUNT.fullmatch(query.text[: query.references[0].start]) if len(query.references) == 1 else None
-        if name is None or not _ends_with_table(query):
+        asked = _AGGREGATES.fullmatch(query.text[: query.references[0].start]) if len(query.references) == 1 else None
+        if asked is None or not _ends_with_table(query):
             return None
         [read] = query.references
         snapshot = self.snapshot(read.table)
-        known = None if is_kept(self.spark, snapshot.table) else known_count(snapshot)
-        if known is None:
+        if is_kept(self.spark, snapshot.table):
+            return None
+        parts = [(function.lower(), name, alias) for function, name, alias in _PARTS.findall(asked[1])]
+        known = [self._known(snapshot, function, name.strip("`")) for function, name, _ in parts]
+        if None in known:
             return None
         as_of = self.pinned(read.table)[1] is not None
-        counted = exact_sql(self.spark, f"VALUES ({known}L) AS counted({name[1] or '`count(1)`'})")
-        return self.engine.marked(counted, file_set(snapshot, snapshot.files.slice(0, 0)), as_of=as_of)
+        names = [alias or quoted(f"{function}({name.strip('`').replace('*', '1')})") for function, name, alias in parts]
+        found = exact_sql(self.spark, f"VALUES ({', '.join(map(str, known))}) AS aggregates({', '.join(names)})")
+        return self.engine.marked(found, file_set(snapshot, snapshot.files.slice(0, 0)), as_of=as_of)
+
+    def _known(self, snapshot: Snapshot, function: str, name: str) -> str | None:
+        """What the log says of a count, or of a column's least or greatest value, as a literal."""
+        if function == "count":
+            count = known_count(snapshot)
+            return None if count is None else f"{count}L"
+        is_plain = [each.name for each in snapshot.schema.alike(name)] == [name]
+        extent = known_extent(snapshot, name) if is_plain else None
+        if extent is None:
+            return None
+        value = extent[function == "max"]
+        literal = "NULL" if value is None else f"'{value}'"
+        return f"CAST({literal} AS {snapshot.schema.field(name).type})"
 
     def whole_table(self, query: Query) -> FileSet | None:
         """The files of a table, where a query asks for every column of all its rows, and does no more."""

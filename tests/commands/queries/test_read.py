@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
 
+import anabranch
 from anabranch import errors
 from anabranch.commands.dml.append import Append
-from anabranch.commands.queries.read import FILE_COLUMNS, Read, files, shown_ids
+from anabranch.commands.opening import open_log
+from anabranch.commands.queries.read import FILE_COLUMNS, Read, files, known_extent, shown_ids
 from anabranch.protocol.predicates import Always, And, Compare, IsNull, Unknown
+from anabranch.protocol.stats.skipping import FileFacts
 from tests.support.raw_logs import add, put_commit
 from tests.support.worlds import World
 
@@ -97,3 +103,67 @@ def test_one_file_without_ids_is_enough_that_none_are_shown(tmp_path: Path) -> N
     with pytest.raises(errors.CorruptLog, match="no row ids") as refused:
         shown_ids(Read(world.path).run())
     assert refused.value.file == "without.parquet"
+
+
+# -- the least and the greatest value by the log alone -----------------------------------------------------------------
+
+DAYS = [dt.date(2024, 1, 1), None, dt.date(2023, 5, 6)]
+
+
+def extents(path: str) -> dict[str, Any]:
+    snapshot = open_log(path).snapshot()
+    return {name: known_extent(snapshot, name) for name in snapshot.schema.names}
+
+
+def test_the_log_knows_the_least_and_the_greatest_whole_number_and_day(tmp_path: Path) -> None:
+    path = str(tmp_path)
+    rows = {
+        "id": [3, 1, None],
+        "day": DAYS,
+        "none": pa.nulls(3, pa.int32()),
+        "s": ["a", "b", None],
+        "f": [1.0, 2.0, 3.0],
+    }
+    anabranch.append(path, pa.table(rows))
+    anabranch.append(path, pa.table({"id": [-7]}))
+    known = extents(path)
+    assert known["id"] == (-7, 3)
+    assert known["day"] == (dt.date(2023, 5, 6), dt.date(2024, 1, 1))
+    assert known["none"] == (None, None)
+    assert known["s"] is known["f"] is None  # texts are cut, and NaN is left out
+
+
+def test_the_log_does_not_know_the_extent_of_rows_some_of_which_are_deleted(tmp_path: Path) -> None:
+    path = str(tmp_path)
+    anabranch.append(path, [{"id": n, "p": n // 5} for n in range(10)], partition_by="p")
+    anabranch.table(path).delete("id = 9")
+    assert extents(path) == {"id": None, "p": (0, 1)}
+    anabranch.table(path).delete("p = 1")
+    assert extents(path) == {"id": (0, 4), "p": (0, 0)}
+    anabranch.table(path).delete()
+    assert extents(path) == {"id": (None, None), "p": (None, None)}
+
+
+def test_a_file_that_says_too_little_leaves_the_extent_unknown(tmp_path: Path) -> None:
+    path = str(tmp_path)
+    anabranch.append(path, [{"id": 1, "p": 1}], partition_by="p")
+    snapshot = open_log(path).snapshot()
+    for stats, ids, parts in (
+        (None, None, None),
+        ('{"numRecords":1,"minValues":{"id":1},"maxValues":{"id":1},"tightBounds":false}', None, (1, 1)),
+        ('{"numRecords":1,"minValues":{"id":1},"maxValues":{"id":1},"tightBounds" : false}', None, (1, 1)),
+        ('{"numRecords":1,"minValues":{"id":1}}', None, (1, 1)),
+        ('{"numRecords":0}', None, (None, None)),
+        ('{"numRecords":0,"nullCount":{"id":0}}', (None, None), (None, None)),
+        ('{"minValues":{"id":1},"maxValues":{"id":1}}', (1, 1), None),
+    ):
+        files = snapshot.files.set_column(
+            snapshot.files.column_names.index("stats"), "stats", pa.array([stats], pa.string())
+        )
+        said = SimpleNamespace(
+            files=files,
+            schema=snapshot.schema,
+            partition_columns=snapshot.partition_columns,
+            facts=FileFacts(files, snapshot.schema, snapshot.partition_columns),
+        )
+        assert (known_extent(cast(Any, said), "id"), known_extent(cast(Any, said), "p")) == (ids, parts), stats
