@@ -1,8 +1,7 @@
-"""What a command asks of the engine that knows rows.
+"""What a command asks of the engine that knows rows, in five parts: a function that needs one part asks for that.
 
 An engine finds rows, and writes Parquet files into a folder of the table that nobody else uses; it decides nothing
-and commits nothing. What it writes obeys the rules of the table (`FileSet.rules`), rows that are only copied apart.
-``anabranch.spark.engine.SparkEngine`` is one.
+and commits nothing. ``anabranch.spark.engine.SparkEngine`` is one, ``anabranch.arrow.backend.ArrowBackend`` another.
 """
 
 from __future__ import annotations
@@ -22,20 +21,12 @@ from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.types import Struct
 
 
-class Engine(Protocol):
-    """Rows, for commands that change or add them. Who writes files gives them back where it knows them."""
+class Backend(Protocol):
+    """Rows that a condition or a source selects, and files that are written of them.
 
-    def check(self, files: FileSet, condition: Condition, assignments: Mapping[str, Any] | None) -> None:
-        """Hold, before anything is read, that a change can be run on rows of these columns; the files do not matter.
-
-        Raises:
-            InvalidCondition, SchemaMismatch: an expression does not fit the columns, or no row decides it.
-        """
-        ...
-
-    def check_merge(self, files: FileSet, matching: Matching, source: Any) -> None:
-        """The same for a MERGE of a source, which is not evaluated."""
-        ...
+    What is written obeys the rules of the table (`FileSet.rules`), rows that are only copied apart. Who writes files
+    gives them back where it knows them.
+    """
 
     def find(self, files: FileSet, condition: Condition) -> Marks:
         """The live rows for which the condition is TRUE; a file without any is left out.
@@ -43,6 +34,18 @@ class Engine(Protocol):
         Raises:
             InvalidCondition: the condition does not fit the columns.
             ExecutionFailed: it cannot be evaluated on some row.
+        """
+        ...
+
+    def join(self, files: FileSet, matching: Matching, held: Any, folder: str) -> Joined:
+        """Match the live rows of these files with the source's, once, and find what each clause does.
+
+        Everything is evaluated here, once, new images too; they are written by `write_images`.
+
+        Raises:
+            InvalidCondition, SchemaMismatch: an expression does not fit the columns.
+            AmbiguousMerge: several source rows would change one row.
+            ExecutionFailed: something cannot be evaluated on some row.
         """
         ...
 
@@ -56,24 +59,6 @@ class Engine(Protocol):
         """
         ...
 
-    def record(self, changes: Sequence[Images], folder: str) -> Written:
-        """Write changed rows as files of change data (`recorded_columns`) below ``folder``, where they lie by their
-        partitions, as data does.
-        """
-        ...
-
-    def beside(self, work: Callable[[], None]) -> AbstractContextManager[None]:
-        """Do some of the engine's work, which writes where nothing else does, before the block ends; what it raises is
-        raised then, unless the block has failed itself.
-        """
-        ...
-
-    def carried(self, work: Callable[[], None]) -> Callable[[], None]:
-        """The same work for one call by another thread, to which goes what holds for this one: what was said of
-        buckets, whether messages show rows, and by which name its jobs can be cancelled.
-        """
-        ...
-
     def record_update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> Written:
         """Write the marked rows as files of change data below ``folder``: each as it was, and its new image. Hidden ids
         lie there too.
@@ -83,6 +68,50 @@ class Engine(Protocol):
     def write_postimages(self, files: FileSet, count: int, folder: str) -> Written:
         """Write the ``count`` new images in these files of `record_update` as Parquet files below ``folder``."""
         ...
+
+    def record(self, changes: Sequence[Images], folder: str) -> Written:
+        """Write changed rows as files of change data (`recorded_columns`) below ``folder``, where they lie by their
+        partitions, as data does.
+        """
+        ...
+
+    def write_images(self, files: FileSet, joined: Joined, folder: str) -> Written:
+        """Write the new images of the rows that `join` found to be updated as Parquet files below ``folder``."""
+        ...
+
+    def write_inserts(
+        self, files: FileSet, matching: Matching, held: Any, joined: Sequence[Joined], folder: str
+    ) -> Written:
+        """Write what NOT MATCHED clauses make of the source rows that none of these joins matched, below ``folder``.
+
+        ``files`` says how the table looks (root, schema, partition columns); its files do not matter.
+        """
+        ...
+
+    def write(
+        self,
+        source: Any,
+        schema: Struct,
+        partition_columns: tuple[str, ...],
+        root: str,
+        folder: str,
+        rules: Rules = NONE,
+    ) -> Written:
+        """Write the source's rows below ``root/folder``, fitted to the schema, as the table's rules want them.
+
+        Raises:
+            SchemaMismatch: a column does not fit.
+            RowViolation: a row breaks a rule.
+        """
+        ...
+
+    def extent(self, files: FileSet, column: str) -> tuple[Any, Any]:
+        """The least and the greatest value of a column in the live rows; None where no row has one."""
+        ...
+
+
+class Layouts(Protocol):
+    """Rows that are written to other files as they are."""
 
     def pack(self, files: FileSet, folder: str) -> None:
         """Write the live rows of these files, which share their partition values, as one file in ``folder``, which is
@@ -105,21 +134,16 @@ class Engine(Protocol):
         """
         ...
 
-    def write(
-        self,
-        source: Any,
-        schema: Struct,
-        partition_columns: tuple[str, ...],
-        root: str,
-        folder: str,
-        rules: Rules = NONE,
-    ) -> Written:
-        """Write the source's rows below ``root/folder``, fitted to the schema, as the table's rules want them.
 
-        Raises:
-            SchemaMismatch: a column does not fit.
-            RowViolation: a row breaks a rule.
-        """
+class Sources(Protocol):
+    """What a user hands over as rows: a DataFrame, or rows in Arrow."""
+
+    def describe(self, source: Any) -> Struct:
+        """The columns of a source."""
+        ...
+
+    def alias(self, source: Any) -> str | None:
+        """The name under which a source's columns are spoken of, if it was given one."""
         ...
 
     def hold(self, source: Any, schema: Struct, root: str, folder: str) -> Any:
@@ -136,49 +160,8 @@ class Engine(Protocol):
         """
         ...
 
-    def join(self, files: FileSet, matching: Matching, held: Any, folder: str) -> Joined:
-        """Match the live rows of these files with the source's, once, and find what each clause does.
-
-        Everything is evaluated here, once, new images too; they are written by `write_images`.
-
-        Raises:
-            InvalidCondition, SchemaMismatch: an expression does not fit the columns.
-            AmbiguousMerge: several source rows would change one row.
-            ExecutionFailed: something cannot be evaluated on some row.
-        """
-        ...
-
-    def write_images(self, files: FileSet, joined: Joined, folder: str) -> Written:
-        """Write the new images of the rows that `join` found to be updated as Parquet files below ``folder``."""
-        ...
-
-    def write_inserts(
-        self, files: FileSet, matching: Matching, held: Any, joined: Sequence[Joined], folder: str
-    ) -> Written:
-        """Write what NOT MATCHED clauses make of the source rows that none of these joins matched, below ``folder``.
-
-        ``files`` says how the table looks (root, schema, partition columns); its files do not matter.
-        """
-        ...
-
-    def check_rules(self, schema: Struct, rules: Rules, table: str) -> None:
-        """Raises InvalidCondition or SchemaMismatch unless a table's expressions fit its columns."""
-        ...
-
-    def extent(self, files: FileSet, column: str) -> tuple[Any, Any]:
-        """The least and the greatest value of a column in the live rows; None where no row has one."""
-        ...
-
     def few_values(self, held: Any, column: str, limit: int) -> list[Any] | None:
         """The distinct values of a held source's column; None where there are more than ``limit``."""
-        ...
-
-    def alias(self, source: Any) -> str | None:
-        """The name under which a source's columns are spoken of, if it was given one."""
-        ...
-
-    def describe(self, source: Any) -> Struct:
-        """The columns of a source."""
         ...
 
     def source_versions(self, source: Any, root: str, table_id: str) -> SourceVersions | None:
@@ -188,6 +171,26 @@ class Engine(Protocol):
         Raises:
             UnknownSourceVersion: they come from the table, and nothing says of which version.
         """
+        ...
+
+
+class Expressions(Protocol):
+    """Conditions and values, before any row is read."""
+
+    def check(self, files: FileSet, condition: Condition, assignments: Mapping[str, Any] | None) -> None:
+        """Hold, before anything is read, that a change can be run on rows of these columns; the files do not matter.
+
+        Raises:
+            InvalidCondition, SchemaMismatch: an expression does not fit the columns, or no row decides it.
+        """
+        ...
+
+    def check_merge(self, files: FileSet, matching: Matching, source: Any) -> None:
+        """The same for a MERGE of a source, which is not evaluated."""
+        ...
+
+    def check_rules(self, schema: Struct, rules: Rules, table: str) -> None:
+        """Raises InvalidCondition or SchemaMismatch unless a table's expressions fit its columns."""
         ...
 
     def query_versions(
@@ -215,3 +218,23 @@ class Engine(Protocol):
     def settings(self) -> Mapping[str, str]:
         """What the value of an expression depends on besides the row, such as the session's time zone."""
         ...
+
+
+class Jobs(Protocol):
+    """Work of the engine in other threads."""
+
+    def beside(self, work: Callable[[], None]) -> AbstractContextManager[None]:
+        """Do some of the engine's work, which writes where nothing else does, before the block ends; what it raises is
+        raised then, unless the block has failed itself.
+        """
+        ...
+
+    def carried(self, work: Callable[[], None]) -> Callable[[], None]:
+        """The same work for one call by another thread, to which goes what holds for this one: what was said of
+        buckets, whether messages show rows, and by which name its jobs can be cancelled.
+        """
+        ...
+
+
+class Engine(Backend, Layouts, Sources, Expressions, Jobs, Protocol):
+    """All of it, for commands that change or add rows."""

@@ -15,7 +15,7 @@ from functools import partial
 import pyarrow as pa
 
 from anabranch.commands.context import Progress, RunContext
-from anabranch.commands.engine import Engine
+from anabranch.commands.engine import Engine, Jobs
 from anabranch.commands.opening import file_set
 from anabranch.commands.rewriting import NO_ROW
 from anabranch.commands.row_changes import WholeFilesHandler, rows_of, staged_and_committed, with_counts
@@ -182,7 +182,7 @@ _MOVES = "_moves"
 """The hidden folder, in that of the job, of what says where rows came from."""
 
 
-def _mapped(engine: Engine, acts: Sequence[Callable[[], None]], workers: int) -> Iterator[None]:
+def _mapped(engine: Jobs, acts: Sequence[Callable[[], None]], workers: int) -> Iterator[None]:
     """Each act as it is done; on this thread where one worker is enough, so that a test may stop it anywhere."""
     if workers <= 1 or len(acts) <= 1:
         for act in acts:

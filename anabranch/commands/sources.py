@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from anabranch.commands.engine import Engine
+from anabranch.commands.engine import Engine, Sources
 from anabranch.errors import InvalidOption, UnknownSourceVersion, VersionCleanedUp, VersionNotFound, VersionReplaced
 from anabranch.log.commits import Commit
 from anabranch.log.log import Log
@@ -105,7 +105,7 @@ def versions_read(
     return VersionsRead(_oldest(rows), _oldest(queries), held and rows is not None, _commits(rows) | _commits(queries))
 
 
-def _of_source(engine: Engine, seen: Snapshot, source: Any, declared: int | None) -> SourceVersions | None:
+def _of_source(engine: Sources, seen: Snapshot, source: Any, declared: int | None) -> SourceVersions | None:
     try:
         return None if source is None else engine.source_versions(source, seen.table, seen.metadata.id)
     except UnknownSourceVersion:

@@ -15,7 +15,7 @@ from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.ddl.alter import Alteration, NewColumn, run_alteration
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.dml.replaced_rows import EveryRow
-from anabranch.commands.engine import Engine
+from anabranch.commands.engine import Backend, Engine
 from anabranch.commands.opening import Location, Masked, file_set
 from anabranch.commands.row_changes import rows_of, with_counts
 from anabranch.errors import ConstraintNotMet, InvalidOption
@@ -148,7 +148,7 @@ class ChangeColumn(Masked):
             path = path[:-1]
         return NewColumn(field_at(schema, path), path[:-1], self.first, self.after).logged()
 
-    def check_filled(self, base: Snapshot, files: FileSet, engine: Engine) -> None:
+    def check_filled(self, base: Snapshot, files: FileSet, engine: Backend) -> None:
         """Raises ConstraintNotMet if a row has NULL in the column."""
         rows = rows_of(files.files) - count_of(files.vectors)
         missing = count_of(engine.find(files, _is_missing(base.schema, self.column))) if rows else 0

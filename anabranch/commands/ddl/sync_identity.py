@@ -13,7 +13,7 @@ from anabranch.commands.context import NEWEST, RunContext, required
 from anabranch.commands.ddl.alter import Alteration, NewColumn, run_alteration
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.dml.replaced_rows import EveryRow
-from anabranch.commands.engine import Engine
+from anabranch.commands.engine import Backend, Engine
 from anabranch.commands.opening import Location, Masked, file_set, open_log
 from anabranch.errors import InvalidOption
 from anabranch.log.snapshot import Snapshot
@@ -63,7 +63,7 @@ class SyncIdentity(Masked):
         return Alteration("CHANGE COLUMN", {"column": compact_json(shown)}, metadata)
 
 
-def _farthest(base: Snapshot, identity: Identity, engine: Engine) -> int | None:
+def _farthest(base: Snapshot, identity: Identity, engine: Backend) -> int | None:
     """The farthest value of the column in the direction of its step; None where no row has one."""
     least, greatest = engine.extent(file_set(base), identity.column)
     return greatest if identity.step > 0 else least

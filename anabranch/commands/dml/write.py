@@ -19,7 +19,7 @@ from anabranch.commands.dml.identity_values import own_numbers, reserve, to_gene
 from anabranch.commands.dml.insert import MODES, Insert, Taking, run_insert
 from anabranch.commands.dml.new_table import NewTable, completed, replaced_metadata, spelled_as
 from anabranch.commands.dml.replaced_rows import EveryRow, SelectedRows, WrittenPartitions
-from anabranch.commands.engine import Engine
+from anabranch.commands.engine import Backend, Engine, Sources
 from anabranch.commands.idempotence import application_of
 from anabranch.commands.opening import Location, Masked, file_set, live_rows, only, open_log
 from anabranch.commands.sources import VersionsRead, versions_read
@@ -299,7 +299,7 @@ class _Jobs:
             check_selected(adds, metadata, self._where, self._log.table, engine)
         return adds
 
-    def _with_identities(self, engine: Engine, source: Any, metadata: Metadata, staging: Staging) -> Any:
+    def _with_identities(self, engine: Sources, source: Any, metadata: Metadata, staging: Staging) -> Any:
         """The source with values for the identity columns that it lacks, reserved for just as many rows as it has."""
         schema, table = metadata.schema, self._log.table
         given = engine.describe(source).names if identities(schema) else ()
@@ -322,7 +322,7 @@ class _Jobs:
             self._staging.finish()
 
 
-def check_selected(adds: pa.Table, metadata: Metadata, where: Condition, table: str, engine: Engine) -> None:
+def check_selected(adds: pa.Table, metadata: Metadata, where: Condition, table: str, engine: Backend) -> None:
     """Raises ReplaceWhereMismatch unless a condition is TRUE for every row of these new files, by running it on what
     was really written.
     """
