@@ -14,7 +14,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import anabranch
-from anabranch.spark.session import plain_sql
+from anabranch.spark.sessions.session import plain_sql
 from anabranch.statements.executor.name_resolver import Names
 from anabranch.statements.prefilter import may_touch_delta
 from benchmarks.harness import Cost, Line, Ratio, Result, Tell, by_turns, cost, spread

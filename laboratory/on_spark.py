@@ -26,7 +26,7 @@ from anabranch.log.log import forget
 from anabranch.protocol.merges import Clause, Matching, SourceColumn
 from anabranch.protocol.merges import When as Kind
 from anabranch.spark.engine import SparkEngine
-from anabranch.spark.session import build
+from anabranch.spark.sessions.session import build
 from anabranch.storage import Store, open_store
 from laboratory.places import Base, InMemory, make
 from laboratory.plan_generator import plan_for

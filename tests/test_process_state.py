@@ -23,7 +23,7 @@ OF_A_THREAD = {
     "anabranch/errors/rows.py",
     "anabranch/storage/told.py",
     "anabranch/commands/watching.py",
-    "anabranch/spark/settings.py",
+    "anabranch/spark/sessions/settings.py",
 }
 """What listens on one thread, and what one call says; both end with the block that began them."""
 HELD = {

@@ -117,7 +117,7 @@ def test_only_public_pyspark_is_used() -> None:
     assert not found, "Spark Connect has none of these"
 
 
-TEXTS = frozenset({"anabranch/spark/sql_text.py", "anabranch/spark/session.py"})
+TEXTS = frozenset({"anabranch/spark/sessions/sql_text.py", "anabranch/spark/sessions/session.py"})
 """Where text becomes SQL that Spark reads."""
 
 

@@ -11,8 +11,8 @@ from pyspark.sql.types import StructType
 
 from anabranch.errors import InvalidArgument, InvalidOption
 from anabranch.protocol.schema.types import Struct
-from anabranch.spark.file_settings import given_as_text
-from anabranch.spark.types import parse_columns, schema_of
+from anabranch.spark.columns.types import parse_columns, schema_of
+from anabranch.spark.sessions.file_settings import given_as_text
 
 
 def flat(columns: tuple[Any, ...]) -> tuple[str, ...]:

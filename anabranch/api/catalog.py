@@ -24,11 +24,11 @@ from anabranch.catalog.resolver import Resolved
 from anabranch.commands.opening import open_log
 from anabranch.errors import AnabranchError, InvalidArgument, InvalidOption
 from anabranch.protocol.schema.types import Field
-from anabranch.spark.cached_rows import is_kept
-from anabranch.spark.file_settings import speaks
-from anabranch.spark.known_sessions import formats_of
-from anabranch.spark.sql_text import verbatim
-from anabranch.spark.types import declared, spark_type
+from anabranch.spark.columns.types import declared, spark_type
+from anabranch.spark.sessions.cached_rows import is_kept
+from anabranch.spark.sessions.file_settings import speaks
+from anabranch.spark.sessions.known_sessions import formats_of
+from anabranch.spark.sessions.sql_text import verbatim
 from anabranch.statements.executor.name_resolver import Names
 from anabranch.statements.executor.show import column_text
 from anabranch.statements.sql import sql

@@ -47,9 +47,9 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.settings import VACUUMS_LITE
 from anabranch.spark.engine import SparkEngine
-from anabranch.spark.file_settings import speaking, speaks
-from anabranch.spark.session import checks_retention
-from anabranch.spark.settings import honoured, honours, setting
+from anabranch.spark.sessions.file_settings import speaking, speaks
+from anabranch.spark.sessions.session import checks_retention
+from anabranch.spark.sessions.settings import honoured, honours, setting
 from anabranch.statements.conditions import understood, understood_values
 from anabranch.statements.executor.parquet_tables import refuse_conversion, table_name
 

@@ -142,7 +142,7 @@ def _speaking(spark: Any) -> AbstractContextManager[None]:
     """Within the block, buckets are opened as a session says, if there is one."""
     if spark is None:
         return nullcontext()
-    from anabranch.spark.file_settings import speaking
+    from anabranch.spark.sessions.file_settings import speaking
 
     return speaking(spark)
 

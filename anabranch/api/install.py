@@ -4,7 +4,7 @@ The one place that wraps anything of PySpark's, and public attributes of its cla
 ``table``, ``read``, ``readStream``, ``catalog`` and ``newSession``, the readers of ``SQLContext``, ``DataFrame.write``,
 ``writeTo``, ``mergeInto`` and ``writeStream``, what changes the meaning of names in ``spark.catalog``, what takes rows
 or columns out of a DataFrame or hides its plan, and its actions, which say, where that is the reason, that a VACUUM has
-removed a file of their version. `anabranch.spark.known_sessions` knows which sessions are installed.
+removed a file of their version. `anabranch.spark.sessions.known_sessions` knows which sessions are installed.
 
 Guarantee: a session that is not installed, and a name, format or statement that is none of ours, gets Spark's own; with
 the last session that is uninstalled, PySpark's classes are again what they were. Where Delta's own JARs are on the
@@ -32,12 +32,18 @@ from anabranch.catalog.entries import forget
 from anabranch.errors import AnabranchError
 from anabranch.errors.inputs import check_session, check_text
 from anabranch.errors.process_state import hold
-from anabranch.spark.dataframe_source import carried, under
-from anabranch.spark.file_settings import speaking
-from anabranch.spark.known_sessions import are_installed, formats_of, leave_mark, note_installed, note_uninstalled
-from anabranch.spark.missing_files import missing_for
-from anabranch.spark.session import check_own_delta, plain_catalog
-from anabranch.spark.sql_text import Placed, in_views
+from anabranch.spark.frames.dataframe_source import carried, under
+from anabranch.spark.frames.missing_files import missing_for
+from anabranch.spark.sessions.file_settings import speaking
+from anabranch.spark.sessions.known_sessions import (
+    are_installed,
+    formats_of,
+    leave_mark,
+    note_installed,
+    note_uninstalled,
+)
+from anabranch.spark.sessions.session import check_own_delta, plain_catalog
+from anabranch.spark.sessions.sql_text import Placed, in_views
 from anabranch.statements.executor import frame_views
 from anabranch.statements.executor.name_resolver import Names
 from anabranch.statements.prefilter import glance, may_touch_delta

@@ -18,8 +18,8 @@ from anabranch.commands.context import RunContext
 from anabranch.commands.opening import open_log
 from anabranch.errors.rows import statement
 from anabranch.protocol.merges import Action, When
-from anabranch.spark.file_settings import speaks
-from anabranch.spark.settings import honours
+from anabranch.spark.sessions.file_settings import speaks
+from anabranch.spark.sessions.settings import honours
 from anabranch.statements.merge_request import AskedClause, Condition, MergeRequest, Values
 
 __all__ = ["DeltaMergeBuilder"]

@@ -18,10 +18,10 @@ from anabranch.commands.maintenance.reorg import Purge
 from anabranch.commands.opening import Location, open_log
 from anabranch.errors import InvalidArgument, InvalidOption
 from anabranch.protocol.layout.clustering import Path, paths_of
+from anabranch.spark.columns.types import given_rows
 from anabranch.spark.engine import SparkEngine
-from anabranch.spark.file_settings import speaks
-from anabranch.spark.settings import honours
-from anabranch.spark.types import given_rows
+from anabranch.spark.sessions.file_settings import speaks
+from anabranch.spark.sessions.settings import honours
 from anabranch.statements.conditions import check_named, understood
 
 __all__ = ["DeltaOptimizeBuilder", "optimized"]

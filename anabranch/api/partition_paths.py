@@ -15,7 +15,7 @@ from anabranch.commands.opening import Location, open_log
 from anabranch.errors import InvalidOption
 from anabranch.protocol.partitions import parse_hive_path
 from anabranch.protocol.schema.types import Struct
-from anabranch.spark.types import column, spark_type
+from anabranch.spark.columns.types import column, spark_type
 
 
 def split(path: Location) -> tuple[Location, str]:

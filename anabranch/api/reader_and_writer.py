@@ -36,11 +36,11 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.clustering import paths_of
 from anabranch.protocol.options import CHANGES, READ, WRITE
+from anabranch.spark.columns.positional import by_position
 from anabranch.spark.engine import SparkEngine
-from anabranch.spark.file_settings import speaking, speaks
-from anabranch.spark.known_sessions import formats_of
-from anabranch.spark.positional import by_position
-from anabranch.spark.settings import honoured, honours
+from anabranch.spark.sessions.file_settings import speaking, speaks
+from anabranch.spark.sessions.known_sessions import formats_of
+from anabranch.spark.sessions.settings import honoured, honours
 from anabranch.statements.conditions import as_spark_reads, context_for
 from anabranch.statements.executor import frame_views, temporary_views
 from anabranch.statements.executor.name_resolver import Names

@@ -20,10 +20,10 @@ from anabranch.commands.queries.read import Read, kept, shown_ids
 from anabranch.commands.queries.time_travel import AsOf
 from anabranch.errors import MissingJava, UnknownColumn, UnknownPathOrName
 from anabranch.errors.inputs import check_session
-from anabranch.spark.consoles import outlives_sessions, said_by_site
 from anabranch.spark.engine import SparkEngine
-from anabranch.spark.file_settings import speaking
-from anabranch.spark.session import build
+from anabranch.spark.sessions.consoles import outlives_sessions, said_by_site
+from anabranch.spark.sessions.file_settings import speaking
+from anabranch.spark.sessions.session import build
 from anabranch.statements.conditions import understood
 from anabranch.storage.open import for_spark
 

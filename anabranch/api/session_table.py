@@ -27,9 +27,9 @@ from anabranch.protocol.change_feed import Feed
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.spark.engine import SparkEngine
-from anabranch.spark.few_rows import arrow_of
-from anabranch.spark.file_settings import speaking, speaking_method
-from anabranch.spark.settings import honours
+from anabranch.spark.sessions.file_settings import speaking, speaking_method
+from anabranch.spark.sessions.settings import honours
+from anabranch.spark.writing.few_rows import arrow_of
 from anabranch.statements.conditions import understood, understood_values
 from anabranch.statements.merge_request import AskedClause, MergeRequest
 

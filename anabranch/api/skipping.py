@@ -24,9 +24,9 @@ from anabranch.expressions.blocks import block_predicate
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.predicates import And, Predicate, Unknown, is_whole, names_of
-from anabranch.spark.cached_rows import is_held
 from anabranch.spark.engine import SparkEngine
-from anabranch.spark.pruned_frames import Scanned, Step
+from anabranch.spark.reading.pruned_frames import Scanned, Step
+from anabranch.spark.sessions.cached_rows import is_held
 from anabranch.statements.conditions import context_of, understood
 
 _BARE = re.compile(r"\w+|\*")

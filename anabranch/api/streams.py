@@ -29,11 +29,11 @@ from anabranch.log.commits import ENGINE
 from anabranch.protocol.layout.clustering import paths_of
 from anabranch.protocol.schema.evolution import all_nullable
 from anabranch.protocol.timestamps import milliseconds
-from anabranch.spark.dataframe_source import carried, source_versions, under
 from anabranch.spark.engine import SparkEngine
-from anabranch.spark.file_settings import speaks
-from anabranch.spark.session import is_connect, reads_beyond
-from anabranch.spark.settings import honoured
+from anabranch.spark.frames.dataframe_source import carried, source_versions, under
+from anabranch.spark.sessions.file_settings import speaks
+from anabranch.spark.sessions.session import is_connect, reads_beyond
+from anabranch.spark.sessions.settings import honoured
 from anabranch.storage import open_store
 from anabranch.streaming import on_connect
 from anabranch.streaming.data_source import has_limits

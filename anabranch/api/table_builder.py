@@ -22,10 +22,10 @@ from anabranch.errors import IdentityNotBigint, InvalidArgument, InvalidOption, 
 from anabranch.protocol.layout.clustering import Path, paths_of
 from anabranch.protocol.rules.identity import identity_metadata
 from anabranch.protocol.rules.table_rules import GENERATION
+from anabranch.spark.columns.types import declared, parse_type
 from anabranch.spark.engine import SparkEngine
-from anabranch.spark.file_settings import speaks
-from anabranch.spark.settings import honours
-from anabranch.spark.types import declared, parse_type
+from anabranch.spark.sessions.file_settings import speaks
+from anabranch.spark.sessions.settings import honours
 from anabranch.statements.conditions import check_rules
 
 __all__ = ["DeltaTableBuilder", "IdentityGenerator"]

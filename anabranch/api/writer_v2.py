@@ -23,9 +23,9 @@ from anabranch.errors.inputs import check_text
 from anabranch.protocol.layout.clustering import paths_of
 from anabranch.protocol.options import WRITE
 from anabranch.spark.engine import SparkEngine
-from anabranch.spark.file_settings import speaks
-from anabranch.spark.known_sessions import formats_of
-from anabranch.spark.settings import honours
+from anabranch.spark.sessions.file_settings import speaks
+from anabranch.spark.sessions.known_sessions import formats_of
+from anabranch.spark.sessions.settings import honours
 from anabranch.statements.conditions import understood
 
 

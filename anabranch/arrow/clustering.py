@@ -2,7 +2,7 @@
 
 Knows what `anabranch.arrow.packing` knows of where Arrow does as Spark does; and that the keys of all rows have to fit
 into memory, so that what is large is not tried. Guarantees: those of that module. The order is the one that
-`anabranch.spark.relocating.cluster` gives to the same rows, in files of the same numbers.
+`anabranch.spark.writing.relocating.cluster` gives to the same rows, in files of the same numbers.
 """
 
 from __future__ import annotations

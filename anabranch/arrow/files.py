@@ -1,8 +1,8 @@
 """Packs the live rows of data files into one, by Arrow, on executors or here.
 
 Imports pyarrow and numpy only: this module travels to executors by value, where nothing of ours is installed. What to
-do comes as plain values (`anabranch.spark.arrow_packing`). Guarantees: a file is written only if Arrow reads each
-source exactly as Spark does, and writes each column as Spark does; whatever is not known to be so ends the attempt.
+do comes as plain values (`anabranch.spark.writing.arrow_packing`). Guarantees: a file is written only if Arrow reads
+each source exactly as Spark does, and writes each column as Spark does; what is not known to be so ends the attempt.
 Rows go from row group to row group, so that memory is bounded, and are read on a thread beside the one that writes. No
 two attempts write one file.
 

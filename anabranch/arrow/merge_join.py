@@ -1,7 +1,7 @@
 """A join of a MERGE as it goes on in Arrow: the values of its pairs, and what it leaves behind.
 
 Knows Arrow tables, and how rows of files are brought here by their positions. Guarantee: what is left behind is what
-`anabranch.spark.merge` would have found; where Spark has to read something there is none.
+`anabranch.spark.merging.merge` would have found; where Spark has to read something there is none.
 """
 
 from __future__ import annotations

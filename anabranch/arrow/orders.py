@@ -2,7 +2,7 @@
 
 Imports pyarrow and numpy only, as `anabranch.arrow.files`, whose guarantees hold here too. The files are read for
 the columns of the curve first, and then for the rows of as many outputs as fit into memory together, again and again.
-Threads share the files, and the outputs. The order is that of `anabranch.spark.relocating`, for the same rows.
+Threads share the files, and the outputs. The order is that of `anabranch.spark.writing.relocating`, for the same rows.
 """
 
 from __future__ import annotations

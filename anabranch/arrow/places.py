@@ -1,7 +1,7 @@
 """The order of rows along a curve, from the values of its columns, by Arrow and numpy.
 
 Imports pyarrow and numpy only, since it travels to executors by value, as `anabranch.arrow.files` does. Knows
-nothing of files. Guarantee: the order is that of `anabranch.spark.relocating`, for the same rows.
+nothing of files. Guarantee: the order is that of `anabranch.spark.writing.relocating`, for the same rows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The site of a command: where its rows are, and what this process may do with them.
 
-Facts only; who knows them makes a site (`anabranch.spark.sites`, or `alone` without Spark). Guarantee: what Arrow reads
-and writes at a site is what the session there would have read and written.
+Facts only; who knows them makes a site (`anabranch.spark.writing.sites`, or `alone` without Spark). Guarantee: what
+Arrow reads and writes at a site is what the session there would have read and written.
 """
 
 from __future__ import annotations

@@ -18,9 +18,9 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Row, SparkSession
 
 from anabranch.errors.process_state import per_object
-from anabranch.spark.known_sessions import session_of
-from anabranch.spark.session import has_own_delta, is_connect
-from anabranch.spark.sql_text import exact_sql
+from anabranch.spark.sessions.known_sessions import session_of
+from anabranch.spark.sessions.session import has_own_delta, is_connect
+from anabranch.spark.sessions.sql_text import exact_sql
 
 _CASE = "spark.sql.caseSensitive"
 _SESSIONS_CATALOG = "spark.sql.catalog.spark_catalog"

@@ -29,8 +29,8 @@ from anabranch.errors import AnabranchError
 from anabranch.errors.inputs import check_text
 from anabranch.errors.process_state import Cache, per_object
 from anabranch.protocol.schema.types import Struct
-from anabranch.spark.session import has_own_delta, is_connect, plain_catalog
-from anabranch.spark.sql_text import exact_sql, verbatim
+from anabranch.spark.sessions.session import has_own_delta, is_connect, plain_catalog
+from anabranch.spark.sessions.sql_text import exact_sql, verbatim
 
 SESSIONS = "spark_catalog"
 """Spark's own catalog."""

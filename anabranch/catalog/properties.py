@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pyspark.sql import SparkSession
 
 from anabranch.errors import InvalidOption
-from anabranch.spark.session import HIDDEN
+from anabranch.spark.sessions.session import HIDDEN
 
 OURS = "anabranch."
 LOCATION, MANAGED, COLUMNS = "anabranch.location", "anabranch.managed", "anabranch.columns"

@@ -18,7 +18,7 @@ from anabranch.catalog.named_tables import Named
 from anabranch.catalog.names import OURS, Name, may_be_name, parts_of, path_in
 from anabranch.commands.opening import Location, open_log
 from anabranch.errors import InvalidOption
-from anabranch.spark.spark_tables import unlike_delta
+from anabranch.spark.columns.spark_tables import unlike_delta
 
 
 @dataclass(frozen=True)

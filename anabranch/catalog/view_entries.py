@@ -30,8 +30,8 @@ from anabranch.catalog.properties import (
     told,
 )
 from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
-from anabranch.spark.sql_text import exact_sql
-from anabranch.spark.types import quoted, spark_type
+from anabranch.spark.columns.types import quoted, spark_type
+from anabranch.spark.sessions.sql_text import exact_sql
 
 _NO_COLUMNS = Struct((Field("no_columns_yet", "string"),))
 """What the entry of a table shows that has no columns yet: a view has one at least."""

@@ -69,7 +69,7 @@ def _spark_checks(location: str | None) -> Iterator[Check]:
     except AnabranchError as error:
         yield Check("Spark", "failed", error.message)
     except Exception as error:  # whatever keeps Spark from running is what was asked for
-        from anabranch.spark.failures import reason_of
+        from anabranch.spark.frames.failures import reason_of
 
         yield Check("Spark", "failed", reason_of(error), "Its workers may run another Python: see the check above.")
 

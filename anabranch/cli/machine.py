@@ -17,7 +17,7 @@ from anabranch import __version__
 from anabranch.cli import diagnosis
 from anabranch.cli.diagnosis import Check
 from anabranch.errors import MissingJava
-from anabranch.spark.java import java_advice, java_found, release_of
+from anabranch.spark.sessions.java import java_advice, java_found, release_of
 
 _REQUIRED = re.compile(r"^([\w-]+)\s*([<>=\d.,\s]*)$")
 _OPTIONAL = {
@@ -79,8 +79,8 @@ def connector(scheme: str) -> Check:
     """Spark's connector for the stores of a scheme, by the JARs beside its own and the site's configuration."""
     if pyspark_version() is None:
         return diagnosis.connector_check(scheme, (), None, named=False, has_pyspark=False)
-    from anabranch.spark.connectors import package_of  # needs PySpark
-    from anabranch.spark.consoles import said_by_site, spark_home
+    from anabranch.spark.sessions.connectors import package_of  # needs PySpark
+    from anabranch.spark.sessions.consoles import said_by_site, spark_home
 
     package = package_of("abfss" if scheme == "az" else scheme)
     jars = sorted(each.name for pattern in _JARS.get(scheme, ()) for each in (spark_home() / "jars").glob(pattern))

@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 from anabranch.cli.diagnosis import Check
 from anabranch.cli.store_probe import own_folder, removed
 from anabranch.errors import AnabranchError
-from anabranch.spark.connectors import check_reached
-from anabranch.spark.failures import reason_of
-from anabranch.spark.paths import spark_root
+from anabranch.spark.frames.failures import reason_of
+from anabranch.spark.reading.paths import spark_root
+from anabranch.spark.sessions.connectors import check_reached
 from anabranch.storage import open_store
 from anabranch.storage.contract import Store
 

@@ -36,32 +36,23 @@ from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.types import Struct, arrow_type, from_arrow
 from anabranch.protocol.settings import ASSIGNS
 from anabranch.protocol.storing import is_plain_column
-from anabranch.spark import (
-    arrow_clustering,
-    arrow_packing,
-    change_files,
-    dataframe_source,
-    expression_queries,
-    merge,
-    merge_source,
-    relocating,
-    row_addresses,
-    row_numbers,
-    types,
-    write,
-)
-from anabranch.spark.change_feed import changes
-from anabranch.spark.declared_rules import check_expressions
-from anabranch.spark.expression_checks import check_change
-from anabranch.spark.failures import computed, reported
-from anabranch.spark.few_rows import first
-from anabranch.spark.functions import are_builtin
-from anabranch.spark.merge_source import TableRows
-from anabranch.spark.pruned_frames import Scanned
-from anabranch.spark.row_addresses import as_column
-from anabranch.spark.scan import parts_of, scan
-from anabranch.spark.session import merges_schema, reads_beyond
-from anabranch.spark.sites import site_of, writing_site
+from anabranch.spark.columns import types
+from anabranch.spark.columns.declared_rules import check_expressions
+from anabranch.spark.frames import dataframe_source
+from anabranch.spark.frames.failures import computed, reported
+from anabranch.spark.merging import change_files, expression_queries, merge, merge_source, row_numbers
+from anabranch.spark.merging.expression_checks import check_change
+from anabranch.spark.merging.merge_source import TableRows
+from anabranch.spark.reading import row_addresses
+from anabranch.spark.reading.change_feed import changes
+from anabranch.spark.reading.pruned_frames import Scanned
+from anabranch.spark.reading.row_addresses import as_column
+from anabranch.spark.reading.scan import parts_of, scan
+from anabranch.spark.sessions.functions import are_builtin
+from anabranch.spark.sessions.session import merges_schema, reads_beyond
+from anabranch.spark.writing import arrow_clustering, arrow_packing, relocating, write
+from anabranch.spark.writing.few_rows import first
+from anabranch.spark.writing.sites import site_of, writing_site
 
 SETTINGS = (
     *("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive"),
@@ -81,11 +72,11 @@ class SparkEngine:
     spark: SparkSession
 
     def check(self, files: FileSet, condition: Condition, assignments: Mapping[str, Any] | None) -> None:
-        """See `anabranch.spark.expression_checks.check_change`."""
+        """See `anabranch.spark.merging.expression_checks.check_change`."""
         check_change(self.spark, files, condition, assignments)
 
     def check_merge(self, files: FileSet, matching: Matching, source: Any) -> None:
-        """See `anabranch.spark.merge.check`; the source is a DataFrame or an Arrow table."""
+        """See `anabranch.spark.merging.merge.check`; the source is a DataFrame or an Arrow table."""
         merge.check(self.spark, files, matching, self._columns(source))
 
     def find(self, files: FileSet, condition: Condition) -> Marks:
@@ -145,18 +136,18 @@ class SparkEngine:
         )
 
     def pack(self, files: FileSet, folder: str) -> None:
-        """See `anabranch.spark.relocating.pack`."""
+        """See `anabranch.spark.writing.relocating.pack`."""
         relocating.pack(self.spark, files, folder)
 
     def pack_together(self, bins: Sequence[tuple[FileSet, str]]) -> frozenset[int]:
-        """See `anabranch.spark.arrow_packing.packed`."""
+        """See `anabranch.spark.writing.arrow_packing.packed`."""
         if not bins:
             return frozenset()
         with reported("the rows to pack", bins[0][0].root):
             return arrow_packing.packed(self.spark, bins)
 
     def cluster(self, files: FileSet, curve: Curve, outputs: int, folder: str, moves: str | None) -> None:
-        """See `anabranch.spark.relocating.cluster`; what Arrow can do, it does."""
+        """See `anabranch.spark.writing.relocating.cluster`; what Arrow can do, it does."""
         with reported("the rows to cluster", files.root):
             done = arrow_clustering.clustered(self.spark, files, curve, outputs, folder, moves)
         if not done:
@@ -184,13 +175,13 @@ class SparkEngine:
             return by_spark()
 
     def hold(self, source: Any, schema: Struct, root: str, folder: str) -> merge_source.Held:
-        """See `anabranch.spark.merge_source`; the source is a DataFrame, an Arrow table, or the rows of a table."""
+        """See `anabranch.spark.merging.merge_source`; the source is a DataFrame, Arrow rows, or the rows of a table."""
         with self._quiet(source):
             here = None if isinstance(source, DataFrame) else merge_source.held_here(self.spark, source)
             return here or merge_source.hold(self.spark, self._frame(source), root, folder)
 
     def with_numbers(self, held: merge_source.Held, values: Mapping[str, range]) -> DataFrame:
-        """See `anabranch.spark.row_numbers.with_numbers`."""
+        """See `anabranch.spark.merging.row_numbers.with_numbers`."""
         return row_numbers.with_numbers(self.spark, held.place, held.schema, values)
 
     def join(self, files: FileSet, matching: Matching, held: merge_source.Held, folder: str) -> Joined:
@@ -217,7 +208,7 @@ class SparkEngine:
         )
 
     def check_rules(self, schema: Struct, rules: Rules, table: str) -> None:
-        """See `anabranch.spark.declared_rules.check_expressions`."""
+        """See `anabranch.spark.columns.declared_rules.check_expressions`."""
         check_expressions(self.spark, schema, rules, table)
 
     def extent(self, files: FileSet, column: str) -> tuple[Any, Any]:
@@ -228,19 +219,19 @@ class SparkEngine:
         return row[0], row[1]
 
     def few_values(self, held: merge_source.Held, column: str, limit: int) -> list[Any] | None:
-        """See `anabranch.spark.merge_source.few_values`."""
+        """See `anabranch.spark.merging.merge_source.few_values`."""
         return merge_source.few_values(self.spark, held, column, limit)
 
     def alias(self, source: Any) -> str | None:
-        """See `anabranch.spark.merge_source.alias_of`; an Arrow table has none."""
+        """See `anabranch.spark.merging.merge_source.alias_of`; an Arrow table has none."""
         return merge_source.alias_of(source) if isinstance(source, DataFrame) else None
 
     def describe(self, source: Any) -> Struct:
-        """See `anabranch.spark.types.describe`."""
+        """See `anabranch.spark.columns.types.describe`."""
         return types.describe(self._frame(source))
 
     def source_versions(self, source: Any, root: str, table_id: str) -> SourceVersions | None:
-        """See `anabranch.spark.dataframe_source.source_versions`; an Arrow table reads nothing."""
+        """See `anabranch.spark.frames.dataframe_source.source_versions`; an Arrow table reads nothing."""
         if isinstance(source, pa.Table):
             return None
         with computed("the rows to write", root):  # Spark computes what is constant while it plans
@@ -249,13 +240,13 @@ class SparkEngine:
     def query_versions(
         self, condition: Condition, values: Sequence[Any], schema: Struct, root: str, table_id: str
     ) -> SourceVersions | None:
-        """See `anabranch.spark.expression_queries.query_versions`."""
+        """See `anabranch.spark.merging.expression_queries.query_versions`."""
         return expression_queries.query_versions(self.spark, condition, values, schema, root, table_id)
 
     def merge_versions(
         self, source: Any, matching: Matching, schema: Struct, root: str, table_id: str
     ) -> SourceVersions | None:
-        """See `anabranch.spark.expression_queries.merge_versions`; the source is a DataFrame or an Arrow table."""
+        """See `anabranch.spark.merging.expression_queries.merge_versions`; the source is a DataFrame or Arrow rows."""
         columns = self._columns(source)
         return expression_queries.merge_versions(self.spark, matching, columns, schema, root, table_id)
 
@@ -281,7 +272,7 @@ class SparkEngine:
         """The live rows for which the condition is TRUE (None: all), with these columns (None: all of the schema);
         ``ids`` are hidden columns and the names under which they are shown; ``metadata`` adds the column of that name
         to all rows; ``as_of``: this version was asked for; ``whole``: the files are all that the version has. See
-        `anabranch.spark.scan.scan`.
+        `anabranch.spark.reading.scan.scan`.
 
         Raises:
             InvalidCondition: the condition does not fit the columns.
@@ -329,7 +320,7 @@ class SparkEngine:
         )
 
     def changes(self, feed: Feed) -> DataFrame:
-        """See `anabranch.spark.change_feed.changes`."""
+        """See `anabranch.spark.reading.change_feed.changes`."""
         return changes(self.spark, feed)
 
     def rows(self, table: pa.Table) -> DataFrame:
@@ -337,15 +328,15 @@ class SparkEngine:
         return types.arrow_rows(self.spark, table)
 
     def are_builtin(self, functions: Iterable[str]) -> bool:
-        """See `anabranch.spark.functions.are_builtin`."""
+        """See `anabranch.spark.sessions.functions.are_builtin`."""
         return are_builtin(self.spark, functions)
 
     def reads_beyond(self) -> bool:
-        """See `anabranch.spark.session.reads_beyond`."""
+        """See `anabranch.spark.sessions.session.reads_beyond`."""
         return reads_beyond(self.spark)
 
     def merges_schema(self) -> bool:
-        """See `anabranch.spark.session.merges_schema`."""
+        """See `anabranch.spark.sessions.session.merges_schema`."""
         return merges_schema(self.spark)
 
     def casts(self) -> bool:
@@ -362,7 +353,7 @@ class SparkEngine:
         return ArrowBackend(site_of(self.spark, files.root))
 
     def site(self, files: FileSet, *, obeys: bool = True) -> Site:
-        """See `anabranch.spark.sites.writing_site`."""
+        """See `anabranch.spark.writing.sites.writing_site`."""
         return writing_site(self.spark, files, obeys=obeys)
 
     def _writer(self, files: FileSet, *, obeys: bool = True) -> ArrowBackend:

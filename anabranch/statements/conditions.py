@@ -26,8 +26,8 @@ from anabranch.protocol.schema.editing import field_at
 from anabranch.protocol.schema.types import Struct, schema_json
 from anabranch.protocol.storing import Computed
 from anabranch.spark.engine import SparkEngine
-from anabranch.spark.row_addresses import Named
-from anabranch.spark.sql_text import substituted
+from anabranch.spark.reading.row_addresses import Named
+from anabranch.spark.sessions.sql_text import substituted
 
 
 def understood(

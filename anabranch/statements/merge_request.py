@@ -23,7 +23,7 @@ from anabranch.protocol.merges import Action, Clause, When
 from anabranch.protocol.schema.evolution import all_nullable
 from anabranch.protocol.schema.types import Struct
 from anabranch.spark.engine import SparkEngine
-from anabranch.spark.merge_source import TableRows
+from anabranch.spark.merging.merge_source import TableRows
 from anabranch.statements.conditions import as_spark_reads, context_of
 
 Condition = str | Column | None

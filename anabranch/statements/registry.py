@@ -13,7 +13,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from anabranch.spark.settings import honoured
+from anabranch.spark.sessions.settings import honoured
 from anabranch.statements.executor import (
     alter_table,
     caching,

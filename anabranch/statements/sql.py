@@ -21,9 +21,9 @@ from anabranch.errors.inputs import check_session, check_text
 from anabranch.errors.rows import statement as one_statement
 from anabranch.expressions.dialect import TokenizedText
 from anabranch.expressions.error_pointer import excerpt
-from anabranch.spark.file_settings import speaking
-from anabranch.spark.spark_tables import unlike_delta
-from anabranch.spark.sql_text import cut, joined_sql, substituted
+from anabranch.spark.columns.spark_tables import unlike_delta
+from anabranch.spark.sessions.file_settings import speaking
+from anabranch.spark.sessions.sql_text import cut, joined_sql, substituted
 from anabranch.statements import reading, registry
 from anabranch.statements.executor import frame_views, temporary_views
 from anabranch.statements.executor import names as on_names

@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.errors.process_state import PerObject, hold
 from anabranch.protocol.sizes import size_of
-from anabranch.spark.session import is_connect
-from anabranch.spark.types import spark_schema
+from anabranch.spark.columns.types import spark_schema
+from anabranch.spark.sessions.session import is_connect
 from anabranch.storage.told import told_of
 from anabranch.streaming import arrow_rows, data_source
 from anabranch.streaming.reading import Splits, StreamRead

@@ -17,7 +17,7 @@ class Under:
 
     Args:
         func: the function.
-        reads: the names under which it is given each batch (`anabranch.spark.dataframe_source.under`).
+        reads: the names under which it is given each batch (`anabranch.spark.frames.dataframe_source.under`).
     """
 
     def __init__(self, func: Any, reads: tuple[str, ...]) -> None:

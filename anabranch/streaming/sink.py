@@ -23,10 +23,10 @@ from anabranch.errors import AnabranchError, ExecutionFailed, InvalidOption
 from anabranch.log.size_limits import hint
 from anabranch.protocol.layout.clustering import Path
 from anabranch.protocol.options import WRITE
-from anabranch.spark.dataframe_source import under
 from anabranch.spark.engine import SparkEngine
-from anabranch.spark.file_settings import speaking
-from anabranch.spark.settings import honoured
+from anabranch.spark.frames.dataframe_source import under
+from anabranch.spark.sessions.file_settings import speaking
+from anabranch.spark.sessions.settings import honoured
 from anabranch.storage import open_store
 from anabranch.transaction.own_commits import another_program
 
@@ -46,7 +46,7 @@ class Sink:
         mode: the output mode.
         merges: whether rows may add columns; None: as the session says.
         reads: which versions of which tables a query's plan reads besides its stream, by the names that
-            `anabranch.spark.dataframe_source.carried` gives: Spark hides the plan from each batch.
+            `anabranch.spark.frames.dataframe_source.carried` gives: Spark hides the plan from each batch.
         file_settings: settings of file systems that are given for this query alone.
     """
 

@@ -28,11 +28,12 @@ from anabranch.protocol.actions import files_table
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.addresses import address_of
 from anabranch.protocol.layout.file_sets import FileSet, Marks
-from anabranch.spark import row_addresses, sites
 from anabranch.spark.engine import SparkEngine
-from anabranch.spark.few_rows import attempted
-from anabranch.spark.scan import scan
-from anabranch.spark.sites import site_of
+from anabranch.spark.reading import row_addresses
+from anabranch.spark.reading.scan import scan
+from anabranch.spark.writing import sites
+from anabranch.spark.writing.few_rows import attempted
+from anabranch.spark.writing.sites import site_of
 from anabranch.statements.conditions import understood
 from anabranch.storage import open_store
 from tests.support.readers import duckdb_rows

@@ -24,8 +24,8 @@ from anabranch.protocol.features.row_tracking import Tracked
 from anabranch.protocol.merges import NOTHING_MORE, UNREAD, Clause, Matching
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.protocol.unsupported import Unsupported
-from anabranch.spark import few_rows
-from anabranch.spark.types import arrow_rows
+from anabranch.spark.columns.types import arrow_rows
+from anabranch.spark.writing import few_rows
 from tests.spark.tables import file_set
 from tests.support.readers import deltalake_rows
 from tests.support.spark_jobs import jobs, left_to_spark

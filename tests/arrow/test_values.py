@@ -31,9 +31,9 @@ from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.storing import Computed
 from anabranch.protocol.unsupported import Unsupported
 from anabranch.spark.engine import SparkEngine
-from anabranch.spark.expression_checks import check_change
-from anabranch.spark.scan import scan
-from anabranch.spark.write import changed
+from anabranch.spark.merging.expression_checks import check_change
+from anabranch.spark.reading.scan import scan
+from anabranch.spark.writing.write import changed
 from anabranch.statements.conditions import context_for
 from anabranch.storage import open_store
 from tests.support.tiers import examples

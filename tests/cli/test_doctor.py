@@ -19,7 +19,7 @@ from anabranch.cli.diagnosis import Check, worst
 from anabranch.cli.machine import connector, required, workers
 from anabranch.cli.store_probe import at_once_check, put_check, store_checks, tried
 from anabranch.errors import StoreError, StorePermissionDenied
-from anabranch.spark.java import release_of
+from anabranch.spark.sessions.java import release_of
 from anabranch.storage import open_store
 from tests.storage import moto_s3
 from tests.support.patience import until

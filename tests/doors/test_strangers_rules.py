@@ -201,7 +201,7 @@ def test_nobody_can_declare_such_a_rule(sql: SparkSession, tmp_path: Path, state
 
 def test_every_function_of_the_list_is_one_of_sparks_own(sql: SparkSession) -> None:
     from anabranch.protocol.rules.functions import CLOCKS, FUNCTIONS
-    from anabranch.spark.functions import are_builtin
+    from anabranch.spark.sessions.functions import are_builtin
 
     of_the_grammar = {"try_cast", "timestampadd", "timestampdiff"}
     names = sorted((FUNCTIONS | CLOCKS) - of_the_grammar)

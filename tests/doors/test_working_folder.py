@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 import anabranch
 from anabranch import DeltaTable, errors
-from anabranch.spark.working_folder import working_folder
+from anabranch.spark.sessions.working_folder import working_folder
 from tests.support.readers import deltalake_rows
 
 pytestmark = pytest.mark.spark

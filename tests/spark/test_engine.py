@@ -19,9 +19,10 @@ from anabranch.errors import InvalidCondition, InvalidOption, InvalidSchema, Mis
 from anabranch.protocol.layout.addresses import free_name
 from anabranch.protocol.schema.types import Array, Field, Map, Struct
 from anabranch.protocol.settings import MERGES_SCHEMA
-from anabranch.spark import relocating, session
+from anabranch.spark.columns.types import parse_type, schema_of, spark_schema
 from anabranch.spark.engine import SparkEngine
-from anabranch.spark.types import parse_type, schema_of, spark_schema
+from anabranch.spark.sessions import session
+from anabranch.spark.writing import relocating
 from anabranch.storage.told import given
 from tests.spark.tables import condition, numbered
 

@@ -100,12 +100,12 @@ histories = given(table=tables(), commands=st.lists(merges(), min_size=1, max_si
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.exhaustive(
-    "tests/spark/test_merge.py::test_rows_that_match_are_updated_or_deleted_and_the_others_inserted",
-    "tests/spark/test_merge.py::test_of_several_clauses_the_first_whose_condition_is_true_acts",
-    "tests/spark/test_merge.py::test_rows_without_a_match_may_be_changed_by_their_own_columns",
-    "tests/spark/test_merge.py::test_several_source_rows_that_would_change_one_row_are_ambiguous",
-    "tests/spark/test_merge.py::test_null_keys_match_only_where_the_condition_says_so",
-    "tests/spark/test_merge.py::test_what_fails_on_a_row_is_typed_and_writes_no_data_files",
+    "tests/spark/merging/test_merge.py::test_rows_that_match_are_updated_or_deleted_and_the_others_inserted",
+    "tests/spark/merging/test_merge.py::test_of_several_clauses_the_first_whose_condition_is_true_acts",
+    "tests/spark/merging/test_merge.py::test_rows_without_a_match_may_be_changed_by_their_own_columns",
+    "tests/spark/merging/test_merge.py::test_several_source_rows_that_would_change_one_row_are_ambiguous",
+    "tests/spark/merging/test_merge.py::test_null_keys_match_only_where_the_condition_says_so",
+    "tests/spark/merging/test_merge.py::test_what_fails_on_a_row_is_typed_and_writes_no_data_files",
 )
 @pytest.mark.timeout(WHOLE_TEST + 10 * EXAMPLES)
 @drawing

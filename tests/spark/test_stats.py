@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 import anabranch
 from anabranch.protocol.schema.types import Array, Field, Map, Struct, to_arrow
-from anabranch.spark.types import arrow_rows
+from anabranch.spark.columns.types import arrow_rows
 
 pytestmark = pytest.mark.spark
 UTC = dt.UTC

@@ -20,7 +20,7 @@ from anabranch.commands.opening import open_log
 from anabranch.errors import AnabranchError, ConstraintNotMet, InvalidCondition, InvalidOption
 from anabranch.protocol.schema.types import Array, Field, Map, Struct, arrow_type, decimal_of
 from anabranch.spark.engine import SparkEngine
-from anabranch.spark.scan import scan
+from anabranch.spark.reading.scan import scan
 from tests.spark.tables import file_row, file_set
 from tests.support.worlds import table_path
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from anabranch.commands.opening import file_set, open_log
-from anabranch.spark.cached_rows import Kept, keep, let_go, level_of
-from anabranch.spark.failures import reported
+from anabranch.spark.frames.failures import reported
+from anabranch.spark.sessions.cached_rows import Kept, keep, let_go, level_of
 from anabranch.statements.executor import temporary_views
 from anabranch.statements.executor.running import Running, state_of
 from anabranch.statements.grammar.values import CacheTable, UncacheTable

@@ -18,8 +18,8 @@ from pyspark.sql import types as T
 from anabranch.errors import InvalidOption, NotBuilt, SqlSyntaxError
 from anabranch.expressions.dialect import Token, TokenType, tokenized
 from anabranch.expressions.error_pointer import excerpt
-from anabranch.spark.sql_text import exact_sql
-from anabranch.spark.types import quoted
+from anabranch.spark.columns.types import quoted
+from anabranch.spark.sessions.sql_text import exact_sql
 from anabranch.statements.executor.running import check_quotes
 from anabranch.statements.grammar import computed_names
 from anabranch.statements.grammar.computed_names import Clause, Immediate

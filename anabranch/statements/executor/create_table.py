@@ -18,8 +18,8 @@ from anabranch.protocol.options import WRITE
 from anabranch.protocol.properties import is_owned
 from anabranch.protocol.schema.column_mapping import IN_COLUMNS, without_keys
 from anabranch.protocol.schema.types import Struct
-from anabranch.spark.spark_tables import described
-from anabranch.spark.types import declared
+from anabranch.spark.columns.spark_tables import described
+from anabranch.spark.columns.types import declared
 from anabranch.statements.conditions import check_rules
 from anabranch.statements.executor.parquet_tables import refuse_conversion
 from anabranch.statements.executor.running import Running

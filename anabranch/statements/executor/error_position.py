@@ -30,8 +30,8 @@ from anabranch.errors import (
 )
 from anabranch.expressions.dialect import Token, tokenized, word
 from anabranch.expressions.error_pointer import excerpt
-from anabranch.spark.failures import reason_of
-from anabranch.spark.sql_text import exact_sql
+from anabranch.spark.frames.failures import reason_of
+from anabranch.spark.sessions.sql_text import exact_sql
 from anabranch.statements.grammar.parts import Query
 
 _MOST_NAMES, _MOST_SIGNS = 50, 100

@@ -30,9 +30,9 @@ from anabranch.protocol.merges import Matching
 from anabranch.protocol.schema.assignments import Members, Path, leaves
 from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.storing import Computed, stored_in
-from anabranch.spark.merge_source import source_columns
-from anabranch.spark.sql_text import exact_sql
-from anabranch.spark.types import quoted
+from anabranch.spark.columns.types import quoted
+from anabranch.spark.merging.merge_source import source_columns
+from anabranch.spark.sessions.sql_text import exact_sql
 from anabranch.statements.conditions import context_of
 from anabranch.statements.executor import row_changes
 from anabranch.statements.executor.maintenance import optimizing

@@ -17,9 +17,9 @@ from anabranch.catalog import entries
 from anabranch.catalog.names import parts_of, spelled
 from anabranch.commands.opening import open_log
 from anabranch.errors import AnabranchError, ViewIsNoTable
-from anabranch.spark.dataframe_source import printed_plan, reads_marked, table_shown
-from anabranch.spark.sql_text import exact_sql
-from anabranch.spark.types import quoted, spark_type
+from anabranch.spark.columns.types import quoted, spark_type
+from anabranch.spark.frames.dataframe_source import printed_plan, reads_marked, table_shown
+from anabranch.spark.sessions.sql_text import exact_sql
 from anabranch.statements.executor import temporary_views
 from anabranch.statements.executor.running import Running
 from anabranch.statements.grammar.parts import Query, Reference, Table

@@ -26,9 +26,9 @@ from anabranch.errors import InvalidOption
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.settings import VACUUMS_LITE
-from anabranch.spark.session import checks_retention
-from anabranch.spark.settings import setting
-from anabranch.spark.types import given_rows
+from anabranch.spark.columns.types import given_rows
+from anabranch.spark.sessions.session import checks_retention
+from anabranch.spark.sessions.settings import setting
 from anabranch.statements.conditions import check_named, understood
 from anabranch.statements.executor.parquet_tables import files_of
 from anabranch.statements.executor.running import Running

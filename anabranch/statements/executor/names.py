@@ -17,7 +17,7 @@ from anabranch.catalog.view_entries import ddl
 from anabranch.commands.opening import open_log
 from anabranch.errors import InvalidOption, NameTaken, UnknownTable
 from anabranch.log.snapshot import Snapshot
-from anabranch.spark.cached_rows import let_go
+from anabranch.spark.sessions.cached_rows import let_go
 from anabranch.statements.executor.name_resolver import Names
 from anabranch.statements.executor.running import Running
 from anabranch.statements.grammar import row_values

@@ -13,9 +13,9 @@ from anabranch.catalog.names import Name, parts_of, spelled
 from anabranch.commands.opening import open_log
 from anabranch.errors import CloneRefused, InvalidOption, NameNotConverted, UnknownTable, UnsupportedCloneSource
 from anabranch.protocol.schema.types import Struct
-from anabranch.spark.spark_tables import SparkTable, described, files_in
-from anabranch.spark.sql_text import exact_sql
-from anabranch.spark.types import quoted, schema_of
+from anabranch.spark.columns.spark_tables import SparkTable, described, files_in
+from anabranch.spark.columns.types import quoted, schema_of
+from anabranch.spark.sessions.sql_text import exact_sql
 
 _FILES = frozenset({"parquet", "delta", "iceberg"})
 

@@ -18,8 +18,8 @@ from anabranch.catalog.properties import VIEW
 from anabranch.errors import InvalidOption, NameTaken, RecursiveView, TemporaryInView, UnknownTable
 from anabranch.expressions.dialect import Token, TokenType, tokenized
 from anabranch.protocol.schema.types import Field, Struct
-from anabranch.spark.sql_text import exact_sql
-from anabranch.spark.types import declared
+from anabranch.spark.columns.types import declared
+from anabranch.spark.sessions.sql_text import exact_sql
 from anabranch.statements.executor import temporary_views
 from anabranch.statements.executor.error_position import of_spark
 from anabranch.statements.executor.name_resolver import Names

@@ -21,7 +21,7 @@ from anabranch.protocol.rules.identity import identities
 from anabranch.protocol.rules.table_rules import default_of, rules_of
 from anabranch.protocol.schema.types import INTEGERS, VOID, DataType, Field, decimal_of
 from anabranch.protocol.storing import is_plain_column, stored_in
-from anabranch.spark.few_rows import attempted
+from anabranch.spark.writing.few_rows import attempted
 from anabranch.statements.conditions import context_of
 from anabranch.statements.executor.running import Running
 from anabranch.statements.grammar.parts import Expression

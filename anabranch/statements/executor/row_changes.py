@@ -27,11 +27,11 @@ from anabranch.protocol.rules.identity import STEP
 from anabranch.protocol.rules.table_rules import default_of, generation_of
 from anabranch.protocol.schema.evolution import evolved
 from anabranch.protocol.schema.types import Field, Struct
-from anabranch.spark.failures import reported
-from anabranch.spark.positional import as_given, by_name, by_position
-from anabranch.spark.rule_columns import default_text
-from anabranch.spark.sql_text import expression
-from anabranch.spark.types import quoted, spark_type
+from anabranch.spark.columns.positional import as_given, by_name, by_position
+from anabranch.spark.columns.rule_columns import default_text
+from anabranch.spark.columns.types import quoted, spark_type
+from anabranch.spark.frames.failures import reported
+from anabranch.spark.sessions.sql_text import expression
 from anabranch.statements.conditions import as_named, context_of, understood_values
 from anabranch.statements.executor.plain_rows import plain_rows
 from anabranch.statements.executor.running import Running

@@ -31,12 +31,12 @@ from anabranch.expressions.blocks import block_predicate
 from anabranch.expressions.dialect import TokenizedText
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.spark.cached_rows import is_kept, kept_rows
+from anabranch.spark.columns.types import column, quoted
 from anabranch.spark.engine import SparkEngine
-from anabranch.spark.failures import reported
-from anabranch.spark.metadata_column import NAME as METADATA
-from anabranch.spark.sql_text import cut, exact_sql, expression
-from anabranch.spark.types import column, quoted
+from anabranch.spark.frames.failures import reported
+from anabranch.spark.reading.metadata_column import NAME as METADATA
+from anabranch.spark.sessions.cached_rows import is_kept, kept_rows
+from anabranch.spark.sessions.sql_text import cut, exact_sql, expression
 from anabranch.statements.conditions import context_of
 from anabranch.statements.executor.error_position import of_spark, of_view
 from anabranch.statements.grammar.parts import Changes, Expression, Query, Reference, Table, View

@@ -21,9 +21,9 @@ from anabranch.protocol.schema.editing import field_at
 from anabranch.protocol.schema.keys import KEY_PREFIX, is_key
 from anabranch.protocol.schema.lengths import LENGTH
 from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
-from anabranch.spark.spark_tables import described, files_in
-from anabranch.spark.sql_text import exact_sql, expression
-from anabranch.spark.types import column, quoted, spark_type
+from anabranch.spark.columns.spark_tables import described, files_in
+from anabranch.spark.columns.types import column, quoted, spark_type
+from anabranch.spark.sessions.sql_text import exact_sql, expression
 from anabranch.statements.executor.create_table import for_others
 from anabranch.statements.executor.running import Running
 from anabranch.statements.grammar.parts import Reference, Table

@@ -24,9 +24,9 @@ from anabranch.commands.opening import Location, open_log
 from anabranch.errors import UnknownTable
 from anabranch.errors.process_state import hold
 from anabranch.expressions.dialect import Token, TokenizedText, tokenized, word
-from anabranch.spark.known_sessions import PerSession
-from anabranch.spark.sql_text import exact_sql, verbatim
-from anabranch.spark.types import column, quoted
+from anabranch.spark.columns.types import column, quoted
+from anabranch.spark.sessions.known_sessions import PerSession
+from anabranch.spark.sessions.sql_text import exact_sql, verbatim
 from anabranch.statements.executor.error_position import of_spark
 from anabranch.statements.executor.name_resolver import Names
 from anabranch.statements.executor.running import Running, state_of

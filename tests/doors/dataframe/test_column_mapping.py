@@ -19,7 +19,7 @@ from anabranch.commands.ddl.alter import UnsetProperties
 from anabranch.commands.opening import open_log
 from anabranch.errors import ExecutionFailed, NotBuilt
 from anabranch.log.log import forget
-from anabranch.spark.types import column
+from anabranch.spark.columns.types import column
 from tests.support.golden import kernel_table
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows
 from tests.support.worlds import World, table_path

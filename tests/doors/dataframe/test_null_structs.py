@@ -15,7 +15,7 @@ from anabranch.commands.dml.merge import Merge
 from anabranch.commands.queries.change_feed import ReadChanges
 from anabranch.protocol.merges import Clause, Matching, SourceColumn
 from anabranch.protocol.schema.assignments import Members
-from anabranch.spark import few_rows
+from anabranch.spark.writing import few_rows
 from tests.support import feeds
 from tests.support.worlds import World, assert_others_agree, equal, table_path
 

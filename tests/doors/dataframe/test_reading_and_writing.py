@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 import anabranch
 from anabranch import DeltaTable, errors
-from anabranch.spark.session import is_connect
+from anabranch.spark.sessions.session import is_connect
 from anabranch.testing import at_phase
 from tests.support.readers import deltalake_rows
 from tests.support.tiers import few_of
@@ -165,8 +165,8 @@ def test_history_and_detail_have_the_columns_and_types_of_delta_spark(sql: Spark
 
 @pytest.mark.exhaustive(
     "tests/doors/dataframe/test_reading_and_writing.py::test_update_and_delete_with_text_and_columns",
-    "tests/spark/test_write.py::test_an_update_may_move_rows_to_other_partitions",
-    "tests/spark/test_write.py::test_rewrite_writes_every_live_row_the_marked_ones_changed",
+    "tests/spark/writing/test_write.py::test_an_update_may_move_rows_to_other_partitions",
+    "tests/spark/writing/test_write.py::test_rewrite_writes_every_live_row_the_marked_ones_changed",
 )
 @pytest.mark.parametrize("vectors", ["true", "false"])
 @pytest.mark.parametrize("partition_by", [None, "p"])

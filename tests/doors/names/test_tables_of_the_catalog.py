@@ -28,7 +28,7 @@ from anabranch.catalog.properties import MANAGED
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.opening import open_log
 from anabranch.errors.process_state import forget
-from anabranch.spark.session import is_connect
+from anabranch.spark.sessions.session import is_connect
 from anabranch.testing import at_phase
 from tests.support.patience import started
 from tests.support.readers import deltalake_rows

@@ -109,7 +109,7 @@ def test_rows_of_columns_of_any_name_are_changed(installed: SparkSession, made: 
 
 @pytest.mark.exhaustive(
     "tests/doors/sql/test_column_names.py::test_rows_of_columns_of_any_name_are_changed",
-    "tests/spark/test_merge.py::test_any_name_will_do",
+    "tests/spark/merging/test_merge.py::test_any_name_will_do",
 )
 def test_a_builder_merges_columns_of_any_name(installed: SparkSession, made: str) -> None:
     table = DeltaTable.forPath(installed, made)
@@ -155,7 +155,7 @@ def test_a_table_with_columns_of_any_name_is_laid_out_altered_copied_and_named(
     "tests/doors/sql/test_column_names.py::test_a_table_with_columns_of_any_name_is_laid_out_altered_copied_and_named",
     "tests/doors/sql/test_column_names.py::test_without_column_mapping_names_hold_no_signs_of_grammar",
     "tests/doors/sql/test_column_names.py::test_rows_of_columns_of_any_name_are_changed",
-    "tests/spark/test_write.py::test_columns_with_odd_names_are_written_and_partitioned",
+    "tests/spark/writing/test_write.py::test_columns_with_odd_names_are_written_and_partitioned",
 )
 def test_columns_of_any_name_partition_a_table(installed: SparkSession, made: str, tmp_path: Path) -> None:
     sql, path = installed.sql, f"{tmp_path}/p"

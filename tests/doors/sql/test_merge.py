@@ -193,7 +193,7 @@ def test_a_feed_of_changes_updates_deletes_and_inserts(sql: SparkSession, table:
 
 
 @pytest.mark.exhaustive(
-    "tests/spark/test_merge.py::test_rows_without_a_match_may_be_changed_by_their_own_columns",
+    "tests/spark/merging/test_merge.py::test_rows_without_a_match_may_be_changed_by_their_own_columns",
     "tests/commands/dml/test_merge.py::test_a_row_that_no_source_row_matches_can_be_changed",
     "tests/doors/delta_table/test_merge_builder.py::test_each_step_adds_its_clause",
 )
@@ -240,7 +240,7 @@ def test_the_clock_is_one_moment_in_all_of_a_merge(sql: SparkSession, path: str)
 
 
 @pytest.mark.exhaustive(
-    "tests/spark/test_merge.py::test_null_keys_match_only_where_the_condition_says_so",
+    "tests/spark/merging/test_merge.py::test_null_keys_match_only_where_the_condition_says_so",
     "tests/commands/dml/test_merge.py::test_a_null_key_matches_nothing_and_is_inserted",
 )
 def test_null_keys_never_match(sql: SparkSession, path: str) -> None:

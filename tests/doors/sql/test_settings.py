@@ -17,7 +17,7 @@ from anabranch.errors import UnknownOption, UnknownSetting
 from anabranch.errors.process_state import forget
 from anabranch.protocol import settings
 from anabranch.protocol.settings import DEFAULTS, PREFIX
-from anabranch.spark import settings as reading
+from anabranch.spark.sessions import settings as reading
 from tests.support.tiers import few_of
 
 pytestmark = pytest.mark.spark

@@ -25,7 +25,7 @@ from anabranch.protocol.expressions.computation import Computation, computation_
 from anabranch.protocol.expressions.resolving import ALTERING, TIMESTAMP_TYPES, TIMESTAMPS, altered_by
 from anabranch.protocol.schema.types import VOID, Field, Struct
 from anabranch.protocol.unsupported import Unsupported
-from anabranch.spark.types import spark_schema
+from anabranch.spark.columns.types import spark_schema
 from tests.protocol.expressions.typed_texts import COLUMNS, Texts, rows
 from tests.support.tiers import examples, few_of
 

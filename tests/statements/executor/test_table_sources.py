@@ -139,7 +139,7 @@ def test_a_table_that_is_merged_into_itself_is_read_as_it_was(spark: SparkSessio
 
 
 @pytest.mark.exhaustive(
-    "tests/spark/test_merge.py::test_several_source_rows_that_would_change_one_row_are_ambiguous",
+    "tests/spark/merging/test_merge.py::test_several_source_rows_that_would_change_one_row_are_ambiguous",
     "tests/statements/executor/test_table_sources.py::test_the_rows_of_a_table_are_those_that_spark_reads",
 )
 def test_several_source_rows_of_one_row_are_refused(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Columns: types, fits, members of structs, and the rules of a table as expressions."""

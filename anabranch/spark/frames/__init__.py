@@ -1,0 +1,1 @@
+"""What DataFrames read, and what their failures mean."""

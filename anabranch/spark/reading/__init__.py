@@ -1,0 +1,1 @@
+"""Rows that Spark reads: by their addresses, as a version, as changes."""

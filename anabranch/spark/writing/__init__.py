@@ -1,0 +1,1 @@
+"""Rows that Spark writes, or leaves to Arrow, and files that are written anew."""
