@@ -17,7 +17,7 @@ from pathlib import Path
 import pyspark
 from pyspark.logger import PySparkLogger
 
-LOGGING = Path(__file__).with_name("log4j2.properties")
+LOGGING = Path(__file__).parents[1] / "log4j2.properties"
 """What log4j is told: errors, without those of failed tasks."""
 
 _JAVA_DEFAULTS = "spark.driver.defaultJavaOptions"  # Spark puts the user's own options behind these

@@ -177,7 +177,6 @@ def test_a_table_is_made_of_any_query(query: str) -> None:
         "WITH s AS (SELECT 1 AS a) DELETE FROM t WHERE a IN (SELECT a FROM s)",
         "WITH s AS (SELECT 1 AS a), r AS (SELECT 2) UPDATE t SET a = 1",
         "EXPLAIN CREATE TABLE n USING delta AS SELECT 1 AS a",
-        "EXPLAIN OPTIMIZE t",
         "CREATE OR REPLACE TEMPORARY FUNCTION f() RETURNS INT RETURN SELECT max(a) FROM t",
         "FROM t INSERT INTO other SELECT a INSERT OVERWRITE TABLE db.t SELECT b",
         "WITH s AS (SELECT 1 AS a) FROM s INSERT INTO t SELECT a",
@@ -242,11 +241,12 @@ def test_the_name_of_a_verb_behind_a_query_is_an_alias(verb: str) -> None:
         ("explain extended truncate table t", "EXTENDED", row_values.TruncateTable),
         ("EXPLAIN COST MERGE INTO t USING u ON t.a = u.a WHEN MATCHED THEN DELETE", "COST", row_values.MergeRows),
         ("EXPLAIN CODEGEN INSERT INTO t VALUES (1)", "CODEGEN", row_values.InsertRows),
+        ("EXPLAIN OPTIMIZE t ZORDER BY (a)", "", v.OptimizeTable),
     ],
 )
 def test_a_change_of_rows_is_explained(text: str, mode: str, change: type) -> None:
     explained = parsed(text)
-    assert isinstance(explained, row_values.ExplainChange)
+    assert isinstance(explained, v.ExplainChange)
     assert (explained.mode, type(explained.change)) == (mode, change)
 
 
