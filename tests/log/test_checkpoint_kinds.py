@@ -16,13 +16,14 @@ import pytest
 from anabranch import errors
 from anabranch.log import checkpointing
 from anabranch.log.checkpoint import Checkpoint
-from anabranch.log.checkpoint_parts import checkpoints_in
+from anabranch.log.checkpoint_parts import checkpoints_in, missing_part
 from anabranch.log.file_names import LAST_CHECKPOINT, checkpoint_name, checksum_name, commit_name, first_name, part_name
 from anabranch.log.log import Log, forget
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.typed_stats import partition_maps, stats_texts
 from anabranch.protocol.actions import FILES, REMOVES
 from anabranch.storage import open_store
+from anabranch.storage.contract import Entry
 from tests.log.histories import as_bodies, without_stats_and_tags
 from tests.support.golden import kernel_table
 from tests.support.raw_logs import add, info, metadata, put_commit, remove
@@ -487,3 +488,20 @@ def test_schemas_stay_what_snapshots_promise(tmp_path: Path, monkeypatch: pytest
     found = newest(tmp_path)
     assert found.files.schema == FILES
     assert found.tombstones.schema == REMOVES
+
+
+def test_a_checkpoint_of_a_later_version_does_not_pass_for_this_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history(tmp_path, delta_checkpointPolicy="v2")
+    name = checkpointed(tmp_path, monkeypatch, sidecar_actions=None)
+    (tmp_path / name).rename(tmp_path / name.replace("3.checkpoint", "2.checkpoint"))
+    with pytest.raises(errors.CorruptLog, match="checkpointMetadata"):
+        picture(Log(open_store(tmp_path)).snapshot(2))
+
+
+def test_a_part_of_two_that_is_missing_is_named() -> None:
+    there = [Entry(part_name(3, 2, 2), 1, 0, None), Entry(part_name(4, 1, 2), 1, 0, None)]
+    assert missing_part(there, 0, 3) == part_name(3, 1, 2)
+    assert missing_part(there, 4, 9) == part_name(4, 2, 2)
+    assert missing_part(there, 5, 9) is None

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from anabranch.errors import InvalidTimestamp
-from anabranch.protocol.timestamps import at_milliseconds, milliseconds
+from anabranch.protocol.timestamps import at_milliseconds, milliseconds, zone_of
 
 NOON = int(dt.datetime(2024, 1, 31, 12, 30, 5, tzinfo=dt.UTC).timestamp() * 1000)
 DAY = int(dt.datetime(2024, 1, 31, tzinfo=dt.UTC).timestamp() * 1000)
@@ -75,3 +75,9 @@ def test_anything_else_is_refused(given: Any) -> None:
 def test_digits_that_are_no_moment_are_refused(digits: str) -> None:
     with pytest.raises(InvalidTimestamp):
         at_milliseconds(digits, "UTC")
+
+
+@pytest.mark.parametrize("name", ["+19:00", "+01:75", "-01:30:60"])
+def test_an_offset_beyond_what_java_takes_is_no_zone(name: str) -> None:
+    with pytest.raises(ValueError, match="there is no time zone"):
+        zone_of(name)

@@ -262,3 +262,10 @@ def test_by_default_a_user_may_give_values_but_not_change_them(tmp_path: Path) -
     assert numbers(world) == {1: 70, 2: 1}
     with pytest.raises(errors.IdentityColumnGiven):
         world.update("id = 1", n=5)
+
+
+def test_a_merge_that_inserts_nothing_takes_no_numbers(world: World) -> None:
+    world.append({"id": 1, "x": 1})
+    world.merge([{"id": 1, "x": 5}, {"id": 2, "x": 5}], update_all("x"))
+    assert numbers(world) == {1: 1}
+    assert [each.mark for each in identities(world.log.snapshot().schema)] == [1]

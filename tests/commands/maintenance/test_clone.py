@@ -889,3 +889,12 @@ def test_a_file_that_comes_back_by_a_shallow_clone_is_none_that_a_vacuum_may_del
     with at_phase("committed", clone_back):
         origin.vacuum(0)
     assert origin.rows() == [{"id": 2}]
+
+
+@both
+def test_a_clone_of_mapped_columns_takes_properties_of_its_own(tmp_path: Path, shallow: bool) -> None:
+    origin, target = World(str(tmp_path / "o")), World(str(tmp_path / "t"))
+    origin.create(ROWS, **{"delta_columnMapping.mode": "name"})
+    clone(origin, target, shallow, properties={"delta.columnMapping.mode": "name", "owner": "harbour"})
+    assert target.log.snapshot().metadata.configuration["owner"] == "harbour"
+    assert target.rows() == origin.rows()

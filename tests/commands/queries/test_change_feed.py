@@ -119,6 +119,7 @@ def versions(timed: str, start: int, end: int | None = None, beyond: bool = Fals
     return [each.version for each in feed.versions]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("start", "end", "expected"),
     [

@@ -380,3 +380,14 @@ def test_what_a_setting_alters_is_left_to_spark(setting: str, text: str, plain: 
     assert computation_over(text, SCHEMA, altered=altered).reason is not None
     assert computation_over(plain, SCHEMA, altered=altered).reason is None
     assert altered_by({}) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("text", "row", "expected"),
+    [
+        ("nvl2(s, id, 7) = 1", {"s": "a", "id": 1}, True),
+        ("nvl2(s, id, 7) = 7", {"s": None, "id": 1}, True),
+    ],
+)
+def test_a_choice_by_null_is_computed(text: str, row: dict[str, Any], expected: bool) -> None:
+    assert truth(text, row) is expected

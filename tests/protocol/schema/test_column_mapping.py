@@ -263,3 +263,12 @@ def test_a_mode_that_is_none_is_refused_with_its_schema() -> None:
     metadata = Metadata("x", schema_json(Struct((Field("a", "long"),))), configuration={MODE: "nome"})
     with pytest.raises(errors.InvalidSchema, match="nome"):
         _ = metadata.schema
+
+
+def test_a_column_with_an_id_and_no_name_in_files_gets_both() -> None:
+    """As a column does that another writer, or a user's own schema, gave an id."""
+    given = Struct((Field("id", "long", metadata={FIELD_ID: 7}), Field("n", "long", metadata={PHYSICAL_NAME: "n"})))
+    whole, configuration = completed(given, {MODE: "name", MAX_ID: "7"}, uuid4)
+    assert ids(whole) == [8, 9]
+    assert all(each.metadata[PHYSICAL_NAME].startswith("col-") for each in whole)
+    assert configuration[MAX_ID] == "9"

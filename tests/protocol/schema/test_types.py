@@ -279,3 +279,9 @@ def test_widening_keeps_every_value(source: DataType, target: DataType, fits: bo
 def test_the_json_has_no_escapes_that_it_does_not_need() -> None:
     assert "é" in schema_json(Struct((Field("é", "long"),)))
     assert json.loads(schema_json(Struct((Field("é", "long"),))))["fields"][0]["name"] == "é"
+
+
+def test_a_list_or_a_map_widens_to_nothing_else() -> None:
+    several, by_name = Array("long"), Map("string", "long")
+    for source, target in ((several, "long"), ("long", several), (by_name, several), (several, by_name)):
+        assert not upcastable(source, target)
