@@ -34,7 +34,7 @@ from anabranch.protocol.schema.leaves import column_list
 from anabranch.protocol.schema.lengths import LENGTH, limits_of
 from anabranch.protocol.schema.types import Field, Struct, parse_schema
 from anabranch.statements import reading
-from anabranch.statements.grammar import computed_names
+from anabranch.statements.grammar import computed_names, scripts
 from anabranch.statements.prefilter import Glance
 from tests.support.growth import grows_with_its_text
 from tests.support.tiers import examples, few_of
@@ -175,7 +175,7 @@ ENTRIES = {
         (" ", "/* ", "/*"),
     ),
     "a statement": Entry(
-        (read, reading.split),
+        (read, scripts.split),
         SQL,
         (
             "",

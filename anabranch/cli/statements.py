@@ -66,7 +66,7 @@ def sql(
         raise InvalidOption(option="--csv", value="true", reason="choose either --csv or --json.")
     text = _text_of(statement, file)
     spark = started("anabranch-sql")
-    from anabranch.statements.reading import split  # needs Spark, which most commands do not
+    from anabranch.statements.grammar.scripts import split
     from anabranch.statements.sql import sql as run
 
     for each in split(text):

@@ -15,11 +15,11 @@ from anabranch.expressions.dialect import TokenizedText, TokenType, word
 from anabranch.expressions.error_pointer import excerpt
 from anabranch.statements.grammar import computed_names, row_changes
 from anabranch.statements.grammar.alter_table import PARTITIONS
-from anabranch.statements.grammar.cursor import behind_with
+from anabranch.statements.grammar.cursor import behind_with, takes
 from anabranch.statements.grammar.ddl_targets import Making, making
 from anabranch.statements.grammar.parts import Query, Statement, View
 from anabranch.statements.grammar.reader import Locate, Place, Reader
-from anabranch.statements.registry import DELTA_ONLY, beginning_with, takes
+from anabranch.statements.registry import DELTA_ONLY, beginning_with
 
 _BEGINS = (("BEGIN", "TRANSACTION"), ("START", "TRANSACTION"), ("BEGIN", "ATOMIC"))
 _SPARKS = frozenset(
@@ -286,19 +286,3 @@ def _refuse_transactions(r: Reader) -> None:
 def _excerpt(r: Reader, i: int) -> str:
     token = r.tokens[i]
     return excerpt(r.text, token.start, token.end + 1)
-
-
-def split(text: str) -> list[str]:
-    """The statements of a script, one after the other, as they were written; a semicolon in a text ends none.
-
-    Raises:
-        SqlSyntaxError: a text or a comment does not end.
-    """
-    found, start, last = [], 0, 0
-    for token in TokenizedText(text).tokens:
-        if token.token_type == TokenType.SEMICOLON:
-            found.append((text[start : token.start], last > start))
-            start = token.end + 1
-        last = token.end + 1
-    found.append((text[start:], last > start))
-    return [each.strip() for each, has_words in found if has_words]

@@ -6,7 +6,6 @@ nothing else lists statements; what depends on the kind of a statement is a fiel
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -35,10 +34,8 @@ from anabranch.statements.grammar import row_changes as row_grammar
 from anabranch.statements.grammar import row_values, view_values
 from anabranch.statements.grammar import values as v
 from anabranch.statements.grammar import views as view_grammar
-from anabranch.statements.grammar.cursor import Cursor
 from anabranch.statements.grammar.parts import Query, Statement
 
-_ELEMENT = re.compile(r"\[([^]]*)\]|(\S+)")
 _TABLE = " … "
 _COLUMN = "ALTER|CHANGE [COLUMN]"
 
@@ -77,18 +74,6 @@ class Entry:
     def first(self) -> frozenset[str]:
         """The words with which it may begin."""
         return frozenset(self.words.split()[0].split("|"))
-
-
-def takes(r: Cursor, words: str) -> bool:
-    """Take the words of an entry, if they come next."""
-    at = r.i
-    for optional, required in _ELEMENT.findall(words):
-        if optional:
-            r.take(*optional.split())
-        elif not any(r.take(each) for each in required.split("|")):
-            r.i = at
-            return False
-    return True
 
 
 def _alter(

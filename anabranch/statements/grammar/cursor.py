@@ -5,6 +5,7 @@ Guarantee: whatever is not taken in the order that the grammar wants is a `SqlSy
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Sequence
 from typing import NoReturn, TypeVar
 
@@ -17,6 +18,7 @@ _OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
 _CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
 _SIGNS = frozenset({TokenType.PLUS, TokenType.DASH, TokenType.STAR, TokenType.SLASH, TokenType.DPIPE})
 _UNITS = frozenset({"DAY", "HOUR", "MINUTE", "SECOND", "MONTH", "YEAR", "WEEK"})
+_ELEMENT = re.compile(r"\[([^]]*)\]|(\S+)")
 _TEXTS = frozenset({TokenType.STRING, TokenType.RAW_STRING})
 
 
@@ -275,3 +277,15 @@ class Cursor:
                 self.i += 1
                 self.skip_to()
         self.punctuation(TokenType.R_PAREN, ")")
+
+
+def takes(r: Cursor, words: str) -> bool:
+    """Take words, if they come next: ``[…]`` may be left out, ``A|B`` is one of two."""
+    at = r.i
+    for optional, required in _ELEMENT.findall(words):
+        if optional:
+            r.take(*optional.split())
+        elif not any(r.take(each) for each in required.split("|")):
+            r.i = at
+            return False
+    return True

@@ -487,11 +487,6 @@ def test_another_location_than_the_name_says_is_refused() -> None:
         parsed("CREATE TABLE @T (a INT) LOCATION '/other'")
 
 
-def test_a_script_is_split_where_its_statements_end() -> None:
-    script = "SELECT ';' -- ;\n; /* ; */\nSELECT `a;b`;;"
-    assert parsing.split(script) == ["SELECT ';' -- ;", "/* ; */\nSELECT `a;b`"]
-
-
 def test_a_syntax_error_is_one_for_pyspark_too() -> None:
     pyspark = pytest.importorskip("pyspark.errors")
     assert issubclass(errors.SqlSyntaxError, pyspark.ParseException)
