@@ -24,13 +24,6 @@ from anabranch.statements.merge_request import AskedClause, Condition, MergeRequ
 
 __all__ = ["DeltaMergeBuilder"]
 
-_COUNTS = {
-    "num_updated_rows": "numTargetRowsUpdated",
-    "num_deleted_rows": "numTargetRowsDeleted",
-    "num_inserted_rows": "numTargetRowsInserted",
-}
-"""The columns of `DeltaMergeBuilder.execute`, and the metrics that they show."""
-
 
 @speaks
 @dataclass(frozen=True, eq=False)
@@ -129,8 +122,7 @@ class DeltaMergeBuilder(MergeRequest):
             outcome = command.run(self.engine, RunContext(at=snapshot))
         if self.reshaped is not None and command.schema not in (None, snapshot.schema):
             self.reshaped()
-        counts = {column: int(outcome.metrics.get(metric, 0)) for column, metric in _COUNTS.items()}
-        return self.engine.rows(pa.Table.from_pylist([{"num_affected_rows": sum(counts.values()), **counts}]))
+        return self.engine.rows(pa.Table.from_pylist([outcome.counts]))
 
     def _with(
         self, when: When, action: Action, condition: Condition, values: Values, option: str = "set"

@@ -124,7 +124,14 @@ class Merged(ShownAsTable):
     @property
     def rows(self) -> int:
         """The rows updated, deleted and inserted."""
-        return sum(self.metrics.get(f"numTargetRows{what}", 0) for what in ("Updated", "Deleted", "Inserted"))
+        return self.counts["num_affected_rows"]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The columns that Delta shows of a MERGE."""
+        kinds = ("updated", "deleted", "inserted")
+        found = {f"num_{kind}_rows": int(self.metrics.get(f"numTargetRows{kind.title()}", 0)) for kind in kinds}
+        return {"num_affected_rows": sum(found.values()), **found}
 
 
 def _evolved(merge: Merge, snapshot: Snapshot, runtime: Runtime) -> Metadata:

@@ -100,7 +100,7 @@ def _looked_at(change: RowChange, snapshot: Snapshot, run: Running) -> list[str]
     where, understood = getattr(change, "where", None), EVERY_ROW
     if where is not None:
         context = context_of(snapshot, run.engine)
-        text = unqualified(where.source, row_changes.names_of(change.table), snapshot.schema).text
+        text = unqualified(where.source, change.table.called, snapshot.schema).text
         understood = condition(text, context, queries=True)
         skipped = skipping(snapshot, text, understood.predicate, conjuncts(text, context))
         head = f"{_VERBS[type(change)]}: {skipped}\n  WHERE: {_computed(_reason(understood))}"

@@ -32,8 +32,8 @@ from anabranch.spark.columns.rule_columns import default_text
 from anabranch.spark.columns.types import quoted, spark_type
 from anabranch.spark.frames.failures import reported
 from anabranch.spark.sessions.sql_text import expression
+from anabranch.spark.writing.few_rows import attempted
 from anabranch.statements.conditions import as_named, context_of, understood_values
-from anabranch.statements.executor.plain_rows import plain_rows
 from anabranch.statements.executor.running import Running
 from anabranch.statements.grammar.parts import Expression, Query, Table
 from anabranch.statements.grammar.row_values import (
@@ -44,8 +44,10 @@ from anabranch.statements.grammar.row_values import (
     MergeRows,
     TruncateTable,
     UpdateRows,
+    keyed,
 )
 from anabranch.statements.merge_request import AskedClause, MergeRequest
+from anabranch.statements.plain_rows import field_of, fields_of, plain_rows
 
 _OVERWRITES = "spark.sql.sources.partitionOverwriteMode"
 
@@ -56,13 +58,8 @@ def understood_where(
     """A statement's condition as its command carries it; ``placed``: with its subqueries' tables put into place."""
     if where is None:
         return EVERY_ROW
-    found = condition(placed, context, queries=True, names=names_of(table))
+    found = condition(placed, context, queries=True, names=table.called)
     return replace(found, text=where.text) if found.asks else found
-
-
-def names_of(table: Table) -> tuple[str, ...]:
-    """By what a statement speaks of a table's columns."""
-    return table.name if table.alias is None else (table.alias,)
 
 
 def delete(statement: DeleteRows, run: Running) -> DataFrame:
@@ -102,30 +99,9 @@ def assigned(statement: UpdateRows, snapshot: Snapshot, run: Running) -> dict[st
     Raises:
         UnknownColumn, InvalidOption, InvalidCondition, NotBuilt: they cannot be assigned.
     """
-    names = names_of(statement.table)
-    values = {key: _value(value, key, snapshot, names, run) for key, value in _keyed(statement.values)}
+    names = statement.table.called
+    values = {key: _value(value, key, snapshot, names, run) for key, value in keyed(statement.values)}
     return understood_values(values, snapshot, run.engine, names[-1], filled=True)
-
-
-def _keyed(values: Any) -> list[tuple[str, Expression | None]]:
-    """Assignments by the spelling that the commands' doors take.
-
-    Raises:
-        InvalidOption: one is set twice.
-    """
-    found = [
-        (".".join(part if part.isidentifier() else quoted(part) for part in path), value) for path, value in values
-    ]
-    seen: set[str] = set()
-    for key, _ in found:
-        if key.lower() in seen:
-            raise InvalidOption(
-                option="set",
-                value=key,
-                reason=f"There is a conflict from these SET columns: [{key}], which is set twice.",
-            )
-        seen.add(key.lower())
-    return found
 
 
 def _value(
@@ -177,13 +153,7 @@ def merge(statement: MergeRows, run: Running) -> DataFrame:
     """MERGE; gives the four counts of ``DeltaMergeBuilder.execute``."""
     snapshot = run.newest(statement.table)
     outcome = merge_request(statement, snapshot, run).command(snapshot).run(run.engine, RunContext(at=snapshot))
-    counted = {name: int(outcome.metrics.get(f"numTargetRows{name}", 0)) for name in ("Updated", "Deleted", "Inserted")}
-    return run.counted(
-        num_affected_rows=sum(counted.values()),
-        num_updated_rows=counted["Updated"],
-        num_deleted_rows=counted["Deleted"],
-        num_inserted_rows=counted["Inserted"],
-    )
+    return run.counted(**outcome.counts)
 
 
 def merge_request(statement: MergeRows, snapshot: Snapshot, run: Running) -> MergeRequest:
@@ -196,8 +166,8 @@ def merge_request(statement: MergeRows, snapshot: Snapshot, run: Running) -> Mer
         run.engine,
         source,
         statement.on.text,
-        names_of(statement.table)[-1],
-        tuple(_asked(clause, names_of(statement.table)[-1], snapshot, run) for clause in statement.clauses),
+        statement.table.called[-1],
+        tuple(_asked(clause, statement.table.called[-1], snapshot, run) for clause in statement.clauses),
         source_alias=statement.source_alias,
         whole=run.whole_table(statement.source),
         reads_anew=True,
@@ -218,7 +188,7 @@ def _asked(clause: MergeClause, alias: str, snapshot: Snapshot, run: Running) ->
 def _merged(clause: MergeClause, alias: str, snapshot: Snapshot, run: Running) -> dict[str, Any]:
     """The values of a clause; DEFAULT in an insert is what a column has that is not named."""
     inserts = clause.action == "insert"
-    pairs = _keyed(clause.values or ())
+    pairs = keyed(clause.values or ())
     said = {k: _default(k, alias, snapshot, run, inserts=inserts) if v is None else v.text for k, v in pairs}
     return {key: text for key, text in said.items() if text is not None}
 
@@ -273,7 +243,10 @@ def _understood(statement: InsertRows, run: Running) -> Iterator[Callable[[], No
 
 def literals(statement: InsertRows, run: Running, snapshot: Snapshot, *, evolves: bool) -> pa.Table | None:
     """The rows of an INSERT where they are literals that take no Spark; None of any others."""
-    return None if evolves else plain_rows(statement, _fields(statement, snapshot, set(), run), snapshot, run)
+    if evolves:
+        return None
+    fields = fields_of(statement, snapshot, as_named(snapshot.schema, run.engine))
+    return attempted(lambda: plain_rows(statement, fields, snapshot, context_of(snapshot, run.engine)))
 
 
 def inserted(statement: InsertRows, run: Running, snapshot: Snapshot, *, evolves: bool) -> DataFrame:
@@ -294,8 +267,9 @@ def inserted(statement: InsertRows, run: Running, snapshot: Snapshot, *, evolves
 
 def _rows(statement: InsertRows, run: Running, snapshot: Snapshot) -> tuple[list[Field], DataFrame]:
     """The table's columns that are given values, and the rows that give them, in one order."""
-    static = [(_field(name, snapshot, run), text) for name, text in statement.partition if text is not None]
-    fields = _fields(statement, snapshot, {field.name for field, _ in static}, run)
+    named = as_named(snapshot.schema, run.engine)
+    static = [(field_of(name, snapshot, named), text) for name, text in statement.partition if text is not None]
+    fields = fields_of(statement, snapshot, named, {field.name for field, _ in static})
     if statement.says_default:
         fields, query = _with_defaults(statement, fields, snapshot, run)
         rows = run.query(query)
@@ -306,31 +280,9 @@ def _rows(statement: InsertRows, run: Running, snapshot: Snapshot) -> tuple[list
     return [*(field for field, _ in static), *fields], rows
 
 
-def _field(name: str, snapshot: Snapshot, run: Running) -> Field:
-    found = as_named(snapshot.schema, run.engine).find(name)
-    if found is None:
-        raise UnknownColumn(table=snapshot.table, column=name, columns=", ".join(snapshot.schema.names))
-    return found
-
-
-def _fields(statement: InsertRows, snapshot: Snapshot, static: set[str], run: Running) -> list[Field]:
-    for name, _ in statement.partition:
-        if _field(name, snapshot, run).name not in snapshot.partition_columns:
-            reason = f"the table is partitioned by {', '.join(snapshot.partition_columns) or 'nothing'}."
-            raise InvalidOption(option="PARTITION", value=name, reason=reason)
-    if statement.columns is None:
-        return [field for field in snapshot.schema if field.name not in static]
-    fields = [_field(name, snapshot, run) for name in statement.columns]
-    names = [field.name for field in fields]
-    for name in names:
-        if names.count(name) > 1 or name in static:
-            raise InvalidOption(option="columns", value=name, reason="the column is named twice.")
-    return fields
-
-
 def _by_name(rows: DataFrame, snapshot: Snapshot, run: Running) -> DataFrame:
     """Rows whose columns have the table's names, with the values that an assignment would store."""
-    fields = [_field(name, snapshot, run) for name in rows.columns]
+    fields = [field_of(name, snapshot, as_named(snapshot.schema, run.engine)) for name in rows.columns]
     return by_name(rows, Struct(tuple(fields)), snapshot.table)
 
 
@@ -365,7 +317,7 @@ def _replaced(statement: InsertRows, placed: TokenizedText, snapshot: Snapshot, 
     static = [(name, text) for name, text in statement.partition if text is not None]
     if not statement.overwrites or not static or _is_dynamic(statement, run):
         return None
-    parts = [_equals(_field(name, snapshot, run), text) for name, text in static]
+    parts = [_equals(field_of(name, snapshot, as_named(snapshot.schema, run.engine)), text) for name, text in static]
     return condition(" AND ".join(parts), context)
 
 

@@ -45,7 +45,6 @@ from anabranch.statements.grammar.qualifiers import Edit, edited, shifting
 _BOUNDS = (T.IntegralType, T.StringType, T.TimestampType, T.TimestampNTZType, T.DateType)
 _QUOTES = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.parser.escapedStringLiterals")
 """Settings by which Spark reads texts in quotes in another way than is known here."""
-_BARE_ALIAS = re.compile(r"\s*(AS\s+)?(\w+|`[^`]+`)\s*", re.IGNORECASE)
 _NAME = r"[a-z_]\w*|`[^`]+`"
 _AGGREGATE = rf"(?:COUNT\s*\(\s*[*1]\s*\)|(?:MIN|MAX)\s*\(\s*(?:{_NAME})\s*\))(?:\s+(?:AS\s+)?(?!FROM\b)(?:{_NAME}))?"
 _AGGREGATES = re.compile(rf"\s*SELECT\s+({_AGGREGATE}(?:\s*,\s*{_AGGREGATE})*)\s+FROM\s+", re.IGNORECASE)
@@ -148,7 +147,7 @@ class Running:
         columns, if the log says them; else None. Rows that Spark keeps are looked at by it.
         """
         asked = _AGGREGATES.fullmatch(query.text[: query.references[0].start]) if len(query.references) == 1 else None
-        if asked is None or not _ends_with_table(query):
+        if asked is None or not query.ends_with_table:
             return None
         [read] = query.references
         snapshot = self.snapshot(read.table)
@@ -178,12 +177,9 @@ class Running:
 
     def whole_table(self, query: Query) -> FileSet | None:
         """The files of a table, where a query asks for every column of all its rows, and does no more."""
-        if len(query.references) != 1:
+        if query.whole is None:
             return None
-        [read] = query.references
-        if query.text[: read.start] != "SELECT * FROM " or not _ends_with_table(query):
-            return None
-        snapshot = self.snapshot(read.table)
+        snapshot = self.snapshot(query.whole)
         return None if is_kept(self.spark, snapshot.table) else file_set(snapshot)
 
     def frame(self, reference: Reference) -> DataFrame:
@@ -299,14 +295,6 @@ class Running:
     def shown(self, columns: Mapping[str, Any], schema: pa.Schema) -> DataFrame:
         """Rows by columns."""
         return self.engine.rows(pa.Table.from_pydict(dict(columns), schema=schema))
-
-
-def _ends_with_table(query: Query) -> bool:
-    """Whether there is nothing behind the only table that a query reads, which may have another name, and is whole."""
-    [read] = query.references
-    rest = query.text[read.stop :]
-    has_end = not rest.strip() or (read.table.alias is not None and _BARE_ALIAS.fullmatch(rest))
-    return bool(has_end) and not (read.view or read.changes or read.where or read.asks_metadata)
 
 
 def _with_metadata(query: Query) -> Query:

@@ -8,6 +8,7 @@ what qualified a column.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -20,6 +21,7 @@ Path: TypeAlias = tuple[str, ...]
 Arguments: TypeAlias = Mapping[str, Any] | tuple[Any, ...] | None
 Span: TypeAlias = tuple[int, int]
 """First and last character in the statement, the latter not included."""
+_BARE_ALIAS = re.compile(r"\s*(AS\s+)?(\w+|`[^`]+`)\s*", re.IGNORECASE)
 
 
 class Statement:
@@ -49,6 +51,11 @@ class Table:
     timestamp: str | None = None
     alias: str | None = None
     span: Span = field(default=(0, 0), compare=False)
+
+    @property
+    def called(self) -> Path:
+        """By what the statement speaks of its columns."""
+        return self.name if self.alias is None else (self.alias,)
 
 
 @dataclass(frozen=True)
@@ -118,6 +125,21 @@ class Query(Statement):
     span: Span = field(default=(0, 0), compare=False)
     stars: tuple[int, ...] = ()
     refused: str | None = None
+
+    @property
+    def whole(self) -> Table | None:
+        """The table, where it asks for every column of all rows of one, and does no more."""
+        if len(self.references) != 1 or self.text[: self.references[0].start] != "SELECT * FROM ":
+            return None
+        return self.references[0].table if self.ends_with_table else None
+
+    @property
+    def ends_with_table(self) -> bool:
+        """Whether there is nothing behind the only table that it reads, which may have another name, and is whole."""
+        [read] = self.references
+        rest = self.text[read.stop :]
+        has_end = not rest.strip() or (read.table.alias is not None and _BARE_ALIAS.fullmatch(rest))
+        return bool(has_end) and not (read.view or read.changes or read.where or read.asks_metadata)
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from anabranch.errors import InvalidOption
+from anabranch.protocol.expressions.words import quoted
 from anabranch.statements.grammar.parts import Expression, Path, Query, Statement, Table
 
 
@@ -91,3 +94,24 @@ class InsertEach(Statement):
 
 
 RowChange: TypeAlias = DeleteRows | TruncateTable | UpdateRows | MergeRows | InsertRows
+
+
+def keyed(values: Iterable[tuple[Path, Expression | None]]) -> list[tuple[str, Expression | None]]:
+    """Assignments by the spelling that the doors of commands take.
+
+    Raises:
+        InvalidOption: one is set twice.
+    """
+    found = [
+        (".".join(part if part.isidentifier() else quoted(part) for part in path), value) for path, value in values
+    ]
+    seen: set[str] = set()
+    for key, _ in found:
+        if key.lower() in seen:
+            raise InvalidOption(
+                option="set",
+                value=key,
+                reason=f"There is a conflict from these SET columns: [{key}], which is set twice.",
+            )
+        seen.add(key.lower())
+    return found

@@ -6,11 +6,12 @@ something of rows by itself, there are none, and nothing was written.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import pyarrow as pa
 
 from anabranch.arrow.values import rows_of
+from anabranch.errors import InvalidOption, UnknownColumn
 from anabranch.expressions.computations import computation_of
 from anabranch.expressions.context import Context
 from anabranch.log.snapshot import Snapshot
@@ -19,11 +20,8 @@ from anabranch.protocol.expressions.meeting import common
 from anabranch.protocol.expressions.table import Given, Unfit
 from anabranch.protocol.rules.identity import identities
 from anabranch.protocol.rules.table_rules import default_of, rules_of
-from anabranch.protocol.schema.types import INTEGERS, VOID, DataType, Field, decimal_of
+from anabranch.protocol.schema.types import INTEGERS, VOID, DataType, Field, Struct, decimal_of
 from anabranch.protocol.storing import is_plain_column, stored_in
-from anabranch.spark.writing.few_rows import attempted
-from anabranch.statements.conditions import context_of
-from anabranch.statements.executor.running import Running
 from anabranch.statements.grammar.parts import Expression
 from anabranch.statements.grammar.row_values import InsertRows
 
@@ -31,11 +29,14 @@ MOST_CELLS = 1000
 """More literals are read faster by Spark."""
 
 
-def plain_rows(statement: InsertRows, fields: Sequence[Field], snapshot: Snapshot, run: Running) -> pa.Table | None:
+def plain_rows(statement: InsertRows, fields: Sequence[Field], snapshot: Snapshot, context: Context) -> pa.Table | None:
     """The rows under the table's columns; None where only Spark can say what they are, or that they cannot be.
 
     Args:
         fields: the columns that the statement gives values, in its order.
+
+    Raises:
+        Unsupported: only Spark says what a value is.
     """
     rows = statement.values
     if not rows or statement.says_default or statement.by_name or statement.partition:
@@ -44,12 +45,39 @@ def plain_rows(statement: InsertRows, fields: Sequence[Field], snapshot: Snapsho
         return None
     if not _takes_rows_as_they_are(snapshot, fields):
         return None
-    context = context_of(snapshot, run.engine)
     stored = [_stored(column, field, context) for column, field in zip(zip(*rows, strict=True), fields, strict=True)]
     known = [each for each in stored if each is not None]
     if len(known) != len(stored):
         return None
-    return attempted(lambda: rows_of(list(zip(*known, strict=True)), fields, snapshot.schema))
+    return rows_of(list(zip(*known, strict=True)), fields, snapshot.schema)
+
+
+def fields_of(statement: InsertRows, snapshot: Snapshot, named: Struct, static: Collection[str] = ()) -> list[Field]:
+    """The columns that an INSERT gives values, in its order, without those of a ``static`` partition.
+
+    Raises:
+        UnknownColumn: one is not there. InvalidOption: it is named twice, or does not partition the table.
+    """
+    for name, _ in statement.partition:
+        if field_of(name, snapshot, named).name not in snapshot.partition_columns:
+            reason = f"the table is partitioned by {', '.join(snapshot.partition_columns) or 'nothing'}."
+            raise InvalidOption(option="PARTITION", value=name, reason=reason)
+    if statement.columns is None:
+        return [field for field in snapshot.schema if field.name not in static]
+    fields = [field_of(name, snapshot, named) for name in statement.columns]
+    names = [field.name for field in fields]
+    for name in names:
+        if names.count(name) > 1 or name in static:
+            raise InvalidOption(option="columns", value=name, reason="the column is named twice.")
+    return fields
+
+
+def field_of(name: str, snapshot: Snapshot, named: Struct) -> Field:
+    """The column of a name; ``named`` says whether its case counts. Raises UnknownColumn: there is none."""
+    found = named.find(name)
+    if found is None:
+        raise UnknownColumn(table=snapshot.table, column=name, columns=", ".join(snapshot.schema.names))
+    return found
 
 
 def _takes_rows_as_they_are(snapshot: Snapshot, fields: Sequence[Field]) -> bool:

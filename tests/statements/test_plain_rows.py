@@ -26,8 +26,9 @@ from anabranch.protocol.schema.types import INTEGERS, Field, Struct
 from anabranch.protocol.storing import stored_in
 from anabranch.protocol.unsupported import Unsupported
 from anabranch.spark.engine import SparkEngine
+from anabranch.statements import plain_rows
 from anabranch.statements.conditions import context_for
-from anabranch.statements.executor import plain_rows, row_changes
+from anabranch.statements.executor import row_changes
 from tests.support.readers import deltalake_rows
 from tests.support.tiers import examples
 
