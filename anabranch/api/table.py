@@ -136,8 +136,18 @@ class Table:
         files = file_set(snapshot, kept(snapshot, None if condition is None else condition.predicate))
         return files, _named(snapshot, columns), condition
 
-    def count(self, where: str | None = None) -> int:
+    def count(
+        self,
+        where: str | None = None,
+        *,
+        version: int | None = None,
+        timestamp: str | dt.datetime | dt.date | None = None,
+    ) -> int:
         """How many rows there are, or for how many a condition is TRUE. Files of which the log says it are not read.
+
+        Args:
+            where: SQL text.
+            version: that of the rows, and ``timestamp``: as for `to_arrow`.
 
         Raises:
             InvalidCondition, NeedsSpark: the condition does not fit, or takes Spark. MissingDataFile.
@@ -146,7 +156,7 @@ class Table:
             >>> flights.count("day >= '2024-01-01'")
             1545
         """
-        snapshot = self.snapshot()
+        snapshot = self.snapshot(version, timestamp)
         condition = self._condition(where, snapshot)
         could = snapshot.facts.could_match(condition.predicate)
         whole = pc.and_(could, snapshot.facts.must_match(condition.predicate))

@@ -132,6 +132,7 @@ def test_rows_are_counted_from_the_log_where_it_says_how_many(tmp_path: Path) ->
     table = made(tmp_path, partition_by="part")
     table.delete("id % 10 = 3")
     assert [table.count(where) for where in (None, "part = 1", "id < 30", "amount IS NULL")] == [54, 18, 27, 0]
+    assert [table.count(where, version=0) for where in (None, "id < 30")] == [60, 30]
     for file in tmp_path.glob("t/part=*/*.parquet"):
         file.unlink()
     assert [table.count(where) for where in (None, "part = 1", "id >= 0", "part = 7")] == [54, 18, 54, 0]
