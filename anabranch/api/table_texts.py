@@ -23,7 +23,7 @@ from anabranch.expressions import (
 )
 from anabranch.expressions.computations import computation_of, names_in
 from anabranch.protocol.conditions import Condition
-from anabranch.protocol.expressions.computation import syntax_over
+from anabranch.protocol.expressions.computation import Computation, syntax_over
 from anabranch.protocol.expressions.words import NotUnderstood
 from anabranch.protocol.merges import SEEN, Clause, Matching, When
 from anabranch.protocol.schema.assignments import mapped
@@ -48,14 +48,15 @@ class TableTexts:
     now: dt.datetime = field(default_factory=lambda: dt.datetime.now(dt.UTC))
 
     @property
-    def _context(self) -> Context:
+    def context(self) -> Context:
+        """What the texts depend on."""
         return Context(self.table, self.schema, self.now, "UTC", lambda names: True, has_session=False)
 
     def condition(self, text: str) -> Condition:
         """A condition. Raises InvalidCondition: it has a syntax error, or names what is no column."""
-        found = condition(check_text("where", text), self._context)
+        found = condition(check_text("where", text), self.context)
         if found.columns is None:
-            raise unusable(text, self._context)
+            raise unusable(text, self.context)
         return found
 
     def assignments(self, values: Mapping[str, str] | None) -> dict[str, Any]:
@@ -67,16 +68,20 @@ class TableTexts:
         """
         check_texts("set", values)
         sides = Sides(self.schema, ())
-        return mapped(assigned(values, "set", sides, self._context), self._value)
+        return mapped(assigned(values, "set", sides, self.context), self._value)
 
     def _value(self, text: str) -> Computed:
-        found = assignment(check_text("set", text), self._context)
+        found = assignment(check_text("set", text), self.context)
         if isinstance(found, Computed):
             return found
-        if condition(f"({text}) IS NULL", self._context).columns is None:
-            raise unusable(text, self._context)
-        reason = computation_of(text, self._context).reason
+        if condition(f"({text}) IS NULL", self.context).columns is None:
+            raise unusable(text, self.context)
+        reason = computation_of(text, self.context).reason
         raise NeedsSpark(what=f"the value {text}", table=self.table, reason=f"{reason}")
+
+    def computation(self, text: str) -> Computation:
+        """How a value is computed, the clock being fixed. Raises InvalidCondition, NeedsSpark: as `assignments`."""
+        return self._value(text).computation
 
     def merge(self, asked: Any) -> tuple[Condition, Matching, dict[str, str]]:
         """What a `anabranch.api.table_merge.TableMerge` is to do: its condition on the table's rows, how rows are
@@ -94,7 +99,7 @@ class TableTexts:
             for text in [each.condition, *(each.values or {}).values()]:
                 if text is not None:
                     self._check_names(text, "condition", each.when, sides)
-        where, matching = understood_merge(check_text("on", asked.on), clauses, sides, self._context)
+        where, matching = understood_merge(check_text("on", asked.on), clauses, sides, self.context)
         return where, matching, parameters_of(where, matching)
 
     def _check_names(self, text: Any, option: str, when: When, sides: Sides) -> None:
@@ -102,7 +107,7 @@ class TableTexts:
         try:
             syntax = syntax_over(check_text(option, text), self.schema)
         except NotUnderstood:
-            raise unusable(text, self._context) from None
+            raise unusable(text, self.context) from None
         for parts in names_in(syntax):
             if sides.column(parts, SEEN[when]) is None:
                 seen = " and ".join({"target": "the table", "source": "the source"}[each] for each in SEEN[when])
@@ -115,7 +120,7 @@ class TableTexts:
         if asked.action == "delete":
             return Clause(asked.when, asked.action, asked.condition)
         option = "set" if asked.action == "update" else "values"
-        values = assigned(asked.values, option, sides, self._context, keeps=asked.action == "update")
+        values = assigned(asked.values, option, sides, self.context, keeps=asked.action == "update")
         return Clause(asked.when, asked.action, asked.condition, values)
 
 

@@ -1,12 +1,14 @@
-"""The command ``sql``: statements from the command line, a file or standard input, run in a session."""
+"""The command ``sql``: statements from the command line, a file or standard input, run in a session or without."""
 
 from __future__ import annotations
 
 import csv
 import os
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
@@ -14,12 +16,12 @@ from anabranch.cli.arguments import Json, Wide
 from anabranch.cli.output import print_cells, print_json, print_text
 from anabranch.cli.sessions import started
 from anabranch.cli.values import shown
-from anabranch.errors import InvalidOption
+from anabranch.errors import InvalidOption, MissingJava, MissingPySpark, NeedsSpark, StatementNeedsSpark
 from anabranch.expressions.dialect import TokenizedText
+from anabranch.statements.grammar.scripts import split
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
+    from pyspark.sql import SparkSession
 
 BEGINNINGS = (
     *("ALTER TABLE", "CONVERT TO DELTA", "CREATE TABLE", "DELETE FROM", "DESCRIBE DETAIL", "DESCRIBE HISTORY"),
@@ -31,6 +33,18 @@ BEGINNINGS = (
 
 
 _FORMATS = ("delta", "anabranch")
+_LEAVE_OUT = "Leave out --without-spark; Spark takes pip install 'anabranch[spark]', and Java 17 or newer."
+
+
+class Rows(Protocol):
+    """What a statement gives: a DataFrame, or rows in Arrow."""
+
+    @property
+    def columns(self) -> Sequence[str]: ...
+
+    def collect(self) -> list[Any]: ...
+
+    def take(self, num: int) -> list[Any]: ...
 
 
 def begun(incomplete: str) -> list[str]:
@@ -57,6 +71,15 @@ def sql(
     wide: Wide = False,
     as_json: Json = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values, with a header.")] = False,
+    without_spark: Annotated[
+        bool,
+        typer.Option(
+            "--without-spark",
+            help="Start no Spark, and refuse what takes it: queries of one table, changes of rows and maintenance, of "
+            "paths, are done by this process. Times without a zone are in UTC then, and with Spark in the session's "
+            "zone. The same without PySpark or Java.",
+        ),
+    ] = False,
 ) -> None:
     """Run SQL on Delta tables, given as delta.`path` or by name; a relative path begins in the current folder.
 
@@ -64,15 +87,48 @@ def sql(
     """
     if as_json and as_csv:
         raise InvalidOption(option="--csv", value="true", reason="choose either --csv or --json.")
-    text = _text_of(statement, file)
-    spark = started("anabranch-sql")
-    from anabranch.statements.grammar.scripts import split
-    from anabranch.statements.sql import sql as run
+    texts = [with_whole_paths(each) for each in split(_text_of(statement, file))]
+    spark, instead = (None, _LEAVE_OUT) if without_spark else _session()
+    with _saying(instead):
+        for found in _found_here(texts) if spark is None else _found(spark, texts):
+            if found.columns:
+                _print_rows(found, limit, wide=wide, as_json=as_json, as_csv=as_csv)
 
-    for each in split(text):
-        found = run(spark, with_whole_paths(each))
-        if found.columns:
-            _print_rows(found, limit, wide=wide, as_json=as_json, as_csv=as_csv)
+
+def _session() -> tuple[SparkSession | None, str]:
+    """The session; None where none can be started, and what it takes."""
+    try:
+        return started("anabranch-sql"), ""
+    except (MissingPySpark, MissingJava) as error:
+        return None, error.message.partition("] ")[2]
+
+
+@contextmanager
+def _saying(instead: str) -> Iterator[None]:
+    """Within the block statements are run without Spark. Raises StatementNeedsSpark: one takes it; ``instead`` says how
+    to have it.
+    """
+    try:
+        yield
+    except NeedsSpark as error:
+        facts = {name: error.facts.get(name) for name in ("what", "reason", "table", "excerpt")}
+        raise StatementNeedsSpark(**facts, instead=instead) from None
+
+
+def _found(spark: SparkSession, texts: list[str]) -> Iterator[Rows]:
+    """What each statement gives, in a session."""
+    from anabranch.statements.sql import sql as run  # needs Spark, which most commands do not
+
+    return (run(spark, each) for each in texts)
+
+
+def _found_here(texts: list[str]) -> Iterator[Rows]:
+    """What each statement gives, without Spark. Raises NeedsSpark: one takes it; all are understood before one runs."""
+    from anabranch.cli.without_spark import check, run, understood  # which no other command needs
+
+    statements = [understood(each) for each in texts]
+    check(statements)
+    return map(run, statements)
 
 
 def with_whole_paths(statement: str) -> str:
@@ -110,7 +166,7 @@ def _text_of(statement: str | None, file: Path | None) -> str:
         raise InvalidOption(option="--file", value=str(file), reason=f"it cannot be read ({error}).") from None
 
 
-def _print_rows(found: DataFrame, limit: int, *, wide: bool, as_json: bool, as_csv: bool) -> None:
+def _print_rows(found: Rows, limit: int, *, wide: bool, as_json: bool, as_csv: bool) -> None:
     """Every row as a machine reads it, or the first ones for people."""
     names = found.columns
     if as_json:
@@ -128,7 +184,7 @@ def _print_rows(found: DataFrame, limit: int, *, wide: bool, as_json: bool, as_c
         print_text(f"and more; --limit shows more than {limit} rows")
 
 
-def _check_distinct(names: list[str]) -> None:
+def _check_distinct(names: Sequence[str]) -> None:
     """Raises InvalidOption: an object of JSON would lose columns, since several have one name."""
     twice = sorted({each for each in names if names.count(each) > 1})
     if twice:

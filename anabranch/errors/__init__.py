@@ -114,6 +114,7 @@
     │   ├── SqlAnalysisError
     │   ├── NotBuilt
     │   ├── NeedsSpark
+    │   │   └── StatementNeedsSpark
     │   └── UnsupportedCommand
     ├── ExecutionFailed                 Spark could not evaluate rows
     ├── StagedFilesRemain               what an attempt had written cannot be removed
@@ -193,6 +194,7 @@ from anabranch.errors.inputs import RuleRefused as RuleRefused
 from anabranch.errors.inputs import SchemaMismatch as SchemaMismatch
 from anabranch.errors.inputs import SqlAnalysisError as SqlAnalysisError
 from anabranch.errors.inputs import SqlSyntaxError as SqlSyntaxError
+from anabranch.errors.inputs import StatementNeedsSpark as StatementNeedsSpark
 from anabranch.errors.inputs import TableAlreadyExists as TableAlreadyExists
 from anabranch.errors.inputs import TableWithoutColumns as TableWithoutColumns
 from anabranch.errors.inputs import TransactionStatement as TransactionStatement

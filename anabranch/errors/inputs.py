@@ -426,6 +426,13 @@ class NeedsSpark(InputError):
     template = "{what} needs Spark ({reason}), for the table at {table}: use DeltaTable.forPath(spark, path)."
 
 
+class StatementNeedsSpark(NeedsSpark):
+    """A statement of the command line takes Spark, and was to be run without it; ``reason`` says why."""
+
+    condition = "STATEMENT_NEEDS_SPARK"
+    template = "{what} needs Spark ({reason}). {instead}"
+
+
 class UnsupportedCommand(InputError):
     """A statement of Spark's that Delta tables do not support, by any engine."""
 

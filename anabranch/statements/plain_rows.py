@@ -29,11 +29,19 @@ MOST_CELLS = 1000
 """More literals are read faster by Spark."""
 
 
-def plain_rows(statement: InsertRows, fields: Sequence[Field], snapshot: Snapshot, context: Context) -> pa.Table | None:
+def plain_rows(
+    statement: InsertRows,
+    fields: Sequence[Field],
+    snapshot: Snapshot,
+    context: Context,
+    *,
+    most: int | None = MOST_CELLS,
+) -> pa.Table | None:
     """The rows under the table's columns; None where only Spark can say what they are, or that they cannot be.
 
     Args:
         fields: the columns that the statement gives values, in its order.
+        most: of so many literals, and no more.
 
     Raises:
         Unsupported: only Spark says what a value is.
@@ -41,7 +49,7 @@ def plain_rows(statement: InsertRows, fields: Sequence[Field], snapshot: Snapsho
     rows = statement.values
     if not rows or statement.says_default or statement.by_name or statement.partition:
         return None
-    if {len(row) for row in rows} != {len(fields)} or len(rows) * len(fields) > MOST_CELLS:
+    if {len(row) for row in rows} != {len(fields)} or (most is not None and len(rows) * len(fields) > most):
         return None
     if not _takes_rows_as_they_are(snapshot, fields):
         return None

@@ -103,19 +103,15 @@ class Running:
 
     def asked(self, table: Table) -> tuple[int | str | None, Any]:
         """The version and the moment behind AS OF, as far as they are said."""
-        version: int | str | None = None if table.version is None else table.version.strip("'\"")
-        if isinstance(version, str) and version.isascii() and version.isdigit():
-            version = int(version)
-        return version, None if table.timestamp is None else self._moment(table.timestamp)
+        has_text = table.timestamp is None or table.moment is not None
+        return table.number, table.moment if has_text else self._moment(str(table.timestamp))
 
     def zone_of(self, moment: Any) -> str:
         """The time zone in which a moment is read; that of none, where none is said."""
         return "UTC" if moment is None else self.engine.zone()
 
     def _moment(self, text: str) -> Any:
-        """What TIMESTAMP AS OF means: a text as it is, anything else as Spark evaluates it."""
-        if text.startswith("'") and text.endswith("'") and "'" not in text[1:-1] and "\\" not in text:
-            return text[1:-1]
+        """What an expression behind TIMESTAMP AS OF means, as Spark evaluates it."""
         with reported(text, "TIMESTAMP AS OF"):
             (row,) = self._one().select(F.unix_micros(expression(text, self.spark).cast("timestamp"))).collect()
         if row[0] is None:

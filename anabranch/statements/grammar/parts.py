@@ -57,6 +57,19 @@ class Table:
         """By what the statement speaks of its columns."""
         return self.name if self.alias is None else (self.alias,)
 
+    @property
+    def number(self) -> int | str | None:
+        """The version that is said, as a number where it is one."""
+        said = None if self.version is None else self.version.strip("'\"")
+        return int(said) if said is not None and said.isascii() and said.isdigit() else said
+
+    @property
+    def moment(self) -> str | None:
+        """The moment that is said, where it is a plain text; None where it is an expression, or there is none."""
+        said = self.timestamp or ""
+        is_text = len(said) > 1 and said[0] == said[-1] == "'" and "'" not in said[1:-1] and "\\" not in said
+        return said[1:-1] if is_text else None
+
 
 @dataclass(frozen=True)
 class Changes:

@@ -1,0 +1,183 @@
+"""Queries of one table that take no Spark: columns, values or ``count(*)``, perhaps with WHERE and LIMIT.
+
+Guarantee: what a `SelectRows` says is all that its query asks; of any other query the first part that Spark has to read
+is refused, and its place shown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NoReturn
+
+from anabranch.errors import NeedsSpark
+from anabranch.expressions.dialect import TokenType
+from anabranch.expressions.error_pointer import excerpt
+from anabranch.expressions.tokens import asks_a_query, has_window
+from anabranch.statements.grammar import hidden_columns
+from anabranch.statements.grammar.parts import Expression, Path, Statement, Table
+from anabranch.statements.grammar.reader import Reader
+from anabranch.statements.grammar.tables_read import alias_at
+
+READ_HERE = "without it a query has columns or count(*) of one table, WHERE and LIMIT"
+_BEHIND_WHERE = (
+    *("GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET", "WINDOW", "QUALIFY", "LATERAL"),
+    *("UNION", "EXCEPT", "INTERSECT", "MINUS"),
+)
+_TWO_WORDS = frozenset({"GROUP", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE"})
+_COUNT = (("COUNT", "(", "*", ")"), ("COUNT", "(", "1", ")"))
+
+
+@dataclass(frozen=True)
+class Selected:
+    """A column of the result.
+
+    Attributes:
+        value: its text; None for all columns.
+        name: what stands behind AS.
+        path: the dotted name that the text is, if it may be a column's.
+    """
+
+    value: Expression | None = None
+    name: str | None = None
+    path: Path = ()
+
+
+@dataclass(frozen=True)
+class SelectRows(Statement):
+    """SELECT; ``counted`` is what the number of rows is called, where that alone is asked for."""
+
+    table: Table
+    selected: tuple[Selected, ...]
+    where: Expression | None = None
+    limit: int | None = None
+    counted: str | None = None
+
+
+def select(r: Reader) -> SelectRows | None:
+    """``SELECT … FROM t [AS OF …] [AS a] [WHERE …] [LIMIT n]``; None where the table is given by a name.
+
+    Raises:
+        NeedsSpark: it asks for more.
+    """
+    _refuse_words(r)
+    counted = _counted(r)
+    selected = () if counted else _selected(r)
+    if not r.take("FROM"):
+        refuse(r, "a query without FROM" if r.done else _said(r), r.i)
+    table = _table(r)
+    if table is None:
+        return None
+    where = r.expression(*_BEHIND_WHERE, what="a condition") if r.take("WHERE") else None
+    limit = _limit(r) if r.take("LIMIT") else None
+    if not r.done:
+        refuse(r, _said(r), r.i)
+    return SelectRows(table, selected, where, limit, counted)
+
+
+def refuse(r: Reader, what: str, at: int) -> NoReturn:
+    """Refuse the statement, and point at a token. Raises NeedsSpark."""
+    token = r.tokens[min(at, len(r.tokens) - 1)]
+    shown = excerpt(r.text, token.start, token.end + 1)
+    raise NeedsSpark(what=what, table=None, reason=READ_HERE, excerpt=shown)
+
+
+def _refuse_words(r: Reader) -> None:
+    """Raises NeedsSpark: what matters for the whole query stands anywhere in it."""
+    behind = list(r.tokens[r.i :])
+    if r.at("DISTINCT") or r.at("ALL"):
+        refuse(r, f"SELECT {r.ahead()}", r.i)
+    for what, is_there in (
+        ("a subquery", asks_a_query(behind)),
+        ("a window", has_window(behind)),
+        (f"the column {hidden_columns.NAME}", hidden_columns.asks(behind)),
+    ):
+        if is_there:
+            refuse(r, what, _first(r, "SELECT", "VALUES", "OVER", hidden_columns.NAME.upper()))
+
+
+def _first(r: Reader, *words: str) -> int:
+    """At which token one of these words stands, or else the next one."""
+    return next((i for i in range(r.i, len(r.tokens)) if r.tokens[i].text.upper() in words), r.i)
+
+
+def _said(r: Reader) -> str:
+    """The next words, for a message."""
+    first = r.ahead()
+    if first in _TWO_WORDS:
+        return f"{first} {r.ahead(1)}"
+    return first if first.isidentifier() else f"'{r.text[r.start : r.tokens[r.i].end + 1]}'"
+
+
+def _counted(r: Reader) -> str | None:
+    """Take ``count(*)`` alone, and what it is called; None where something else is selected."""
+    at = r.i
+    if tuple(token.text.upper() for token in r.tokens[at : at + 4]) not in _COUNT or not r.at("COUNT"):
+        return None
+    r.i += 4
+    name = _alias(r)
+    if r.at("FROM"):
+        return name or "count(1)"
+    r.i = at
+    return None
+
+
+def _selected(r: Reader) -> tuple[Selected, ...]:
+    found = [_item(r)]
+    while r.is_type(TokenType.COMMA):
+        r.i += 1
+        found.append(_item(r))
+    return tuple(found)
+
+
+def _item(r: Reader) -> Selected:
+    at = r.i
+    if r.is_type(TokenType.STAR):
+        r.i += 1
+        return Selected()
+    if r.is_name() and r.ahead() not in ("FROM", "NOT"):
+        path = r.path()
+        after, name = r.i, _alias(r)
+        if _ends(r):
+            return Selected(r.expression_between(at, after), name, path)
+    r.i = at
+    r.skip_to(frozenset({"FROM", "AS"}), comma=True, what="a column")
+    r.i -= _has_bare_alias(r, at)
+    value, name = r.expression_between(at, r.i), _alias(r)
+    if not _ends(r):
+        refuse(r, _said(r), r.i)
+    return Selected(value, name)
+
+
+def _has_bare_alias(r: Reader, first: int) -> bool:
+    """Whether a name without AS stands behind a call, or what else ends by a parenthesis."""
+    is_behind = r.i - 1 > first and r.is_type(TokenType.R_PAREN, -2)
+    return is_behind and r.is_name(-1) and r.ahead(-1) != "END"
+
+
+def _alias(r: Reader) -> str | None:
+    name, r.i = alias_at(r.tokens, r.i)
+    return name
+
+
+def _ends(r: Reader) -> bool:
+    return r.done or r.at("FROM") or r.is_type(TokenType.COMMA)
+
+
+def _table(r: Reader) -> Table | None:
+    """Take the table; None where it is no path."""
+    if not r.is_name():
+        refuse(r, "what is no table", r.i)
+    at = r.i
+    table = r.table(alias=True, travels=True)
+    if table is None:
+        r.path()
+        if r.is_type(TokenType.L_PAREN):
+            refuse(r, "a function in FROM", at)
+        r.i = at
+    return table
+
+
+def _limit(r: Reader) -> int:
+    if not r.is_type(TokenType.NUMBER):
+        refuse(r, "LIMIT of what is no whole number", r.i)
+    return r.whole()
