@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import obstore
@@ -32,7 +32,12 @@ def required(reason: str) -> None:
 
 def run_verbs(url: str, master: str, settings: Mapping[str, str], environment: Mapping[str, str]) -> None:
     """Run every verb below a URL, in a process of its own."""
-    command = [sys.executable, "-m", "tests.clouds.verbs", url, master, json.dumps(settings)]
+    run_script("tests.clouds.verbs", (url, master, json.dumps(settings)), environment)
+
+
+def run_script(module: str, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Run a script that says at its end that all is done."""
+    command = [sys.executable, "-m", module, *arguments]
     own = {key: value for key, value in os.environ.items() if not key.startswith(("PYSPARK", "SPARK_"))}
     done = subprocess.run(command, env={**own, **environment}, capture_output=True, text=True, check=False)
     assert done.stdout.splitlines()[-1:] == ["all done"], done.stdout[-2000:] + done.stderr[-4000:]

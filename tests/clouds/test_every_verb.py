@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clouds.running import SETTINGS, required, run_verbs
+from tests.clouds.running import SETTINGS, required, run_script, run_verbs
 from tests.clouds.stores import STORES, Place
 from tests.support.connect_scripts import the_port
 from tests.support.spark_servers import cluster
@@ -33,6 +34,26 @@ def test_every_verb_runs(store: str, way: str, tmp_path_factory: pytest.TempPath
     folder = tmp_path_factory.mktemp("servers")
     with serving(folder) as place, _master(way, folder) as master:
         run_verbs(f"{place.url}/all verbs {way}", master, _settings(place, way), _environment(place, way))
+
+
+@pytest.mark.exhaustive(
+    "tests/doors/test_working_folder.py::test_a_relative_path_begins_where_spark_begins_wherever_python_has_gone_since",
+    "tests/doors/test_working_folder.py::test_a_file_system_of_the_sessions_own_is_never_taken_for_the_disk",
+)
+@pytest.mark.parametrize("way", ["classic", "cluster"])
+def test_a_path_without_a_scheme_lies_on_the_default_file_system_by_every_door(
+    way: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    why_absent, serving = STORES["HDFS as the default"]
+    required(why_absent())
+    folder = tmp_path_factory.mktemp("servers")
+    works = folder / "works"
+    works.mkdir()
+    with serving(folder) as place, _master(way, folder) as master:
+        default = place.settings["spark.hadoop.fs.defaultFS"]
+        arguments = (default, str(works), master, json.dumps(_settings(place, way)))
+        run_script("tests.clouds.bare_paths", arguments, _environment(place, way))
+    assert list(folder.rglob("*.parquet")) == []  # nor has a worker written to its own disk
 
 
 @contextmanager
