@@ -99,7 +99,7 @@ def test_a_moment_that_python_has_not_in_every_zone_is_no_error(text: str, zone:
 
 
 def test_a_condition_says_why_spark_is_asked() -> None:
-    found = condition("x > 1 AND rlike(`user`, 'a') AND lower(`user`) = 'b'", CONTEXT)
+    found = condition("x > 1 AND soundex(`user`) = 'a' AND lower(`user`) = 'b'", CONTEXT)
     assert found.computation is not None
-    assert found.computation.reason == "`rlike` is not in the table of functions"
+    assert found.computation.reason == "`soundex` is not in the table of functions"
     assert not found.computation.is_condition

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch.protocol.expressions.patterns import LINE_ENDS, Pattern, pattern_of
 from anabranch.protocol.expressions.table import Datum, Fit, Given, Unfit, add, function, of_values
 from anabranch.protocol.schema.types import INTEGERS, VOID
 from anabranch.protocol.unsupported import Unsupported
@@ -256,6 +257,34 @@ def _quoted(letter: str) -> str:
 
 
 add("like", _like_fit, of_values(_like))
+
+
+def _pattern(given: Given) -> Pattern:
+    """What a constant pattern means. Raises Unfit."""
+    if given.type != "string" or given.constant is None or given.constant[0] is None:
+        raise Unfit("only by a constant pattern is a text searched here")
+    return pattern_of(given.constant[0])
+
+
+def _check_searched(values: Datum, pattern: Pattern) -> None:
+    """Raises an error where Java would read a text, or its end, otherwise."""
+    values.validate(full=True)
+    if pattern.has_end and any(pc.any(pc.ends_with(values, each)).as_py() for each in LINE_ENDS):
+        raise Unsupported("a text ends with the end of a line")
+
+
+def _rlike_fit(given: Sequence[Given]) -> Fit:
+    if len(given) != 2 or given[0].type not in ("string", VOID):
+        raise Unfit("only a text is searched here")
+    return Fit("boolean", ("string",), (_pattern(given[1]),))
+
+
+def _rlike(values: Datum, pattern: Pattern) -> Datum:
+    _check_searched(values, pattern)
+    return pc.match_substring_regex(values, pattern.regular)
+
+
+add("rlike, regexp, regexp_like", _rlike_fit, of_values(_rlike))
 
 
 # -- digests -----------------------------------------------------------------------------------------------------------

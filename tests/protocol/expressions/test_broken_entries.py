@@ -82,6 +82,11 @@ BROKEN: dict[str, tuple[str, Callable[..., Any], str]] = {
         lambda arguments, gives, options, site: pc.match_substring_regex(arguments[0], "^a.b$"),
         "s LIKE 'a_b'",
     ),
+    "a point is each letter but one": (
+        "rlike",
+        lambda arguments, gives, options, site: pc.match_substring_regex(arguments[0], "^..$"),
+        "s RLIKE '^..$'",
+    ),
 }
 
 

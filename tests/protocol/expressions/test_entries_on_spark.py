@@ -26,6 +26,7 @@ from anabranch.protocol.expressions.resolving import ALTERING, TIMESTAMP_TYPES, 
 from anabranch.protocol.schema.types import VOID, Field, Struct
 from anabranch.protocol.unsupported import Unsupported
 from anabranch.spark.columns.types import spark_schema
+from tests.protocol.expressions.drawn_patterns import drawn_pattern, drawn_searched
 from tests.protocol.expressions.typed_texts import COLUMNS, Texts, rows
 from tests.support.tiers import examples, few_of
 
@@ -153,6 +154,26 @@ def test_what_is_computed_is_what_spark_computes(spark: SparkSession, tmp_path: 
         computed, known = computed + len(cases), known + sum(sum(each.is_known) for each in cases)
     assert computed >= examples(4_000, 25)  # five settings: 20,000 in all
     assert known > 20 * computed
+
+
+def test_a_pattern_finds_what_spark_finds(spark: SparkSession, tmp_path: Path) -> None:
+    """Each of many drawn patterns in a few texts; Spark is given it by a column."""
+    draw, found = random.Random(11), list[dict[str, Any]]()
+    for _ in range(examples(40_000, 400)):
+        found += _searched(drawn_pattern(draw), [drawn_searched(draw) for _ in range(6)])
+    assert len(found) > examples(60_000, 600)
+    pq.write_table(pa.Table.from_pylist(found), tmp_path / "texts.parquet")
+    theirs = spark.read.parquet(str(tmp_path)).selectExpr("*", "s RLIKE p AS is_there").toArrow().to_pylist()
+    assert [each for each in theirs if each["found"] != each["is_there"]][:10] == []
+
+
+def _searched(pattern: str, texts: list[str]) -> list[dict[str, Any]]:
+    """What is found here of a pattern, for each text of which that is known."""
+    computation = computation_over(f"s RLIKE r'{pattern}'", _TEXT)
+    if computation.reason is not None:
+        return []
+    known = [(each, _one(computation, pa.RecordBatch.from_pydict({"s": [each]}))) for each in texts]
+    return [{"s": each, "p": pattern, "found": value} for each, (value, is_known) in known if is_known]
 
 
 @pytest.fixture(params=["true", "false"], ids=["by ICU", "by Java"])
