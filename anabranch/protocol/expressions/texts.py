@@ -287,6 +287,27 @@ def _rlike(values: Datum, pattern: Pattern) -> Datum:
 add("rlike, regexp, regexp_like", _rlike_fit, of_values(_rlike))
 
 
+def _regexp_replace_fit(given: Sequence[Given]) -> Fit:
+    """Where a pattern matches the empty text, Java and RE2 go on from different places."""
+    if len(given) != 3 or given[0].type not in ("string", VOID):
+        raise Unfit("only a text is searched here")
+    pattern, other = _pattern(given[1]), given[2].constant
+    if pattern.finds_nothing:
+        raise Unfit("a pattern that matches the empty text")
+    if given[2].type != "string" or other is None or other[0] is None or {*"$\\"} & {*other[0]}:
+        raise Unfit("only by a constant text without references is a part replaced here")
+    return Fit("string", ("string",), (pattern, other[0]))
+
+
+def _regexp_replace(values: Datum, pattern: Pattern, other: str) -> Datum:
+    _check_searched(values, pattern)
+    _check_bytes(_bytes_in(values) * max(len(other.encode()), 1))
+    return pc.replace_substring_regex(values, pattern.regular, other)
+
+
+add("regexp_replace", _regexp_replace_fit, of_values(_regexp_replace))
+
+
 # -- digests -----------------------------------------------------------------------------------------------------------
 
 

@@ -87,6 +87,13 @@ BROKEN: dict[str, tuple[str, Callable[..., Any], str]] = {
         lambda arguments, gives, options, site: pc.match_substring_regex(arguments[0], "^..$"),
         "s RLIKE '^..$'",
     ),
+    "only the first part is replaced": (
+        "regexp_replace",
+        lambda arguments, gives, options, site: pc.replace_substring_regex(
+            arguments[0], options[0].regular, options[1], max_replacements=1
+        ),
+        "regexp_replace(s, '[a-c]', 'x')",
+    ),
 }
 
 

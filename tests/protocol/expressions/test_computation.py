@@ -391,3 +391,44 @@ def test_what_a_setting_alters_is_left_to_spark(setting: str, text: str, plain: 
 )
 def test_a_choice_by_null_is_computed(text: str, row: dict[str, Any], expected: bool) -> None:
     assert truth(text, row) is expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "regexp_replace(s, 'a*', 'x') = 'x'",
+        "regexp_replace(s, '^', 'x') = 'x'",
+        "regexp_replace(s, 'a', '$0') = 'x'",
+        r"regexp_replace(s, 'a', r'\1') = 'x'",
+        "regexp_replace(s, 'a', s) = 'x'",
+        "regexp_replace(s, 'a', NULL) = 'x'",
+        "regexp_replace(s, 'a', 'b', 2) = 'x'",
+        "s RLIKE s",
+        "s RLIKE NULL",
+        "id RLIKE '1'",
+        r"s RLIKE '\\d'",
+        r"s RLIKE r'\s'",
+    ],
+)
+def test_a_pattern_that_is_not_certain_is_left_to_spark(text: str) -> None:
+    assert computation_over(text, SCHEMA).reason is not None
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n", "\u0085", "\u2028", "\u2029"])
+def test_an_end_before_the_end_of_a_line_is_left_to_spark(end: str) -> None:
+    with pytest.raises(Unsupported):
+        truth("s RLIKE 'a$'", {"s": f"a{end}"})
+    assert truth("s RLIKE 'a$'", {"s": f"b{end}a"}) is True
+    assert truth("s RLIKE '^.a'", {"s": f"{end[0]}a"}) is False
+
+
+def test_a_text_that_is_no_utf8_is_searched_by_spark() -> None:
+    bad = pa.array([b"a\xff"]).view(pa.string())
+    for text in ("s RLIKE 'a.'", "regexp_replace(s, '.', 'x') = 'xx'"):
+        with pytest.raises(Unsupported):
+            computation_over(text, SCHEMA).values(pa.RecordBatch.from_arrays([bad], ["s"]))
+
+
+def test_what_is_replaced_becomes_no_text_of_any_size() -> None:
+    with pytest.raises(Unsupported):
+        truth(f"regexp_replace(s, '.', '{'x' * 1000}') = 'x'", {"s": "a" * (1 << 20)})

@@ -298,6 +298,7 @@ class Texts:
                 lambda k: f"concat_ws({p()}, {s(k)}, {s(k)})",
                 lambda k: f"replace({s(k)}, {p()}, {p()})",
                 lambda k: f"replace({s(k)}, {p()})",
+                lambda k: f"regexp_replace({s(k)}, {c(REGULAR)}, {p()})",
                 lambda k: f"{c(['lpad', 'rpad'])}({s(k)}, {c(number)}, {p()})",
                 lambda k: f"repeat({s(k)}, {c(['0', '1', '2', '-1'])})",
                 lambda k: f"split_part({s(k)}, {p()}, {c(['1', '2', '-1', '0'])})",
