@@ -329,7 +329,7 @@ def _given(node: Expression) -> Given:
 
 def _type_of(name: str) -> DataType | None:
     """The type of an operator's value where it is the same for all arguments."""
-    always = ("=", "!=", "<", "<=", ">", ">=", "<=>", "in", "between", "and", "or", "not", "like", "rlike")
+    always = ("=", "!=", "<", "<=", ">", ">=", "<=>", "in", "between", "and", "or", "not", "like", "ilike", "rlike")
     return "boolean" if name in always or name.startswith("is ") else None
 
 

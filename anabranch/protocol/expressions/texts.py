@@ -44,7 +44,7 @@ def _known(text: str) -> str:
     return text
 
 
-function("lower, lcase", "string", gives="string")(_folded(pc.ascii_lower, str.lower))
+_lower = function("lower, lcase", "string", gives="string")(_folded(pc.ascii_lower, str.lower))
 function("upper, ucase", "string", gives="string")(_folded(pc.ascii_upper, str.upper))
 
 
@@ -256,7 +256,13 @@ def _quoted(letter: str) -> str:
     return letter if letter.isalnum() or not letter.isascii() else f"\\x{ord(letter):02x}"
 
 
+def _ilike(values: Datum, pattern: str) -> Datum:
+    """Spark, too, makes small letters of both."""
+    return _like(_lower(values), _lower(pa.array([pattern]))[0].as_py())
+
+
 add("like", _like_fit, of_values(_like))
+add("ilike", _like_fit, of_values(_ilike))
 
 
 def _pattern(given: Given) -> Pattern:

@@ -82,6 +82,11 @@ BROKEN: dict[str, tuple[str, Callable[..., Any], str]] = {
         lambda arguments, gives, options, site: pc.match_substring_regex(arguments[0], "^a.b$"),
         "s LIKE 'a_b'",
     ),
+    "small letters beyond those that both fold alike, in a pattern": (
+        "ilike",
+        lambda arguments, gives, options, site: pc.match_like(arguments[0], options[0], ignore_case=True),
+        "s ILIKE 'İ%'",
+    ),
     "a point is each letter but one": (
         "rlike",
         lambda arguments, gives, options, site: pc.match_substring_regex(arguments[0], "^..$"),

@@ -432,3 +432,20 @@ def test_a_text_that_is_no_utf8_is_searched_by_spark() -> None:
 def test_what_is_replaced_becomes_no_text_of_any_size() -> None:
     with pytest.raises(Unsupported):
         truth(f"regexp_replace(s, '.', '{'x' * 1000}') = 'x'", {"s": "a" * (1 << 20)})
+
+
+@pytest.mark.parametrize(
+    "text", ["s ILIKE '%B!%' ESCAPE '!'", r"s ILIKE r'A\_'", "s ILIKE s", "s ILIKE ANY ('A', 'b')"]
+)
+def test_ilike_with_escapes_is_left_to_spark(text: str) -> None:
+    assert computation_over(text, SCHEMA).reason is not None
+
+
+def test_letters_of_both_sides_of_ilike_are_folded() -> None:
+    assert truth("s ILIKE 'aB%é'", {"s": "Abc\nÉ"}) is True
+    assert truth("s ILIKE 'a_'", {"s": "AAA"}) is False
+    for text in ("s ILIKE 'İ'", "s ILIKE '%\u1e9e%'"):
+        with pytest.raises(Unsupported):
+            truth(text, {"s": "a"})
+    with pytest.raises(Unsupported):
+        truth("s ILIKE 'i'", {"s": "İ"})

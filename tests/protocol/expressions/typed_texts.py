@@ -264,6 +264,7 @@ class Texts:
                 lambda k: f"({w(k)} {c(signs)} {c(WHOLE_TEXTS)})",
                 lambda k: f"({w(k)} IN ({c(WHOLE_TEXTS)}, {c(WHOLE_TEXTS)}))",
                 lambda k: f"({s(k)} {c(['', 'NOT '])}LIKE {c(PATTERNS)})",
+                lambda k: f"({s(k)} {c(['', 'NOT '])}ILIKE {c([*PATTERNS, *GREAT])})",
                 lambda k: f"({s(k)} {c(['', 'NOT '])}{c(['RLIKE', 'REGEXP'])} {c(REGULAR)})",
                 lambda k: f"{c(['rlike', 'regexp', 'regexp_like'])}({s(k)}, {c(REGULAR)})",
                 lambda k: f"{c(['startswith', 'endswith', 'contains'])}({s(k)}, {self._plain_text()})",
@@ -391,6 +392,7 @@ SPANS += ["INTERVAL -7 MICROSECONDS", "INTERVAL 2 HOURS 5 MILLISECONDS", "INTERV
 ENDS = ["2147483647", "-2147483648"]
 OF_DATES = ["year", "quarter", "month", "day", "dayofweek", "dayofyear", "weekofyear", "weekday"]
 PATTERNS = ["'%'", "''", "'a%'", "'%b'", "'_'", "'a_c'", "'%é%'", "'a.b'", "'%*%'", "'__'", "'%🙂%'", "'['", "'a\nb'"]
+GREAT = ["'%A%'", "'aB%'", "'É'", "'%ß'", "'α_'", "'%Σ'", "'İ%'", "'_Æ%'"]
 REGULAR = ["'^a'", "'b$'", "'.'", "'^.$'", "'[^a-z ]'", "'^[0-9]{1,3}$'", "'(a|Ab).?c'", "'^(?:a|b|c)*$'", "' +[ab]'"]
 REGULAR += [
     "'é|漢'",
