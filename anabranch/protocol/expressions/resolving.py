@@ -262,6 +262,8 @@ class _Resolver:
             return self._applied(field or "", arguments, f"`EXTRACT({words[0]} …)`", called=name)
         if name in ("substring", "substr") and set(words) <= {"", "FROM", "FOR", ","}:
             return self._applied(name, arguments, f"`{name}`")
+        if name == "position":
+            return self._applied(name, arguments, "`POSITION`")
         trims = {"BOTH FROM": "trim", "LEADING FROM": "ltrim", "TRAILING FROM": "rtrim", "FROM": "trim"}
         if name == "trim" and len(words) == 1 and words[0] in trims:
             return self._applied(trims[words[0]], arguments, "`TRIM`")

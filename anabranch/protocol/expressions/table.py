@@ -199,10 +199,8 @@ def _fitting(words: Sequence[str], gives: DataType) -> Fitting:
             if "=" not in word:
                 check_type(each, kind)
                 takes.append(kind)
-            elif each.constant is None or each.constant[0] is None or each.type != kind:
-                raise Unfit(f"only with a constant {kind} is it computed here")
             else:
-                options.append(each.constant[0])
+                options.append(constant_of(each, kind))
         return Fit(gives, tuple(takes), tuple(options))
 
     return fit
@@ -212,3 +210,10 @@ def check_type(given: Given, kind: DataType) -> None:
     """Raises Unfit unless an argument has a type, or is NULL."""
     if given.type not in (kind, "void"):
         raise Unfit(f"it is computed here for {kind}, and not for {given.type}")
+
+
+def constant_of(given: Given, kind: DataType) -> Any:
+    """The value of an argument. Raises Unfit unless it is a constant of a type, and not NULL."""
+    if given.constant is None or given.constant[0] is None or given.type != kind:
+        raise Unfit(f"only with a constant {kind} is it computed here")
+    return given.constant[0]

@@ -7,13 +7,24 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.protocol.expressions.patterns import LINE_ENDS, Pattern, pattern_of
-from anabranch.protocol.expressions.table import Datum, Fit, Given, Unfit, add, function, of_values
+from anabranch.protocol.expressions.table import (
+    Datum,
+    Fit,
+    Given,
+    Unfit,
+    add,
+    check_type,
+    constant_of,
+    function,
+    of_values,
+)
 from anabranch.protocol.schema.types import INTEGERS, VOID
 from anabranch.protocol.unsupported import Unsupported
 
@@ -64,6 +75,13 @@ def _with_capitals(text: str) -> str:
 @function("length, len, char_length, character_length", "string", gives="integer")
 def _length(values: Datum) -> Datum:
     return pc.utf8_length(values)
+
+
+@function("ascii", "string", gives="integer")
+def _ascii(values: Datum) -> Datum:
+    """The number of the first letter, whichever it is; 0 where there is none."""
+    firsts = pc.utf8_slice_codeunits(values, 0, 1).to_pylist()
+    return pa.array([None if each is None else ord(each) if each else 0 for each in firsts], pa.int32())
 
 
 @function("octet_length", "string", gives="integer")
@@ -144,6 +162,16 @@ def _replace(values: Datum, searched: str, other: str = "") -> Datum:
         return values
     _check_bytes(_bytes_in(values) * max(len(other), 1))
     return pc.replace_substring(values, searched, other)
+
+
+@function("translate", "string =string =string", gives="string")
+def _translate(values: Datum, letters: str, others: str) -> Datum:
+    """Letters become others at the same place, the first one counts; those without another are left out."""
+    if "\0" in others:
+        raise Unsupported("to some versions of Spark a NUL is no letter")
+    pairs = zip_longest(letters, others[: len(letters)])
+    table = {ord(letter): other for letter, other in reversed([*pairs])}
+    return pa.array([None if each is None else each.translate(table) for each in values.to_pylist()], pa.string())
 
 
 def _padding(pad: Callable[..., Datum]) -> Callable[..., Datum]:
@@ -228,6 +256,27 @@ def _instr(values: Datum, searched: str) -> Datum:
     return pa.array(found, pa.int32())
 
 
+def _locate_fit(given: Sequence[Given]) -> Fit:
+    if not 2 <= len(given) <= 3:
+        raise Unfit("what is searched, where, and from which place on")
+    check_type(given[1], "string")
+    first = constant_of(given[2], "integer") if len(given) == 3 else 1
+    takes = ("string", "string", "integer")[: len(given)]
+    return Fit("integer", takes, (constant_of(given[0], "string"), first))
+
+
+def _locate(values: Datum, searched: str, first: int) -> Datum:
+    """As `_instr`, from a place on; nothing is found at the first one, wherever it is looked for."""
+    if not searched or first < 1:
+        found = 0 if first < 1 else 1
+        return pc.if_else(pc.is_valid(values), pa.scalar(found, pa.int32()), pa.scalar(None, pa.int32()))
+    places = [None if each is None else each.find(searched, first - 1) + 1 for each in values.to_pylist()]
+    return pa.array(places, pa.int32())
+
+
+add("locate, position", _locate_fit, lambda arguments, gives, options, site: _locate(arguments[1], *options))
+
+
 def _like(values: Datum, pattern: str) -> Datum:
     return pc.match_substring_regex(values, regular(pattern))
 
@@ -265,13 +314,6 @@ add("like", _like_fit, of_values(_like))
 add("ilike", _like_fit, of_values(_ilike))
 
 
-def _pattern(given: Given) -> Pattern:
-    """What a constant pattern means. Raises Unfit."""
-    if given.type != "string" or given.constant is None or given.constant[0] is None:
-        raise Unfit("only by a constant pattern is a text searched here")
-    return pattern_of(given.constant[0])
-
-
 def _check_searched(values: Datum, pattern: Pattern) -> None:
     """Raises an error where Java would read a text, or its end, otherwise."""
     values.validate(full=True)
@@ -282,7 +324,7 @@ def _check_searched(values: Datum, pattern: Pattern) -> None:
 def _rlike_fit(given: Sequence[Given]) -> Fit:
     if len(given) != 2 or given[0].type not in ("string", VOID):
         raise Unfit("only a text is searched here")
-    return Fit("boolean", ("string",), (_pattern(given[1]),))
+    return Fit("boolean", ("string",), (pattern_of(constant_of(given[1], "string")),))
 
 
 def _rlike(values: Datum, pattern: Pattern) -> Datum:
@@ -297,12 +339,12 @@ def _regexp_replace_fit(given: Sequence[Given]) -> Fit:
     """Where a pattern matches the empty text, Java and RE2 go on from different places."""
     if len(given) != 3 or given[0].type not in ("string", VOID):
         raise Unfit("only a text is searched here")
-    pattern, other = _pattern(given[1]), given[2].constant
+    pattern, other = pattern_of(constant_of(given[1], "string")), constant_of(given[2], "string")
     if pattern.finds_nothing:
         raise Unfit("a pattern that matches the empty text")
-    if given[2].type != "string" or other is None or other[0] is None or {*"$\\"} & {*other[0]}:
-        raise Unfit("only by a constant text without references is a part replaced here")
-    return Fit("string", ("string",), (pattern, other[0]))
+    if {*"$\\"} & {*other}:
+        raise Unfit("only by a text without references is a part replaced here")
+    return Fit("string", ("string",), (pattern, other))
 
 
 def _regexp_replace(values: Datum, pattern: Pattern, other: str) -> Datum:

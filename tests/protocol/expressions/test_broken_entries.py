@@ -87,6 +87,27 @@ BROKEN: dict[str, tuple[str, Callable[..., Any], str]] = {
         lambda arguments, gives, options, site: pc.match_like(arguments[0], options[0], ignore_case=True),
         "s ILIKE 'İ%'",
     ),
+    "nothing is found where it is looked for": (
+        "locate",
+        lambda arguments, gives, options, site: pa.array(
+            [each and each.find(options[0], options[1] - 1) + 1 for each in arguments[0].to_pylist()], pa.int32()
+        ),
+        "locate('', s, 3)",
+    ),
+    "the last of several equal letters counts": (
+        "translate",
+        lambda arguments, gives, options, site: pa.array(
+            [each and each.translate(str.maketrans(*options)) for each in arguments[0].to_pylist()], pa.string()
+        ),
+        "translate(s, 'aa', 'xy')",
+    ),
+    "a letter is its first byte": (
+        "ascii",
+        lambda arguments, gives, options, site: pa.array(
+            [each if each is None else (each.encode() or b"\0")[0] for each in arguments[0].to_pylist()], pa.int32()
+        ),
+        "ascii(s)",
+    ),
     "a point is each letter but one": (
         "rlike",
         lambda arguments, gives, options, site: pc.match_substring_regex(arguments[0], "^..$"),

@@ -449,3 +449,37 @@ def test_letters_of_both_sides_of_ilike_are_folded() -> None:
             truth(text, {"s": "a"})
     with pytest.raises(Unsupported):
         truth("s ILIKE 'i'", {"s": "İ"})
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "expected"),
+    [
+        ("locate('b', s) = 2", "ab🙂b", True),
+        ("locate('b', s, 3) = 4", "ab🙂b", True),
+        ("locate('', s, 3) = 1", "", True),
+        ("locate('a', s, 0) = 0", "a", True),
+        ("locate('', s, -1) = 0", "a", True),
+        ("locate('a', s, 0) = 0", None, None),
+        ("position('🙂' IN s) = 3", "ab🙂b", True),
+        ("position('x', s) = 0", "ab", True),
+        ("translate(s, 'aba🙂', 'xy') = 'xyc'", "abc🙂", True),
+        ("translate(s, 'a', 'xyz') = 'x'", "a", True),
+        ("translate(s, '', 'x') = 'a'", "a", True),
+        ("ascii(s) = 128578", "🙂a", True),
+        ("ascii(s) = 0", "", True),
+        ("ascii(s) = 0", None, None),
+    ],
+)
+def test_letters_and_their_places(text: str, value: str | None, expected: bool | None) -> None:
+    assert truth(text, {"s": value}) is expected
+
+
+def test_letters_that_become_a_nul_are_left_to_spark() -> None:
+    with pytest.raises(Unsupported):
+        truth("translate(s, 'ab', 'x\0') = 'x'", {"s": "b"})
+    assert truth("translate(s, 'ab', 'xy') = 'x\0y'", {"s": "a\0b"}) is True
+
+
+@pytest.mark.parametrize("text", ["locate(s, 'a') = 1", "locate('a', s, id) = 1", "translate(s, 'a', NULL) = 'a'"])
+def test_letters_that_vary_are_left_to_spark(text: str) -> None:
+    assert computation_over(text, SCHEMA).reason is not None

@@ -42,7 +42,28 @@ COLUMNS = Struct(
 )
 
 _TEXTS = [
-    *("", " ", "a", "Ab", "abc", " abc  ", "ABC", "a%b", "a_b", "a.b", "a*b", "a\nb", "a\\b", "é", "É", "ß", "Ærø"),
+    *(
+        "a\0b",
+        "🙂a\U0001d7d8b",
+        "ba",
+        "",
+        " ",
+        "a",
+        "Ab",
+        "abc",
+        " abc  ",
+        "ABC",
+        "a%b",
+        "a_b",
+        "a.b",
+        "a*b",
+        "a\nb",
+        "a\\b",
+        "é",
+        "É",
+        "ß",
+        "Ærø",
+    ),
     *("o'neil mARY-ann", "ǆ aß"),
     *("ΑΣ", "σς", "İ", "ı", "ǆ", "🙂", "a🙂b", "e\u0301", "\u200b", "\u3000x", "漢字", "0", "-1", "12", "007", "1.5"),
     *(
@@ -193,6 +214,10 @@ class Texts:
                 lambda k: f"char_length({s(k)})",
                 lambda k: f"octet_length({s(k)})",
                 lambda k: f"instr({s(k)}, {self._plain_text()})",
+                lambda k: f"ascii({s(k)})",
+                lambda k: f"{c(['locate', 'position'])}({self._plain_text()}, {s(k)})",
+                lambda k: f"locate({self._plain_text()}, {s(k)}, {c(['-1', '0', '1', '2', '300', *ENDS])})",
+                lambda k: f"position({self._plain_text()} IN {s(k)})",
                 lambda k: f"{c(OF_DATES)}({d(k)})",
                 lambda k: f"{c(['year', 'quarter', 'month', 'day', 'hour', 'minute', 'second'])}({self.moment(k)})",
                 lambda k: f"extract({c(['YEAR', 'MONTH', 'DAY', 'DOW', 'DOY'])} FROM {d(k)})",
@@ -299,6 +324,7 @@ class Texts:
                 lambda k: f"concat_ws({p()}, {s(k)}, {s(k)})",
                 lambda k: f"replace({s(k)}, {p()}, {p()})",
                 lambda k: f"replace({s(k)}, {p()})",
+                lambda k: f"translate({s(k)}, {c(LETTERS)}, {c(LETTERS)})",
                 lambda k: f"regexp_replace({s(k)}, {c(REGULAR)}, {p()})",
                 lambda k: f"{c(['lpad', 'rpad'])}({s(k)}, {c(number)}, {p()})",
                 lambda k: f"repeat({s(k)}, {c(['0', '1', '2', '-1'])})",
@@ -392,6 +418,7 @@ SPANS += ["INTERVAL -7 MICROSECONDS", "INTERVAL 2 HOURS 5 MILLISECONDS", "INTERV
 ENDS = ["2147483647", "-2147483648"]
 OF_DATES = ["year", "quarter", "month", "day", "dayofweek", "dayofyear", "weekofyear", "weekday"]
 PATTERNS = ["'%'", "''", "'a%'", "'%b'", "'_'", "'a_c'", "'%é%'", "'a.b'", "'%*%'", "'__'", "'%🙂%'", "'['", "'a\nb'"]
+LETTERS = ["''", "'a'", "'ab'", "'ba🙂'", "'aa'", "'é🙂'", "'🙂bc'", "'\0a'", "'xyz'", "' .*'"]
 GREAT = ["'%A%'", "'aB%'", "'É'", "'%ß'", "'α_'", "'%Σ'", "'İ%'", "'_Æ%'"]
 REGULAR = ["'^a'", "'b$'", "'.'", "'^.$'", "'[^a-z ]'", "'^[0-9]{1,3}$'", "'(a|Ab).?c'", "'^(?:a|b|c)*$'", "' +[ab]'"]
 REGULAR += [
