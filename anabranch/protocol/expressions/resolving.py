@@ -99,6 +99,7 @@ ALTERING: Mapping[str, Altering] = {
     "spark.sql.legacy.literal.pickMinimumPrecision": Altering(
         "true", frozenset("+-*/%"), _has_decimal_and_whole_literal
     ),
+    "spark.sql.legacy.timeParserPolicy": Altering("corrected", frozenset({"date_format"}), lambda arguments: True),
 }
 """All such settings by their names, but for those that `Scope` knows by themselves."""
 

@@ -483,3 +483,57 @@ def test_letters_that_become_a_nul_are_left_to_spark() -> None:
 @pytest.mark.parametrize("text", ["locate(s, 'a') = 1", "locate('a', s, id) = 1", "translate(s, 'a', NULL) = 'a'"])
 def test_letters_that_vary_are_left_to_spark(text: str) -> None:
     assert computation_over(text, SCHEMA).reason is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("date_format(d, 'yyyyMMdd') = '00010203'", True),
+        ("date_format(n, 'dd/MM/yyyy HH:mm:ss') = '31/12/1969 23:59:59'", True),
+        ("date_format(t, 'yyyy-MM-dd HH, ') = '1970-01-01 05, '", True),
+        ("date_format(NULL, 'yyyy') = '2024'", None),
+    ],
+)
+def test_a_moment_is_spelled_by_a_plain_pattern(text: str, expected: bool | None) -> None:
+    moment = dt.datetime(1969, 12, 31, 23, 59, 59, 999999)
+    row = {"d": dt.date(1, 2, 3), "n": moment, "t": moment.replace(tzinfo=dt.UTC)}
+    found = computation_over(text, SCHEMA, dt.timezone(dt.timedelta(hours=5, minutes=30)))
+    if expected is None:
+        assert found.reason is not None
+    else:
+        assert found.values(pa.RecordBatch.from_pylist([row], to_arrow(SCHEMA))).to_pylist() == [expected]
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "",
+        "y",
+        "yy",
+        "yyyyy",
+        "MMM",
+        "MMMM",
+        "d",
+        "hh",
+        "SSS",
+        "yyyy''MM",
+        "yyyy[MM]",
+        "yyyy#",
+        "YYYY",
+        "DD",
+        "yyyy_",
+        "é",
+    ],
+)
+def test_another_pattern_of_a_moment_is_left_to_spark(pattern: str) -> None:
+    assert computation_over(f"date_format(d, '{pattern}') = 'x'", SCHEMA, dt.UTC).reason is not None
+
+
+def test_how_moments_are_spelled_is_for_settings_and_zones_to_say() -> None:
+    text, row = "date_format(d, 'yyyy') = '2024'", pa.RecordBatch.from_pylist([{"d": dt.date(2024, 1, 1)}])
+    for policy in ("LEGACY", "EXCEPTION"):
+        altered = altered_by({"spark.sql.legacy.timeParserPolicy": policy})
+        assert computation_over(text, SCHEMA, dt.UTC, altered=altered).reason is not None
+    assert computation_over(text, SCHEMA, dt.UTC, altered=altered_by({})).reason is None
+    with pytest.raises(Unsupported):
+        computation_over(text, SCHEMA).values(row)

@@ -41,6 +41,7 @@ SETTINGS = [
     ("true", "+05:30", "TIMESTAMP_NTZ", "usual"),
     ("false", "Europe/Berlin", "TIMESTAMP_LTZ", "altered"),
 ]
+_OTHERWISE = {"true": "false", "false": "true", "corrected": "LEGACY"}
 _AT_ONCE = 40
 _TEXT = Struct((Field("s", "string"),))
 
@@ -125,7 +126,7 @@ def settings(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[No
     names = ("spark.sql.ansi.enabled", "spark.sql.session.timeZone", TIMESTAMPS)
     chosen = dict(zip(names, values, strict=True))
     for name, each in ALTERING.items() if how == "altered" else ():
-        chosen[name] = "true" if each.usual == "false" else "false"
+        chosen[name] = _OTHERWISE[each.usual]
     before = {name: str(spark.conf.get(name)) for name in chosen}
     for name, value in chosen.items():
         spark.conf.set(name, value)

@@ -330,6 +330,7 @@ class Texts:
                 lambda k: f"repeat({s(k)}, {c(['0', '1', '2', '-1'])})",
                 lambda k: f"split_part({s(k)}, {p()}, {c(['1', '2', '-1', '0'])})",
                 lambda k: f"cast({c([w, self.number, d, self.truth, self.moment])(k)} AS string)",
+                lambda k: f"date_format({c([d, self.moment])(k)}, {c(FORMATS)})",
                 lambda k: f"{c(['md5', 'sha1'])}({s(k)})",
                 lambda k: f"sha2({s(k)}, {c(['0', '224', '256', '384', '512', '1'])})",
                 *self._choosing(s),
@@ -418,6 +419,7 @@ SPANS += ["INTERVAL -7 MICROSECONDS", "INTERVAL 2 HOURS 5 MILLISECONDS", "INTERV
 ENDS = ["2147483647", "-2147483648"]
 OF_DATES = ["year", "quarter", "month", "day", "dayofweek", "dayofyear", "weekofyear", "weekday"]
 PATTERNS = ["'%'", "''", "'a%'", "'%b'", "'_'", "'a_c'", "'%é%'", "'a.b'", "'%*%'", "'__'", "'%🙂%'", "'['", "'a\nb'"]
+FORMATS = ["'yyyy-MM-dd'", "'yyyy'", "'yyyyMMdd HHmmss'", "'dd/MM/yyyy'", "'HH:mm:ss'", "'mm.ss, MM'", "'yyyy-MM '"]
 LETTERS = ["''", "'a'", "'ab'", "'ba🙂'", "'aa'", "'é🙂'", "'🙂bc'", "'\0a'", "'xyz'", "' .*'"]
 GREAT = ["'%A%'", "'aB%'", "'É'", "'%ß'", "'α_'", "'%Σ'", "'İ%'", "'_Æ%'"]
 REGULAR = ["'^a'", "'b$'", "'.'", "'^.$'", "'[^a-z ]'", "'^[0-9]{1,3}$'", "'(a|Ab).?c'", "'^(?:a|b|c)*$'", "' +[ab]'"]
