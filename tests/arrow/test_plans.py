@@ -40,10 +40,10 @@ SITES: Mapping[str, Mapping[str, Any]] = {
     "session's writer": {"is_plain": False},
     "cluster": {"most_bytes": 100},
 }
-RULE = Check("c", "pmod(id, 2) < 5", frozenset({"id"}))
+RULE = Check("c", "hex(id) < '5'", frozenset({"id"}))
 HERE, DELETE = "", None
-PMOD, SETTINGS = (
-    "`pmod` is not in the table of functions",
+HEX, SETTINGS = (
+    "`hex` is not in the table of functions",
     "the session's settings are for Spark's own reader and writer",
 )
 AWAY = "Spark's executors are elsewhere, and the files take more than 0 MB"
@@ -58,7 +58,7 @@ GRID: list[tuple[str, str | None, str, str, dict[str, str]]] = [
     ("id = 1",         DELETE,        "feed",             "alone",            {FIND: HERE}),
     ("id = 1",         DELETE,        "feed, no vectors", "alone",            {FIND: HERE, ANEW: HERE, RECORD: HERE}),
     ("id = 1",         DELETE,        "rule",             "alone",            {FIND: HERE}),
-    ("pmod(id, 2) = 1", DELETE,       "no vectors",       "session",          {FIND: PMOD, ANEW: HERE}),
+    ("hex(id) = '1'",  DELETE,       "no vectors",       "session",          {FIND: HEX, ANEW: HERE}),
     ("id = 1",         DELETE,        "vectors",          "session's writer", {FIND: SETTINGS}),
     ("id = 1",         DELETE,        "no vectors",       "cluster",          {FIND: AWAY, ANEW: AWAY}),
     ("id = 1",         "upper(word)", "vectors",          "alone",            {FIND: HERE, NEW: HERE}),
@@ -68,7 +68,7 @@ GRID: list[tuple[str, str | None, str, str, dict[str, str]]] = [
     ("id = 1",         "upper(word)", "rule",             "session",          {FIND: HERE, NEW: RULED}),
     ("id = 1",         "upper(word)", "by f",             "alone",            {FIND: HERE, NEW: HERE}),
     ("id = 1",         "upper(word)", "by f",             "session",          {FIND: HERE, NEW: SPELLED}),
-    ("id = 1",         "pmod(id, 2)", "vectors",          "session",          {FIND: HERE, NEW: PMOD}),
+    ("id = 1",         "hex(id)",     "vectors",          "session",          {FIND: HERE, NEW: HEX}),
     ("id = 1",         "upper(word)", "vectors",          "session's writer", {FIND: SETTINGS, NEW: SETTINGS}),
     ("id = 1",         "upper(word)", "vectors",          "cluster",          {FIND: AWAY, NEW: AWAY}),
 ]  # fmt: skip

@@ -103,8 +103,8 @@ def test_a_number_of_rows_is_known_to_come_from_its_table(session: SparkSession,
 
 def test_a_delete_by_any_other_condition_is_one_job(spark: SparkSession, path: str) -> None:
     table = DeltaTable.forPath(spark, path)
-    assert jobs(spark, lambda: table.delete("pmod(id, 50) = 7")) == 1
-    assert jobs(spark, lambda: table.delete("pmod(id, 50) = 8")) == 1, "also of a file that has deleted rows"
+    assert jobs(spark, lambda: table.delete("shiftright(id % 50, 0) = 7")) == 1
+    assert jobs(spark, lambda: table.delete("shiftright(id % 50, 0) = 8")) == 1, "also of a file that has deleted rows"
     assert len(deltalake_rows(path)) == 96
 
 
@@ -197,8 +197,8 @@ def ids(spark: SparkSession, path: str) -> dict[int, tuple[int, int]]:
 
 def test_any_other_update_is_one_job(spark: SparkSession, path: str) -> None:
     table = DeltaTable.forPath(spark, path)
-    assert jobs(spark, lambda: table.update("id < 7", {"v": "pmod(v + id, 1000)"})) == 1
-    assert jobs(spark, lambda: table.update("id IN (3, 9) AND pmod(id, 2) = 1", {"name": "upper(name)"})) == 1
+    assert jobs(spark, lambda: table.update("id < 7", {"v": "nanvl((v + id) % 1000, 0)"})) == 1
+    assert jobs(spark, lambda: table.update("id IN (3, 9) AND shiftright(id % 2, 0) = 1", {"name": "upper(name)"})) == 1
     assert rows(path, 3, 4, 9) == [(3, "N", 3.5), (4, "n", 4.5), (9, "N", 0.5)]
 
 
@@ -206,7 +206,7 @@ def test_an_update_that_has_to_be_recorded_is_no_job_or_one(spark: SparkSession,
     anabranch.sql(spark, f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
     table = DeltaTable.forPath(spark, path)
     assert jobs(spark, lambda: table.update("id < 2", {"v": "v + 1"})) == 0
-    assert jobs(spark, lambda: table.update("id < 2", {"v": "pmod(v, 1)"})) == 1
+    assert jobs(spark, lambda: table.update("id < 2", {"v": "nanvl(v % 1, 0)"})) == 1
     columns, found = ("id", "v", "_change_type", "_commit_version"), anabranch.changes(path, 2, spark=spark).collect()
     assert sorted(tuple(row[name] for name in columns) for row in found) == [
         (row, value, f"update_{kind}", version)
@@ -234,7 +234,7 @@ def test_a_merge_that_computes_what_it_writes_is_one_job_where_spark_is_not_aske
     merges = matching(spark, path).whenMatchedUpdate("t.v < s.v", {"v": "t.v + s.v", "name": "upper(t.name)"})
     assert jobs(spark, merges.execute) == 1
     assert rows(path, 5, 1000) == [(5, "N", 1.5), (1000, None, 4.0)]
-    merges = matching(spark, path).whenMatchedUpdate(set={"v": "pmod(s.v, 2)"})
+    merges = matching(spark, path).whenMatchedUpdate(set={"v": "nanvl(s.v % 2, 0)"})
     assert jobs(spark, merges.execute) == 2
 
 

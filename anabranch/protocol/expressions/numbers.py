@@ -150,6 +150,21 @@ def _remainder(dividend: Datum, divisor: Datum) -> Datum:
     return pc.subtract(dividend, pc.multiply(pc.divide(dividend, divisor), divisor))
 
 
+def _least_remainder(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
+    """A remainder to which the divisor is added where it is less than zero, and whose remainder is taken then: by a
+    divisor that is less than zero, too, it stays what it was. Whole numbers for which the sum is too great are Spark's.
+    """
+    dividend, divisor = arguments
+    left = _remainder(dividend, divisor).cast(arrow_type(gives))
+    zero = pa.scalar(0, left.type)
+    is_less = pc.less(left, zero)
+    moved = pc.add_checked(pc.if_else(is_less, left, zero), divisor)
+    if pa.types.is_floating(left.type):
+        return pc.if_else(is_less, _remainder(moved, divisor), left)
+    is_moved = pc.and_(is_less, pc.greater(divisor, pa.scalar(0, divisor.type)))
+    return pc.if_else(is_moved, moved, left.cast(moved.type)).cast(left.type)
+
+
 def _by_numpy(compute: Callable[..., Any], arguments: Sequence[Datum], kind: pa.DataType) -> Datum:
     """What numpy computes of numbers, NULL where one of them is."""
     count = max((len(each) for each in arguments if not isinstance(each, pa.Scalar)), default=1)
@@ -197,6 +212,7 @@ add("*", _product_fit, _of(pc.multiply_checked), inverse=_PRODUCT)
 add("/", _quotient_fit, _of(_quotient))
 add("div", _whole_fit, _of(_quotient))
 add("%, mod", _remainder_fit, _of(_remainder))
+add("pmod", _remainder_fit, _least_remainder)
 
 
 def _one_fit(given: Sequence[Given]) -> Fit:

@@ -97,7 +97,7 @@ def _has_decimal_and_whole_literal(arguments: Sequence[Expression]) -> bool:
 ALTERING: Mapping[str, Altering] = {
     "spark.sql.legacy.typeCoercion.datetimeToString.enabled": Altering("false", _COMPARISONS, _has_moment_and_text),
     "spark.sql.legacy.literal.pickMinimumPrecision": Altering(
-        "true", frozenset("+-*/%"), _has_decimal_and_whole_literal
+        "true", frozenset({*"+-*/%", "pmod"}), _has_decimal_and_whole_literal
     ),
     "spark.sql.legacy.timeParserPolicy": Altering("corrected", frozenset({"date_format"}), lambda arguments: True),
 }

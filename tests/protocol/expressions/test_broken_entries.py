@@ -61,6 +61,11 @@ BROKEN: dict[str, tuple[str, Callable[..., Any], str]] = {
     "NaN is not NaN": ("=", _of_all(pc.equal), "d = d"),
     "NaN is less than a number": (">", _of_all(pc.greater), "d > 1.5D"),
     "a remainder has the sign of the divisor": ("%", _of_all(_floored_remainder), "l % 3L"),
+    "a remainder has the sign of a divisor that is less than zero": (
+        "pmod",
+        _of_all(_floored_remainder),
+        "pmod(l, -3L)",
+    ),
     "what is divided by zero is infinite": ("/", _of_all(pc.divide), "d / e"),
     "a quotient of decimals is cut off": ("/", _cut_off, "n / 7"),
     "a sum wraps": ("+", _of_all(pc.add), "l + m"),

@@ -128,7 +128,7 @@ def test_a_condition_is_computed_row_by_row(text: str, row: dict[str, Any], expe
         *(
             "id BETWEEN 1 AND +s",
             "id > 0; id < 1",
-            "s RLIKE 'a'",
+            "s RLIKE '(?i)a'",
             "s LIKE 'a' ESCAPE '!'",
             "s LIKE s",
             "fine / m > 1",
@@ -370,6 +370,7 @@ def test_of_a_char_inside_a_struct_spark_says_what_it_is(length: str, is_known: 
     [
         ("spark.sql.legacy.typeCoercion.datetimeToString.enabled", "d = '2024-01-01'", "d = DATE '2024-01-01'"),
         ("spark.sql.legacy.literal.pickMinimumPrecision", "m / 3 > 1.5", "m / 3.0 > id + 1"),
+        ("spark.sql.legacy.literal.pickMinimumPrecision", "pmod(m, 3) > 1.5", "pmod(m, 3.0) > 1.5"),
         ("spark.sql.legacy.literal.pickMinimumPrecision", "7 % m = 0", "CASE WHEN m IN (1, 2) THEN m ELSE 1 END = 1"),
     ],
 )
@@ -537,3 +538,28 @@ def test_how_moments_are_spelled_is_for_settings_and_zones_to_say() -> None:
     assert computation_over(text, SCHEMA, dt.UTC, altered=altered_by({})).reason is None
     with pytest.raises(Unsupported):
         computation_over(text, SCHEMA).values(row)
+
+
+@pytest.mark.parametrize(
+    ("text", "row", "expected"),
+    [
+        ("pmod(id, 3) = 2", {"id": -7}, True),
+        ("pmod(id, -3) = -1", {"id": -7}, True),
+        ("pmod(id, -3) = 1", {"id": 7}, True),
+        ("pmod(id, -1) = 0", {"id": -(2**63)}, True),
+        ("pmod(id, 9223372036854775807) = 9223372036854775806", {"id": -1}, True),
+        ("pmod(m, 3) = 2.5", {"m": Decimal("-0.50")}, True),
+        ("pmod(m, -3) = -0.5", {"m": Decimal("-0.50")}, True),
+        ("pmod(x, -5.0D) = 0", {"x": -1e-20}, True),
+        ("pmod(x, 5.0D) = 4.5D", {"x": -0.5}, True),
+        ("pmod(id, 3) = 2", {"id": None}, None),
+    ],
+)
+def test_a_remainder_is_made_positive(text: str, row: dict[str, Any], expected: bool | None) -> None:
+    assert truth(text, row) is expected
+
+
+@pytest.mark.parametrize(("text", "value"), [("pmod(id, 0) = 0", 1), (f"pmod(id, {-(2**63)}) = 0", -1)])
+def test_a_remainder_that_settings_decide_is_left_to_spark(text: str, value: int) -> None:
+    with pytest.raises(Unsupported):
+        truth(text, {"id": value})

@@ -207,7 +207,7 @@ class Texts:
                 lambda k: f"({w(k)} {c('+-*')} {w(k)})",
                 lambda k: f"({w(k)} % {w(k)})",
                 lambda k: f"({w(k)} div {w(k)})",
-                lambda k: f"mod({w(k)}, {w(k)})",
+                lambda k: f"{c(['mod', 'pmod'])}({w(k)}, {w(k)})",
                 lambda k: f"(- {w(k)})",
                 lambda k: f"abs({w(k)})",
                 lambda k: f"length({s(k)})",
@@ -240,6 +240,7 @@ class Texts:
             [
                 lambda k: f"({n(k)} {c('+-*/')} {n(k)})",
                 lambda k: f"({n(k)} % {n(k)})",
+                lambda k: f"pmod({n(k)}, {n(k)})",
                 lambda k: f"(- {n(k)})",
                 lambda k: f"abs({n(k)})",
                 lambda k: f"{c(['sign', 'signum'])}({n(k)})",
