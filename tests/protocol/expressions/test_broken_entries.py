@@ -87,15 +87,15 @@ BROKEN: dict[str, tuple[str, Callable[..., Any], str]] = {
         lambda arguments, gives, options, site: pc.match_substring_regex(arguments[0], "^a.b$"),
         "s LIKE 'a_b'",
     ),
-    "small letters beyond those that both fold alike, in a pattern": (
+    "a pattern's letters become small, and a text's stay": (
         "ilike",
-        lambda arguments, gives, options, site: pc.match_like(arguments[0], options[0], ignore_case=True),
-        "s ILIKE 'İ%'",
+        lambda arguments, gives, options, site: pc.match_like(arguments[0], options[0].lower()),
+        "s ILIKE 'Ab%'",
     ),
     "nothing is found where it is looked for": (
         "locate",
         lambda arguments, gives, options, site: pa.array(
-            [each and each.find(options[0], options[1] - 1) + 1 for each in arguments[0].to_pylist()], pa.int32()
+            [each and each.find(options[0], options[1] - 1) + 1 for each in arguments[1].to_pylist()], pa.int32()
         ),
         "locate('', s, 3)",
     ),
@@ -118,10 +118,10 @@ BROKEN: dict[str, tuple[str, Callable[..., Any], str]] = {
         lambda arguments, gives, options, site: pc.strftime(arguments[0].cast(pa.timestamp("s")), "%Y-%e"),
         "date_format(da, 'yyyy-dd')",
     ),
-    "a point is each letter but one": (
+    "a point is the end of a line, too": (
         "rlike",
-        lambda arguments, gives, options, site: pc.match_substring_regex(arguments[0], "^..$"),
-        "s RLIKE '^..$'",
+        lambda arguments, gives, options, site: pc.match_substring_regex(arguments[0], "(?s)a.b"),
+        "s RLIKE 'a.b'",
     ),
     "only the first part is replaced": (
         "regexp_replace",
