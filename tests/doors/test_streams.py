@@ -122,6 +122,23 @@ def test_a_stream_is_joined_with_the_table_of_its_name(session: SparkSession, pa
         session.sql("DROP TABLE streamed")
 
 
+def test_a_stream_of_a_query_over_a_view_goes_on_into_a_table_that_is_there(
+    session: SparkSession, path: str, tmp_path: Path
+) -> None:
+    """Spark does not explain such a query as it is, since its text alone does not say that it is a stream."""
+    for number in (1, 2):
+        session.readStream.format("delta").load(path).createOrReplaceTempView("stream_of_a_view")
+        rows = session.sql("SELECT id * 10 AS id FROM stream_of_a_view")
+        written(rows, tmp_path / "c").start(f"{tmp_path}/sink").awaitTermination()
+        query = rows.writeStream.option("checkpointLocation", str(tmp_path / "b")).trigger(availableNow=True)
+        batches = query.foreachBatch(
+            lambda batch, _: batch.write.format("delta").mode("append").save(f"{tmp_path}/each")
+        )
+        batches.start().awaitTermination()
+        anabranch.append(path, [{"id": number + 1}])
+    assert ids(f"{tmp_path}/sink") == ids(f"{tmp_path}/each") == [10, 20]
+
+
 _COLUMNS = """id BIGINT, b TINYINT, s SMALLINT, i INT, f FLOAT, d DOUBLE, bo BOOLEAN, bi BINARY, da DATE, ts TIMESTAMP,
     tn TIMESTAMP_NTZ, de DECIMAL(38,5), st STRUCT<a: INT, n: STRUCT<x: STRING>>, ar ARRAY<STRUCT<q: INT>>,
     ma MAP<STRING, ARRAY<INT>>, ch CHAR(5), va VARCHAR(5), vo VOID, pt TIMESTAMP, pd DATE, ps STRING"""

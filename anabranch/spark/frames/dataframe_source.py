@@ -152,6 +152,8 @@ def keeps_out(rows: DataFrame) -> bool:
 
 def carried(rows: DataFrame) -> tuple[str, ...]:
     """What a plan says of the tables and files that it reads, for rows behind which Spark hides that plan."""
+    # Spark explains the query of a stream only where its own first step says that it is one, which SQL's does not.
+    rows = rows.alias("stream") if rows.isStreaming else rows
     try:
         plan = printed_plan(rows)
         read, names = relations(plan), dict.fromkeys(_ALIAS.findall(plan))

@@ -78,11 +78,14 @@ def formats_of(spark: SparkSession) -> frozenset[str]:
 
 
 def note_installed(spark: SparkSession) -> None:
-    """Let a session be installed, by whichever object it is reached from now on."""
+    """Let a session be installed, by whichever object it is reached from now on. One that is told so by the same object
+    again gets no setting.
+    """
     with _sessions.lock:
         found = session_of(spark)
         formats = _formats(spark)
-        _mark(found, spark, is_clone=False)
+        if found.formats != formats or found.is_clone or spark.conf.get(SETTING, None) != found.mark:
+            _mark(found, spark, is_clone=False)
         found.formats = formats
         _count.installations += 1
 

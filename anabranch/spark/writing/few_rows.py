@@ -23,6 +23,7 @@ from anabranch.errors import AnabranchError, StagedFilesRemain
 from anabranch.log.footers import read_footer
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.schema.types import arrow_type
+from anabranch.protocol.unsupported import Unsupported
 from anabranch.spark.columns.types import delta_type, quoted
 from anabranch.spark.frames.failures import is_cancelled
 from anabranch.spark.sessions.sql_text import selected
@@ -144,7 +145,8 @@ def first(work: Callable[[], _T], otherwise: Callable[[], _Other]) -> _T | _Othe
         is_sparks = isinstance(error, PySparkException | Py4JJavaError) and not isinstance(error, AnabranchError)
         if is_sparks and is_cancelled(error):
             raise  # others may hold such a word in a rule or a path
-        _logger.debug("rows are left to Spark: %s", type(error).__name__)
+        level = logging.DEBUG if isinstance(error, Unsupported | AnabranchError) or is_sparks else logging.WARNING
+        _logger.log(level, "rows are left to Spark, since Arrow raised %s", type(error).__name__)
     return otherwise()
 
 

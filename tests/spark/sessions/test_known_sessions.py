@@ -191,3 +191,18 @@ def test_whatever_is_done_in_whatever_order_each_object_knows_what_its_session_i
         for other in wrappers:
             if formats_of(each) and formats_of(other):
                 assert (session_of(each) is session_of(other)) == (each.conf is other.conf)
+
+
+def test_a_session_that_is_installed_is_not_told_so_again(spark: Any) -> None:
+    """Jobs install at every turn, and some servers refuse settings of a session that runs."""
+    note_installed(spark)
+    mark = spark.conf.values[SETTING]
+    note_installed(spark)
+    assert spark.conf.values[SETTING] == mark
+    spark.conf.unset(SETTING)
+    note_installed(spark)
+    assert spark.conf.values[SETTING] != mark
+    clone = spark.clone()
+    note_installed(clone)
+    assert clone.conf.values[SETTING] != spark.conf.values[SETTING]
+    assert formats_of(spark) == formats_of(clone) == BOTH
