@@ -42,11 +42,6 @@ def fitted(table: str, rows: pa.Table, schema: Struct, defaults: Mapping[str, pa
     """The rows under the table's columns, in its order and types; one that they lack holds its default, or NULL. Raises
     SchemaMismatch: a column is too many, is missing though NOT NULL, or does not fit by its type or values.
     """
-    for name in rows.column_names:
-        if schema.find(name) is None:
-            known, found = ", ".join(schema.names) or "none", ", ".join(rows.column_names)
-            reason = "it is not one of its columns."
-            raise SchemaMismatch(table=table, column=name, reason=reason, expected=known, found=found)
     by_name: dict[str, int] = {}
     for i, name in enumerate(rows.column_names):
         if by_name.setdefault(name.lower(), i) != i:
@@ -59,6 +54,11 @@ def fitted(table: str, rows: pa.Table, schema: Struct, defaults: Mapping[str, pa
         else _fitted_column(table, rows, by_name.get(each.name.lower()), each)
         for each in schema.fields
     ]
+    for name in rows.column_names:  # last, since delta-spark speaks of types first
+        if schema.find(name) is None:
+            known, found = ", ".join(schema.names) or "none", ", ".join(rows.column_names)
+            reason = "it is not one of its columns."
+            raise SchemaMismatch(table=table, column=name, reason=reason, expected=known, found=found)
     return pa.Table.from_arrays(arrays, names=list(schema.names))
 
 

@@ -102,7 +102,12 @@ class UnknownColumn(InputError):
     def worded(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
         """With the clause of a MERGE that names the column, where there is one."""
         column, clause = facts.get("column"), facts.get("clause")
-        said = f"Cannot resolve {column} in {clause} clause" if clause else f"The column {column} cannot be resolved"
+        given = f"given columns {facts.get('columns')}"
+        said = (
+            f"Cannot resolve {column} in {clause} clause {given}"
+            if clause
+            else f"The column {column} cannot be resolved"
+        )
         return {"said": said, **facts}
 
 

@@ -235,8 +235,8 @@ def _from_source(field: Field, sides: Sides, context: Context, clause: str) -> S
         raise SchemaMismatch(
             column=field.name,
             table=context.table,
-            reason=f"Cannot resolve {field.name} in {clause} clause: all columns are to be taken from the source, "
-            "which has none of this name",
+            reason=f"Cannot resolve {field.name} in {clause} clause given columns {', '.join(sides.source_columns)}: "
+            "all columns are to be taken from the source, which has none of this name",
             expected=field.name,
             found=", ".join(sides.source_columns),
         )

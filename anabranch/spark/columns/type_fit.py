@@ -42,14 +42,21 @@ def fitted(rows: DataFrame, schema: Struct, table: str, rules: Rules = NONE) -> 
     if _are_fit(rows, schema):
         return rows
     advice = _ADD_OR_REPLACE if rules.replaceable else _ADD
-    given, generated = _by_folded_name(rows, schema, table, advice), {each.column for each in rules.generated}
+    given, generated = _by_folded_name(rows, table), {each.column for each in rules.generated}
+    fits = {
+        field.name: _fitted(field, there, table, advice, casts=rules.casts)
+        for field in schema
+        if (there := given.get(field.name.lower())) is not None
+    }
+    _check_no_more(rows, schema, table, advice)  # last, since delta-spark speaks of types first
     found = []
     for field in schema:
-        there = given.get(field.name.lower())
-        if there is None and (field.name in rules.defaults or field.name in generated):
+        if field.name in fits:
+            found.append(fits[field.name])
+        elif field.name in rules.defaults or field.name in generated:
             found.append(default_value(rows, field, rules, table).alias(field.name))
         else:
-            found.append(_fitted(field, there, table, advice, casts=rules.casts))
+            found.append(_absent(field, table))
     return rows.select(*found)
 
 
@@ -120,12 +127,9 @@ def _checked(field: Field, value: Column, source: DataType, target: DataType, ta
     return F.coalesce(value.try_cast(wanted), F.when(value.isNotNull(), F.raise_error(said).cast(wanted)))
 
 
-def _by_folded_name(rows: DataFrame, schema: Struct, table: str, advice: str) -> dict[str, T.StructField]:
+def _by_folded_name(rows: DataFrame, table: str) -> dict[str, T.StructField]:
     given: dict[str, T.StructField] = {}
     for each in rows.schema:
-        expected = schema.find(each.name)
-        if expected is None:
-            raise _surplus(each.name, rows, schema, table, advice)
         if each.name.lower() in given:
             reason = "the rows have two columns of this name (case does not count)."
             raise SchemaMismatch(column=each.name, table=table, reason=reason, expected="one", found="two")
@@ -133,12 +137,23 @@ def _by_folded_name(rows: DataFrame, schema: Struct, table: str, advice: str) ->
     return given
 
 
-def _fitted(field: Field, given: T.StructField | None, table: str, advice: str, *, casts: bool) -> Column:
-    target = spark_type(field.type)
-    if given is None and not field.nullable:
+def _check_no_more(rows: DataFrame, schema: Struct, table: str, advice: str) -> None:
+    """Raises SchemaMismatch: the rows have a column that a schema lacks."""
+    for name in rows.columns:
+        if schema.find(name) is None:
+            known, found = ", ".join(schema.names) or "none", ", ".join(rows.columns)
+            raise Misfit(name, known, found, "it is not one of its columns.").error(table, advice)
+
+
+def _absent(field: Field, table: str) -> Column:
+    if not field.nullable:
         raise _mismatch(field, table, None, _ABSENT.format(field.name))
-    if given is None or is_void(given.dataType):
-        return F.lit(None).cast(target).alias(field.name)
+    return F.lit(None).cast(spark_type(field.type)).alias(field.name)
+
+
+def _fitted(field: Field, given: T.StructField, table: str, advice: str, *, casts: bool) -> Column:
+    if is_void(given.dataType):
+        return F.lit(None).cast(spark_type(field.type)).alias(field.name)
     source = delta_type(given.dataType, given.name)
     why = misfit(source, field.type, field.name, fits=_assignable if casts else upcastable)
     if casts and (why is None or why.reason == DIFFER):
@@ -151,11 +166,6 @@ def _fitted(field: Field, given: T.StructField | None, table: str, advice: str, 
 def _mismatch(field: Field, table: str, found: T.DataType | None, reason: str) -> SchemaMismatch:
     expected, given = spark_type(field.type).simpleString(), found.simpleString() if found else "no such column"
     return SchemaMismatch(column=field.name, table=table, reason=reason, expected=expected, found=given)
-
-
-def _surplus(name: str, rows: DataFrame, schema: Struct, table: str, advice: str) -> SchemaMismatch:
-    known, found = ", ".join(schema.names) or "none", ", ".join(rows.columns)
-    return Misfit(name, known, found, "it is not one of its columns.").error(table, advice)
 
 
 def _assignable(source: DataType, target: DataType) -> bool:

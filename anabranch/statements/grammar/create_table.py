@@ -65,8 +65,6 @@ def create_table(r: Reader) -> Statement | None:
     if r.take("USING"):
         _format(r)
     said = _clauses(r, target, *_DECLARED)
-    if is_external and said.location is None:
-        r.fail("CREATE EXTERNAL TABLE says where the table is: LOCATION is missing.")
     query = _as_query(r)
     if query is not None and declared:
         r.fail("a table that is made AS a query has that query's columns.", r.i - 1)

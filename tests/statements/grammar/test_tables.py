@@ -95,21 +95,21 @@ def test_a_table_whose_name_begins_with_a_digit_is_found_wherever_it_is_named() 
 # -- CREATE EXTERNAL TABLE ---------------------------------------------------------------------------------------------
 
 
-def test_an_external_table_is_one_with_a_location() -> None:
+def test_an_external_table_is_one_with_a_location_if_it_says_one() -> None:
     text = "TABLE n USING delta CLUSTER BY (a) LOCATION '/x/n' AS SELECT * FROM t"
     external, plain = parsed(f"CREATE EXTERNAL {text}"), parsed(f"CREATE {text}")
     assert (external.table, external.clusters) == (plain.table, plain.clusters)
     assert external.query.text == plain.query.text == "SELECT * FROM t"
+    assert parsed("CREATE EXTERNAL TABLE n (a INT) USING delta") == parsed("CREATE TABLE n (a INT) USING delta")
 
 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("CREATE EXTERNAL TABLE n (a INT) USING delta", "LOCATION is missing"),
         ("CREATE EXTERNAL TABLE n LIKE t USING delta LOCATION '/x/n'", "EXTERNAL belongs to no table"),
     ],
 )
-def test_an_external_table_without_a_location_of_its_own_is_refused(text: str, why: str) -> None:
+def test_an_external_table_like_another_one_is_refused(text: str, why: str) -> None:
     with pytest.raises(errors.SqlSyntaxError, match=why):
         parsed(text)
 
