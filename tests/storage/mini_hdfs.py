@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ _SOURCE = Path(__file__).with_name("MiniHdfs.java")
 
 def why_absent() -> str:
     """Why there is no HDFS here, or nothing where there is one."""
-    if connectors.hdfs() is None:
+    if connectors.hdfs() is None or find_spec("hdfs_native") is None:
         return "HDFS is not here; `make clouds` brings it"
     return "" if _java() else "HDFS needs Java, and there is none"
 

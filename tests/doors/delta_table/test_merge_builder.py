@@ -18,7 +18,7 @@ pytest.importorskip("pyspark")
 import anabranch
 from anabranch import DeltaTable, errors
 from anabranch.api.merge_builder import DeltaMergeBuilder
-from anabranch.commands.dml.merge import Merge
+from anabranch.commands.dml.merge import Merge, Merged
 from anabranch.commands.opening import open_log
 from anabranch.protocol.merges import Clause, SourceColumn
 from anabranch.protocol.predicates import And, Compare, Unknown
@@ -167,7 +167,7 @@ def test_a_table_without_an_alias_is_spoken_of_by_its_columns(path: str) -> None
 
 def test_execute_counts_the_rows_as_delta_does(builder: DeltaMergeBuilder, monkeypatch: Any) -> None:
     metrics = {"numTargetRowsUpdated": 3, "numTargetRowsDeleted": 2, "numTargetRowsInserted": 1, "other": 9}
-    monkeypatch.setattr(Merge, "run", lambda self, engine, at: SimpleNamespace(metrics=metrics))
+    monkeypatch.setattr(Merge, "run", lambda self, engine, at: Merged(None, metrics))
     (row,) = builder.whenMatchedDelete().execute().to_pylist()  # type: ignore[operator]
     assert list(row.items()) == [
         ("num_affected_rows", 6),
