@@ -96,6 +96,7 @@ def test_the_engine_knows_what_values_depend_on(spark: SparkSession) -> None:
         "spark.sql.ansi.enabled": "true",
         "spark.sql.caseSensitive": "false",
         "spark.sql.legacy.literal.pickMinimumPrecision": "true",
+        "spark.sql.legacy.timeParserPolicy": "CORRECTED",
         "spark.sql.legacy.typeCoercion.datetimeToString.enabled": "false",
         "spark.sql.timestampType": "TIMESTAMP_LTZ",
     }

@@ -98,7 +98,7 @@ def test_statements_of_sparks_on_a_delta_table_are_refused_by_a_name(run: Any) -
     run("CREATE TABLE t (id INT) USING delta")
     run("CREATE TABLE u (id INT) USING delta")
     for text in (
-        "EXPLAIN OPTIMIZE t",
+        "EXPLAIN VACUUM t",
         "CREATE TEMPORARY FUNCTION f() RETURNS INT RETURN SELECT max(id) FROM t",
     ):
         with pytest.raises(errors.NotBuilt):
