@@ -121,13 +121,16 @@ def test_a_plan_that_the_session_cuts_or_masks_is_no_plan_without_a_read(
     spark: SparkSession, path: str, setting: tuple[str, str]
 ) -> None:
     rows = subquery(spark, anabranch.read(path, spark=spark))
-    spark.conf.set(*setting)
+    sessions = (spark, SparkSession.getActiveSession() or spark)  # Spark explains by the settings of the active one
+    for session in sessions:
+        session.conf.set(*setting)
     try:
         with pytest.raises(errors.UnknownSourceVersion):
             read(rows, path)
         hidden = rows.localCheckpoint()
     finally:
-        spark.conf.unset(setting[0])
+        for session in sessions:
+            session.conf.unset(setting[0])
     with pytest.raises(errors.UnknownSourceVersion):
         read(hidden, path)
     assert read(rows, path) == 1
