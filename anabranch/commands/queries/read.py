@@ -88,9 +88,15 @@ def known_extent(snapshot: Snapshot, column: str) -> tuple[Value | None, Value |
 
 def _have_rows(files: pa.Table) -> pa.BooleanArray | None:
     """Whether each file has live rows; None where one does not say how many rows it has."""
-    counts = pa.array([num_records(stats) for stats in files["stats"].to_pylist()], pa.int64())
-    deleted = pc.fill_null(pc.struct_field(files["deletionVector"].combine_chunks(), "cardinality"), 0)
+    counts, deleted = _counts(files)
     return None if counts.null_count else pc.greater(counts, deleted)
+
+
+def _counts(files: pa.Table) -> tuple[pa.Int64Array, pa.Int64Array]:
+    """How many rows each file has, null where the log does not say, and how many of them are deleted."""
+    rows = pa.array([num_records(stats) for stats in files["stats"].to_pylist()], pa.int64())
+    deleted = [(each or {}).get("cardinality") or 0 for each in files["deletionVector"].to_pylist()]
+    return rows, pa.array(deleted, pa.int64())
 
 
 def _has_wide_bounds(files: pa.Table) -> bool:
@@ -133,8 +139,7 @@ def files(
     """
     snapshot = Read(table, version, where, storage_options).snapshot()
     chosen = kept(snapshot, where)
-    rows = pa.array([num_records(stats) for stats in chosen["stats"].to_pylist()], pa.int64())
-    deleted = pa.array([(v or {}).get("cardinality") or 0 for v in chosen["deletionVector"].to_pylist()], pa.int64())
+    rows, deleted = _counts(chosen)
     columns = [chosen["path"], chosen["size"], rows, _partition_values(snapshot, chosen), deleted]
     return pa.Table.from_arrays(columns, names=list(FILE_COLUMNS))
 
