@@ -30,7 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = config.getoption("--costs")
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
-        config.stash[FOLDER] = folder
+        config.stash[FOLDER] = folder.resolve()  # tests go to other folders
 
 
 def _write(config: pytest.Config, **facts: Any) -> None:
