@@ -25,6 +25,7 @@ from anabranch.arrow.merge_images import OLD, images_of, inserts_of
 from anabranch.arrow.merge_keys import computed_join, outcome
 from anabranch.arrow.merge_outcome import JoinResult, counted_here, joined_of
 from anabranch.arrow.merge_source import SourceRows, held, source_columns
+from anabranch.arrow.on_disk import on_disk
 from anabranch.arrow.plans import check_copies, check_found, check_images, check_join
 from anabranch.arrow.row_ids import without_versions
 from anabranch.arrow.site import Site
@@ -43,6 +44,7 @@ from anabranch.protocol.row_rules import obedient
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.types import Struct, from_arrow
 from anabranch.protocol.unsupported import Unsupported
+from anabranch.storage.local import LocalStore
 
 Files: TypeAlias = list[WrittenFile]
 Updating = Callable[[pa.RecordBatch], pa.Table]
@@ -269,21 +271,27 @@ class ArrowBackend:
             put_one(self.site, folder, finding.live(self.site, files, nested=True), files.with_ids)
 
     def pack_together(self, bins: Sequence[tuple[FileSet, str]]) -> frozenset[int]:
-        """Pack those that lie on a disk, by threads."""
-        likely = ((number, *each) for number, each in enumerate(bins) if packing.fits(self.site, each[0]))
-        found = (packing.task_of(self.site, number, files, folder, {}) for number, files, folder in likely)
-        tasks = [each for each in found if each is not None]
-        return frozenset(packing.adopted(tasks, packing.run_here(tasks, os.cpu_count() or 1)))
+        """Pack by threads those that lie on a disk, and one by one those that have to be brought to one."""
+        likely = [(number, *each) for number, each in enumerate(bins) if packing.fits(self.site, each[0])]
+        if isinstance(self.site.store, LocalStore):
+            return _packed(self.site, likely)
+        done = frozenset[int]()
+        for number, files, folder in likely:
+            with on_disk(self.site, files, folder) as (site, copies):
+                done |= _packed(site, [(number, copies, folder)])
+        return done
 
     def cluster(self, files: FileSet, curve: Curve, outputs: int, folder: str, moves: str | None) -> None:
         """Write the live rows in the order of a curve."""
         with without_spark("laying rows along a curve", files.root):
-            task = clustering.ordering(self.site, files, curve, outputs, folder, moves, {})
-            if task is None:
-                raise Unsupported("the files lie on no disk, are too large, or hold columns of other types")
-            said = {**task.said, "threads": clustering.threads(os.cpu_count() or 1)}
-            if not clustering.adopted(orders.ordered(said), said):
-                raise Unsupported("what was written cannot be moved")
+            clustering.check_ordered(self.site, files, curve)
+            with on_disk(self.site, files, folder, moves) as (site, copies):
+                task = clustering.ordering(site, copies, curve, outputs, folder, moves, {})
+                if task is None:
+                    raise Unsupported("some files lie on another store")
+                said = {**task.said, "threads": clustering.threads(os.cpu_count() or 1)}
+                if not clustering.adopted(orders.ordered(said), said):
+                    raise Unsupported("what was written cannot be moved")
 
     # -- what the table's rows are to others ---------------------------------------------------------------------------
 
@@ -324,6 +332,13 @@ class ArrowBackend:
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
+
+
+def _packed(site: Site, bins: Sequence[tuple[int, FileSet, str]]) -> frozenset[int]:
+    """The numbers of the bins that are packed."""
+    found = (packing.task_of(site, number, files, folder, {}) for number, files, folder in bins)
+    tasks = [each for each in found if each is not None]
+    return frozenset(packing.adopted(tasks, packing.run_here(tasks, os.cpu_count() or 1)))
 
 
 def _table(found: finding.FileRows) -> pa.Table:

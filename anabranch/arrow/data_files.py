@@ -62,7 +62,7 @@ def data_files(store: Store, files: FileSet) -> Iterator[DataFile]:
         MissingDataFile: one is not there, or cannot be read.
     """
     for path, size, (where, name) in zip(
-        *(files.files[each].to_pylist() for each in ("path", "size")), _located(store, files), strict=True
+        *(files.files[each].to_pylist() for each in ("path", "size")), located(store, files), strict=True
     ):
         with reading(files, path):
             opened = _opened(path, where, Entry(name, size, 0, None))
@@ -84,11 +84,11 @@ def reading(files: FileSet, path: str) -> Iterator[None]:
 
 def paths_on_disk(store: Store, files: FileSet) -> list[str | None]:
     """For each file its path on a disk; None where it lies on none. Errors as of `data_files`, but for missing ones."""
-    return [_path(where, name) if isinstance(where, LocalStore) else None for where, name in _located(store, files)]
+    return [_path(where, name) if isinstance(where, LocalStore) else None for where, name in located(store, files)]
 
 
-def _located(store: Store, files: FileSet) -> Iterator[tuple[Store, str]]:
-    """For each file its store, and its name there."""
+def located(store: Store, files: FileSet) -> Iterator[tuple[Store, str]]:
+    """For each file its store, and its name there. Errors as of `data_files`, but for missing ones."""
     seen: dict[tuple[str, str], str] = {}
     for path in files.files["path"].to_pylist():
         where, name = located_file(store, path)

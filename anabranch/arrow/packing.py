@@ -1,6 +1,6 @@
 """Packs files by Arrow in this process, a task for each new file; `anabranch.arrow.files` does it.
 
-Knows where Arrow is known to do as Spark does: tables on disks alone, no column whose values Spark changes as it reads
+Knows where Arrow is known to do as Spark does: files on a disk alone, no column whose values Spark changes as it reads
 them (char), or that Arrow does not know (variant, void). Guarantees: an attempt writes where no reader looks; what only
 one finished attempt has written gets a name that readers see, so repeated and killed attempts count for nothing; of
 what could not be packed nothing is left.
@@ -60,7 +60,7 @@ def check_packed(site: Site, files: FileSet) -> None:
     tasks see.
     """
     rules, schema, stored = files.rules, files.schema, _stored(files)
-    if not isinstance(site.store, LocalStore):
+    if not (site.copies or isinstance(site.store, LocalStore)):
         raise Unsupported("the files lie on no disk")
     site.check_plain(files)
     if rules.materialised or rules.most_rows is not None:

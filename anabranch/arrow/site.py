@@ -29,6 +29,7 @@ class Site:
         spells: whether partition values are spelled here whatever their type; else Spark's settings spell some.
         altered: the settings by which functions in a table's rules mean something else.
         threads: how many read, and as many write; with 0 this one does.
+        copies: whether files that lie on no disk are copied to one where they have to lie there.
     """
 
     store: Store = field(repr=False)
@@ -38,6 +39,7 @@ class Site:
     spells: bool = True
     altered: frozenset[str] = frozenset()
     threads: int = field(default_factory=lambda: min(8, os.cpu_count() or 1))
+    copies: bool = False
 
     def check_plain(self, files: FileSet) -> None:
         """Raises Unsupported: only Spark reads and writes files such as these as the session says."""
@@ -57,4 +59,4 @@ class Site:
 
 def alone(store: Store) -> Site:
     """The site of a process without Spark."""
-    return Site(store)
+    return Site(store, copies=True)

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
@@ -282,6 +283,25 @@ def test_files_are_packed_and_ordered_and_rows_stay(tmp_path: Path, kind: Mappin
     assert ordered.metrics["numAddedFiles"] == (3 if "partition_by" in kind else 1)
     assert len(by_id(table.to_arrow())) == len(before) + 1
     assert_clean(table, tmp_path)
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_files_in_a_bucket_are_packed_and_ordered_as_on_a_disk(kind: Mapping[str, Any]) -> None:
+    path = f"memory://{uuid4()}/t"
+    anabranch.append(path, ROWS, **kind)
+    table = anabranch.table(path)
+    table.delete("id % 7 = 3")
+    table.append([{**row, "id": 100 + int(row["id"])} for row in reversed(ROWS)])
+    before = by_id(table.to_arrow())
+    each = 3 if "partition_by" in kind else 1
+    assert table.optimize().compact().metrics["numAddedFiles"] == each
+    assert table.optimize().z_order("amount").metrics["numAddedFiles"] == each
+    found = table.to_arrow()
+    assert by_id(found) == before
+    for part in {row["part"] for row in ROWS} if each == 3 else [None]:
+        amounts = [row["amount"] for row in found.to_pylist() if part in (None, row["part"])]
+        assert amounts == sorted(amounts)
+    assert table.check(deep=True).is_clean
 
 
 def test_only_the_partitions_that_are_asked_for_are_packed(tmp_path: Path) -> None:
