@@ -38,6 +38,7 @@ from anabranch.statements.grammar import row_values as rv
 from anabranch.statements.grammar import values as v
 from anabranch.statements.grammar.column_definitions import data_type
 from anabranch.statements.grammar.cursor import takes
+from anabranch.statements.grammar.first_words import KNOWN
 from anabranch.statements.grammar.parts import Statement
 from anabranch.statements.grammar.reader import Reader
 from anabranch.statements.plain_rows import fields_of, plain_rows
@@ -102,11 +103,14 @@ def _named(name: str, shown: str | None) -> NeedsSpark:
 
 
 def _other(r: Reader) -> NeedsSpark:
+    """The error of another statement. Raises SqlSyntaxError: there is none that begins so."""
     first, second = r.ahead(), r.ahead(1)
-    what = f"{first} {second}" if first in _OF_TWO_WORDS and second else first
     known = ", ".join(each.words.replace("DESCRIBE|DESC", "DESCRIBE") for each in FORMS)
+    if first not in KNOWN:
+        r.fail(f"no statement begins with this word. Without Spark there are {known}.")
+    what = f"{first} {second}" if first in _OF_TWO_WORDS and second else first
     shown = excerpt(r.text, r.start, r.tokens[0].end + 1)
-    return NeedsSpark(what=what or "the statement", table=None, reason=f"without it there are {known}", excerpt=shown)
+    return NeedsSpark(what=what, table=None, reason=f"without it there are {known}", excerpt=shown)
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------

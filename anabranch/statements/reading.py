@@ -17,22 +17,12 @@ from anabranch.statements.grammar import computed_names, row_changes
 from anabranch.statements.grammar.alter_table import PARTITIONS
 from anabranch.statements.grammar.cursor import behind_with, takes
 from anabranch.statements.grammar.ddl_targets import Making, making
+from anabranch.statements.grammar.first_words import NAMES, READS
 from anabranch.statements.grammar.parts import Query, Statement, View
 from anabranch.statements.grammar.reader import Locate, Place, Reader
 from anabranch.statements.registry import DELTA_ONLY, beginning_with
 
 _BEGINS = (("BEGIN", "TRANSACTION"), ("START", "TRANSACTION"), ("BEGIN", "ATOMIC"))
-_SPARKS = frozenset(
-    """( SELECT WITH VALUES FROM TABLE MAP REDUCE EXPLAIN INSERT CREATE DESCRIBE DESC SET DELETE UPDATE
-    MERGE""".split()  # noqa: SIM905
-)
-"""With what a statement of Spark's may begin that reads Delta tables, and writes none."""
-_LATER = frozenset(
-    """ALTER ANALYZE CACHE CALL COMMENT COPY CREATE DECLARE DROP EXECUTE LOAD MSCK REFRESH REPAIR REPLACE SHOW TRUNCATE
-    UNCACHE""".split()  # noqa: SIM905
-)
-"""With what other statements of Spark's, and of Databricks', begin that may name a Delta table."""
-
 _NO_DELTA = {
     "ANALYZE": ("ANALYZE TABLE", "Statistics are kept for each file, and are collected as it is written."),
     "MSCK": ("MSCK REPAIR TABLE", PARTITIONS),
@@ -94,7 +84,7 @@ def statement(
     _refuse_unread(r, makes)
     if not r.reads_delta() or r.at("DROP"):  # which reads nothing: Spark says of a view that it is no table
         return None
-    if r.ahead() not in _SPARKS and r.reads_views_of_spark():  # SHOW CREATE TABLE and the like: it knows them best
+    if r.ahead() not in READS and r.reads_views_of_spark():  # SHOW CREATE TABLE and the like: it knows them best
         return None
     return _handed_on(r)
 
@@ -232,7 +222,7 @@ def _handed_on(r: Reader) -> Query:
         NotBuilt: Spark would write or keep something that it cannot. UnsupportedCommand: no engine could.
     """
     first = "(" if r.is_type(TokenType.L_PAREN) else r.ahead()
-    if first not in _SPARKS | _LATER:
+    if first not in READS | NAMES:
         r.i = 0
         r.fail("no statement begins with this word.")
     if takes(r, "CREATE [OR REPLACE] [TEMPORARY] FUNCTION"):
@@ -240,7 +230,7 @@ def _handed_on(r: Reader) -> Query:
     if first in _NO_DELTA:
         statement, instead = _NO_DELTA[first]
         raise UnsupportedCommand(statement=statement, instead=instead)
-    if first not in _SPARKS:
+    if first not in READS:
         raise NotBuilt(what=f"{first} on a Delta table", instead="See the page on SQL in the documentation.")
     return r.everything()
 
