@@ -1,24 +1,38 @@
-"""Queries without Spark: which columns and values a SELECT shows, read and computed by Arrow as they are taken."""
+"""Queries without Spark: which columns, values and aggregates a SELECT shows, read and computed by Arrow as they are
+taken.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import pyarrow as pa
 
 from anabranch.arrow.backend import without_spark
+from anabranch.cli.arrow_aggregates import Aggregate, from_log, from_rows
 from anabranch.cli.arrow_rows import ArrowRows
 from anabranch.cli.path_tables import PathTable, given
 from anabranch.errors import UnreadableExpression
 from anabranch.expressions.dialect import TokenizedText
 from anabranch.protocol.expressions.computation import Computation
-from anabranch.protocol.schema.types import VOID, arrow_type
+from anabranch.protocol.schema.types import VOID, Field, arrow_type
+from anabranch.protocol.stats.literals import domain
 from anabranch.statements.grammar.cursor import Cursor
 from anabranch.statements.grammar.selects import Selected, SelectRows
 
-Shown: TypeAlias = tuple[str, str | Computation]
-"""What a column of the result is called; and the table's column, or how its values are computed."""
+Values: TypeAlias = str | Computation | None
+"""A column of the table, or how values are computed; None where a row counts, whatever it holds."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A column of the result: what it is called, and the values in it, or those that are aggregated."""
+
+    name: str
+    values: Values
+    aggregate: str = ""
 
 
 def select(statement: SelectRows) -> Callable[[], ArrowRows]:
@@ -30,26 +44,31 @@ def select(statement: SelectRows) -> Callable[[], ArrowRows]:
     read = PathTable(statement.table)
     where = None if statement.where is None else read.text(statement.where)
     read.check(where, {})
-    if statement.counted is not None:
-        names = [statement.counted]
-        return lambda: ArrowRows(names, [(read.table.count(where, version=read.version),)]).first(statement.limit)
     shown = [column for each in statement.selected for column in _shown(each, read)]
-    rows = read.table.to_batches(_needed(shown, read), where, version=read.version)
-    batches = _projected(rows, shown, read.snapshot.table)
-    return lambda: ArrowRows.of([name for name, _ in shown], batches).first(statement.limit)
+    batches = (_aggregated if statement.selected[0].aggregate else _projected)(shown, read, where)
+    return lambda: ArrowRows.of([each.name for each in shown], batches).first(statement.limit)
 
 
 def _shown(selected: Selected, read: PathTable) -> list[Shown]:
-    schema = read.snapshot.schema
+    schema, function = read.snapshot.schema, selected.aggregate
     if selected.value is None:
-        return [(name, name) for name in schema.names]
+        everything = [Shown(name, name) for name in schema.names]
+        return [Shown(selected.name or f"{function}(1)", None, function)] if function else everything
     text = read.text(given(selected.value))
     path = _path(text) if selected.path else ()
     field = schema.find(path[0]) if len(path) == 1 else None
-    value = _computed(text, read) if field is None else field.name
-    if selected.name is None and field is None and len(path) < 2:
+    value: str | Computation
+    if field is None:
+        value = _computed(text, read)
+        kind = Field("", value.tree.type or VOID)
+    else:
+        value, kind = field.name, field
+    if selected.name is None and field is None and (function or len(path) < 2):
         raise read.needs_spark(f"{text} without a name", "it makes a name of the text; AS says another one")
-    return [(selected.name or path[-1], value)]
+    if function in ("min", "max") and domain(kind) is None:
+        raise read.needs_spark(f"{function} of {text}", "it knows the order of such values")
+    name = selected.name or (f"{function}({path[-1]})" if function else path[-1])
+    return [Shown(name, value, function)]
 
 
 def _computed(text: str, read: PathTable) -> Computation:
@@ -63,23 +82,47 @@ def _path(text: str) -> tuple[str, ...]:
     return Cursor(text, TokenizedText(text).tokens).path()
 
 
+def _aggregated(shown: list[Shown], read: PathTable, where: str | None) -> Iterator[pa.RecordBatch]:
+    """The one row of aggregates. Raises NeedsSpark: rows cannot be read here."""
+    asked = [Aggregate(each.aggregate, each.values) for each in shown]
+    counts_rows = all(each.values is None for each in shown)
+    known = from_log(asked, read.snapshot) if where is None else None
+    batches = iter(()) if counts_rows or known else _projected(shown, read, where)
+
+    def row() -> Iterator[pa.RecordBatch]:
+        if counts_rows:
+            found = [pa.scalar(read.table.count(where, version=read.version))] * len(shown)
+        else:
+            found = known or from_rows(asked, batches)
+        arrays = [pa.array([each.as_py()], each.type) for each in found]
+        yield pa.RecordBatch.from_arrays(arrays, [each.name for each in shown])
+
+    return row()
+
+
 def _needed(shown: Iterable[Shown], read: PathTable) -> list[str]:
     """The table's columns that have to be read: one at least, since rows without columns are not counted."""
     found = dict[str, None]()
-    for _, value in shown:
+    for value in (each.values for each in shown if each.values is not None):
         found |= dict.fromkeys([value] if isinstance(value, str) else sorted(value.columns))
     return [*found] or [*read.snapshot.schema.names[:1]]
 
 
-def _projected(rows: Iterable[pa.RecordBatch], shown: list[Shown], table: str) -> Iterator[pa.RecordBatch]:
-    for batch in rows:
-        with without_spark("the query", table):
-            columns = [_column(batch, value) for _, value in shown]
-        yield pa.RecordBatch.from_arrays(columns, [name for name, _ in shown])
+def _projected(shown: list[Shown], read: PathTable, where: str | None) -> Iterator[pa.RecordBatch]:
+    """The values, row by row. Raises NeedsSpark: rows cannot be read here."""
+    rows = read.table.to_batches(_needed(shown, read), where, version=read.version)
+
+    def projected() -> Iterator[pa.RecordBatch]:
+        for batch in rows:
+            with without_spark("the query", read.snapshot.table):
+                columns = [_column(batch, each.values) for each in shown]
+            yield pa.RecordBatch.from_arrays(columns, [each.name for each in shown])
+
+    return projected()
 
 
-def _column(batch: pa.RecordBatch, value: str | Computation) -> pa.Array:
+def _column(batch: pa.RecordBatch, value: Values) -> pa.Array:
     if isinstance(value, str):
         return batch.column(value)
-    kind = value.tree.type
-    return pa.nulls(len(batch)) if kind in (None, VOID) else value.values(batch).cast(arrow_type(kind))
+    kind = None if value is None else value.tree.type
+    return pa.nulls(len(batch)) if value is None or kind in (None, VOID) else value.values(batch).cast(arrow_type(kind))

@@ -1,4 +1,4 @@
-"""Queries of one table that take no Spark: columns, values or ``count(*)``, perhaps with WHERE and LIMIT.
+"""Queries of one table that take no Spark: columns and values, or counts and extremes, perhaps with WHERE and LIMIT.
 
 Guarantee: what a `SelectRows` says is all that its query asks; of any other query the first part that Spark has to read
 is refused, and its place shown.
@@ -18,13 +18,16 @@ from anabranch.statements.grammar.parts import Expression, Path, Statement, Tabl
 from anabranch.statements.grammar.reader import Reader
 from anabranch.statements.grammar.tables_read import alias_at
 
-READ_HERE = "without it a query has columns or count(*) of one table, WHERE and LIMIT"
+READ_HERE = "without it a query has columns of one table, or count, min and max of them, WHERE and LIMIT"
 _BEHIND_WHERE = (
     *("GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET", "WINDOW", "QUALIFY", "LATERAL"),
     *("UNION", "EXCEPT", "INTERSECT", "MINUS"),
 )
 _TWO_WORDS = frozenset({"GROUP", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE"})
-_COUNT = (("COUNT", "(", "*", ")"), ("COUNT", "(", "1", ")"))
+_AGGREGATES = ("COUNT", "MIN", "MAX")
+_EVERY_ROW = ((TokenType.STAR, "*"), (TokenType.NUMBER, "1"))
+_MOST_ROWS = (1 << 31) - 1
+"""What LIMIT may say, an INT."""
 
 
 @dataclass(frozen=True)
@@ -32,25 +35,26 @@ class Selected:
     """A column of the result.
 
     Attributes:
-        value: its text; None for all columns.
+        value: its text, or that of what is aggregated; None for all columns, or rows.
         name: what stands behind AS.
         path: the dotted name that the text is, if it may be a column's.
+        aggregate: ``count``, ``min`` or ``max``; empty where each row has a value of its own.
     """
 
     value: Expression | None = None
     name: str | None = None
     path: Path = ()
+    aggregate: str = ""
 
 
 @dataclass(frozen=True)
 class SelectRows(Statement):
-    """SELECT; ``counted`` is what the number of rows is called, where that alone is asked for."""
+    """SELECT; what is selected are aggregates, or none is one."""
 
     table: Table
     selected: tuple[Selected, ...]
     where: Expression | None = None
     limit: int | None = None
-    counted: str | None = None
 
 
 def select(r: Reader) -> SelectRows | None:
@@ -59,9 +63,9 @@ def select(r: Reader) -> SelectRows | None:
     Raises:
         NeedsSpark: it asks for more.
     """
+    first = r.i
     _refuse_words(r)
-    counted = _counted(r)
-    selected = () if counted else _selected(r)
+    selected = _selected(r)
     if not r.take("FROM"):
         refuse(r, "a query without FROM" if r.done else _said(r), r.i)
     table = _table(r)
@@ -71,11 +75,15 @@ def select(r: Reader) -> SelectRows | None:
     limit = _limit(r) if r.take("LIMIT") else None
     if not r.done:
         refuse(r, _said(r), r.i)
-    return SelectRows(table, selected, where, limit, counted)
+    if len({bool(each.aggregate) for each in selected}) > 1:
+        refuse(r, "an aggregate beside values of single rows", first)
+    return SelectRows(table, selected, where, limit)
 
 
 def refuse(r: Reader, what: str, at: int) -> NoReturn:
-    """Refuse the statement, and point at a token. Raises NeedsSpark."""
+    """Refuse the statement, and point at a token. Raises NeedsSpark, or SqlSyntaxError: Spark cannot read it either."""
+    if r.is_type(TokenType.R_PAREN, at - r.i):
+        r.fail("no parenthesis is open here.", at)
     token = r.tokens[min(at, len(r.tokens) - 1)]
     shown = excerpt(r.text, token.start, token.end + 1)
     raise NeedsSpark(what=what, table=None, reason=READ_HERE, excerpt=shown)
@@ -108,19 +116,6 @@ def _said(r: Reader) -> str:
     return first if first.isidentifier() else f"'{r.text[r.start : r.tokens[r.i].end + 1]}'"
 
 
-def _counted(r: Reader) -> str | None:
-    """Take ``count(*)`` alone, and what it is called; None where something else is selected."""
-    at = r.i
-    if tuple(token.text.upper() for token in r.tokens[at : at + 4]) not in _COUNT or not r.at("COUNT"):
-        return None
-    r.i += 4
-    name = _alias(r)
-    if r.at("FROM"):
-        return name or "count(1)"
-    r.i = at
-    return None
-
-
 def _selected(r: Reader) -> tuple[Selected, ...]:
     found = [_item(r)]
     while r.is_type(TokenType.COMMA):
@@ -129,11 +124,35 @@ def _selected(r: Reader) -> tuple[Selected, ...]:
     return tuple(found)
 
 
+def _aggregate(r: Reader) -> Selected:
+    """Take ``count(…)``, ``min(…)`` or ``max(…)``, and what it is called."""
+    function, first = r.ahead().lower(), r.i + 2
+    is_of_rows = (r.tokens[first].token_type, r.tokens[first].text) in _EVERY_ROW and r.is_type(TokenType.R_PAREN, 3)
+    if function == "count" and is_of_rows:
+        r.i += 4
+        return Selected(None, _alias(r), (), function)
+    r.i = first
+    path = r.path() if r.is_name() else ()
+    if not (path and r.is_type(TokenType.R_PAREN)):
+        r.i, path = first, ()
+        r.skip_to(comma=True, what="a value")
+    value = r.expression_between(first, r.i)
+    if r.is_type(TokenType.COMMA):
+        refuse(r, f"{function} of several values", r.i)
+    r.punctuation(TokenType.R_PAREN, ")")
+    return Selected(value, _alias(r), path, function)
+
+
 def _item(r: Reader) -> Selected:
     at = r.i
     if r.is_type(TokenType.STAR):
         r.i += 1
         return Selected()
+    if r.ahead() in _AGGREGATES and r.is_type(TokenType.L_PAREN, 1) and r.i + 2 < len(r.tokens):
+        found = _aggregate(r)
+        if _ends(r):
+            return found
+        r.i = at
     if r.is_name() and r.ahead() not in ("FROM", "NOT"):
         path = r.path()
         after, name = r.i, _alias(r)
@@ -165,7 +184,7 @@ def _ends(r: Reader) -> bool:
 
 def _table(r: Reader) -> Table | None:
     """Take the table; None where it is no path."""
-    if not r.is_name():
+    if not (r.done or r.is_name()):
         refuse(r, "what is no table", r.i)
     at = r.i
     table = r.table(alias=True, travels=True)
@@ -178,6 +197,10 @@ def _table(r: Reader) -> Table | None:
 
 
 def _limit(r: Reader) -> int:
-    if not r.is_type(TokenType.NUMBER):
-        refuse(r, "LIMIT of what is no whole number", r.i)
-    return r.whole()
+    at = r.i
+    if not (r.done or r.is_type(TokenType.NUMBER)):
+        refuse(r, "LIMIT of what is no whole number", at)
+    found = r.whole()
+    if found > _MOST_ROWS:
+        r.fail(f"a whole number up to {_MOST_ROWS} is expected here.", at)
+    return found
