@@ -237,5 +237,9 @@ def _column(batch: pa.RecordBatch, field: Field) -> pa.Array:
     values = batch.column(at)
     if isinstance(field.type, Struct) and [*_names_in(values.type)] != [*_names_in(wanted)]:
         raise Unsupported("a file has other names for members of a struct")  # a cast would find none of them
-    is_as_wanted = values.type.equals(wanted) or pa.types.is_dictionary(values.type)
-    return values if is_as_wanted else values.cast(wanted)
+    if values.type.equals(wanted) or pa.types.is_dictionary(values.type):
+        return values
+    try:
+        return values.cast(wanted)
+    except pa.ArrowInvalid:  # such as a NULL struct whose members are NOT NULL; the file itself was read
+        raise Unsupported(f"Arrow does not cast values of the column {field.name}") from None

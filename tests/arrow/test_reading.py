@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import pyarrow as pa
 import pytest
 
 import anabranch
@@ -16,6 +17,7 @@ from anabranch.arrow import finding
 from anabranch.arrow.reading import mapped_ahead
 from anabranch.arrow.site import alone
 from anabranch.commands.opening import file_set, open_log
+from anabranch.errors import NeedsSpark
 from anabranch.expressions import Context, condition
 
 ROWS = [{"id": i, "s": {"a": i % 7, "b": f"text {i}" * 5}, "w": f"w{i % 3}"} for i in range(2_000)]
@@ -44,6 +46,17 @@ def test_rows_are_found_wherever_they_lie(path: str, text: str) -> None:
     context = Context(snapshot.table, snapshot.schema, dt.datetime.now(dt.UTC), "UTC", lambda _: True)
     found = finding.find(alone(snapshot.store), files, condition(text, context))
     assert sum(map(len, found.values())) == sum(map(CONDITIONS[text], ROWS))
+
+
+@pytest.mark.slow
+def test_a_file_whose_values_arrow_cannot_cast_is_left_to_spark(tmp_path: Path) -> None:
+    anabranch.append(tmp_path, pa.table({"s": pa.array([None], pa.struct([("a", pa.int32())]))}))
+    [commit] = tmp_path.glob("_delta_log/*.json")
+    member = r"\"name\":\"a\",\"type\":\"integer\",\"nullable\":"
+    assert f"{member}true" in commit.read_text()
+    commit.write_text(commit.read_text().replace(f"{member}true", f"{member}false"))
+    with pytest.raises(NeedsSpark, match=r"reading needs Spark .*values of the column s"):
+        anabranch.table(tmp_path).to_arrow()
 
 
 # -- ahead of the caller -----------------------------------------------------------------------------------------------
