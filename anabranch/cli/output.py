@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.cells import cell_len
@@ -18,9 +19,11 @@ from rich.text import Text
 from anabranch.cli.layout import GAP, laid, wrapped
 from anabranch.cli.values import json_value, plain_text
 from anabranch.errors.secrets import without_secrets
-from anabranch.errors.visible import visible
+from anabranch.errors.visible import visible, visible_json
 
 _PLAIN_WIDTH, _WIDEST = 80, 100_000
+_QUOTED = re.compile(r'[",\r\n]')
+"""What of a cell a reader of comma-separated values would take for the end of it, or of its line."""
 
 
 def _without_unusable_width() -> None:
@@ -55,7 +58,19 @@ def print_error(message: str) -> None:
 def print_json(value: Any) -> None:
     """One JSON value; what JSON cannot hold is text."""
     is_narrow = (sys.stdout.encoding or "").lower().replace("-", "") not in ("utf8", "utf8sig")
-    print(json.dumps(json_value(value), ensure_ascii=is_narrow, allow_nan=False))
+    print(visible_json(json.dumps(json_value(value), ensure_ascii=is_narrow, allow_nan=False)))
+
+
+def print_csv(lines: Iterable[Sequence[str]]) -> None:
+    """Comma-separated values, exactly as they are, but on a terminal."""
+    seen = visible if sys.stdout.isatty() else str
+    for line in lines:
+        print(seen(",".join(map(_csv_cell, line)) or '""'))
+
+
+def _csv_cell(text: str) -> str:
+    doubled = text.replace('"', '""')
+    return f'"{doubled}"' if _QUOTED.search(text) else text
 
 
 def print_table(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 import typer
 
 from anabranch.cli.arguments import Json, Wide
-from anabranch.cli.output import print_cells, print_json, print_text
+from anabranch.cli.output import print_cells, print_csv, print_json, print_text
 from anabranch.cli.sessions import started
 from anabranch.cli.values import shown
 from anabranch.errors import InvalidOption, MissingJava, MissingPySpark, NeedsSpark, StatementNeedsSpark
@@ -174,8 +173,7 @@ def _print_rows(found: Rows, limit: int, *, wide: bool, as_json: bool, as_csv: b
         print_json([dict(zip(names, row, strict=True)) for row in found.collect()])
         return
     if as_csv:
-        lines = [[None if each is None else shown(each) for each in row] for row in found.collect()]
-        csv.writer(sys.stdout, lineterminator="\n").writerows([names, *lines])
+        print_csv([names, *(["" if each is None else shown(each) for each in row] for row in found.collect())])
         return
     rows = found.take(limit + 1)
     texts = [["NULL" if each is None else shown(each) for each in row] for row in rows[:limit]]

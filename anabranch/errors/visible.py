@@ -26,6 +26,16 @@ def visible(text: str) -> str:
     return _OBEYED.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
+def visible_json(text: str) -> str:
+    r"""JSON with what a terminal would obey spelled out, which says the same.
+
+    Example:
+        >>> visible_json('"\x9b31mred"')
+        '"\\u009b31mred"'
+    """
+    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
 def amount(number: int, noun: str) -> str:
     """A number of things, for people.
 

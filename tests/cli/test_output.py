@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import re
@@ -16,6 +18,7 @@ from typer.testing import CliRunner
 
 import anabranch
 from anabranch.cli import app
+from anabranch.cli.output import print_csv, print_json
 from anabranch.protocol.schema.types import Field, Struct
 from tests.support.patience import PATIENCE
 from tests.support.raw_logs import PROTOCOL, add, info, metadata, put_commit
@@ -90,6 +93,30 @@ def printed(mean: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pr
 def test_nothing_that_a_log_says_is_obeyed_by_the_terminal(words: tuple[str, ...], mean: str) -> None:
     done = CliRunner().invoke(app, [words[0], mean, *words[1:]])
     assert not {"\x1b", "\x07", "\u202e", "\x9b"} & set(done.output)
+
+
+def test_json_obeys_no_terminal_and_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json([MEAN])
+    said = capsys.readouterr().out
+    assert not {"\x1b", "\x07", "\u202e", "\x9b"} & set(said)
+    assert json.loads(said) == [MEAN]
+
+
+def test_a_line_of_csv_is_one_line_to_its_readers(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [["a\rb", "c\nd", 'e"f', "g,h", "\u00e9", ""], [""], ["", ""]]
+    print_csv(lines)
+    said = capsys.readouterr().out
+    assert said == '"a\rb","c\nd","e""f","g,h",\u00e9,\n""\n,\n'
+    assert list(csv.reader(io.StringIO(said, newline=""))) == lines
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_csv_is_exact_but_on_a_terminal(
+    is_terminal: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal)
+    print_csv([["\x1b[31m"]])
+    assert capsys.readouterr().out == ("\\x1b[31m\n" if is_terminal else "\x1b[31m\n")
 
 
 @pytest.mark.parametrize("command", ["history", "detail"])
