@@ -149,7 +149,7 @@ def with_whole_paths(statement: str) -> str:
 
 def _is_relative(first: str, path: str) -> bool:
     is_whole = path.startswith("/") or ":/" in path
-    return first == "`" and not is_whole and ("/" in path or Path(path).exists())
+    return first == "`" and path != "" and not is_whole and ("/" in path or Path(path).exists())
 
 
 def _text_of(statement: str | None, file: Path | None) -> str:
@@ -160,7 +160,7 @@ def _text_of(statement: str | None, file: Path | None) -> str:
     if file is None:
         return sys.stdin.read()
     try:
-        return file.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidOption(option="--file", value=str(file), reason=f"it cannot be read ({error}).") from None
 

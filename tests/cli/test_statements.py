@@ -45,6 +45,7 @@ def test_a_relative_path_begins_in_the_current_folder(folder: Path, written: str
         "SELECT * FROM delta.`file:/data/t`",
         "SELECT * FROM delta.`none`",
         "SELECT * FROM delta.t",
+        "DELETE FROM delta.``",
         "SELECT * FROM parquet.`./t`",
         "SELECT 'delta.`./t`'",
         "SELECT 1",
