@@ -137,7 +137,8 @@ def _affected(rows: int) -> ArrowRows:
 
 def _insert(statement: rv.InsertRows) -> Run:
     target = PathTable(statement.table).newest()
-    for what, is_said in (("INSERT OVERWRITE", statement.overwrites), ("WITH SCHEMA EVOLUTION", statement.evolves)):
+    overwrites = "INSERT OVERWRITE" if statement.where is None else "REPLACE WHERE"
+    for what, is_said in ((overwrites, statement.overwrites), ("WITH SCHEMA EVOLUTION", statement.evolves)):
         if is_said:
             raise target.needs_spark(what, "without it INSERT INTO appends rows, and changes no column")
     snapshot = target.snapshot
@@ -145,7 +146,10 @@ def _insert(statement: rv.InsertRows) -> Run:
     with without_spark("the values of this INSERT", snapshot.table):
         rows = plain_rows(statement, fields, snapshot, target.texts.context, most=None)
     if rows is None:
-        reason = "without it the rows are VALUES, one plain literal of the column's type for each column"
+        reason = (
+            "without it the rows are VALUES, one plain literal of the column's type for each column, of a table whose "
+            "columns are neither nested, binary, CHAR nor VARCHAR, and have no values of the table's own"
+        )
         raise target.needs_spark("this INSERT", reason)
     return lambda: _nothing(target.table.append(rows))
 

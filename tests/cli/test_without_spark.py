@@ -124,6 +124,19 @@ def test_a_path_may_hold_what_sql_quotes(folder: Path) -> None:
     assert lines("DELETE FROM delta.`./a``'b;-- c` WHERE id = 0; SELECT count(*) FROM delta.`./a``'b;-- c`")[-1] == "3"
 
 
+def test_a_file_of_statements_may_begin_with_the_mark_of_its_encoding(folder: Path) -> None:
+    (folder / "s.sql").write_text("SELECT count(*) AS n FROM delta.`t`;\n-- done;\n", encoding="utf-8-sig")
+    done = CliRunner().invoke(app, ["sql", "--without-spark", "--csv", "--file", "s.sql"])
+    assert done.stdout.splitlines() == ["n", "4"], done.exception
+
+
+def test_a_path_without_a_letter_is_not_the_current_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder / "t")
+    with pytest.raises(StatementNeedsSpark, match=r"the name `delta`\.``"):
+        printed("DELETE FROM delta.``")
+    assert anabranch.history(".")[0]["version"] == 0
+
+
 @pytest.mark.usefixtures("folder")
 def test_rows_are_printed_in_each_form() -> None:
     query = "SELECT id, name FROM delta.`t` WHERE id > 1"
@@ -239,6 +252,7 @@ REFUSED = {
     "INSERT INTO delta.`t` SELECT * FROM delta.`u`": "this INSERT",
     "INSERT INTO delta.`t` VALUES ('no number', 1, 2)": "this INSERT",
     "INSERT INTO delta.`t` VALUES (1)": "this INSERT",
+    "INSERT INTO delta.`t` REPLACE WHERE id = 1 VALUES (1, 'x', 2)": "REPLACE WHERE",
     "INSERT OVERWRITE delta.`t` VALUES (1, 'x', 2)": "INSERT OVERWRITE",
     "MERGE INTO delta.`t` t USING (SELECT 1 AS id) u ON t.id = u.id WHEN MATCHED THEN DELETE": "source of this MERGE",
     "MERGE INTO delta.`t` t USING delta.`t` u ON t.id = u.id WHEN MATCHED THEN DELETE": "its own table",
@@ -381,6 +395,9 @@ SAME = (
     "SELECT DAY, pair.n, k.pair.in.d, map AS m, keyed k FROM delta.`kinds` k WHERE byte = 1",
     "SELECT byte + 1 AS a, price * 2 AS p, upper(text) AS u, int / 2 AS h, NULL AS n, 1.50 AS d, long % 7 AS r, "
     "CASE WHEN flag THEN single END AS s FROM delta.`kinds`",
+    "SELECT min(byte), max(SHORT), min(k.single), max(single), max(double), min(price), max(wide) FROM delta.`kinds` k",
+    "SELECT count(*), count(text) c, min(flag), max(text), max(day), min(moment), max(local) FROM delta.`kinds`",
+    "SELECT min(byte), max(single), count(flag), max(upper(text)) AS u FROM delta.`kinds` WHERE byte = 7",
     "DESCRIBE DETAIL delta.`kinds`",
     "VACUUM delta.`kinds` DRY RUN",
     *CHANGES,
