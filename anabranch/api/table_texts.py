@@ -21,7 +21,7 @@ from anabranch.expressions import (
     understood_merge,
     unusable,
 )
-from anabranch.expressions.computations import computation_of, names_in
+from anabranch.expressions.computations import names_in
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.expressions.computation import Computation, syntax_over
 from anabranch.protocol.expressions.words import NotUnderstood
@@ -72,12 +72,11 @@ class TableTexts:
 
     def _value(self, text: str) -> Computed:
         found = assignment(check_text("set", text), self.context)
-        if isinstance(found, Computed):
+        if (reason := found.computation.reason) is None:
             return found
         if condition(f"({text}) IS NULL", self.context).columns is None:
             raise unusable(text, self.context)
-        reason = computation_of(text, self.context).reason
-        raise NeedsSpark(what=f"the value {text}", table=self.table, reason=f"{reason}")
+        raise NeedsSpark(what=f"the value {text}", table=self.table, reason=reason)
 
     def computation(self, text: str) -> Computation:
         """How a value is computed, the clock being fixed. Raises InvalidCondition, NeedsSpark: as `assignments`."""

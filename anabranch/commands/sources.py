@@ -26,7 +26,7 @@ from anabranch.protocol.merges import Matching
 from anabranch.protocol.predicates import Always
 from anabranch.protocol.properties import SERIALIZABLE
 from anabranch.protocol.schema.assignments import leaves
-from anabranch.protocol.storing import Computed
+from anabranch.protocol.storing import is_known
 from anabranch.transaction.conflict_errors import Conflict
 from anabranch.transaction.conflicts import judge
 from anabranch.transaction.own_commits import is_own
@@ -93,7 +93,7 @@ def versions_read(
     if seen is None:
         return NOTHING
     # What is not decided by a row alone, and a value that calls anything, may hold a query, or a function that does.
-    calling = [each for _, each in leaves(values or {}) if not isinstance(each, Computed) and "(" in str(each)]
+    calling = [each for _, each in leaves(values or {}) if not is_known(each) and "(" in str(each)]
     queries, of_table = None, (seen.schema, seen.table, seen.metadata.id)
     if where is not None and (calling or not where.row_local):
         if matching is None:

@@ -94,9 +94,9 @@ def condition(
     return Condition(given.text, predicate, is_plain and is_own, expression, columns, computation=computation)
 
 
-def assignment(text: str | TokenizedText, context: Context, names: tuple[str, ...] = ()) -> str | Computed:
-    """A value to be assigned, in SQL, with the clock fixed, and with what it is where that is plain; it may depend on
-    its own row only. ``names`` as for `condition`.
+def assignment(text: str | TokenizedText, context: Context, names: tuple[str, ...] = ()) -> Computed:
+    """A value to be assigned, in SQL, with the clock fixed, and how it is computed; it may depend on its own row only.
+    ``names`` as for `condition`.
 
     Raises:
         InvalidCondition: it is empty, or holds more than one statement. UnreadableExpression: it ends by AND or OR.
@@ -109,5 +109,4 @@ def assignment(text: str | TokenizedText, context: Context, names: tuple[str, ..
     if has_window(read.tokens):
         what = f"a window in the assignment {given.text}"
         raise NotBuilt(what=what, instead="Compute it first, and join the result.")
-    expression, computation = unnamed(read, context.table), computation_of(read.text, context)
-    return expression if computation.reason is not None else Computed(expression, computation)
+    return Computed(unnamed(read, context.table), computation_of(read.text, context))

@@ -29,6 +29,11 @@ class Computed:
         return str(self.expression)
 
 
+def is_known(value: Any) -> bool:
+    """Whether an expression is computed without the engine, so that it is known what it holds."""
+    return isinstance(value, Computed) and value.computation.reason is None
+
+
 def stored_in(given: Computation, field: Field) -> Computation:
     """The value as a column stores it; with a reason where only Spark says what it stores.
 

@@ -101,7 +101,7 @@ def understood_values(
             _refuse_two_meanings(value, alias, context)
         if isinstance(value, Column):
             computation, given = column_value(value, context, alias), value if alias is None else Named(value, alias)
-            return given if computation.reason is not None else Computed(given, computation)
+            return Computed(given, computation)
         return assignment(value, context, () if alias is None else (alias,))
 
     return mapped(assigned(values, "set", Sides(context.schema, (), alias), context), understood_value)
