@@ -281,7 +281,8 @@ def _understood(where: str, snapshot: Snapshot, context: Context) -> Predicate:
 def history(
     path: Location, limit: int | None = None, storage_options: Mapping[str, str] | None = None
 ) -> list[dict[str, Any]]:
-    """The newest commits first, a dict each, with the columns of DESCRIBE HISTORY; a notebook shows them as a table.
+    """The newest commits first, a dict each, with the columns of DESCRIBE HISTORY, and with ``txnId``, and ``steps``,
+    which says what did each step, Arrow, Spark or the log alone; a notebook shows them as a table.
 
     Raises:
         NotATable: there is no table.

@@ -24,7 +24,6 @@ from anabranch.arrow.backend import ArrowBackend, without_spark
 from anabranch.arrow.changes import changes, feed_schema
 from anabranch.arrow.changes import check as check_feed
 from anabranch.arrow.merge_source import source_columns
-from anabranch.arrow.plans import RowPlan
 from anabranch.arrow.site import Site, alone
 from anabranch.commands.context import RunContext
 from anabranch.commands.dml.append import Append, as_arrow
@@ -55,6 +54,7 @@ from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.clustering import paths_of
 from anabranch.protocol.layout.file_sets import FileSet, count_of
 from anabranch.protocol.schema.types import Struct, arrow_type
+from anabranch.protocol.steps import RowPlan
 
 __all__ = ["Table"]
 

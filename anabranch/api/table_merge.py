@@ -12,10 +12,10 @@ from typing import Protocol
 import pyarrow as pa
 
 from anabranch.api.table_texts import check_text, check_texts
-from anabranch.arrow.plans import RowPlan
 from anabranch.commands.dml.merge import Merged
 from anabranch.expressions import check_order
 from anabranch.protocol.merges import Action, When
+from anabranch.protocol.steps import RowPlan
 
 Values = Mapping[str, str] | None
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from typing import Any, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +27,7 @@ from anabranch.arrow.merge_keys import computed_join, outcome
 from anabranch.arrow.merge_outcome import JoinResult, counted_here, joined_of
 from anabranch.arrow.merge_source import SourceRows, held, source_columns
 from anabranch.arrow.on_disk import on_disk
-from anabranch.arrow.plans import check_copies, check_found, check_images, check_join
+from anabranch.arrow.plans import check_copies, check_found, check_images, check_join, laid
 from anabranch.arrow.row_ids import without_versions
 from anabranch.arrow.site import Site
 from anabranch.arrow.values import assigned, check_assigned
@@ -43,12 +44,14 @@ from anabranch.protocol.parquet_files import WrittenFile
 from anabranch.protocol.row_rules import obedient
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.types import Struct, from_arrow
+from anabranch.protocol.steps import Step, Tell, untold
 from anabranch.protocol.unsupported import Unsupported
 from anabranch.storage.local import LocalStore
 
 Files: TypeAlias = list[WrittenFile]
 Updating = Callable[[pa.RecordBatch], pa.Table]
 """Makes new images of rows."""
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 @contextmanager
@@ -63,6 +66,21 @@ def without_spark(what: str, table: str) -> Iterator[None]:
         raise NeedsSpark(what=what, table=table, reason=reason) from None
 
 
+def _tells(does: str) -> Callable[[_Method], _Method]:
+    """The method tells that Arrow has done this."""
+
+    def telling(method: _Method) -> _Method:
+        @wraps(method)
+        def told(self: ArrowBackend, *args: Any) -> Any:
+            done = method(self, *args)
+            self.tell(Step(does))
+            return done
+
+        return cast(_Method, told)
+
+    return telling
+
+
 @dataclass(frozen=True)
 class ArrowBackend:
     """`anabranch.commands.engine.Engine` over Arrow, at a site. Each method promises what that protocol says.
@@ -72,6 +90,11 @@ class ArrowBackend:
     """
 
     site: Site
+    tell: Tell = field(default=untold, repr=False, compare=False, kw_only=True)
+
+    def telling(self, tell: Tell) -> Self:
+        """The same backend, which tells of each step."""
+        return replace(self, tell=tell)
 
     # -- before anything is read ---------------------------------------------------------------------------------------
 
@@ -100,8 +123,11 @@ class ArrowBackend:
         """The live rows for which the condition is TRUE."""
         with without_spark(f"the condition {condition.text}", files.root):
             check_found(self.site, files, condition)
-            return finding.find(self.site, files, condition)
+            found = finding.find(self.site, files, condition)
+        self.tell(Step("find rows", log=not len(files.files)))
+        return found
 
+    @_tells("write new rows")
     def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> Files:
         """Write the new images of the marked rows."""
         with without_spark("UPDATE", files.root):
@@ -109,6 +135,7 @@ class ArrowBackend:
             images = (updated(each.rows) for each in self._fetched(files, marks))
             return put_all(self.site, folder, images, files.with_ids)
 
+    @_tells("write files anew")
     def rewrite(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any] | None, folder: str) -> Files:
         """Write the live rows, the marked ones changed or left out."""
         with without_spark("rewriting files", files.root):
@@ -145,12 +172,14 @@ class ArrowBackend:
 
     # -- change data ---------------------------------------------------------------------------------------------------
 
+    @_tells("record changes")
     def record(self, changes: Sequence[Images], folder: str) -> Files:
         """Write changed rows."""
         with without_spark("recording changes", changes[0].files.root):
             rows = (each for images in changes for each in self._images(images))
             return put_all(self.site, folder, rows, recorded(changes[0].files))
 
+    @_tells("record changes")
     def record_update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> Files:
         """Write the marked rows, each as it was and as it becomes."""
         whole = recorded(files).with_ids
@@ -163,6 +192,7 @@ class ArrowBackend:
             )
             return put_all(self.site, folder, both, whole)
 
+    @_tells("write new rows")
     def write_postimages(self, files: FileSet, count: int, folder: str) -> Files:
         """Write the new images in these files of `record_update`."""
         # Their ids lie in the files: nothing is filled in.
@@ -202,13 +232,16 @@ class ArrowBackend:
     def join(self, files: FileSet, matching: Matching, held: SourceRows, folder: str) -> Joined:
         """Look for the source's keys, and compute what each clause does."""
         if not len(files.files):
+            self.tell(Step("join", log=True))
             return Joined({}, {})
         with without_spark(f"MERGE ON {matching.on}", files.root):
             check_join(self.site, files, matching, held.columns)
             found = outcome(self.site, files, matching, held)
+        self.tell(Step("join"))
         result = JoinResult(found, matching.columns_set(files.schema, "update"), matching.may_match_twice)
         return joined_of(counted_here(found), result, files, matching)
 
+    @_tells("write new rows")
     def write_images(self, files: FileSet, joined: Joined, folder: str) -> Files:
         """Write the new images that `join` computed."""
         if joined.handle is None:  # of no file
@@ -225,6 +258,7 @@ class ArrowBackend:
             if len(images):
                 yield self._obedient(images, files, given)
 
+    @_tells("insert rows")
     def write_inserts(
         self, files: FileSet, matching: Matching, held: SourceRows, joined: Sequence[Joined], folder: str
     ) -> Files:
@@ -241,6 +275,7 @@ class ArrowBackend:
 
     # -- rows that are written -----------------------------------------------------------------------------------------
 
+    @_tells("write rows")
     def write(
         self,
         source: pa.Table,
@@ -269,17 +304,22 @@ class ArrowBackend:
         """Write the live rows as one file, where they are not packed row group by row group (`pack_together`)."""
         with without_spark("packing files", files.root):
             put_one(self.site, folder, finding.live(self.site, files, nested=True), files.with_ids)
+        self.tell(laid(files, None))
 
     def pack_together(self, bins: Sequence[tuple[FileSet, str]]) -> frozenset[int]:
         """Pack by threads those that lie on a disk, and one by one those that have to be brought to one."""
         likely = [(number, *each) for number, each in enumerate(bins) if packing.fits(self.site, each[0])]
         if isinstance(self.site.store, LocalStore):
-            return _packed(self.site, likely)
-        done = frozenset[int]()
-        for number, files, folder in likely:
-            with on_disk(self.site, files, folder) as (site, copies):
-                done |= _packed(site, [(number, copies, folder)])
+            done = _packed(self.site, likely)
+        else:
+            done = frozenset(number for each in likely for number in self._packed_on_disk(*each))
+        for number in done:
+            self.tell(laid(bins[number][0], None))
         return done
+
+    def _packed_on_disk(self, number: int, files: FileSet, folder: str) -> frozenset[int]:
+        with on_disk(self.site, files, folder) as (site, copies):
+            return _packed(site, [(number, copies, folder)])
 
     def cluster(self, files: FileSet, curve: Curve, outputs: int, folder: str, moves: str | None) -> None:
         """Write the live rows in the order of a curve."""
@@ -292,6 +332,7 @@ class ArrowBackend:
                 said = {**task.said, "threads": clustering.threads(os.cpu_count() or 1)}
                 if not clustering.adopted(orders.ordered(said), said):
                     raise Unsupported("what was written cannot be moved")
+        self.tell(laid(files, curve))
 
     # -- what the table's rows are to others ---------------------------------------------------------------------------
 

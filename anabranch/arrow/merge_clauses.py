@@ -39,7 +39,7 @@ def _condition(clause: Clause, source: SourceColumns) -> Computation:
         return NOTHING_MORE
     found = computed(clause.condition, source)
     if not found.is_condition:
-        raise Unsupported(f"{clause.condition} is no condition that is read here")
+        raise Unsupported("what a clause requires is no condition that is read here")
     return found
 
 
@@ -70,7 +70,7 @@ def computed(value: object, source: SourceColumns) -> Computation:
     if found.reason is not None:
         raise Unsupported(found.reason)
     if not is_seen(found, source):
-        raise Unsupported(f"a column of the source that {value} reads is read by Spark")
+        raise Unsupported("a column of the source is read by Spark")
     return found
 
 
@@ -82,7 +82,7 @@ def _computation(value: object, source: SourceColumns) -> Computation:
             at, kind = source.place_of(value.name), source.type_of(value.name)
             if at is not None and kind is not None:
                 return Computation(Column(("source", source.names[at]), kind))
-    raise Unsupported(f"{value} is computed by Spark")
+    raise Unsupported("one of the expressions is computed by Spark")
 
 
 def is_seen(computation: Computation, source: SourceColumns) -> bool:

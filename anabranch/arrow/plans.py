@@ -8,7 +8,6 @@ to Spark only for what files or values of rows say.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from anabranch.arrow import finding
@@ -20,39 +19,13 @@ from anabranch.arrow.packing import check_packed
 from anabranch.arrow.site import Site
 from anabranch.arrow.values import check_assigned
 from anabranch.arrow.writing import check_written
-from anabranch.errors.visible import amount
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.curves import Curve
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.merges import Matching
 from anabranch.protocol.row_rules import check_rules
+from anabranch.protocol.steps import RowPlan, Step
 from anabranch.protocol.unsupported import why_unsupported
-
-
-@dataclass(frozen=True)
-class Step:
-    """One step of a change of rows.
-
-    Attributes:
-        does: what is done.
-        reason: why Spark does it; None where Arrow does.
-    """
-
-    does: str
-    reason: str | None = None
-
-    def __str__(self) -> str:
-        return f"{self.does}: " + ("Arrow" if self.reason is None else f"Spark, since {self.reason}")
-
-
-@dataclass(frozen=True)
-class RowPlan:
-    """The steps of a change of rows, in their order."""
-
-    steps: tuple[Step, ...]
-
-    def __str__(self) -> str:
-        return "\n".join(map(str, self.steps))
 
 
 def plan_change(
@@ -128,22 +101,21 @@ def plan_layout(site: Site, groups: Sequence[tuple[FileSet, Curve | None]]) -> R
     """The plan of an OPTIMIZE: groups of files, each with the curve along which its rows are laid, or None where its
     files are packed one behind the other. What is alike is one step.
     """
-    alike: dict[tuple[str, str, str | None], list[int]] = {}
-    for files, curve in groups:
-        alike.setdefault(_layout(site, files, curve), []).append(len(files.files))
-    return RowPlan(
-        tuple(
-            Step(f"{does} {amount(sum(sizes), 'file')}{how}, in {amount(len(sizes), 'group')}", reason)
-            for (does, how, reason), sizes in alike.items()
-        )
-    )
+    return RowPlan.of(_layout(site, files, curve) for files, curve in groups)
 
 
-def _layout(site: Site, files: FileSet, curve: Curve | None) -> tuple[str, str, str | None]:
-    """What is done with the files of a group, and how, and why Spark does it, or None."""
+def _layout(site: Site, files: FileSet, curve: Curve | None) -> Step:
+    """What is done with the files of a group."""
+    reason = why_unsupported(lambda: check_packed(site, files) if curve is None else check_ordered(site, files, curve))
+    return laid(files, curve, reason)
+
+
+def laid(files: FileSet, curve: Curve | None, reason: str | None = None) -> Step:
+    """The step that writes the files of a group anew, with why Spark does it."""
+    groups = (len(files.files),)
     if curve is None:
-        return "pack", "", why_unsupported(lambda: check_packed(site, files))
-    return "order", f" by {', '.join(curve.columns)}", why_unsupported(lambda: check_ordered(site, files, curve))
+        return Step("pack", reason, groups=groups)
+    return Step("order", reason, order=curve.columns, groups=groups)
 
 
 def _step(does: str, check: Callable[[], object]) -> Step:

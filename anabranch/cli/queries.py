@@ -24,14 +24,14 @@ def history(
     wide: Wide = False,
     as_json: Json = False,
 ) -> None:
-    """List the commits, newest first: who did what. With --wide also parameters, writers, and ids of transactions."""
+    """List the commits, newest first: who did what. With --wide also parameters, writers, transactions and steps."""
     rows = describe_history(location_of(table), limit)
     if as_json:
         print_json(rows)
         return
     shown = (
         *("version", "timestamp", "operation", "operationParameters", "userName", "readVersion", "isolationLevel"),
-        *("isBlindAppend", "engineInfo", "userMetadata", "txnId"),
+        *("isBlindAppend", "engineInfo", "userMetadata", "txnId", "steps"),
     )
     print_table(shown, rows, importance=("version", "timestamp", "operation", "readVersion", "engineInfo"), wide=wide)
 

@@ -1,4 +1,4 @@
-"""What a command asks of the engine that knows rows, in five parts: a function that needs one part asks for that.
+"""What a command asks of the engine that knows rows, in six parts: a function that needs one part asks for that.
 
 An engine finds rows, and writes Parquet files into a folder of the table that nobody else uses; it decides nothing
 and commits nothing. ``anabranch.spark.engine.SparkEngine`` is one, ``anabranch.arrow.backend.ArrowBackend`` another.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from anabranch.log.positions import SourceVersions
 from anabranch.protocol.change_feed import Images
@@ -19,6 +19,17 @@ from anabranch.protocol.merges import Joined, Matching
 from anabranch.protocol.parquet_files import Written
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.types import Struct
+from anabranch.protocol.steps import Tell
+
+
+class Told(Protocol):
+    """Who does what."""
+
+    def telling(self, tell: Tell) -> Self:
+        """The same engine, which tells of each step that it has done, and what did it: of finding and joining, of
+        writing, packing and ordering.
+        """
+        ...
 
 
 class Backend(Protocol):
@@ -236,5 +247,5 @@ class Jobs(Protocol):
         ...
 
 
-class Engine(Backend, Layouts, Sources, Expressions, Jobs, Protocol):
+class Engine(Backend, Layouts, Sources, Expressions, Jobs, Told, Protocol):
     """All of it, for commands that change or add rows."""

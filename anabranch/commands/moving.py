@@ -101,7 +101,7 @@ class MoveHandler(WholeFilesHandler):
         groups = tuple(self._group(i, each, parts[i], origins) for i, each in enumerate(chosen))
         rows = [row for each in chosen for row in each.files.to_pylist()]
         paths = frozenset(row["path"] for row in rows)
-        return Transaction.on(
+        ours = Transaction.on(
             snapshot,
             self._staging.txn_id,
             CommitInfo(move.operation, move.parameters, metrics={"executionTimeMs": runtime.now_ms() - began}),
@@ -114,6 +114,7 @@ class MoveHandler(WholeFilesHandler):
                 groups=groups,
             ),
         )
+        return self._with_steps(ours)
 
     def _write(self, chosen: Sequence[FileSet]) -> None:
         self._progress("written", 0, len(chosen))

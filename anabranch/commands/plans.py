@@ -11,15 +11,17 @@ from dataclasses import replace
 from typing import Any
 
 from anabranch.arrow.merge_source import SourceColumns
-from anabranch.arrow.plans import RowPlan, plan_change, plan_layout, plan_merge
+from anabranch.arrow.plans import plan_change, plan_layout, plan_merge
 from anabranch.arrow.site import Site
 from anabranch.commands.maintenance.optimize import Optimize
-from anabranch.commands.opening import file_set, only
+from anabranch.commands.opening import file_set
+from anabranch.commands.row_changes import candidates_of
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.change_feed import records
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.merges import Matching
+from anabranch.protocol.steps import RowPlan, Step
 from anabranch.transaction.retry import Runtime
 
 SiteOf = Callable[..., Site]
@@ -28,7 +30,10 @@ SiteOf = Callable[..., Site]
 
 def change_plan(snapshot: Snapshot, where: Condition, values: Mapping[str, Any] | None, site_of: SiteOf) -> RowPlan:
     """The plan of an UPDATE of these values, or, where they are None, of a DELETE."""
-    files = file_set(snapshot, only(snapshot.files, snapshot.facts.could_match(where.predicate)))
+    _, _, rest = candidates_of(snapshot, where, deletes=values is None)
+    if not len(rest):
+        return RowPlan((Step("find rows", log=True),))
+    files = file_set(snapshot, rest)
     site = site_of(files, obeys=values is not None)
     vectors, recorded = snapshot.properties.vectors, records(snapshot.metadata)
     return plan_change(site, files, where, values, vectors=vectors, records=recorded)
@@ -44,5 +49,5 @@ def optimize_plan(command: Optimize, snapshot: Snapshot, site_of: SiteOf) -> tup
     """The groups of files that an OPTIMIZE writes anew, and the plan of it."""
     _, batches = command.planned(snapshot, Runtime())
     groups = [(file_set(snapshot, each.files), each.curve) for each in batches]
-    plan = plan_layout(site_of(groups[0][0], obeys=False), groups) if groups else RowPlan(())
+    plan = plan_layout(site_of(groups[0][0], obeys=False), groups) if groups else RowPlan()
     return [files for files, _ in groups], plan

@@ -120,6 +120,7 @@ class RewriteHandler(WholeFilesHandler):
             says=Declarations(metadata=plan.metadata, protocol=plan.protocol),
         )
         columns = snapshot.clustering_columns
+        ours = self._with_steps(ours)
         return clustered(ours, columns) if columns else ours  # it names them as files do
 
     def _rewritten(self, chosen: FileSet) -> tuple[pa.Table, int]:

@@ -41,6 +41,7 @@ from anabranch.protocol.predicates import Always, columns_of
 from anabranch.protocol.rules.allowed import check_metadata
 from anabranch.protocol.stats.skipping import FileFacts
 from anabranch.protocol.stats.statistics import num_records, with_num_records
+from anabranch.protocol.steps import Step
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.phases import reach
 from anabranch.transaction.relocation import NothingLeft
@@ -103,7 +104,9 @@ class RowRebaseHandler(ABC):
     """What the handlers of all commands have in common that change rows of a table (`RebaseHandler`)."""
 
     def __init__(self, where: Condition, snapshot: Snapshot, engine: Engine, staging: Staging) -> None:
-        self._where, self._snapshot, self._engine, self._staging = where, snapshot, engine, staging
+        self._steps = list[Step]()
+        self._where, self._snapshot, self._staging = where, snapshot, staging
+        self._engine = engine.telling(self._steps.append)
         self._metadata = snapshot.metadata  # of what is written
         self._settings = dict(engine.settings())
         self._staged = list[str]()
@@ -155,6 +158,10 @@ class RowRebaseHandler(ABC):
             reason = "the session's time zone, or another setting that values depend on, was changed meanwhile."
             raise ExecutionFailed(what=f"the condition {self._where.text}", reason=reason)
 
+    def _with_steps(self, ours: Transaction) -> Transaction:
+        """Ours with what did each step so far."""
+        return ours.with_steps(self._steps)
+
     def _collected(self) -> pa.Table:
         """The files that were written since this was last asked."""
         files = self._staging.collect(self._metadata, self._staged)
@@ -202,6 +209,19 @@ def staged_and_committed(
     return ours, committed
 
 
+def candidates_of(snapshot: Snapshot, where: Condition, *, deletes: bool) -> tuple[pa.Table, pa.Table, pa.Table]:
+    """The files that may hold rows which a condition selects; those of them whose every row is deleted for certain,
+    found without reading them; and the others.
+    """
+    files, facts = snapshot.files, snapshot.facts
+    could = facts.could_match(where.predicate)
+    candidates = only(files, could)
+    if not deletes:
+        return candidates, files.slice(0, 0), candidates
+    must = facts.must_match(where.predicate)
+    return candidates, only(files, pc.and_(could, must)), only(files, pc.and_not(could, must))
+
+
 class ChangeHandler(RowRebaseHandler):
     """The handler of one running change; ``reads_table``: its expressions were computed from the table's own rows."""
 
@@ -210,22 +230,24 @@ class ChangeHandler(RowRebaseHandler):
     ) -> None:
         super().__init__(change.where, snapshot, engine, staging)
         self._change = change
-        self._recorder = ChangeRecorder(snapshot, snapshot.metadata, engine, staging)
+        self._recorder = ChangeRecorder(snapshot, snapshot.metadata, self._engine, staging)
         self._reads_table = reads_table
 
     def stage(self, runtime: Runtime) -> Transaction:
         """Do all the work on the snapshot: the transaction as it stands before any winner is looked at."""
         began, snapshot, change = runtime.now_ms(), self._snapshot, self._change
         tell("finding rows")
-        candidates, whole, rest = self._candidates()
+        candidates, whole, rest = candidates_of(snapshot, change.where, deletes=change.assignments is None)
         decided = len(whole) and not len(rest)  # else the engine is asked, also of no file: it checks the condition
         marks = {} if decided else self._engine.find(file_set(snapshot, rest), change.where)
+        if decided:
+            self._steps.append(Step("find rows", log=True))
         scanned = runtime.now_ms()
         tell("writing")
         part = self._staged_part(rest, marks, whole)
         reads = ReadSet(change.where, frozenset(candidates["path"].to_pylist()))
         reads = whole_table(snapshot, change.where) if self._reads_table else reads
-        ours = replace(part, reads=reads)
+        ours = self._with_steps(replace(part, reads=reads))
         times = {"scanTimeMs": scanned - began, "rewriteTimeMs": runtime.now_ms() - scanned}
         return ours.with_counts(**times, executionTimeMs=runtime.now_ms() - began)
 
@@ -240,19 +262,7 @@ class ChangeHandler(RowRebaseHandler):
 
     def redo(self, files: pa.Table, rows: Marks) -> Transaction:
         """The same change on exactly these rows of files that came in since."""
-        return self._staged_part(files, rows, files.slice(0, 0))
-
-    def _candidates(self) -> tuple[pa.Table, pa.Table, pa.Table]:
-        """The files that may hold selected rows; those of them whose every row is deleted for certain, found without
-        reading them; and the others.
-        """
-        files, facts, predicate = self._snapshot.files, self._snapshot.facts, self._change.where.predicate
-        could = facts.could_match(predicate)
-        candidates = only(files, could)
-        if self._change.assignments is not None:
-            return candidates, files.slice(0, 0), candidates
-        must = facts.must_match(predicate)
-        return candidates, only(files, pc.and_(could, must)), only(files, pc.and_not(could, must))
+        return self._with_steps(self._staged_part(files, rows, files.slice(0, 0)))
 
     def _staged_part(self, files: pa.Table, marks: Marks, whole: pa.Table) -> Transaction:
         """Marks, removals and new files for these rows, as a transaction without reads."""

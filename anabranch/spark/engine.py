@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -20,6 +20,9 @@ from pyspark.sql import types as T
 from pyspark.util import inheritable_thread_target
 
 from anabranch.arrow.backend import ArrowBackend
+from anabranch.arrow.clustering import check_ordered
+from anabranch.arrow.packing import check_packed
+from anabranch.arrow.plans import laid
 from anabranch.arrow.site import Site
 from anabranch.errors import TableWithoutColumns
 from anabranch.errors.rows import keep_out, may_show_rows, statement
@@ -35,7 +38,9 @@ from anabranch.protocol.parquet_files import Written
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.types import Struct, arrow_type, from_arrow
 from anabranch.protocol.settings import ASSIGNS
+from anabranch.protocol.steps import Step, Tell, untold
 from anabranch.protocol.storing import is_plain_column
+from anabranch.protocol.unsupported import why_unsupported
 from anabranch.spark.columns import types
 from anabranch.spark.columns.declared_rules import check_expressions
 from anabranch.spark.frames import dataframe_source
@@ -61,6 +66,9 @@ SETTINGS = (
 """The settings that the value of an expression depends on."""
 
 
+_T = TypeVar("_T")
+
+
 @dataclass(frozen=True)
 class SparkEngine:
     """An engine over one session, classic or Connect. Each method promises what the function of its name promises.
@@ -70,6 +78,11 @@ class SparkEngine:
     """
 
     spark: SparkSession
+    tell: Tell = field(default=untold, repr=False, compare=False)
+
+    def telling(self, tell: Tell) -> SparkEngine:
+        """The same engine, which tells of each step."""
+        return replace(self, tell=tell)
 
     def check(self, files: FileSet, condition: Condition, assignments: Mapping[str, Any] | None) -> None:
         """See `anabranch.spark.merging.expression_checks.check_change`."""
@@ -81,28 +94,33 @@ class SparkEngine:
 
     def find(self, files: FileSet, condition: Condition) -> Marks:
         """The live rows for which the condition is TRUE."""
-        return first(
+        return self._tried(
+            "find rows",
             lambda: self._arrow(files).find(files, condition),
             lambda: row_addresses.find(self.spark, files, condition),
+            log=not len(files.files),
         )
 
     def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> Written:
         """Write the new images of the marked rows."""
-        return first(
+        return self._tried(
+            "write new rows",
             lambda: self._writer(files).update(files, marks, assignments, folder),
             lambda: write.update(self.spark, files, marks, assignments, folder),
         )
 
     def rewrite(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any] | None, folder: str) -> Written:
         """Write the live rows, the marked ones changed or left out."""
-        return first(
+        return self._tried(
+            "write files anew",
             lambda: self._writer(files, obeys=assignments is not None).rewrite(files, marks, assignments, folder),
             lambda: write.rewrite(self.spark, files, marks, assignments, folder),
         )
 
     def record(self, changes: Sequence[Images], folder: str) -> Written:
         """Write changed rows as files of change data."""
-        return first(
+        return self._tried(
+            "record changes",
             lambda: self._writer(changes[0].files, obeys=any(each.joined for each in changes)).record(changes, folder),
             lambda: change_files.record(self.spark, changes, folder),
         )
@@ -123,14 +141,16 @@ class SparkEngine:
 
     def record_update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> Written:
         """Write the marked rows as files of change data, each as it was and as it becomes."""
-        return first(
+        return self._tried(
+            "record changes",
             lambda: self._writer(files).record_update(files, marks, assignments, folder),
             lambda: change_files.record_update(self.spark, files, marks, assignments, folder),
         )
 
     def write_postimages(self, files: FileSet, count: int, folder: str) -> Written:
         """Write the new images in these files of `record_update`."""
-        return first(
+        return self._tried(
+            "write new rows",
             lambda: self._writer(files, obeys=False).write_postimages(files, count, folder),
             lambda: change_files.write_postimages(self.spark, files, count, folder),
         )
@@ -138,20 +158,27 @@ class SparkEngine:
     def pack(self, files: FileSet, folder: str) -> None:
         """See `anabranch.spark.writing.relocating.pack`."""
         relocating.pack(self.spark, files, folder)
+        self.tell(laid(files, None, self._why_not(lambda site: check_packed(site, files), files)))
 
     def pack_together(self, bins: Sequence[tuple[FileSet, str]]) -> frozenset[int]:
         """See `anabranch.spark.writing.arrow_packing.packed`."""
         if not bins:
             return frozenset()
         with reported("the rows to pack", bins[0][0].root):
-            return arrow_packing.packed(self.spark, bins)
+            done = arrow_packing.packed(self.spark, bins)
+        for number in done:
+            self.tell(laid(bins[number][0], None))
+        return done
 
     def cluster(self, files: FileSet, curve: Curve, outputs: int, folder: str, moves: str | None) -> None:
         """See `anabranch.spark.writing.relocating.cluster`; what Arrow can do, it does."""
         with reported("the rows to cluster", files.root):
             done = arrow_clustering.clustered(self.spark, files, curve, outputs, folder, moves)
-        if not done:
-            relocating.cluster(self.spark, files, curve, outputs, folder, moves)
+        if done:
+            self.tell(laid(files, curve))
+            return
+        relocating.cluster(self.spark, files, curve, outputs, folder, moves)
+        self.tell(laid(files, curve, self._why_not(lambda site: check_ordered(site, files, curve), files)))
 
     def write(
         self,
@@ -171,8 +198,11 @@ class SparkEngine:
         with self._quiet(source):
             if isinstance(source, pa.Table) and _fits(source, schema):
                 files = FileSet(root, schema, partition_columns, empty_files(), {}, rules)
-                return first(lambda: self._writer(files).write(source, *columns), by_spark)
-            return by_spark()
+                return self._tried("write rows", lambda: self._writer(files).write(source, *columns), by_spark)
+            written = by_spark()
+        fits = "it fits the rows to the table's columns"
+        self.tell(Step("write rows", fits if isinstance(source, pa.Table) else "the rows are of a query"))
+        return written
 
     def hold(self, source: Any, schema: Struct, root: str, folder: str) -> merge_source.Held:
         """See `anabranch.spark.merging.merge_source`; the source is a DataFrame, Arrow rows, or the rows of a table."""
@@ -186,14 +216,17 @@ class SparkEngine:
 
     def join(self, files: FileSet, matching: Matching, held: merge_source.Held, folder: str) -> Joined:
         """Match the live rows of these files with the source's, once, and find what each clause does."""
-        return first(
+        return self._tried(
+            "join",
             lambda: self._arrow(files).join(files, matching, held.source, folder),
             lambda: merge.join(self.spark, files, matching, held, folder),
+            log=not len(files.files),
         )
 
     def write_images(self, files: FileSet, joined: Joined, folder: str) -> Written:
         """Write the new images that `join` computed."""
-        return first(
+        return self._tried(
+            "write new rows",
             lambda: self._writer(files).write_images(files, joined, folder),
             lambda: merge.write_images(self.spark, files, joined, folder),
         )
@@ -202,7 +235,8 @@ class SparkEngine:
         self, files: FileSet, matching: Matching, held: merge_source.Held, joined: Sequence[Joined], folder: str
     ) -> Written:
         """Write what becomes of the source rows that no join matched."""
-        return first(
+        return self._tried(
+            "insert rows",
             lambda: self._writer(files).write_inserts(files, matching, held.source, joined, folder),
             lambda: merge.write_inserts(self.spark, files, matching, held, joined, folder),
         )
@@ -347,6 +381,19 @@ class SparkEngine:
         """Who runs the session."""
         (row,) = self.spark.range(1).select(F.current_user()).collect()
         return str(row[0])
+
+    def _tried(self, does: str, work: Callable[[], _T], otherwise: Callable[[], _T], *, log: bool = False) -> _T:
+        """What `first` gives; and tells what did it, Arrow or, where there is no file to read, the ``log``."""
+        reasons = list[str]()
+        done = first(work, otherwise, reasons.append)
+        reason = reasons[0] if reasons else None
+        self.tell(Step(does, reason, log=log and reason is None))
+        return done
+
+    def _why_not(self, check: Callable[[Site], None], files: FileSet) -> str:
+        """Why Arrow has not written these files anew, where it was tried first."""
+        reason = why_unsupported(lambda: check(site_of(self.spark, files.root)))
+        return reason or "Arrow does not read or write what is in the files just as Spark does"
 
     def _arrow(self, files: FileSet) -> ArrowBackend:
         """The backend that comes first for rows that are read."""

@@ -39,6 +39,7 @@ from anabranch.protocol.row_rules import obedient
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.column_mapping import BY_NAME, FIELD_ID, ICEBERG_V2, MODE, UNMAPPED, is_renamed, renaming
 from anabranch.protocol.schema.types import DataType, Field, Struct, from_arrow, schema_json, to_arrow
+from anabranch.protocol.steps import Tell
 from anabranch.storage import Store, open_store
 from anabranch.storage.native import native_file
 from anabranch.testing.arrow_merge import Held, Join, Row, assigned, inserted, numbered
@@ -62,6 +63,10 @@ class ArrowEngine:
         self.evaluated: list[str] = []
         """The paths of all files whose rows were judged, in order: what a condition had to read."""
         self._new_id = new_id
+
+    def telling(self, tell: Tell) -> ArrowEngine:
+        """It tells nothing."""
+        return self
 
     def check(self, files: FileSet, condition: Condition, assignments: Mapping[str, Any] | None) -> None:
         """Nothing to hold: predicates, values and functions name no column by a text."""

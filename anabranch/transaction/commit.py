@@ -15,6 +15,7 @@ from anabranch.errors import AnabranchError, CommitOutcomeUnknown
 from anabranch.errors.html import ShownAsTable
 from anabranch.log.cleanup import SKEW_MS, clean_up
 from anabranch.log.log import Log
+from anabranch.protocol.steps import NO_STEPS, RowPlan
 from anabranch.transaction.own_commits import note_own
 from anabranch.transaction.phases import reach
 from anabranch.transaction.put import Put, check_stands, unknown, write_checksum
@@ -29,12 +30,15 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Committed(ShownAsTable):
-    """Where our transaction stands: its ``version``, the versions that it was ``rebased_over``, and its metrics."""
+    """Where our transaction stands: its ``version``, the versions that it was ``rebased_over``, its metrics, and what
+    did each of its ``steps``: Arrow, Spark or the log alone.
+    """
 
     version: int
     rebased_over: tuple[int, ...]
     attempts: int
     metrics: Mapping[str, int] = field(default_factory=dict)
+    steps: RowPlan = NO_STEPS
 
 
 def commit(ours: Transaction, log: Log, handler: RebaseHandler, retry: RetryPolicy, runtime: Runtime) -> Committed:
@@ -111,7 +115,7 @@ def _attempts(ours: Transaction, put: Put, retry: RetryPolicy, runtime: Runtime)
 
 
 def _committed(ours: Transaction, version: int, attempts: int) -> Committed:
-    return Committed(version, ours.stands.rebased_over, attempts, ours.info.metrics)
+    return Committed(version, ours.stands.rebased_over, attempts, ours.info.metrics, ours.info.steps)
 
 
 def _discard(rebase: Rebase, put: Put, log: Log) -> None:

@@ -24,6 +24,7 @@ from anabranch.protocol.layout import moves
 from anabranch.protocol.layout.deletion_vectors import Descriptor, pack
 from anabranch.protocol.session_says import current
 from anabranch.protocol.stats.statistics import num_records, with_wide_bounds
+from anabranch.protocol.steps import TAG as STEPS
 from anabranch.storage.contract import Store
 from anabranch.transaction.retry import Runtime
 from anabranch.transaction.row_ids import NO_ROW_IDS, RowIds
@@ -154,7 +155,9 @@ def commit_info(
 
 
 def _tags(ours: Transaction) -> dict[str, str]:
-    """What later writers may want to prove more with: the cut, what was read and how ours was carried over."""
+    """What later writers may want to prove more with: the cut, what was read and how ours was carried over; and, for
+    people, what did each step.
+    """
     tags = {
         "anabranch.cut": str(ours.stands.rebased_to),
         "anabranch.carriedOver": ",".join(map(str, ours.stands.rebased_over)),
@@ -166,6 +169,8 @@ def _tags(ours: Transaction) -> dict[str, str]:
     if ours.reads is not None:
         tags[READ] = ours.reads.condition.text
         tags["anabranch.rowLocal"] = str(ours.reads.row_local).lower()
+    if ours.info.steps.steps:
+        tags[STEPS] = ours.info.steps.recorded
     return {**tags, **ours.info.tags}
 
 

@@ -7,7 +7,7 @@ winner is a commit, judged by its actions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from anabranch.protocol.features import row_tracking
 from anabranch.protocol.layout.file_sets import Marks
 from anabranch.protocol.layout.moves import Group
 from anabranch.protocol.properties import SERIALIZABLE, Properties
+from anabranch.protocol.steps import NO_STEPS, RowPlan, Step
 from anabranch.transaction.running_vacuums import END, START
 
 RESERVED_FOR = "anabranch.reservedFor"
@@ -120,13 +121,16 @@ class Declarations:
 
 @dataclass(frozen=True)
 class CommitInfo:
-    """What the history says of a transaction; ``tags`` are further ones than those of its footprint."""
+    """What the history says of a transaction; ``tags`` are further ones than those of its footprint, ``steps`` say what
+    did what.
+    """
 
     operation: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
     metrics: Mapping[str, int] = field(default_factory=dict)
     user_metadata: str | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
+    steps: RowPlan = NO_STEPS
 
 
 @dataclass(frozen=True)
@@ -279,6 +283,10 @@ class Transaction:
     def predicate(self) -> str:
         """What it read, for messages."""
         return self.reads.condition.text if self.reads else "nothing is read"
+
+    def with_steps(self, steps: Iterable[Step]) -> Transaction:
+        """With these steps besides those that it has."""
+        return replace(self, info=replace(self.info, steps=RowPlan.of([*self.info.steps.steps, *steps])))
 
     def with_counts(self, **counts: int) -> Transaction:
         """With these metrics added to those that it has."""

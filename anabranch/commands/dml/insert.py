@@ -41,6 +41,7 @@ from anabranch.protocol.features.widening import check_moments
 from anabranch.protocol.layout.file_sets import Marks
 from anabranch.protocol.rules.allowed import check_metadata
 from anabranch.protocol.rules.column_names import check_spelling
+from anabranch.protocol.steps import Step
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.phases import reach
 from anabranch.transaction.rebase import joined
@@ -83,6 +84,7 @@ class Insert:
             change may matter.
         writer: by whom identity values are reserved.
         own_numbers: says, once rows are staged, of which identity columns they came with values.
+        steps: says, once rows are staged, what has written them.
         evolve: makes of a table's metadata what the rows make of it: the same where they change nothing.
         lays_out: the partitioning and clustering of ``new`` take the place of the table's.
     """
@@ -103,6 +105,7 @@ class Insert:
     reads: Callable[[Snapshot | None], VersionsRead] = lambda seen: NOTHING
     writer: str | None = None
     own_numbers: Callable[[], frozenset[str]] = frozenset
+    steps: Callable[[], Sequence[Step]] = tuple
     evolve: Callable[[Metadata], Metadata] | None = None
     lays_out: bool = False
 
@@ -275,6 +278,7 @@ class InsertHandler:
             does=replace(ours.does, adds=adds),
             identity=replace(ours.identity, own_numbers=self._insert.own_numbers()),
         ).with_counts(**_metrics(adds), **self._of_a_batch(adds))
+        ours = ours.with_steps(self._insert.steps())
         if self._taking is not None:
             taken = self._taking.take(adds, metadata, runtime)
             ours = replace(joined(ours, taken), reads=taken.reads)

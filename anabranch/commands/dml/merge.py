@@ -168,7 +168,7 @@ class MergeHandler(RowRebaseHandler):
         self._joins: list[Joined] = []
         self._looked: Joined | None = None
         self._opened: tuple[pa.Table, FileSet] | None = None
-        self._recorder = ChangeRecorder(snapshot, metadata, engine, staging)
+        self._recorder = ChangeRecorder(snapshot, metadata, self._engine, staging)
         recorded = self._recorder.is_on and merge.matching.writes_anew(vectors=snapshot.properties.vectors)
         self._matching = replace(merge.matching, added=added, recorded=recorded)
         self._replaced_by_redo: frozenset[str] = frozenset()
@@ -191,7 +191,7 @@ class MergeHandler(RowRebaseHandler):
         given = [name for each in self._merge.matching.clauses if each.action == "insert" for name in each.values]
         own = own_numbers(snapshot.schema, given)
         ours = replace(under(ours, self._metadata), identity=IdentityUse(self._staging.txn_id, own))
-        ours = ours.with_counts(numSourceRows=self._held.rows)
+        ours = self._with_steps(ours.with_counts(numSourceRows=self._held.rows))
         times = {"scanTimeMs": scanned - began, "rewriteTimeMs": runtime.now_ms() - scanned}
         return ours.with_counts(**times, executionTimeMs=runtime.now_ms() - began)
 
@@ -211,7 +211,7 @@ class MergeHandler(RowRebaseHandler):
         """Merge into these rows too; what was inserted is written anew, since they may match some of it."""
         assert self._looked is not None, "a redo follows a look"
         withdrawn, before = self._replaced_by_redo, self._insert_count
-        part = self._part(files, self._looked)
+        part = self._with_steps(self._part(files, self._looked))
         remove(self._staging.store, (name for path in withdrawn if (name := store_name(self._snapshot.table, path))))
         written = part.info.metrics["numOutputRows"] - before
         counts = {"numTargetRowsInserted": self._insert_count - before, "numOutputRows": written}

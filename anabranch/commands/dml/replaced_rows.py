@@ -30,6 +30,7 @@ from anabranch.protocol.layout.file_sets import Marks
 from anabranch.protocol.partitions import map_column, partition_arrays, zoned
 from anabranch.protocol.predicates import Unknown
 from anabranch.protocol.stats.statistics import num_records
+from anabranch.protocol.steps import Step
 from anabranch.transaction.retry import Runtime
 from anabranch.transaction.transaction import Changes, CommitInfo, ReadSet, Source, Transaction
 
@@ -100,9 +101,8 @@ class EveryRow:
     def _removal(self, files: pa.Table) -> Transaction:
         """A transaction that does nothing but remove these files."""
         sources = {row["path"]: Source(row, self.vector(row)) for row in files.to_pylist()}
-        return Transaction.on(
-            self._snapshot, "", CommitInfo(""), does=Changes(removes=frozenset(sources), sources=sources)
-        )
+        does = Changes(removes=frozenset(sources), sources=sources)
+        return Transaction.on(self._snapshot, "", CommitInfo(""), does=does).with_steps([Step("find rows", log=True)])
 
     def _live(self, row: FileRow) -> BitMap64:
         records = num_records(row.get("stats"))

@@ -42,6 +42,7 @@ from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.session_says import current
 from anabranch.protocol.settings import REPLACES_BY_DATA
 from anabranch.protocol.stats.skipping import must_match
+from anabranch.protocol.steps import Step
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.retry import Runtime
 
@@ -156,6 +157,7 @@ class Write(Masked):
             reads=lambda there: self._versions_read(engine, there),
             writer=jobs.writer,
             own_numbers=lambda: jobs.own_numbers,
+            steps=lambda: jobs.steps,
             evolve=(lambda known: self._evolved(known, columns(), log.table, runtime)) if self.schema_change else None,
             lays_out=self._replaces_schema,
         )
@@ -273,6 +275,7 @@ class _Jobs:
         self._log, self._runtime, self._where, self._write = log, runtime, where, write
         self.writer = str(runtime.new_id())
         self.own_numbers: frozenset[str] = frozenset()
+        self.steps = list[Step]()
         self._staging: Staging | None = None
 
     def stage(self, engine: Engine, source: Any, metadata: Metadata) -> pa.Table:
@@ -293,7 +296,9 @@ class _Jobs:
             casts=asked.casts,
             replaceable=asked.may_replace_columns,
         )
-        staging.note(engine.write(source, schema, columns, self._log.table, staging.folder, rules))
+        self.steps.clear()
+        writer = engine.telling(self.steps.append)
+        staging.note(writer.write(source, schema, columns, self._log.table, staging.folder, rules))
         adds = staging.collect(metadata)
         if self._where is not None:
             check_selected(adds, metadata, self._where, self._log.table, engine)

@@ -15,6 +15,7 @@ from anabranch.errors import InvalidOption
 from anabranch.log.history import history as log_history
 from anabranch.protocol.features.table_features import describe as describe_protocol
 from anabranch.protocol.layout.clustering import shown
+from anabranch.protocol.steps import TAG as STEPS
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _TEXT_MAP = pa.map_(pa.string(), pa.string())
@@ -40,11 +41,14 @@ HISTORY = pa.schema(
         ("userMetadata", pa.string()),
         ("engineInfo", pa.string()),
         ("txnId", pa.string()),
+        ("steps", pa.string()),
     ]
 )
-"""The columns of DESCRIBE HISTORY, as Delta names them, and ``txnId``, to look for after an unknown outcome."""
+"""The columns of DESCRIBE HISTORY, as Delta names them, and two more: ``txnId``, to look for after an unknown outcome,
+and ``steps``, which says what did each step, as EXPLAIN says it.
+"""
 
-SHOWN_HISTORY = HISTORY.remove(HISTORY.get_field_index("txnId"))
+SHOWN_HISTORY = pa.schema([field for field in HISTORY if field.name not in ("txnId", "steps")])
 """The columns of delta-spark's ``DeltaTable.history``, and no other."""
 
 DETAIL = pa.schema(
@@ -84,7 +88,9 @@ def history(
     metadata = log.snapshot().metadata
     rows = []
     for entry in log_history(log, limit, metadata):
-        said = {field.name: _fitting(entry.info.get(field.name), field.type) for field in HISTORY}
+        tags = entry.info.get("tags")
+        known = {**entry.info, "steps": tags.get(STEPS) if isinstance(tags, Mapping) else None}
+        said = {field.name: _fitting(known.get(field.name), field.type) for field in HISTORY}
         rows.append({**said, "version": entry.version, "timestamp": _moment(entry.timestamp)})
     return rows
 

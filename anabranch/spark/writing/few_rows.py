@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from anabranch.errors import AnabranchError, StagedFilesRemain
+from anabranch.errors import AnabranchError, NeedsSpark, StagedFilesRemain
 from anabranch.log.footers import read_footer
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.schema.types import arrow_type
@@ -130,8 +130,11 @@ def attempted(work: Callable[[], _T]) -> _T | None:
     return first(work, lambda: None)
 
 
-def first(work: Callable[[], _T], otherwise: Callable[[], _Other]) -> _T | _Other:
-    """What Arrow gives; where it fails what Spark gives, which begins anew, and says why, or can do it.
+def first(
+    work: Callable[[], _T], otherwise: Callable[[], _Other], refused: Callable[[str], object] = lambda reason: None
+) -> _T | _Other:
+    """What Arrow gives; where it fails what Spark gives, which begins anew, and says why, or can do it; ``refused`` is
+    told why Arrow does not, without what the error of another says, which may hold values of rows.
 
     Raises:
         PySparkException, Py4JJavaError: it was cancelled.
@@ -147,7 +150,14 @@ def first(work: Callable[[], _T], otherwise: Callable[[], _Other]) -> _T | _Othe
             raise  # others may hold such a word in a rule or a path
         level = logging.DEBUG if isinstance(error, Unsupported | AnabranchError) or is_sparks else logging.WARNING
         _logger.log(level, "rows are left to Spark, since Arrow raised %s", type(error).__name__)
+        refused(_why(error))
     return otherwise()
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, Unsupported):
+        return str(error)
+    return str(error.facts["reason"]) if isinstance(error, NeedsSpark) else f"Arrow raised {type(error).__name__}"
 
 
 # -- rows that Spark has kept ------------------------------------------------------------------------------------------

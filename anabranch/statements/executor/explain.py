@@ -15,20 +15,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from anabranch.arrow.plans import RowPlan, Step
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.plans import change_plan, merge_plan, optimize_plan
 from anabranch.commands.queries.explain import explain as skipping
 from anabranch.commands.queries.explain import shown_size
-from anabranch.expressions import Context, condition, conjuncts
+from anabranch.expressions import condition, conjuncts
 from anabranch.expressions.blocks import unqualified
-from anabranch.expressions.computations import computation_of
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.expressions.computation import Computation
 from anabranch.protocol.merges import Matching
-from anabranch.protocol.schema.assignments import Members, Path, leaves
+from anabranch.protocol.schema.assignments import Path, leaves
 from anabranch.protocol.schema.types import Struct
+from anabranch.protocol.steps import RowPlan, Step
 from anabranch.protocol.storing import Computed, stored_in
 from anabranch.spark.columns.types import quoted
 from anabranch.spark.merging.merge_source import source_columns
@@ -117,21 +116,9 @@ def _written(change: InsertRows, snapshot: Snapshot, run: Running) -> Step:
 
 def _changed(change: DeleteRows | UpdateRows, where: Condition, snapshot: Snapshot, run: Running) -> Iterator[str]:
     """Of a DELETE or an UPDATE the values and the steps."""
-    context = context_of(snapshot, run.engine)
-    values = None
-    if isinstance(change, UpdateRows):
-        values = {
-            name: _with_reason(each, context) for name, each in row_changes.assigned(change, snapshot, run).items()
-        }
+    values = row_changes.assigned(change, snapshot, run) if isinstance(change, UpdateRows) else None
     yield from _values(values or {}, snapshot.schema)
     yield from _steps(change_plan(snapshot, where, values, run.engine.site))
-
-
-def _with_reason(value: Any, context: Context) -> Any:
-    """A value with how it is computed, or why not here."""
-    if isinstance(value, Computed | Members):
-        return value
-    return Computed(value, computation_of(str(value), context))
 
 
 def _merged(change: MergeRows, snapshot: Snapshot, run: Running) -> Iterator[str]:

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from anabranch import errors
-from anabranch.commands.queries.describe import DETAIL, HISTORY, as_table, detail, history
+from anabranch.commands.queries.describe import DETAIL, HISTORY, SHOWN_HISTORY, as_table, detail, history
 from anabranch.protocol.schema.types import Field, Struct
+from anabranch.protocol.steps import TAG
 from tests.support.raw_logs import PROTOCOL, add, info, metadata, put_commit
 from tests.support.worlds import World
 
@@ -32,6 +33,22 @@ def test_the_history_has_deltas_columns_newest_first(world: World) -> None:
     assert rows[1]["isBlindAppend"] is False
     assert rows[0]["timestamp"].tzinfo == dt.UTC
     assert rows[0]["timestamp"] >= rows[1]["timestamp"]
+
+
+@pytest.mark.parametrize("tags", [None, 7, "garbage", [1], {}, {TAG: None}])
+def test_a_stranger_need_not_say_what_did_each_step(tmp_path: Path, tags: Any) -> None:
+    put_commit(tmp_path, 0, info() if tags is None else info(tags=tags), PROTOCOL, metadata())
+    (row,) = history(tmp_path)
+    assert row["steps"] is None
+    assert as_table([row], HISTORY).schema == HISTORY
+
+
+@pytest.mark.parametrize("steps", [7, {"find": "spark"}, ["find"], "x" * 100_000])
+def test_what_a_stranger_says_in_place_of_steps_is_a_text(tmp_path: Path, steps: Any) -> None:
+    put_commit(tmp_path, 0, info(tags={TAG: steps}), PROTOCOL, metadata())
+    (row,) = history(tmp_path)
+    assert row["steps"] == (steps if isinstance(steps, str) else json.dumps(steps))
+    assert "steps" not in SHOWN_HISTORY.names
 
 
 def test_a_limit_keeps_the_newest(world: World) -> None:
