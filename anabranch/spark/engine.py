@@ -208,7 +208,9 @@ class SparkEngine:
         """See `anabranch.spark.merging.merge_source`; the source is a DataFrame, Arrow rows, or the rows of a table."""
         with self._quiet(source):
             here = None if isinstance(source, DataFrame) else merge_source.held_here(self.spark, source)
-            return here or merge_source.hold(self.spark, self._frame(source), root, folder)
+            held = here or merge_source.hold(self.spark, self._frame(source), root, folder)
+        self._tell_reading(source, is_here=here is not None)
+        return held
 
     def with_numbers(self, held: merge_source.Held, values: Mapping[str, range]) -> DataFrame:
         """See `anabranch.spark.merging.row_numbers.with_numbers`."""
@@ -389,6 +391,15 @@ class SparkEngine:
         reason = reasons[0] if reasons else None
         self.tell(Step(does, reason, log=log and reason is None))
         return done
+
+    def _tell_reading(self, source: Any, *, is_here: bool) -> None:
+        """Tell what has read a source; of rows in memory nothing had to."""
+        if isinstance(source, DataFrame):
+            self.tell(merge_source.reading(None))
+        elif not is_here:
+            self.tell(Step(merge_source.READS, merge_source.NOT_SMALL))
+        elif isinstance(source, TableRows):
+            self.tell(Step(merge_source.READS))
 
     def _why_not(self, check: Callable[[Site], None], files: FileSet) -> str:
         """Why Arrow has not written these files anew, where it was tried first."""

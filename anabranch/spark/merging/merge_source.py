@@ -19,13 +19,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from anabranch.arrow import finding, reading
+from anabranch.arrow import finding
 from anabranch.arrow.merge_source import SourceColumns, SourceRows
+from anabranch.arrow.reading import MOST_BYTES
 from anabranch.errors import ExecutionFailed
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.merges import Joined
 from anabranch.protocol.schema.lengths import LENGTH
 from anabranch.protocol.schema.types import DataType, from_arrow, to_arrow
+from anabranch.protocol.steps import Step
 from anabranch.protocol.unsupported import Unsupported
 from anabranch.spark.columns.types import column, delta_type, spark_schema
 from anabranch.spark.frames.dataframe_source import printed_plan
@@ -39,6 +41,7 @@ from anabranch.spark.writing.sites import is_here, site_of
 _NUMBER = T.StructField("number", T.LongType())
 _SMALL_BYTES, _MOST_ROWS = 4 << 20, 100_000
 """What a source reads, and how many rows it has, at most, to be brought here instead of being kept in files."""
+READS, NOT_SMALL = "read the source", "its rows are too many, or too large, to be held here"
 _KEEPS_NAMES = ("Filter", "Sort", "GlobalLimit", "LocalLimit", "Deduplicate", "Repartition", "ResolvedHint")
 _ALIAS = re.compile(r"SubqueryAlias (?:.*\.)?(?:`((?:[^`]|``)+)`|([^`.]+))")
 
@@ -127,7 +130,7 @@ def hold(spark: SparkSession, source: DataFrame, root: str, folder: str) -> Held
         url, files = keep(spark, rows, root, inside), few_rows.files_in(root, inside)
         if files is None:
             return Held(url, schema, *size_of(spark, url))
-        most = reading.MOST_BYTES if is_here(spark, root) else few_rows.MOST_BYTES
+        most = MOST_BYTES if is_here(spark, root) else few_rows.MOST_BYTES
         count, found = few_rows.kept_in(root, files, T.StructType([*schema, _NUMBER]), most)
         size = sum(each.size for each in files)
         if found is not None and few_rows.are_few(schema, count) and found.nbytes <= few_rows.MOST_BYTES:
@@ -152,8 +155,21 @@ def _of_arrow(source: pa.Table) -> Held | None:
     return _few(_with_numbers(source.cast(to_arrow(found), safe=False)), schema, source.nbytes)
 
 
+def reading(whole: FileSet | None) -> Step:
+    """The step that reads a source, all rows of a table or, where that is None, a query's; what is in the files decides
+    too.
+    """
+    if whole is None:
+        return Step(READS, "the rows are of a query")
+    return Step(READS, NOT_SMALL if _size(whole) > _SMALL_BYTES else None)
+
+
+def _size(files: FileSet) -> int:
+    return pc.sum(files.files["size"]).as_py() or 0
+
+
 def _of_table(spark: SparkSession, source: TableRows) -> Held | None:
-    if (pc.sum(source.files.files["size"]).as_py() or 0) > _SMALL_BYTES:
+    if _size(source.files) > _SMALL_BYTES:
         return None
     rows = few_rows.attempted(lambda: finding.live(site_of(spark, source.files.root), source.files))
     if rows is None or len(rows) > _MOST_ROWS or rows.nbytes > few_rows.MOST_BYTES:

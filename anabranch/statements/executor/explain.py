@@ -30,7 +30,7 @@ from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.steps import RowPlan, Step
 from anabranch.protocol.storing import Computed, stored_in
 from anabranch.spark.columns.types import quoted
-from anabranch.spark.merging.merge_source import source_columns
+from anabranch.spark.merging.merge_source import reading, source_columns
 from anabranch.spark.sessions.sql_text import exact_sql
 from anabranch.statements.conditions import context_of
 from anabranch.statements.executor import row_changes
@@ -126,6 +126,7 @@ def _merged(change: MergeRows, snapshot: Snapshot, run: Running) -> Iterator[str
     request = row_changes.merge_request(change, snapshot, run)
     matching, columns = request.command(snapshot).matching, source_columns(request.source.schema)
     yield from _matched(matching, snapshot.schema)
+    yield f"  {reading(request.whole)}"
     yield from _steps(merge_plan(snapshot, matching, columns, run.engine.site))
 
 

@@ -80,10 +80,20 @@ def test_a_merge_of_a_dataframe_says_what_joined_it_and_what_wrote(spark: SparkS
     ):
         merge = table.alias("t").merge(source.alias("q"), on).whenMatchedUpdateAll().whenNotMatchedInsertAll()
         merge.execute()
-        assert said(path)[0] == join
-        assert [each.partition(":")[0] for each in said(path)][:2] == ["join", "write new rows"]
+        assert said(path)[:2] == ["read the source: Spark, since the rows are of a query", join]
+        assert said(path)[2].startswith("write new rows: ")
     assert table.history(1).columns == DeltaTable.forPath(spark, path).history().columns
     assert "steps" not in table.history(1).columns
+
+
+def test_a_merge_of_a_table_says_what_read_it_as_its_plan_did(spark: SparkSession, path: str) -> None:
+    merge = "MERGE INTO @T t USING @T q ON t.id = q.id WHEN MATCHED AND q.id > 0 THEN UPDATE SET s = upper(q.s)"
+    plan = explained(spark, path, merge)
+    steps = run(spark, path, merge)
+    assert steps == ["read the source: Arrow", "join: Arrow", "write new rows: Arrow"]
+    assert "\n".join(f"  {each}" for each in steps) in plan
+    query = merge.replace("USING @T", "USING (SELECT * FROM @T WHERE id < 9)")
+    assert "  read the source: Spark, since the rows are of a query\n" in explained(spark, path, query)
 
 
 def test_an_insert_of_a_query_is_written_by_spark_and_one_of_literals_by_arrow(spark: SparkSession, path: str) -> None:
