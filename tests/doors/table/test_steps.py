@@ -101,6 +101,7 @@ def test_a_commit_that_stands_behind_new_rows_says_what_it_did_to_them_too(tmp_p
     assert said(table) == ["join: Arrow", NEW, "insert rows: Arrow"]
 
 
+@pytest.mark.slow
 def test_other_engines_read_a_table_whose_commits_say_so(tmp_path: Path) -> None:
     table = made(tmp_path, {})
     table.update("id < 5", {"v": "v + 1"})
