@@ -85,9 +85,16 @@ def _reached_others(values: pa.Array, bounds: pa.Array) -> Any:
 
 def ordered_indexes(keys: pa.Array) -> Any:
     """The indexes of rows in the order of their keys, NULLs first; those that are alike stay as they are."""
-    if not pa.types.is_int32(keys.type) or keys.null_count or pc.max(keys).as_py() >= 1 << 2 * _HALF_BITS:
-        return pc.array_sort_indices(keys, null_placement="at_start").to_numpy().astype(np.uint32)
-    return _by_digits(keys.to_numpy())
+    if _are_places(keys):
+        return _by_digits(keys.to_numpy())
+    return pc.array_sort_indices(keys, null_placement="at_start").to_numpy().astype(np.uint32)
+
+
+def _are_places(keys: pa.Array) -> bool:
+    if not pa.types.is_int32(keys.type) or keys.null_count or not len(keys):
+        return False
+    least, most = pc.min_max(keys).as_py().values()
+    return bool(least >= 0 and most < 1 << 2 * _HALF_BITS)
 
 
 def _by_digits(places: Any) -> Any:

@@ -66,6 +66,11 @@ def test_places_are_ordered_as_any_numbers(most: int) -> None:
     assert ordered_indexes(pa.array(places)).tolist() == np.argsort(places, kind="stable").tolist()
 
 
+@pytest.mark.parametrize("keys", [[3, -1, 2, -(2**31), -1], [-1], []])
+def test_numbers_below_zero_are_no_places_and_are_ordered_all_the_same(keys: list[int]) -> None:
+    assert ordered_indexes(pa.array(keys, pa.int32())).tolist() == np.argsort(keys, kind="stable").tolist()
+
+
 def test_a_cell_is_looked_up_on_the_curve() -> None:
     values, bounds = [pa.array([5, None, 1]), pa.array(["b", "a", None])], [pa.array([3]), pa.array(["b"])]
     assert placed(values, bounds, 2, np.arange(16) * 10).tolist() == [(2 << 2 | 2) * 10, 10, (1 << 2) * 10]
