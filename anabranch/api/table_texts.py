@@ -108,7 +108,7 @@ class TableTexts:
         except NotUnderstood:
             raise unusable(text, self.context) from None
         for parts in names_in(syntax):
-            if sides.column(parts, SEEN[when]) is None:
+            if not sides.is_one(parts, SEEN[when]):
                 seen = " and ".join({"target": "the table", "source": "the source"}[each] for each in SEEN[when])
                 there = [*self.schema.names] if "target" in SEEN[when] else []
                 there += sides.source_columns if "source" in SEEN[when] else []

@@ -83,15 +83,25 @@ class Sides:
         """What a dotted name stands for in a pair of rows, of which these sides are seen; None where it may stand for
         several things, or is of no type that is known.
         """
+        found = self._found(parts, seen)
+        known = None if found is None else column_of(tuple(found[1]), self._columns(found[0]))
+        return None if found is None or known is None else with_columns(known, lambda each: _in_pair(each, found[0]))
+
+    def is_one(self, parts: Sequence[str], seen: Sequence[Side]) -> bool:
+        """Whether a dotted name stands for one column of the sides that are seen, or for something inside of one."""
+        found = self._found(parts, seen)
+        return found is not None and _leads(found[1], self._columns(found[0]))
+
+    def _found(self, parts: Sequence[str], seen: Sequence[Side]) -> tuple[Side, Sequence[str]] | None:
+        """The side of the one column of these sides that a dotted name leads to, and its path there."""
         found = [(side, some) for side in seen for some in self.paths(side, parts) if self._column(side, some)]
         if len(found) != 1:
             return None
-        side, path = found[0]
-        columns = self.table if side == "target" else self.described
-        if not columns.exact and len(columns.alike(path[0])) > 1:
-            return None
-        known = column_of(tuple(path), columns)
-        return None if known is None else with_columns(known, lambda each: _in_pair(each, side))
+        columns, path = self._columns(found[0][0]), found[0][1]
+        return None if not columns.exact and len(columns.alike(path[0])) > 1 else found[0]
+
+    def _columns(self, side: Side) -> Struct:
+        return self.table if side == "target" else self.described
 
     def paths(self, side: Side, parts: Sequence[str]) -> list[Sequence[str]]:
         """The ways to read a dotted name as a column of one side."""
@@ -117,6 +127,14 @@ class Sides:
         if found is None or (nested and isinstance(found.type, str)):
             return None
         return Reading(side, found.name, nested)
+
+
+def _leads(path: Sequence[str], kind: DataType) -> bool:
+    """Whether a path leads to something inside a type; of a list or a map only Spark says what is there."""
+    if not path or not isinstance(kind, Struct):
+        return not path or not isinstance(kind, str)
+    found = kind.find(path[0])
+    return found is not None and _leads(path[1:], found.type)
 
 
 def assigned(

@@ -19,7 +19,14 @@ from anabranch.arrow import finding
 from anabranch.commands import Create
 from anabranch.commands.ddl.alter import AddColumns, NewColumn
 from anabranch.commands.dml.new_table import NewTable
-from anabranch.errors import InvalidArgument, InvalidCondition, InvalidOption, NotNullViolated, UnknownColumn
+from anabranch.errors import (
+    InvalidArgument,
+    InvalidCondition,
+    InvalidOption,
+    NeedsSpark,
+    NotNullViolated,
+    UnknownColumn,
+)
 from anabranch.protocol.rules.identity import identity_metadata
 from anabranch.protocol.schema.types import Field, Struct
 from tests.support.patience import PATIENCE
@@ -190,6 +197,30 @@ def test_what_is_no_argument_is_refused_by_name(
     with pytest.raises(error, match=word):
         work(table)
     assert len(table.history()) == 1
+
+
+NESTED = pa.table(
+    {"id": [1], "s": [{"x": 1}], "l": [[1]], "m": pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64()))}
+)
+
+
+@pytest.mark.parametrize("value", ["source.s", "source.l", "source.m", "source.m.a"])
+def test_a_nested_column_that_a_clause_names_is_left_to_spark_and_not_called_unknown(
+    tmp_path: Path, value: str
+) -> None:
+    merge = made(tmp_path, NESTED).merge(NESTED, "source.id = target.id")
+    for asked in (
+        merge.when_matched_update({"id": "1"}, f"{value} IS NULL"),
+        merge.when_matched_update({value.split(".")[1]: value}),
+    ):
+        with pytest.raises(NeedsSpark):
+            asked.execute()
+
+
+def test_a_member_that_a_struct_lacks_is_unknown(tmp_path: Path) -> None:
+    merge = made(tmp_path, NESTED).merge(NESTED, "source.id = target.id")
+    with pytest.raises(InvalidCondition, match=r"s\.nope"):
+        merge.when_matched_delete("source.s.nope = 1").execute()
 
 
 def test_rows_of_files_without_statistics_are_those_of_their_footers(tmp_path: Path) -> None:
