@@ -160,9 +160,12 @@ def arrow_rows(spark: SparkSession, table: pa.Table) -> DataFrame:
 
 
 def local_rows(spark: SparkSession, table: pa.Table, schema: T.StructType) -> DataFrame:
-    """The rows of an Arrow table. Spark forgets what stands behind a batch without rows, so it gets none."""
+    """The rows of an Arrow table. Spark forgets what stands behind a batch without rows, so it gets none; but one of a
+    table without rows, of whose nested columns it would not know the types.
+    """
     batches = [each for each in table.to_batches() if each.num_rows]
-    return spark.createDataFrame(pa.Table.from_batches(batches, table.schema), schema)
+    rows = pa.Table.from_batches(batches, table.schema) if batches else table.schema.empty_table()
+    return spark.createDataFrame(rows, schema)
 
 
 def given_rows(spark: SparkSession, rows: Sequence[Mapping[str, Any]], ddl: str) -> DataFrame:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import anabranch
@@ -14,7 +15,7 @@ from anabranch import DeltaTable
 from anabranch.commands.opening import open_log
 from anabranch.errors import UnsupportedType
 from anabranch.protocol.schema.types import Field, Struct
-from anabranch.spark.columns.types import paired
+from anabranch.spark.columns.types import arrow_rows, paired
 from tests.support.raw_logs import PROTOCOL, metadata, put_commit, put_rows
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows
 from tests.support.worlds import table_path
@@ -92,6 +93,17 @@ def test_a_column_with_a_collation_is_read_as_text_and_never_skipped_by(spark: A
     )
     assert [row["c"] for row in spark.read.format("delta").load(path).collect()] == ["A"]
     assert len(anabranch.files(path, where="c = 'zz'")) == 1
+
+
+def test_rows_that_are_none_have_their_nested_columns_all_the_same(spark: Any) -> None:
+    kinds = {"l": pa.list_(pa.int32()), "s": pa.struct({"x": pa.string()}), "m": pa.map_(pa.string(), pa.int64())}
+    none = pa.schema(list(kinds.items())).empty_table()
+    found = arrow_rows(spark, none)
+    assert found.columns == ["l", "s", "m"]
+    assert found.collect() == []
+    assert found.unionAll(
+        arrow_rows(spark, pa.table({"l": [[1]], "s": [{"x": "a"}], "m": [None]}, none.schema))
+    ).count()
 
 
 def test_parts_are_joined_two_by_two_in_their_order() -> None:
