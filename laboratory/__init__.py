@@ -17,4 +17,7 @@
    laboratory``). `mutants`: the product with one rule broken, each of which must be caught. `strangers`: other engines'
    commits in every order. `mutations` with `shapes` and `damage`: tables of which one file was damaged. `kills` with
    `writers` and `journals`: processes that are killed. `in_arrow`: histories without Spark; `on_spark`: on real Spark.
+6. One command in all ways in which it can be run. `drawn_tables` with `drawn_commands`: tables with columns of many
+   types, and commands on them. `sites` with `spark_site`: the ways. `sights` with `typed_reader`: what came of each.
+   `differential`: what differs.
 """

@@ -12,7 +12,7 @@ import json
 import struct
 import uuid
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
@@ -112,10 +112,19 @@ class Reader:
         if len(data) != body["size"] or body["dataChange"] or not path.startswith("_change_data/"):
             self.faults.append(f"version {number}: the change file {path} is not as it says")
         rows, values = rows_in(data), body["partitionValues"]
-        stored = {*COLUMNS, "_change_type"} - set(values)
+        stored = {*self.columns, "_change_type"} - set(values)
         if any({name for name in row if not name.startswith(_HIDDEN)} != stored for row in rows):
             self.faults.append(f"version {number}: the change file {path} has not the columns {sorted(stored)}")
-        return tuple((row["_change_type"], row_of(row, values)) for row in rows)
+        return tuple((row["_change_type"], self.row(row, values)) for row in rows)
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """How the table's columns are called in files."""
+        return COLUMNS
+
+    def row(self, stored: Mapping[str, Any], values: Mapping[str, str | None]) -> Row:
+        """A row of a file with these partition values."""
+        return row_of(stored, values)
 
     def _check_newest(self) -> None:
         """What is live now must be there now."""
@@ -174,7 +183,7 @@ class Reader:
             except NotFound:
                 self.faults.append(f"{path} is live, and its file is not there")
                 return []
-            self._files[path] = [row_of(row, add["partitionValues"]) for row in rows_in(data)]
+            self._files[path] = [self.row(row, add["partitionValues"]) for row in rows_in(data)]
         return self._files[path]
 
     def _vector(self, number: int, add: Mapping[str, Any]) -> BitMap64:
@@ -223,7 +232,8 @@ def stored_rows(store: Store, path: str, values: Mapping[str, str | None]) -> li
 @lru_cache(maxsize=512)
 def rows_in(data: bytes) -> list[dict[str, Any]]:
     """A file's rows; kept, since many histories begin with the same files."""
-    rows: list[dict[str, Any]] = pq.ParquetFile(native_file(data)).read(use_threads=False).to_pylist()
+    file = pq.ParquetFile(native_file(data), coerce_int96_timestamp_unit="us")
+    rows: list[dict[str, Any]] = file.read(use_threads=False).to_pylist()
     return rows
 
 
