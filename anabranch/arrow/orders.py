@@ -141,7 +141,7 @@ class _Room:
         with self._lock:
             self.held += size
             if self.held > self._most:
-                raise _Full
+                raise _Full("the rows take more memory than they may")
 
 
 class _Full(Unsupported):
