@@ -19,7 +19,6 @@ from anabranch.api.table_texts import TableTexts
 from anabranch.arrow import clustering, files, finding, orders, packing, pairs, reading, values, writing
 from anabranch.arrow.backend import ArrowBackend
 from anabranch.arrow.merge_source import source_columns
-from anabranch.arrow.plans import RowPlan
 from anabranch.arrow.site import Site, alone
 from anabranch.commands import change_recorder, plans
 from anabranch.commands.context import RunContext
@@ -31,6 +30,7 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.merges import Clause, Matching, SourceColumn
 from anabranch.protocol.predicates import holds, is_whole
 from anabranch.protocol.schema.assignments import mapped
+from anabranch.protocol.steps import RowPlan
 from anabranch.storage import Store
 from anabranch.testing.arrow_engine import ArrowEngine
 from anabranch.transaction.retry import Runtime
