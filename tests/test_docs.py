@@ -161,6 +161,7 @@ def test_the_examples_of_a_page_run(page: Path, tmp_path: Path) -> None:
     run_page(page, path=str(tmp_path / "table"), folder=tmp_path)
 
 
+@pytest.mark.slow  # more than any other file takes: it is not the last one, for which another process would wait
 @pytest.mark.spark
 @pytest.mark.whole
 @pytest.mark.parametrize("page", [page for page in WITH_EXAMPLES if needs_spark(page)], ids=name_of)

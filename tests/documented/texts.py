@@ -140,8 +140,10 @@ def prepare(given: Given) -> None:
 
 
 def met(given: Given, family: str) -> dict[str, str]:
-    """The text of the error that each command of a family meets, in one line; nothing where it is not refused."""
-    prepare(given)
+    """The text of the error that each command of a family meets, in one line; nothing where it is not refused.
+
+    The tables are those of `prepare`, and stay as they are where all commands are refused.
+    """
     return {what: _met(given, command) for what, command in FAMILIES[family].items()}
 
 
@@ -164,6 +166,7 @@ def lacking(found: Mapping[str, str], family: str) -> dict[str, list[str]]:
 
 def _scenario(family: str) -> Scenario:
     def phrases_stand_in_errors(given: Given) -> Iterator[Seen]:
+        prepare(given)
         yield "phrases that are not there", lacking(met(given, family), family), {}
 
     return documents()(phrases_stand_in_errors)

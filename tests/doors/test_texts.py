@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 import anabranch
 from anabranch import errors, tables
 from tests.documented.given import Given
-from tests.documented.texts import FAMILIES, OLDER, lacking, met
+from tests.documented.texts import FAMILIES, OLDER, lacking, met, prepare
 
 CONFLICTS = [
     "ConcurrentAppendException",
@@ -26,11 +26,19 @@ CONFLICTS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def given(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Given:
+    """The tables that the commands name, which none of them changes."""
+    made = Given(anabranch.install(spark), tables, tmp_path_factory.mktemp("texts"), "texts_")
+    prepare(made)
+    return made
+
+
 @pytest.mark.spark
 @pytest.mark.whole
 @pytest.mark.parametrize("family", FAMILIES)
-def test_errors_hold_the_phrases_that_jobs_look_for(spark: SparkSession, tmp_path: Path, family: str) -> None:
-    found = met(Given(anabranch.install(spark), tables, tmp_path, f"texts_{family}_"), family)
+def test_errors_hold_the_phrases_that_jobs_look_for(given: Given, family: str) -> None:
+    found = met(given, family)
     assert lacking(found, family) == {}
     older = OLDER.get(family, {})
     assert {what: phrase for what, phrase in older.items() if phrase not in found[what]} == {}

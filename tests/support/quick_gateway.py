@@ -1,7 +1,7 @@
 """PySpark asks the JVM once, and not each time, what a name of Java is.
 
 For its answer the JVM looks through 300 JARs for a class of each package that the name may be in, which was an eighth
-of all that the tests' JVMs did.
+of all that the tests' JVMs did; for the name of a static method it copies all methods of the class.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import pytest
 def pytest_configure(config: pytest.Config) -> None:
     """Before the first session; without PySpark there is nothing to remember."""
     try:
-        from py4j.java_gateway import JavaClass, JavaPackage, JVMView
+        from py4j.java_gateway import JavaClass, JavaMember, JavaPackage, JVMView
     except ImportError:
         return
-    for kind in (JVMView, JavaPackage):
-        kind.__getattr__ = _remembering(kind.__getattr__, (JavaClass, JavaPackage))
+    for kind in (JVMView, JavaPackage, JavaClass):
+        kind.__getattr__ = _remembering(kind.__getattr__, (JavaClass, JavaMember, JavaPackage))
 
 
 def _remembering(ask: Any, lasting: tuple[type, ...]) -> Any:

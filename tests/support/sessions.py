@@ -36,8 +36,18 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.fixture
 def compiled(spark: Any) -> Iterator[None]:
     """Queries are compiled for a test, as for users: Spark's interpreter cannot run a few of them."""
-    name, before = "spark.sql.codegen.factoryMode", spark.conf.get("spark.sql.codegen.factoryMode")
-    spark.conf.set(name, "FALLBACK")
+    yield from _set(spark, "spark.sql.codegen.factoryMode", "FALLBACK")
+
+
+@pytest.fixture
+def adaptive(spark: Any) -> Iterator[None]:
+    """Queries are planned again while they run, as for users."""
+    yield from _set(spark, "spark.sql.adaptive.enabled", "true")
+
+
+def _set(spark: Any, name: str, value: str) -> Iterator[None]:
+    before = spark.conf.get(name)
+    spark.conf.set(name, value)
     yield
     spark.conf.set(name, before)
 
@@ -46,8 +56,9 @@ def compiled(spark: Any) -> Iterator[None]:
 def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[object]:
     """A local session as users get it, with two cores and everything that it leaves behind in a temporary folder.
 
-    In a short tier Spark compiles no query, which is lost on one that runs once, and does not ask at each use of a
-    column in which line of Python that is, for which PySpark calls the JVM eight times.
+    In a short tier Spark compiles no query, which is lost on one that runs once, plans none of them again while it
+    runs, and does not ask at each use of a column in which line of Python that is, for which PySpark calls the JVM
+    eight times.
     """
     from anabranch.spark.sessions.session import build  # here, so that tests without Spark need no pyspark
 
@@ -61,6 +72,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config)
     }
     if pytestconfig.getoption("--tier") != "all":
         conf |= {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+        conf |= {"spark.sql.adaptive.enabled": "false", "spark.sql.ui.explainMode": "simple"}
         conf["spark.python.sql.dataFrameDebugging.enabled"] = "false"
     if ON_CONNECT:
         with connect_session(folder, conf) as session:

@@ -54,7 +54,7 @@ def test_rows_of_partitions_are_parted_finely_and_others_are_not() -> None:
 
 
 @pytest.fixture
-def session(spark: SparkSession) -> Iterator[SparkSession]:
+def session(spark: SparkSession, adaptive: None) -> Iterator[SparkSession]:
     yield anabranch.install(spark)
     spark.conf.unset(OPTIMIZES_WRITES)
 
@@ -99,10 +99,7 @@ def test_the_option_and_the_session_say_it_too_and_the_option_counts(session: Sp
 @pytest.mark.spark
 def test_without_adaptive_execution_rows_lie_as_they_came(session: SparkSession, tmp_path: Path) -> None:
     session.conf.set("spark.sql.adaptive.enabled", "false")
-    try:
-        session.range(0, 60, 1, PARTS).write.format("delta").option(WISH, "true").save(str(tmp_path / "t"))
-    finally:
-        session.conf.unset("spark.sql.adaptive.enabled")
+    session.range(0, 60, 1, PARTS).write.format("delta").option(WISH, "true").save(str(tmp_path / "t"))
     assert files_in(str(tmp_path / "t")) == PARTS
 
 
