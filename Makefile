@@ -32,11 +32,11 @@ demo: ## Run the demonstration; ARGS are handed to it
 	@$(READY) --java spark demo
 	@$(WITH_JAVA) $(BIN)/anabranch demo $(ARGS)
 
-# Each of the processes has a Spark of its own; those without one wait for others now and then, and are one more.
+# Each of the processes has a Spark of its own.
 # pytest's exit code 5 means that no test was chosen, as when ARGS names files of one half only.
 define RUN_TESTS
 	@$(WITH_JAVA) { plain=0; spark=0; \
-	$(PYTEST) -m "not spark" -n $$(($(JOBS) + 1)) $(BY_FILE) $(1) $(ARGS) || plain=$$?; \
+	$(PYTEST) -m "not spark" -n $(JOBS) $(BY_FILE) $(1) $(ARGS) || plain=$$?; \
 	$(PYTEST) -m spark -n $(JOBS) $(BY_FILE) $(1) $(ARGS) || spark=$$?; \
 	case "$$plain,$$spark" in \
 		0,0|0,5|5,0) exit 0 ;; \

@@ -273,8 +273,8 @@ def _few_ahead(*given: Any, **named: Any) -> Any:
 def in_pieces() -> Iterator[None]:
     """All rows come and go a few at a time, within the block."""
     bounds = [
-        *((files, "BATCH_ROWS", 2), (reading, "_MANY_ROWS", 2), (writing, "MOST_BYTES", 1)),
-        *((pairs, "AT_ONCE", 2), (values, "_AT_ONCE", 2), (packing, "GROUP_BYTES", 100), (orders, "_TAKEN_ROWS", 2)),
+        *((files, "BATCH_ROWS", 2), (reading, "MANY_ROWS", 2), (writing, "MOST_BYTES", 1)),
+        *((pairs, "AT_ONCE", 2), (values, "AT_ONCE", 2), (packing, "GROUP_BYTES", 100), (orders, "TAKEN_ROWS", 2)),
         *((clustering, "MOST_BYTES", 1), (change_recorder, "WORTH_A_JOB", 1), (finding, "read", _few_ahead)),
     ]
     with ExitStack() as stack:

@@ -164,6 +164,7 @@ def test_the_examples_of_a_page_run(page: Path, tmp_path: Path) -> None:
 @pytest.mark.slow  # more than any other file takes: it is not the last one, for which another process would wait
 @pytest.mark.spark
 @pytest.mark.whole
+@pytest.mark.usefixtures("adaptive")
 @pytest.mark.parametrize("page", [page for page in WITH_EXAMPLES if needs_spark(page)], ids=name_of)
 def test_the_examples_of_a_page_run_on_spark(page: Path, tmp_path: Path, spark: Any) -> None:
     run_page(page, path=str(tmp_path / "table"), folder=tmp_path, spark=anabranch.install(spark))

@@ -24,7 +24,7 @@ from anabranch.arrow.files import PLACE_BITS, CalledOff, check, live, new_path, 
 from anabranch.arrow.places import begins, bounds_of, hashed, ordered_indexes, placed, short, splits_of
 from anabranch.protocol.unsupported import Unsupported
 
-_TAKEN_ROWS = 1 << 17
+TAKEN_ROWS = 1 << 17
 _SPARE = 0.9
 """Rows of later files may be wider than those of the first."""
 Output = tuple[int, str, str, int]
@@ -315,10 +315,10 @@ def _write(
 
 
 def _taken(rows: pa.RecordBatch, index: Any, task: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
-    for at in range(0, len(index), _TAKEN_ROWS):
+    for at in range(0, len(index), TAKEN_ROWS):
         if task["is_called_off"]():
             raise CalledOff
-        yield rows.take(pa.array(index[at : at + _TAKEN_ROWS]))
+        yield rows.take(pa.array(index[at : at + TAKEN_ROWS]))
 
 
 def _write_moves(path: str, origins: Any) -> None:

@@ -31,7 +31,7 @@ from anabranch.storage.told import handed_on
 
 MOST_BYTES = 128 << 20
 """Of rows that are held here at once, as Arrow holds them."""
-_MANY_ROWS = 1 << 16
+MANY_ROWS = 1 << 16
 _Given = TypeVar("_Given")
 _Made = TypeVar("_Made")
 
@@ -180,7 +180,7 @@ def _batches(part: Part, stored: Struct) -> Iterator[tuple[pa.RecordBatch, int]]
     with part.file.opened(part.group, leaves) as opened:
         source = _parquet(opened, footer)
         count = rows_at_once(source, part.group, by_name)
-        repeated = small_in(opened, footer, part.group, texts) if texts and part.rows >= _MANY_ROWS else ()
+        repeated = small_in(opened, footer, part.group, texts) if texts and part.rows >= MANY_ROWS else ()
         source = _parquet(opened, footer, repeated) if repeated else source
         for batch in source.iter_batches(count, row_groups=[part.group], columns=leaves, use_threads=False):
             yield _named(batch, stored, part.constants), first
@@ -198,8 +198,8 @@ def _parquet(opened: pa.NativeFile, footer: pq.FileMetaData, dictionaries: Colle
 
 def _without_columns(part: Part, stored: Struct) -> Iterator[tuple[pa.RecordBatch, int]]:
     """As `_batches`, of a file that has none of the columns."""
-    for done in range(0, part.rows, _MANY_ROWS):
-        rows = pa.RecordBatch.from_arrays([pa.nulls(min(_MANY_ROWS, part.rows - done))], [""])
+    for done in range(0, part.rows, MANY_ROWS):
+        rows = pa.RecordBatch.from_arrays([pa.nulls(min(MANY_ROWS, part.rows - done))], [""])
         yield _named(rows, stored, part.constants), part.first + done
 
 

@@ -17,7 +17,7 @@ from anabranch.protocol.schema.types import Field, Struct, arrow_type
 from anabranch.protocol.storing import Computed, is_plain_column, stored_in
 from anabranch.protocol.unsupported import Unsupported
 
-_AT_ONCE = 1 << 16
+AT_ONCE = 1 << 16
 
 
 def check_assigned(assignments: Mapping[str, Any], schema: Struct) -> dict[str, Computation]:
@@ -54,7 +54,7 @@ def assigned(rows: pa.Table, schema: Struct, values: Mapping[str, Computation]) 
         Unsupported: only Spark says what a value is, or the values take too much memory.
     """
     batches, left = [], MOST_BYTES
-    for batch in rows.combine_chunks().to_batches(max_chunksize=_AT_ONCE):
+    for batch in rows.combine_chunks().to_batches(max_chunksize=AT_ONCE):
         columns = [_value(batch, each, values.get(each.name)) for each in schema]
         batches.append(pa.RecordBatch.from_arrays(columns, schema=rows.schema))
         left -= sum(each.nbytes for each, field in zip(columns, schema, strict=True) if field.name in values)
