@@ -5,9 +5,10 @@ Guarantee: what people see was made visible: no text of a table, whoever wrote i
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
-import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -22,8 +23,8 @@ from anabranch.errors.secrets import without_secrets
 from anabranch.errors.visible import visible, visible_json
 
 _PLAIN_WIDTH, _WIDEST = 80, 100_000
-_QUOTED = re.compile(r'[",\r\n]')
-"""What of a cell a reader of comma-separated values would take for the end of it, or of its line."""
+_ENDS = "\r\n"
+"""Before Python 3.13 the writer of comma-separated values quotes no other ends of lines than its own."""
 
 
 def _without_unusable_width() -> None:
@@ -65,12 +66,9 @@ def print_csv(lines: Iterable[Sequence[str]]) -> None:
     """Comma-separated values, exactly as they are, but on a terminal."""
     seen = visible if sys.stdout.isatty() else str
     for line in lines:
-        print(seen(",".join(map(_csv_cell, line)) or '""'))
-
-
-def _csv_cell(text: str) -> str:
-    doubled = text.replace('"', '""')
-    return f'"{doubled}"' if _QUOTED.search(text) else text
+        written = io.StringIO()
+        csv.writer(written, lineterminator=_ENDS).writerow(line)
+        print(seen(written.getvalue().removesuffix(_ENDS)))
 
 
 def print_table(
