@@ -34,21 +34,22 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.fixture
-def compiled(spark: Any) -> Iterator[None]:
+def compiled(spark: Any) -> Iterator[str]:
     """Queries are compiled for a test, as for users: Spark's interpreter cannot run a few of them."""
-    yield from _set(spark, "spark.sql.codegen.factoryMode", "FALLBACK")
+    yield from setting(spark, "spark.sql.codegen.factoryMode", "FALLBACK")
 
 
 @pytest.fixture
-def adaptive(spark: Any) -> Iterator[None]:
+def adaptive(spark: Any) -> Iterator[str]:
     """Queries are planned again while they run, as for users."""
-    yield from _set(spark, "spark.sql.adaptive.enabled", "true")
+    yield from setting(spark, "spark.sql.adaptive.enabled", "true")
 
 
-def _set(spark: Any, name: str, value: str) -> Iterator[None]:
+def setting(spark: Any, name: str, value: str) -> Iterator[str]:
+    """For a fixture: the session has this setting during a test."""
     before = spark.conf.get(name)
     spark.conf.set(name, value)
-    yield
+    yield value
     spark.conf.set(name, before)
 
 

@@ -54,7 +54,7 @@ def test_rows_of_partitions_are_parted_finely_and_others_are_not() -> None:
 
 
 @pytest.fixture
-def session(spark: SparkSession, adaptive: None) -> Iterator[SparkSession]:
+def session(spark: SparkSession, adaptive: str) -> Iterator[SparkSession]:
     yield anabranch.install(spark)
     spark.conf.unset(OPTIMIZES_WRITES)
 

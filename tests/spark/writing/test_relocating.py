@@ -25,6 +25,7 @@ from anabranch.protocol.rules.table_rules import Rules
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.spark.writing.relocating import cluster, pack
 from tests.spark.tables import file_row, file_set, numbered
+from tests.support.sessions import setting
 from tests.support.tiers import examples
 
 pytestmark = pytest.mark.spark
@@ -33,13 +34,6 @@ pytestmark = pytest.mark.spark
 @pytest.fixture(params=["true", "false"], ids=["adaptive", "not adaptive"])
 def adaptive(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
     yield from setting(spark, "spark.sql.adaptive.enabled", request.param)
-
-
-def setting(spark: SparkSession, key: str, value: str) -> Iterator[str]:
-    before = spark.conf.get(key)
-    spark.conf.set(key, value)
-    yield value
-    spark.conf.set(key, before)
 
 
 @pytest.fixture
