@@ -44,7 +44,18 @@ from anabranch.protocol.parquet_files import WrittenFile
 from anabranch.protocol.row_rules import obedient
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.types import Struct, from_arrow
-from anabranch.protocol.steps import Step, Tell, untold
+from anabranch.protocol.steps import (
+    FIND_ROWS,
+    INSERT_ROWS,
+    JOIN,
+    RECORD_CHANGES,
+    WRITE_FILES_ANEW,
+    WRITE_NEW_ROWS,
+    WRITE_ROWS,
+    Step,
+    Tell,
+    untold,
+)
 from anabranch.protocol.unsupported import Unsupported
 from anabranch.storage.local import LocalStore
 
@@ -124,10 +135,10 @@ class ArrowBackend:
         with without_spark(f"the condition {condition.text}", files.root):
             check_found(self.site, files, condition)
             found = finding.find(self.site, files, condition)
-        self.tell(Step("find rows", log=not len(files.files)))
+        self.tell(Step(FIND_ROWS, log=not len(files.files)))
         return found
 
-    @_tells("write new rows")
+    @_tells(WRITE_NEW_ROWS)
     def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> Files:
         """Write the new images of the marked rows."""
         with without_spark("UPDATE", files.root):
@@ -135,7 +146,7 @@ class ArrowBackend:
             images = (updated(each.rows) for each in self._fetched(files, marks))
             return put_all(self.site, folder, images, files.with_ids)
 
-    @_tells("write files anew")
+    @_tells(WRITE_FILES_ANEW)
     def rewrite(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any] | None, folder: str) -> Files:
         """Write the live rows, the marked ones changed or left out."""
         with without_spark("rewriting files", files.root):
@@ -172,14 +183,14 @@ class ArrowBackend:
 
     # -- change data ---------------------------------------------------------------------------------------------------
 
-    @_tells("record changes")
+    @_tells(RECORD_CHANGES)
     def record(self, changes: Sequence[Images], folder: str) -> Files:
         """Write changed rows."""
         with without_spark("recording changes", changes[0].files.root):
             rows = (each for images in changes for each in self._images(images))
             return put_all(self.site, folder, rows, recorded(changes[0].files))
 
-    @_tells("record changes")
+    @_tells(RECORD_CHANGES)
     def record_update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> Files:
         """Write the marked rows, each as it was and as it becomes."""
         whole = recorded(files).with_ids
@@ -192,7 +203,7 @@ class ArrowBackend:
             )
             return put_all(self.site, folder, both, whole)
 
-    @_tells("write new rows")
+    @_tells(WRITE_NEW_ROWS)
     def write_postimages(self, files: FileSet, count: int, folder: str) -> Files:
         """Write the new images in these files of `record_update`."""
         # Their ids lie in the files: nothing is filled in.
@@ -232,16 +243,16 @@ class ArrowBackend:
     def join(self, files: FileSet, matching: Matching, held: SourceRows, folder: str) -> Joined:
         """Look for the source's keys, and compute what each clause does."""
         if not len(files.files):
-            self.tell(Step("join", log=True))
+            self.tell(Step(JOIN, log=True))
             return Joined({}, {})
         with without_spark(f"MERGE ON {matching.on}", files.root):
             check_join(self.site, files, matching, held.columns)
             found = outcome(self.site, files, matching, held)
-        self.tell(Step("join"))
+        self.tell(Step(JOIN))
         result = JoinResult(found, matching.columns_set(files.schema, "update"), matching.may_match_twice)
         return joined_of(counted_here(found), result, files, matching)
 
-    @_tells("write new rows")
+    @_tells(WRITE_NEW_ROWS)
     def write_images(self, files: FileSet, joined: Joined, folder: str) -> Files:
         """Write the new images that `join` computed."""
         if joined.handle is None:  # of no file
@@ -258,7 +269,7 @@ class ArrowBackend:
             if len(images):
                 yield self._obedient(images, files, given)
 
-    @_tells("insert rows")
+    @_tells(INSERT_ROWS)
     def write_inserts(
         self, files: FileSet, matching: Matching, held: SourceRows, joined: Sequence[Joined], folder: str
     ) -> Files:
@@ -275,7 +286,7 @@ class ArrowBackend:
 
     # -- rows that are written -----------------------------------------------------------------------------------------
 
-    @_tells("write rows")
+    @_tells(WRITE_ROWS)
     def write(
         self,
         source: pa.Table,

@@ -24,7 +24,18 @@ from anabranch.protocol.layout.curves import Curve
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.merges import Matching
 from anabranch.protocol.row_rules import check_rules
-from anabranch.protocol.steps import RowPlan, Step
+from anabranch.protocol.steps import (
+    FIND_ROWS,
+    INSERT_ROWS,
+    JOIN,
+    ORDER,
+    PACK,
+    RECORD_CHANGES,
+    WRITE_FILES_ANEW,
+    WRITE_NEW_ROWS,
+    RowPlan,
+    Step,
+)
 from anabranch.protocol.unsupported import why_unsupported
 
 
@@ -53,21 +64,21 @@ def plan_change(
     def copies() -> None:
         check_copies(site, files)
 
-    steps = [_step("find rows", lambda: check_found(site, files, condition))]
+    steps = [_step(FIND_ROWS, lambda: check_found(site, files, condition))]
     if assignments is None:
         if not vectors:
-            steps.append(_step("write files anew", copies))
-            steps += [_step("record changes", copies)] if records else []
+            steps.append(_step(WRITE_FILES_ANEW, copies))
+            steps += [_step(RECORD_CHANGES, copies)] if records else []
         return RowPlan(tuple(steps))
 
     def images() -> None:
         check_images(site, files, assignments)
 
-    steps += [_step("record changes", images)] if records else []
+    steps += [_step(RECORD_CHANGES, images)] if records else []
     if records or vectors:
-        steps.append(_step("write new rows", images))
+        steps.append(_step(WRITE_NEW_ROWS, images))
     if not vectors:
-        steps.append(_step("write files anew", copies if records else images))
+        steps.append(_step(WRITE_FILES_ANEW, copies if records else images))
     return RowPlan(tuple(steps))
 
 
@@ -84,16 +95,16 @@ def plan_merge(site: Site, files: FileSet, matching: Matching, source: SourceCol
     def copies() -> None:
         check_copies(site, files)
 
-    steps = [_step("join", lambda: check_join(site, files, matching, source))]
+    steps = [_step(JOIN, lambda: check_join(site, files, matching, source))]
     updates, anew = matching.columns_set(files.schema, "update"), matching.writes_anew(vectors=vectors)
     if updates:
-        steps.append(_step("write new rows", written))
+        steps.append(_step(WRITE_NEW_ROWS, written))
     if matching.inserts:
-        steps.append(_step("insert rows", lambda: check_inserts(site, files, matching, source)))
+        steps.append(_step(INSERT_ROWS, lambda: check_inserts(site, files, matching, source)))
     if matching.recorded and anew:
-        steps.append(_step("record changes", written if updates else copies))
+        steps.append(_step(RECORD_CHANGES, written if updates else copies))
     if anew and not vectors:
-        steps.append(_step("write files anew", copies))
+        steps.append(_step(WRITE_FILES_ANEW, copies))
     return RowPlan(tuple(steps))
 
 
@@ -114,8 +125,8 @@ def laid(files: FileSet, curve: Curve | None, reason: str | None = None) -> Step
     """The step that writes the files of a group anew, with why Spark does it."""
     groups = (len(files.files),)
     if curve is None:
-        return Step("pack", reason, groups=groups)
-    return Step("order", reason, order=curve.columns, groups=groups)
+        return Step(PACK, reason, groups=groups)
+    return Step(ORDER, reason, order=curve.columns, groups=groups)
 
 
 def _step(does: str, check: Callable[[], object]) -> Step:

@@ -21,7 +21,7 @@ from anabranch.protocol.change_feed import records
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.merges import Matching
-from anabranch.protocol.steps import RowPlan, Step
+from anabranch.protocol.steps import FOUND_BY_LOG, RowPlan
 from anabranch.transaction.retry import Runtime
 
 SiteOf = Callable[..., Site]
@@ -32,7 +32,7 @@ def change_plan(snapshot: Snapshot, where: Condition, values: Mapping[str, Any] 
     """The plan of an UPDATE of these values, or, where they are None, of a DELETE."""
     _, _, rest = candidates_of(snapshot, where, deletes=values is None)
     if not len(rest):
-        return RowPlan((Step("find rows", log=True),))
+        return RowPlan((FOUND_BY_LOG,))
     files = file_set(snapshot, rest)
     site = site_of(files, obeys=values is not None)
     vectors, recorded = snapshot.properties.vectors, records(snapshot.metadata)

@@ -41,7 +41,7 @@ from anabranch.protocol.predicates import Always, columns_of
 from anabranch.protocol.rules.allowed import check_metadata
 from anabranch.protocol.stats.skipping import FileFacts
 from anabranch.protocol.stats.statistics import num_records, with_num_records
-from anabranch.protocol.steps import Step
+from anabranch.protocol.steps import FOUND_BY_LOG, Step
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.phases import reach
 from anabranch.transaction.relocation import NothingLeft
@@ -241,7 +241,7 @@ class ChangeHandler(RowRebaseHandler):
         decided = len(whole) and not len(rest)  # else the engine is asked, also of no file: it checks the condition
         marks = {} if decided else self._engine.find(file_set(snapshot, rest), change.where)
         if decided:
-            self._steps.append(Step("find rows", log=True))
+            self._steps.append(FOUND_BY_LOG)
         scanned = runtime.now_ms()
         tell("writing")
         part = self._staged_part(rest, marks, whole)

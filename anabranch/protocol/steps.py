@@ -15,6 +15,13 @@ from anabranch.errors.visible import amount, visible
 TAG = "anabranch.steps"
 """The tag of a commit that says what did each of its steps."""
 
+FIND_ROWS, JOIN, READ_SOURCE = "find rows", "join", "read the source"
+WRITE_ROWS, WRITE_NEW_ROWS, WRITE_FILES_ANEW = "write rows", "write new rows", "write files anew"
+RECORD_CHANGES, INSERT_ROWS = "record changes", "insert rows"
+PACK, ORDER = "pack", "order"
+OF_A_QUERY = "the rows are of a query"
+"""Why Spark reads a source, or writes its rows."""
+
 _MOST_STEPS, _MOST_CHARACTERS = 20, 200
 _QUOTED = re.compile(r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*\"""")
 
@@ -49,6 +56,8 @@ class Step:
         by = "the log" if self.log else "Arrow"
         return f"{self.does}: " + (by if self.reason is None else f"Spark, since {self.reason}")
 
+
+FOUND_BY_LOG = Step(FIND_ROWS, log=True)
 
 Tell = Callable[[Step], None]
 """Hears of each step that was done."""

@@ -38,7 +38,20 @@ from anabranch.protocol.parquet_files import Written
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.types import Struct, arrow_type, from_arrow
 from anabranch.protocol.settings import ASSIGNS
-from anabranch.protocol.steps import Step, Tell, untold
+from anabranch.protocol.steps import (
+    FIND_ROWS,
+    INSERT_ROWS,
+    JOIN,
+    OF_A_QUERY,
+    READ_SOURCE,
+    RECORD_CHANGES,
+    WRITE_FILES_ANEW,
+    WRITE_NEW_ROWS,
+    WRITE_ROWS,
+    Step,
+    Tell,
+    untold,
+)
 from anabranch.protocol.storing import is_plain_column
 from anabranch.protocol.unsupported import why_unsupported
 from anabranch.spark.columns import types
@@ -95,7 +108,7 @@ class SparkEngine:
     def find(self, files: FileSet, condition: Condition) -> Marks:
         """The live rows for which the condition is TRUE."""
         return self._tried(
-            "find rows",
+            FIND_ROWS,
             lambda: self._arrow(files).find(files, condition),
             lambda: row_addresses.find(self.spark, files, condition),
             log=not len(files.files),
@@ -104,7 +117,7 @@ class SparkEngine:
     def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> Written:
         """Write the new images of the marked rows."""
         return self._tried(
-            "write new rows",
+            WRITE_NEW_ROWS,
             lambda: self._writer(files).update(files, marks, assignments, folder),
             lambda: write.update(self.spark, files, marks, assignments, folder),
         )
@@ -112,7 +125,7 @@ class SparkEngine:
     def rewrite(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any] | None, folder: str) -> Written:
         """Write the live rows, the marked ones changed or left out."""
         return self._tried(
-            "write files anew",
+            WRITE_FILES_ANEW,
             lambda: self._writer(files, obeys=assignments is not None).rewrite(files, marks, assignments, folder),
             lambda: write.rewrite(self.spark, files, marks, assignments, folder),
         )
@@ -120,7 +133,7 @@ class SparkEngine:
     def record(self, changes: Sequence[Images], folder: str) -> Written:
         """Write changed rows as files of change data."""
         return self._tried(
-            "record changes",
+            RECORD_CHANGES,
             lambda: self._writer(changes[0].files, obeys=any(each.joined for each in changes)).record(changes, folder),
             lambda: change_files.record(self.spark, changes, folder),
         )
@@ -142,7 +155,7 @@ class SparkEngine:
     def record_update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> Written:
         """Write the marked rows as files of change data, each as it was and as it becomes."""
         return self._tried(
-            "record changes",
+            RECORD_CHANGES,
             lambda: self._writer(files).record_update(files, marks, assignments, folder),
             lambda: change_files.record_update(self.spark, files, marks, assignments, folder),
         )
@@ -150,7 +163,7 @@ class SparkEngine:
     def write_postimages(self, files: FileSet, count: int, folder: str) -> Written:
         """Write the new images in these files of `record_update`."""
         return self._tried(
-            "write new rows",
+            WRITE_NEW_ROWS,
             lambda: self._writer(files, obeys=False).write_postimages(files, count, folder),
             lambda: change_files.write_postimages(self.spark, files, count, folder),
         )
@@ -198,10 +211,10 @@ class SparkEngine:
         with self._quiet(source):
             if isinstance(source, pa.Table) and _fits(source, schema):
                 files = FileSet(root, schema, partition_columns, empty_files(), {}, rules)
-                return self._tried("write rows", lambda: self._writer(files).write(source, *columns), by_spark)
+                return self._tried(WRITE_ROWS, lambda: self._writer(files).write(source, *columns), by_spark)
             written = by_spark()
         fits = "it fits the rows to the table's columns"
-        self.tell(Step("write rows", fits if isinstance(source, pa.Table) else "the rows are of a query"))
+        self.tell(Step(WRITE_ROWS, fits if isinstance(source, pa.Table) else OF_A_QUERY))
         return written
 
     def hold(self, source: Any, schema: Struct, root: str, folder: str) -> merge_source.Held:
@@ -219,7 +232,7 @@ class SparkEngine:
     def join(self, files: FileSet, matching: Matching, held: merge_source.Held, folder: str) -> Joined:
         """Match the live rows of these files with the source's, once, and find what each clause does."""
         return self._tried(
-            "join",
+            JOIN,
             lambda: self._arrow(files).join(files, matching, held.source, folder),
             lambda: merge.join(self.spark, files, matching, held, folder),
             log=not len(files.files),
@@ -228,7 +241,7 @@ class SparkEngine:
     def write_images(self, files: FileSet, joined: Joined, folder: str) -> Written:
         """Write the new images that `join` computed."""
         return self._tried(
-            "write new rows",
+            WRITE_NEW_ROWS,
             lambda: self._writer(files).write_images(files, joined, folder),
             lambda: merge.write_images(self.spark, files, joined, folder),
         )
@@ -238,7 +251,7 @@ class SparkEngine:
     ) -> Written:
         """Write what becomes of the source rows that no join matched."""
         return self._tried(
-            "insert rows",
+            INSERT_ROWS,
             lambda: self._writer(files).write_inserts(files, matching, held.source, joined, folder),
             lambda: merge.write_inserts(self.spark, files, matching, held, joined, folder),
         )
@@ -397,9 +410,9 @@ class SparkEngine:
         if isinstance(source, DataFrame):
             self.tell(merge_source.reading(None))
         elif not is_here:
-            self.tell(Step(merge_source.READS, merge_source.NOT_SMALL))
+            self.tell(Step(READ_SOURCE, merge_source.NOT_SMALL))
         elif isinstance(source, TableRows):
-            self.tell(Step(merge_source.READS))
+            self.tell(Step(READ_SOURCE))
 
     def _why_not(self, check: Callable[[Site], None], files: FileSet) -> str:
         """Why Arrow has not written these files anew, where it was tried first."""

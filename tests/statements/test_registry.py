@@ -10,6 +10,7 @@ from anabranch.catalog.names import path_in
 from anabranch.statements import reading
 from anabranch.statements.grammar import row_values, view_values
 from anabranch.statements.grammar import values as v
+from anabranch.statements.grammar.first_words import KNOWN
 from anabranch.statements.grammar.parts import Query, Statement
 from anabranch.statements.prefilter import Glance
 from anabranch.statements.registry import DELTA_ONLY, ENTRIES, entry_of
@@ -21,6 +22,10 @@ def test_every_value_has_an_entry_and_every_entry_its_functions() -> None:
     assert values - {Statement, Query} == {each.value for each in ENTRIES} - {None}
     of_names = {v.DropTable, v.RenameTable, None}
     assert all((each.run is None) == (each.value in of_names) for each in ENTRIES)
+
+
+def test_the_first_word_of_every_entry_is_known_as_one_with_which_a_statement_begins() -> None:
+    assert {word for each in ENTRIES for word in each.first} <= KNOWN
 
 
 def test_of_statements_that_begin_alike_the_longer_words_come_first() -> None:

@@ -52,7 +52,7 @@ from anabranch.protocol.schema.types import (
     from_arrow,
 )
 from anabranch.protocol.schema.voids import check_writable, held_columns, without_voids
-from anabranch.protocol.steps import Step
+from anabranch.protocol.steps import WRITE_ROWS, Step
 from anabranch.storage.told import handed_on
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.retry import Runtime
@@ -135,7 +135,7 @@ class Append(Masked):
             txn=self.txn,
             writer=files.writer,
             own_numbers=lambda: files.own_numbers,
-            steps=lambda: [Step("write rows")],
+            steps=lambda: [Step(WRITE_ROWS)],
         )
         committed = run_insert(insert, context)
         return committed or Committed(log.snapshot().version, rebased_over=(), attempts=0)

@@ -30,7 +30,7 @@ from anabranch.protocol.layout.file_sets import Marks
 from anabranch.protocol.partitions import map_column, partition_arrays, zoned
 from anabranch.protocol.predicates import Unknown
 from anabranch.protocol.stats.statistics import num_records
-from anabranch.protocol.steps import Step
+from anabranch.protocol.steps import FOUND_BY_LOG
 from anabranch.transaction.retry import Runtime
 from anabranch.transaction.transaction import Changes, CommitInfo, ReadSet, Source, Transaction
 
@@ -102,7 +102,7 @@ class EveryRow:
         """A transaction that does nothing but remove these files."""
         sources = {row["path"]: Source(row, self.vector(row)) for row in files.to_pylist()}
         does = Changes(removes=frozenset(sources), sources=sources)
-        return Transaction.on(self._snapshot, "", CommitInfo(""), does=does).with_steps([Step("find rows", log=True)])
+        return Transaction.on(self._snapshot, "", CommitInfo(""), does=does).with_steps([FOUND_BY_LOG])
 
     def _live(self, row: FileRow) -> BitMap64:
         records = num_records(row.get("stats"))

@@ -27,7 +27,7 @@ from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.merges import Joined
 from anabranch.protocol.schema.lengths import LENGTH
 from anabranch.protocol.schema.types import DataType, from_arrow, to_arrow
-from anabranch.protocol.steps import Step
+from anabranch.protocol.steps import OF_A_QUERY, READ_SOURCE, Step
 from anabranch.protocol.unsupported import Unsupported
 from anabranch.spark.columns.types import column, delta_type, spark_schema
 from anabranch.spark.frames.dataframe_source import printed_plan
@@ -41,7 +41,7 @@ from anabranch.spark.writing.sites import is_here, site_of
 _NUMBER = T.StructField("number", T.LongType())
 _SMALL_BYTES, _MOST_ROWS = 4 << 20, 100_000
 """What a source reads, and how many rows it has, at most, to be brought here instead of being kept in files."""
-READS, NOT_SMALL = "read the source", "its rows are too many, or too large, to be held here"
+NOT_SMALL = "its rows are too many, or too large, to be held here"
 _KEEPS_NAMES = ("Filter", "Sort", "GlobalLimit", "LocalLimit", "Deduplicate", "Repartition", "ResolvedHint")
 _ALIAS = re.compile(r"SubqueryAlias (?:.*\.)?(?:`((?:[^`]|``)+)`|([^`.]+))")
 
@@ -160,8 +160,8 @@ def reading(whole: FileSet | None) -> Step:
     too.
     """
     if whole is None:
-        return Step(READS, "the rows are of a query")
-    return Step(READS, NOT_SMALL if _size(whole) > _SMALL_BYTES else None)
+        return Step(READ_SOURCE, OF_A_QUERY)
+    return Step(READ_SOURCE, NOT_SMALL if _size(whole) > _SMALL_BYTES else None)
 
 
 def _size(files: FileSet) -> int:

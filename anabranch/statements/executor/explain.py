@@ -27,7 +27,7 @@ from anabranch.protocol.expressions.computation import Computation
 from anabranch.protocol.merges import Matching
 from anabranch.protocol.schema.assignments import Path, leaves
 from anabranch.protocol.schema.types import Struct
-from anabranch.protocol.steps import RowPlan, Step
+from anabranch.protocol.steps import OF_A_QUERY, WRITE_ROWS, RowPlan, Step
 from anabranch.protocol.storing import Computed, stored_in
 from anabranch.spark.columns.types import quoted
 from anabranch.spark.merging.merge_source import reading, source_columns
@@ -111,7 +111,7 @@ def _looked_at(change: RowChange, snapshot: Snapshot, run: Running) -> list[str]
 def _written(change: InsertRows, snapshot: Snapshot, run: Running) -> Step:
     """The one step of an INSERT, but for the rows that it replaces."""
     plain = row_changes.literals(change, run, snapshot, evolves=change.evolves or run.engine.merges_schema())
-    return Step("write rows", "the rows are of a query" if plain is None else None)
+    return Step(WRITE_ROWS, OF_A_QUERY if plain is None else None)
 
 
 def _changed(change: DeleteRows | UpdateRows, where: Condition, snapshot: Snapshot, run: Running) -> Iterator[str]:
