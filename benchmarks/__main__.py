@@ -25,8 +25,8 @@ ROWS = 20_000_000
 QUICK_ROWS = 2_000_000
 NAMES = (
     *("appenders", "small_appends", "checksums", "opening", "vacuum", "fixed_cost", "untouched", "write", "scan"),
-    *("dml", "merge", "merge_shapes", "shapes", "optimize", "one_file", "contention", "many_files", "curves", "tpch"),
-    *("feeds", "streams"),
+    *("dml", "merge", "merge_shapes", "shapes", "alone", "optimize", "one_file", "contention", "many_files"),
+    *("curves", "tpch", "feeds", "streams"),
 )
 """One module each, with ``run(folder, rows, tell) -> Result``."""
 QUICK = ("small_appends", "write", "scan", "dml", "merge")

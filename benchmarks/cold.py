@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -37,8 +36,12 @@ class Cold(Cost):
 
 def measured(engine: str, task: str, table: Path) -> Cold:
     """What a task (see `TASKS`) costs an engine in a new process."""
-    command = [sys.executable, "-m", __name__, engine, task, str(table)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return in_process(__name__, engine, task, str(table))
+
+
+def in_process(module: str, *arguments: str) -> Cold:
+    """What a new process of this module prints of its work."""
+    done = subprocess.run([sys.executable, "-m", module, *arguments], capture_output=True, text=True, check=True)
     return Cold(**json.loads(done.stdout))
 
 
@@ -83,14 +86,19 @@ TASKS: dict[tuple[str, str], Callable[[str], int]] = {
 }
 
 
-def _main(engine: str, task: str, path: str) -> dict[str, Any]:
+def _main(engine: str, task: str, path: str) -> Cold:
     work = TASKS[engine, task]
     with tempfile.TemporaryDirectory() as folder:
         work(str(synthetic.with_checkpoint(Path(folder), 1)))
+    return costs(lambda: work(path))
+
+
+def costs(work: Callable[[], int]) -> Cold:
+    """What work costs that this process does alone."""
     before_mb, cpu, began = _memory_mb("VmRSS"), time.process_time(), time.perf_counter()
-    answer = work(path)
+    answer = work()
     wall_s, cpu_s = time.perf_counter() - began, time.process_time() - cpu
-    return asdict(Cold(wall_s, cpu_s, _memory_mb("VmHWM"), before_mb, answer))
+    return Cold(wall_s, cpu_s, _memory_mb("VmHWM"), before_mb, answer)
 
 
 def _memory_mb(which: str) -> float:
@@ -103,4 +111,4 @@ def _memory_mb(which: str) -> float:
 
 
 if __name__ == "__main__":
-    print(json.dumps(_main(*sys.argv[1:])))
+    print(json.dumps(asdict(_main(*sys.argv[1:]))))

@@ -52,10 +52,15 @@ class OnCopies:
 
     def run(self) -> Cost:
         """One run on a fresh copy."""
+        path = self.fresh()
+        return cost(lambda: self.work(path), self.processes)
+
+    def fresh(self) -> str:
+        """A fresh copy, in the place of the last one."""
         self.clear()
         path = large.copy(self.table, self.table.parent / uuid4().hex)
         self.left.append(path)
-        return cost(lambda: self.work(str(path)), self.processes)
+        return str(path)
 
     def answer(self) -> object:
         """What the judge says of the last copy."""
@@ -65,6 +70,16 @@ class OnCopies:
         """Remove the last copy."""
         while self.left:
             shutil.rmtree(self.left.pop())
+
+
+@dataclass(frozen=True)
+class InAnotherProcess(OnCopies):
+    """Work that another process does, and of which that says what it cost."""
+
+    def run(self) -> Cost:
+        """One run on a fresh copy."""
+        found: Cost = self.work(self.fresh())
+        return found
 
 
 @dataclass(frozen=True)

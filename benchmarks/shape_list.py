@@ -7,6 +7,8 @@ no shape here: neither delta-spark nor deltalake takes one.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from benchmarks.shape_merges import MERGES
 from benchmarks.statements import Delete, Merge, Of, Shape, Update, insert, update
 
@@ -170,4 +172,19 @@ UPDATES = (
 )
 
 OTHERS = (*DELETES, *UPDATES, *MERGES)
-SHAPES = (*HELD, *OTHERS)
+AGED = {
+    Of.SMALL: ("DELETE by lower(…)", "UPDATE by CASE", "UPDATE of one id", "MERGE of inserts, updates and deletes"),
+    Of.MARKED: ("UPDATE by LIKE 'A%'", "MERGE of inserts, updates and deletes", "MERGE that deletes others"),
+    Of.SPLIT: ("DELETE by lower(…)", "UPDATE of a flag", "MERGE of inserts, updates and deletes"),
+}
+"""Which of them are run on other tables, too."""
+
+
+def _aged() -> tuple[Shape, ...]:
+    by_name = {shape.what: shape for shape in (*HELD, *OTHERS)}
+    return tuple(
+        replace(by_name[what], what=f"{what}, of {of.value}", of=of) for of, names in AGED.items() for what in names
+    )
+
+
+SHAPES = (*HELD, *OTHERS, *_aged())

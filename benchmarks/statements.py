@@ -150,6 +150,7 @@ class Of(Enum):
     WHOLE = "8 files"
     MARKED = "8 files of which rows are deleted already"
     SPLIT = "50 partitions"
+    SMALL = "500 small files"
 
 
 @dataclass(frozen=True)
