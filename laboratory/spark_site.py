@@ -66,15 +66,15 @@ def _left(*given: Any) -> Any:
     raise Unsupported("Spark is asked")
 
 
-def _otherwise(work: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
-    return otherwise()
+def _by_spark(by_arrow: Callable[[], Any], by_spark: Callable[[], Any], refused: Callable[[str], object]) -> Any:
+    return by_spark()
 
 
 @contextmanager
 def _steps_by_spark() -> Iterator[None]:
     """No step is tried by Arrow, within the block."""
     with ExitStack() as stack:
-        stack.enter_context(patch.object(engine, "first", _otherwise))
+        stack.enter_context(patch.object(engine, "arrow_else_spark", _by_spark))
         stack.enter_context(patch.object(expression_checks, "check_assigned", _left))
         stack.enter_context(patch.object(arrow_packing, "packed", lambda spark, bins: frozenset()))
         stack.enter_context(patch.object(arrow_clustering, "clustered", lambda *given: False))

@@ -1,4 +1,4 @@
-"""The engine of commands without Spark: rows in Arrow, in this process.
+"""Rows in Arrow, in this process: the engine of commands without Spark, and the first try of each step with it.
 
 Knows rows, through the other modules of this room. Decides nothing, commits nothing, and never sees a conflict.
 Guarantee: each method does what Spark's engine does, or raises `NeedsSpark` before anything is committed, and says why.

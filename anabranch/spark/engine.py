@@ -58,6 +58,7 @@ from anabranch.spark.columns import types
 from anabranch.spark.columns.declared_rules import check_expressions
 from anabranch.spark.frames import dataframe_source
 from anabranch.spark.frames.failures import computed, reported
+from anabranch.spark.frames.fallback import arrow_else_spark
 from anabranch.spark.merging import change_files, expression_queries, merge, merge_source, row_numbers
 from anabranch.spark.merging.expression_checks import check_change
 from anabranch.spark.merging.merge_source import TableRows
@@ -69,7 +70,6 @@ from anabranch.spark.reading.scan import parts_of, scan
 from anabranch.spark.sessions.functions import are_builtin
 from anabranch.spark.sessions.session import merges_schema, reads_beyond
 from anabranch.spark.writing import arrow_clustering, arrow_packing, relocating, write
-from anabranch.spark.writing.few_rows import first
 from anabranch.spark.writing.sites import site_of, writing_site
 
 SETTINGS = (
@@ -107,7 +107,7 @@ class SparkEngine:
 
     def find(self, files: FileSet, condition: Condition) -> Marks:
         """The live rows for which the condition is TRUE."""
-        return self._tried(
+        return self._arrow_else_spark(
             FIND_ROWS,
             lambda: self._arrow(files).find(files, condition),
             lambda: row_addresses.find(self.spark, files, condition),
@@ -116,7 +116,7 @@ class SparkEngine:
 
     def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> Written:
         """Write the new images of the marked rows."""
-        return self._tried(
+        return self._arrow_else_spark(
             WRITE_NEW_ROWS,
             lambda: self._writer(files).update(files, marks, assignments, folder),
             lambda: write.update(self.spark, files, marks, assignments, folder),
@@ -124,7 +124,7 @@ class SparkEngine:
 
     def rewrite(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any] | None, folder: str) -> Written:
         """Write the live rows, the marked ones changed or left out."""
-        return self._tried(
+        return self._arrow_else_spark(
             WRITE_FILES_ANEW,
             lambda: self._writer(files, obeys=assignments is not None).rewrite(files, marks, assignments, folder),
             lambda: write.rewrite(self.spark, files, marks, assignments, folder),
@@ -132,7 +132,7 @@ class SparkEngine:
 
     def record(self, changes: Sequence[Images], folder: str) -> Written:
         """Write changed rows as files of change data."""
-        return self._tried(
+        return self._arrow_else_spark(
             RECORD_CHANGES,
             lambda: self._writer(changes[0].files, obeys=any(each.joined for each in changes)).record(changes, folder),
             lambda: change_files.record(self.spark, changes, folder),
@@ -154,7 +154,7 @@ class SparkEngine:
 
     def record_update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> Written:
         """Write the marked rows as files of change data, each as it was and as it becomes."""
-        return self._tried(
+        return self._arrow_else_spark(
             RECORD_CHANGES,
             lambda: self._writer(files).record_update(files, marks, assignments, folder),
             lambda: change_files.record_update(self.spark, files, marks, assignments, folder),
@@ -162,7 +162,7 @@ class SparkEngine:
 
     def write_postimages(self, files: FileSet, count: int, folder: str) -> Written:
         """Write the new images in these files of `record_update`."""
-        return self._tried(
+        return self._arrow_else_spark(
             WRITE_NEW_ROWS,
             lambda: self._writer(files, obeys=False).write_postimages(files, count, folder),
             lambda: change_files.write_postimages(self.spark, files, count, folder),
@@ -211,7 +211,7 @@ class SparkEngine:
         with self._quiet(source):
             if isinstance(source, pa.Table) and _fits(source, schema):
                 files = FileSet(root, schema, partition_columns, empty_files(), {}, rules)
-                return self._tried(WRITE_ROWS, lambda: self._writer(files).write(source, *columns), by_spark)
+                return self._arrow_else_spark(WRITE_ROWS, lambda: self._writer(files).write(source, *columns), by_spark)
             written = by_spark()
         fits = "it fits the rows to the table's columns"
         self.tell(Step(WRITE_ROWS, fits if isinstance(source, pa.Table) else OF_A_QUERY))
@@ -231,7 +231,7 @@ class SparkEngine:
 
     def join(self, files: FileSet, matching: Matching, held: merge_source.Held, folder: str) -> Joined:
         """Match the live rows of these files with the source's, once, and find what each clause does."""
-        return self._tried(
+        return self._arrow_else_spark(
             JOIN,
             lambda: self._arrow(files).join(files, matching, held.source, folder),
             lambda: merge.join(self.spark, files, matching, held, folder),
@@ -240,7 +240,7 @@ class SparkEngine:
 
     def write_images(self, files: FileSet, joined: Joined, folder: str) -> Written:
         """Write the new images that `join` computed."""
-        return self._tried(
+        return self._arrow_else_spark(
             WRITE_NEW_ROWS,
             lambda: self._writer(files).write_images(files, joined, folder),
             lambda: merge.write_images(self.spark, files, joined, folder),
@@ -250,7 +250,7 @@ class SparkEngine:
         self, files: FileSet, matching: Matching, held: merge_source.Held, joined: Sequence[Joined], folder: str
     ) -> Written:
         """Write what becomes of the source rows that no join matched."""
-        return self._tried(
+        return self._arrow_else_spark(
             INSERT_ROWS,
             lambda: self._writer(files).write_inserts(files, matching, held.source, joined, folder),
             lambda: merge.write_inserts(self.spark, files, matching, held, joined, folder),
@@ -397,10 +397,12 @@ class SparkEngine:
         (row,) = self.spark.range(1).select(F.current_user()).collect()
         return str(row[0])
 
-    def _tried(self, does: str, work: Callable[[], _T], otherwise: Callable[[], _T], *, log: bool = False) -> _T:
-        """What `first` gives; and tells what did it, Arrow or, where there is no file to read, the ``log``."""
+    def _arrow_else_spark(
+        self, does: str, by_arrow: Callable[[], _T], by_spark: Callable[[], _T], *, log: bool = False
+    ) -> _T:
+        """What Arrow gives, or Spark; and tells which did it, or where there is no file to read, the ``log``."""
         reasons = list[str]()
-        done = first(work, otherwise, reasons.append)
+        done = arrow_else_spark(by_arrow, by_spark, reasons.append)
         reason = reasons[0] if reasons else None
         self.tell(Step(does, reason, log=log and reason is None))
         return done

@@ -29,10 +29,10 @@ from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.addresses import address_of
 from anabranch.protocol.layout.file_sets import FileSet, Marks
 from anabranch.spark.engine import SparkEngine
+from anabranch.spark.frames.fallback import try_first
 from anabranch.spark.reading import row_addresses
 from anabranch.spark.reading.scan import scan
 from anabranch.spark.writing import sites
-from anabranch.spark.writing.few_rows import attempted
 from anabranch.spark.writing.sites import site_of
 from anabranch.statements.conditions import understood
 from anabranch.storage import open_store
@@ -75,12 +75,12 @@ LITERALS: dict[str, Sequence[str]] = {
 
 def find_here(at: Site, files: FileSet, given: Condition) -> Marks | None:
     """What Arrow finds; None where it is left to Spark."""
-    return attempted(lambda: finding.find(at, files, given))
+    return try_first(lambda: finding.find(at, files, given))
 
 
 def fetch_here(at: Site, files: FileSet, *given: Any) -> pa.Table | None:
     """What Arrow fetches; None where it is left to Spark."""
-    return attempted(lambda: finding.fetch(at, files, *given))
+    return try_first(lambda: finding.fetch(at, files, *given))
 
 
 def site(spark: SparkSession, files: FileSet) -> Site:

@@ -109,3 +109,13 @@ def test_a_pair_is_made_of_its_integer_alone() -> None:
 
 def _told(pair: Any) -> tuple[Any, ...]:
     return pair.table, pair.command, pair.winner, pair.late, pair.on_disk
+
+
+@pytest.mark.spark
+def test_the_ways_of_a_session_come_to_the_same(spark: Any) -> None:
+    from laboratory import spark_site
+
+    for seed, _ in zip(_seeds(Update), range(examples(20, 1)), strict=False):
+        found = compared(seed, (PLACES[0], *spark_site.places(spark)))
+        assert found.differences == []
+        assert {each.name for each in spark_site.places(spark)} <= set(found.sites), found.ends

@@ -32,6 +32,7 @@ from anabranch.spark.columns.rules import Writing, obeying
 from anabranch.spark.columns.type_fit import default_value
 from anabranch.spark.columns.types import arrow_rows, column, spark_type
 from anabranch.spark.frames.failures import reported
+from anabranch.spark.frames.fallback import try_first
 from anabranch.spark.merging.expression_checks import check_deterministic
 from anabranch.spark.merging.merge_clauses import (
     Decider,
@@ -135,7 +136,7 @@ def join(spark: SparkSession, files: FileSet, matching: Matching, held: Held, fo
     if not len(files.files):
         return Joined({}, {})
     with explained(f"MERGE ON {matching.on}", files.root):
-        here = few_rows.attempted(lambda: _few_changes(rows, files, held))
+        here = try_first(lambda: _few_changes(rows, files, held))
         if here is not None:
             result = JoinResult(here, updates, repeats, rows.schema)
             return joined_of(counted_here(here), result, files, matching)
@@ -272,7 +273,7 @@ def _target(spark: SparkSession, files: FileSet, names: Names, matching: Matchin
     ids = [files.tracked.row_id] if files.tracked is not None and _keeps_ids(files, matching) else []
     ours += [column(each).alias(names.row_id) for each in ids]
     site, columns = site_of(spark, files.root), [*there, *ids]
-    here = few_rows.attempted(lambda: narrowed(site, files, matching, held.source, columns, address))
+    here = try_first(lambda: narrowed(site, files, matching, held.source, columns, address))
     rows = scan(spark, files, address=True, ids=bool(ids)) if here is None else arrow_rows(spark, here)
     return rows.select(*own, *ours).alias(names.target)
 

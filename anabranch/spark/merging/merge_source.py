@@ -32,6 +32,7 @@ from anabranch.protocol.unsupported import Unsupported
 from anabranch.spark.columns.types import column, delta_type, spark_schema
 from anabranch.spark.frames.dataframe_source import printed_plan
 from anabranch.spark.frames.failures import reported
+from anabranch.spark.frames.fallback import try_first
 from anabranch.spark.frames.outlooks import outlook
 from anabranch.spark.merging.merge_clauses import Names
 from anabranch.spark.writing import few_rows
@@ -122,7 +123,7 @@ def hold(spark: SparkSession, source: DataFrame, root: str, folder: str) -> Held
     """
     with reported("the source of the MERGE", root):
         schema = T.StructType([as_kept(each) for each in source.schema])
-        here = few_rows.attempted(lambda: _at_once(source, is_here=is_here(spark, root)))
+        here = try_first(lambda: _at_once(source, is_here=is_here(spark, root)))
         if here is not None:
             return _few(_with_numbers(here), schema, here.nbytes)
         rows = source.select("*", F.monotonically_increasing_id().alias("number"))
@@ -171,7 +172,7 @@ def _size(files: FileSet) -> int:
 def _of_table(spark: SparkSession, source: TableRows) -> Held | None:
     if _size(source.files) > _SMALL_BYTES:
         return None
-    rows = few_rows.attempted(lambda: finding.live(site_of(spark, source.files.root), source.files))
+    rows = try_first(lambda: finding.live(site_of(spark, source.files.root), source.files))
     if rows is None or len(rows) > _MOST_ROWS or rows.nbytes > few_rows.MOST_BYTES:
         return None
     return _few(_with_numbers(rows), T.StructType([as_kept(each) for each in source.frame.schema]), rows.nbytes)

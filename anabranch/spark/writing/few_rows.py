@@ -7,33 +7,22 @@ Files hold what Spark's own writer would have put there.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from anabranch.errors import AnabranchError, NeedsSpark, StagedFilesRemain
 from anabranch.log.footers import read_footer
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.schema.types import arrow_type
-from anabranch.protocol.unsupported import Unsupported
 from anabranch.spark.columns.types import delta_type, quoted
-from anabranch.spark.frames.failures import is_cancelled
 from anabranch.spark.sessions.sql_text import selected
 from anabranch.storage import open_store
 from anabranch.storage.contract import Entry
 from anabranch.storage.native import native_file
-
-_logger = logging.getLogger(__name__)
-_T = TypeVar("_T")
-_Other = TypeVar("_Other")
 
 MOST_ROWS = 10_000
 MOST_BYTES = 8 << 20
@@ -119,45 +108,6 @@ def as_arrow(rows: pa.Table, schema: T.StructType) -> pa.Table:
     types = [arrow_type(delta_type(each.dataType, each.name)) for each in schema]
     columns = [one.cast(wanted) for one, wanted in zip(rows.columns, types, strict=True)]
     return pa.table(columns, schema=pa.schema(list(zip(schema.names, types, strict=True))))
-
-
-def attempted(work: Callable[[], _T]) -> _T | None:
-    """What a short way gives; None where it fails, so that the long way says why.
-
-    Raises:
-        PySparkException, Py4JJavaError: it was cancelled.
-    """
-    return first(work, lambda: None)
-
-
-def first(
-    work: Callable[[], _T], otherwise: Callable[[], _Other], refused: Callable[[str], object] = lambda reason: None
-) -> _T | _Other:
-    """What Arrow gives; where it fails what Spark gives, which begins anew, and says why, or can do it; ``refused`` is
-    told why Arrow does not, without what the error of another says, which may hold values of rows.
-
-    Raises:
-        PySparkException, Py4JJavaError: it was cancelled.
-        StagedFilesRemain: what it has written stays, and would count twice.
-    """
-    try:
-        return work()
-    except StagedFilesRemain:
-        raise
-    except Exception as error:  # whatever it is, Spark says it better, or can do it
-        is_sparks = isinstance(error, PySparkException | Py4JJavaError) and not isinstance(error, AnabranchError)
-        if is_sparks and is_cancelled(error):
-            raise  # others may hold such a word in a rule or a path
-        level = logging.DEBUG if isinstance(error, Unsupported | AnabranchError) or is_sparks else logging.WARNING
-        _logger.log(level, "rows are left to Spark, since Arrow raised %s", type(error).__name__)
-        refused(_why(error))
-    return otherwise()
-
-
-def _why(error: Exception) -> str:
-    if isinstance(error, Unsupported):
-        return str(error)
-    return str(error.facts["reason"]) if isinstance(error, NeedsSpark) else f"Arrow raised {type(error).__name__}"
 
 
 # -- rows that Spark has kept ------------------------------------------------------------------------------------------

@@ -39,6 +39,7 @@ from anabranch.spark.columns.rules import Writing, obeying
 from anabranch.spark.columns.type_fit import fitted, given_columns
 from anabranch.spark.columns.types import arrow_rows, column, paired
 from anabranch.spark.frames.failures import reported, shown
+from anabranch.spark.frames.fallback import try_first
 from anabranch.spark.reading.paths import spark_root
 from anabranch.spark.reading.raw_rows import open_files
 from anabranch.spark.reading.row_addresses import as_column, named_for
@@ -120,7 +121,7 @@ def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mappi
     """
     count, whole = count_of(marks), files.with_ids
     site = site_of(spark, files.root)
-    here = few_rows.attempted(lambda: finding.fetch(site, files, marks, whole.schema.names))
+    here = try_first(lambda: finding.fetch(site, files, marks, whole.schema.names))
     rows = marked_rows(spark, files, marks) if here is None else arrow_rows(spark, here)
     read = count if here is not None else rows_in(files.restricted(dict(marks)))
     images = changed(gathered(rows, count, read), files, assignments, F.lit(True))
@@ -305,7 +306,7 @@ def put_few(rows: DataFrame, files: FileSet, folder: str, count: float) -> Writt
     """Write rows as `write_into` does, without a job that writes; None where nothing was written, since they are not
     few, or some of them cannot be computed.
     """
-    found = few_rows.attempted(lambda: _few_stored(rows, files, count))
+    found = try_first(lambda: _few_stored(rows, files, count))
     if found is None:
         return None
     shape = writing.shape_of(files, said_version(rows.sparkSession))

@@ -31,8 +31,8 @@ from anabranch.spark.columns.positional import as_given, by_name, by_position
 from anabranch.spark.columns.rule_columns import default_text
 from anabranch.spark.columns.types import quoted, spark_type
 from anabranch.spark.frames.failures import reported
+from anabranch.spark.frames.fallback import try_first
 from anabranch.spark.sessions.sql_text import expression
-from anabranch.spark.writing.few_rows import attempted
 from anabranch.statements.conditions import as_named, context_of, understood_values
 from anabranch.statements.executor.running import Running
 from anabranch.statements.grammar.parts import Expression, Query, Table
@@ -246,7 +246,7 @@ def literals(statement: InsertRows, run: Running, snapshot: Snapshot, *, evolves
     if evolves:
         return None
     fields = fields_of(statement, snapshot, as_named(snapshot.schema, run.engine))
-    return attempted(lambda: plain_rows(statement, fields, snapshot, context_of(snapshot, run.engine)))
+    return try_first(lambda: plain_rows(statement, fields, snapshot, context_of(snapshot, run.engine)))
 
 
 def inserted(statement: InsertRows, run: Running, snapshot: Snapshot, *, evolves: bool) -> DataFrame:

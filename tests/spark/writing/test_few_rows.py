@@ -18,7 +18,6 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -26,7 +25,7 @@ from anabranch import DeltaTable
 from anabranch.arrow import writing
 from anabranch.arrow.site import Site
 from anabranch.commands.dml.append import Append
-from anabranch.errors import AnabranchError, ExecutionFailed, NotBuilt
+from anabranch.errors import AnabranchError, ExecutionFailed
 from anabranch.log.file_names import commit_name
 from anabranch.protocol.rules.table_rules import GENERATION
 from anabranch.spark import engine
@@ -339,21 +338,6 @@ def test_an_update_that_is_cancelled_is_not_tried_again(spark: SparkSession, day
         DeltaTable.forPath(spark, days.path).update("k = 1", {"k": hangs("k")})
     assert hanging.calls == 1, "of the one row, by the first try"
     assert days.version == 0
-
-
-def test_what_was_cancelled_is_not_left_to_spark() -> None:
-    def cancelled() -> None:
-        raise PySparkException("[SPARK_JOB_CANCELLED] Job 1 cancelled as part of cancellation of all jobs")
-
-    with pytest.raises(PySparkException):
-        few_rows.attempted(cancelled)
-
-
-def test_a_word_in_an_error_of_ours_cancels_nothing() -> None:
-    def refused() -> None:
-        raise NotBuilt(what="checking status <> 'cancelled'", instead="Interrupted.")
-
-    assert few_rows.attempted(refused) is None
 
 
 def test_a_partition_value_too_long_for_a_folder_is_refused_as_by_spark_and_nothing_is_left(
