@@ -28,7 +28,7 @@ from anabranch.protocol.layout.curves import Curve
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.merges import Matching
 from anabranch.storage.contract import Store
-from anabranch.testing.arrow_engine import ArrowEngine, versions_said
+from anabranch.testing.arrow_engine import ArrowEngine, source_versions_of
 from laboratory.campaign import STRETCH, prepare
 from laboratory.places import InMemory
 from laboratory.plan_generator import plan_for
@@ -51,7 +51,7 @@ class ArrowOfTable(ArrowBackend):
 
     def source_versions(self, source: pa.Table, root: str, table_id: str) -> SourceVersions | None:  # type: ignore[override]
         """As the rows say."""
-        return versions_said(source)
+        return source_versions_of(source)
 
 
 class InArrow(InMemory):

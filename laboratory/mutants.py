@@ -169,7 +169,7 @@ def _all_alive(ours: Transaction) -> list[Any]:
     return []
 
 
-_one_after_the_other = moves.concatenated
+_one_after_the_other = moves.locate_in_order
 
 
 def _changed_rows_only(matched_and_changed: Sequence[Any]) -> Any:
@@ -190,7 +190,7 @@ def _without_images(ours: Transaction, extra: Transaction) -> Transaction:
     return _both(ours, replace(extra, does=replace(extra.does, change_files=extra.does.change_files.slice(0, 0))))
 
 
-_both = rebase.joined
+_both = rebase.join_transactions
 
 
 # -- the put -----------------------------------------------------------------------------------------------------------
@@ -236,7 +236,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a dynamic overwrite looks for no file", ((WrittenPartitions, "could_match", _no_files_but_at_first()),)),
     Mutant("an insert that reads its table counts as blind", ((write, "versions_read", _reading_nothing),)),
     Mutant("an insert passes over what others did since its source was read", ((insert, "check_newest", _nothing),)),
-    Mutant("restored rows not looked at", _without("ROW_RULES", "restored_rows")),
+    Mutant("restored rows not looked at", _without("ROW_RULES", "restored_rows_match")),
     Mutant("every blind winner is skipped", ((rebase, "judge", _skipping_every_blind_winner),)),
     Mutant("any winner that only adds is skipped", ((conflicts, "is_blind_append", _blind_by_actions),)),
     Mutant("a winner without a file counts as blind", ((conflicts, "may_see", _silent_is_blind),)),
@@ -249,19 +249,19 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("file level: files may come in", _without("FILE_RULES", "files_added_that_ours_should_have_read")),
     Mutant("file level: blind files may come in", _without("FILE_RULES", "blind_files_added")),
     Mutant("vectors joined though they shrank", ((conflicts, "growth", _union_of_anything),)),
-    Mutant("remove not re-pointed", ((rebase, "repointed", _not_repointed),)),
+    Mutant("remove not re-pointed", ((rebase, "repoint_sources", _not_repointed),)),
     Mutant("files that are gone count as known", ((rebase, "still_reading", _still_reading),)),
-    Mutant("winner's vector not joined", ((commit_actions, "joined_vector", _vectors_not_joined),)),
+    Mutant("winner's vector not joined", ((commit_actions, "join_vector", _vectors_not_joined),)),
     Mutant("only the newest winner is judged", ((rebase.Rebase, "look", _only_the_newest(rebase.Rebase.look)),)),
     Mutant("the oldest winner is skipped", ((rebase.Rebase, "look", _all_but_the_first(rebase.Rebase.look)),)),
     Mutant("own commit not known again", ((commit, "Rebase", _AnotherName), (put, "is_ours", lambda *a: False))),
-    Mutant("lost reply reported as failure", ((put, "decided", _lost_is_failed),)),
-    Mutant("moved rows are looked for as if none were dead", ((moves, "concatenated", _as_if_none_were_dead),)),
-    Mutant("marks of moved rows are dropped", ((rebase, "followed", _where_they_were),)),
+    Mutant("lost reply reported as failure", ((put, "put_until_decided", _lost_is_failed),)),
+    Mutant("moved rows are looked for as if none were dead", ((moves, "locate_in_order", _as_if_none_were_dead),)),
+    Mutant("marks of moved rows are dropped", ((rebase, "follow_relocation", _where_they_were),)),
     Mutant("what was deleted meanwhile is moved alive", ((commit_actions, "buried_files", _all_alive),)),
     Mutant("what was restored meanwhile is not moved", ((relocating, "growth", _union_of_anything),)),
     Mutant("moves that others made are not noticed", ((conflicts, "relocation_of", _nothing),)),
-    Mutant("an image is lost on carry-over", ((rebase, "joined", _without_images),)),
+    Mutant("an image is lost on carry-over", ((rebase, "join_transactions", _without_images),)),
     Mutant(
         "a batch is committed twice",
         ((insert, "is_written", lambda *anything: False), *_without("HEAD_RULES", "same_application")),

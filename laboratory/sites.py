@@ -25,11 +25,11 @@ from anabranch.commands.context import RunContext
 from anabranch.commands.dml import append, delete, merge, update, write
 from anabranch.commands.engine import Engine
 from anabranch.commands.maintenance import optimize, reorg
-from anabranch.expressions import Sides, assigned
+from anabranch.expressions import Sides, resolve_assignments
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.merges import Clause, Matching, SourceColumn
 from anabranch.protocol.predicates import holds, is_whole
-from anabranch.protocol.schema.assignments import mapped
+from anabranch.protocol.schema.assignments import map_values
 from anabranch.protocol.steps import RowPlan
 from anabranch.storage import Store
 from anabranch.testing.arrow_engine import ArrowEngine
@@ -202,10 +202,10 @@ def functions(asked: Asked) -> Any:
         if any(each.of is None for each in command.sets.values()):
             raise NotForThisSite
         by_text = {each.text: each.of for each in command.sets.values()}
-        texts = assigned(
+        texts = resolve_assignments(
             {name: each.text for name, each in command.sets.items()}, "set", _sides(asked), _context(asked)
         )
-        return mapped(texts, lambda text: _of_row(by_text[text]))
+        return map_values(texts, lambda text: _of_row(by_text[text]))
     assert isinstance(command, drawn.Merge)
     also = _truth(asked, command.also)
 

@@ -15,8 +15,8 @@ from unittest.mock import patch
 from pyspark.sql import SparkSession
 
 from anabranch.arrow.site import Site
-from anabranch.expressions import Sides, assigned, assignment
-from anabranch.protocol.schema.assignments import mapped
+from anabranch.expressions import Sides, assignment, resolve_assignments
+from anabranch.protocol.schema.assignments import map_values
 from anabranch.protocol.unsupported import Unsupported
 from anabranch.spark import engine
 from anabranch.spark.engine import SparkEngine
@@ -59,7 +59,9 @@ def words(asked: Asked) -> Any:
         return sql(asked)
     context = replace(asked.texts.context, has_session=True)
     texts = {name: each.text for name, each in asked.command.sets.items()}
-    return mapped(assigned(texts, "set", Sides(asked.at.schema, ()), context), lambda text: assignment(text, context))
+    return map_values(
+        resolve_assignments(texts, "set", Sides(asked.at.schema, ()), context), lambda text: assignment(text, context)
+    )
 
 
 def _left(*given: Any) -> Any:
@@ -76,8 +78,8 @@ def _steps_by_spark() -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(patch.object(engine, "arrow_else_spark", _by_spark))
         stack.enter_context(patch.object(expression_checks, "check_assigned", _left))
-        stack.enter_context(patch.object(arrow_packing, "packed", lambda spark, bins: frozenset()))
-        stack.enter_context(patch.object(arrow_clustering, "clustered", lambda *given: False))
+        stack.enter_context(patch.object(arrow_packing, "pack_bins", lambda spark, bins: frozenset()))
+        stack.enter_context(patch.object(arrow_clustering, "try_cluster", lambda *given: False))
         yield
 
 

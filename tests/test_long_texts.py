@@ -20,15 +20,15 @@ from anabranch.errors.rows import without_partitions
 from anabranch.errors.secrets import is_ambiguous, without_secrets, without_user
 from anabranch.expressions import Context, assignment, condition, conjuncts
 from anabranch.expressions.blocks import block_predicate
-from anabranch.expressions.dialect import TokenizedText, tokenized
+from anabranch.expressions.dialect import TokenizedText, tokenize
 from anabranch.expressions.error_pointer import excerpt
-from anabranch.expressions.printed_columns import check_assigned, column_condition, printed
+from anabranch.expressions.printed_columns import check_assigned, column_condition, expression_text
 from anabranch.expressions.sides import name_parts
 from anabranch.protocol.layout import paths
-from anabranch.protocol.layout.outside_files import placed
+from anabranch.protocol.layout.outside_files import locate_file
 from anabranch.protocol.partitions import parse_hive_path, read_value
 from anabranch.protocol.rules.allowed import read_check, read_default, read_generated
-from anabranch.protocol.rules.table_rules import Check, Generated, may_use, mentioned
+from anabranch.protocol.rules.table_rules import Check, Generated, columns_in_text, may_use
 from anabranch.protocol.schema.keys import check_key
 from anabranch.protocol.schema.leaves import column_list
 from anabranch.protocol.schema.lengths import LENGTH, limits_of
@@ -84,7 +84,7 @@ def look(text: str) -> object:
 
 
 def compute(text: str) -> None:
-    tokens = tokenized(text)
+    tokens = tokenize(text)
     computed_names.is_script(tokens)
     computed_names.changes_any_name(tokens)
     computed_names.changes_names(tokens)
@@ -244,7 +244,7 @@ ENTRIES = {
         (
             lambda text: column_condition(Column(text), CONTEXT),
             lambda text: check_assigned(Column(text)),
-            lambda text: printed(Column(text)),
+            lambda text: expression_text(Column(text)),
         ),
         words("id ( ) , > = ' a a. [ ] : select subquery columnnodeexpression(UnresolvedAttribute(List( 1 ,None", " "),
         ("", "and(", "(["),
@@ -256,7 +256,7 @@ ENTRIES = {
             lambda text: read_check(Check("c", text), SCHEMA, "/t"),
             lambda text: read_generated(Generated("id", text), SCHEMA, "/t"),
             lambda text: read_default("id", text, "/t"),
-            lambda text: mentioned(text, ["id", "a b", "x"]),
+            lambda text: columns_in_text(text, ["id", "a b", "x"]),
             lambda text: may_use(text, ["a", "x"]),
         ),
         RULE,
@@ -266,10 +266,10 @@ ENTRIES = {
     ),
     "a path": Entry(
         (
-            lambda text: placed("file:///t", text),
+            lambda text: locate_file("file:///t", text),
             lambda text: paths.decode(text),
             lambda text: paths.encode(text),
-            lambda text: paths.java_quoted(text),
+            lambda text: paths.quote_as_java(text),
             lambda text: paths.store_name("file:///t", text),
             lambda text: paths.absolute("s3://b/t", text),
             lambda text: paths.outside(text),
@@ -366,7 +366,7 @@ def test_what_was_found_takes_some_ten_times_as_long_for_ten_times_as_much(
 
 def test_a_script_of_many_uses_names_each_schema_once() -> None:
     text = "BEGIN " + "USE a; USE b; " * 500 + "END"
-    assert computed_names.schemas_used(text, tokenized(text)) == [
+    assert computed_names.schemas_used(text, tokenize(text)) == [
         (),
         ("a",),
         ("b",),

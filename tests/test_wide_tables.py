@@ -17,7 +17,7 @@ from anabranch.arrow.files import check_file, rows_at_once
 from anabranch.arrow.merge_source import source_columns
 from anabranch.commands.dml.new_table import check_columns
 from anabranch.expressions import Context
-from anabranch.expressions.sides import Sides, assigned
+from anabranch.expressions.sides import Sides, resolve_assignments
 from anabranch.protocol.schema.parquet_columns import columns_of
 from anabranch.protocol.schema.types import Struct, from_arrow
 from anabranch.protocol.stats.statistics import stats_columns
@@ -45,7 +45,7 @@ def merge_all(table: Wide) -> object:
     _, columns, _ = table
     context = Context("/t", columns, dt.datetime(2024, 1, 1, tzinfo=dt.UTC), "UTC", lambda names: True)
     sides = Sides(columns, columns.names, "t", "s", described=columns)
-    return [sides.column(["s", name], ("source",)) for name in assigned(None, "set", sides, context)]
+    return [sides.column(["s", name], ("source",)) for name in resolve_assignments(None, "set", sides, context)]
 
 
 def find_all(table: Wide) -> object:

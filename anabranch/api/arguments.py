@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 from anabranch.errors import InvalidArgument, InvalidOption
 from anabranch.protocol.schema.types import Struct
 from anabranch.spark.columns.types import parse_columns, schema_of
-from anabranch.spark.sessions.file_settings import given_as_text
+from anabranch.spark.sessions.file_settings import settings_as_texts
 
 
 def flat(columns: tuple[Any, ...]) -> tuple[str, ...]:
@@ -119,4 +119,4 @@ def file_settings(given: Any) -> dict[str, str]:
     for key in given or {}:
         if not str(key).startswith(("fs.", "dfs.")):
             raise InvalidOption(option="hadoopConf", value=key, reason="it takes settings of fs. and dfs. only.")
-    return given_as_text(given or {})
+    return settings_as_texts(given or {})

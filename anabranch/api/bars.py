@@ -102,7 +102,7 @@ class NotebookBar:
     def close(self, work: Work) -> None:
         """Put a line in its place."""
         if self._handle is not None:
-            ended = f"{headline(work)}: {'stopped after' if work.failed else 'done in'} {_elapsed(work)}"
+            ended = f"{headline(work)}: {'stopped after' if work.failed else 'done in'} {_format_elapsed(work)}"
             self._show(text(ended), ended)
 
     def _show(self, page: str, plainly: str) -> None:
@@ -126,7 +126,7 @@ def rest(work: Work) -> str:
     """What it is at, and for how long it runs."""
     step, done, of = work.step
     counts = f"{done:,} of {of:,}" if of else ""
-    return "  ".join(filter(None, (step, counts, _elapsed(work))))
+    return "  ".join(filter(None, (step, counts, _format_elapsed(work))))
 
 
 def line(work: Work) -> str:
@@ -134,6 +134,6 @@ def line(work: Work) -> str:
     return f"{headline(work)}  {rest(work)}"
 
 
-def _elapsed(work: Work) -> str:
+def _format_elapsed(work: Work) -> str:
     minutes, seconds = divmod(int(time.monotonic() - work.began), 60)
     return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"

@@ -18,13 +18,13 @@ from anabranch.api.reader_and_writer import is_default, table_of
 from anabranch.catalog import entries
 from anabranch.catalog.entries import Seen
 from anabranch.catalog.entry import Entry
-from anabranch.catalog.names import parts_of, spelled
+from anabranch.catalog.names import name_to_sql, parts_of
 from anabranch.catalog.properties import literal
 from anabranch.catalog.resolver import Resolved
 from anabranch.commands.opening import open_log
 from anabranch.errors import AnabranchError, InvalidArgument, InvalidOption
 from anabranch.protocol.schema.types import Field
-from anabranch.spark.columns.types import declared, spark_type
+from anabranch.spark.columns.types import declared_schema, spark_type
 from anabranch.spark.sessions.cached_rows import is_kept
 from anabranch.spark.sessions.file_settings import speaks
 from anabranch.spark.sessions.known_sessions import formats_of
@@ -62,24 +62,24 @@ class CatalogDoor:
         if found is None or found.entry is None:
             shown: Table = self._plain.getTable(tableName)
             return shown
-        return _shown(found.entry)
+        return _catalog_table(found.entry)
 
     def listTables(self, dbName: str | None = None, pattern: str | None = None) -> list[Table]:
         """The tables and views of a schema, and the temporary views. Raises AnalysisException: there is no schema."""
         within = () if dbName is None else parts_of(dbName)
         schema = None if within is None else entries.whole(self._spark, (*within, "any"))[:-1]
         is_sessions = schema is not None and schema[0].lower() == entries.SESSIONS
-        seen = entries.listed(self._spark, schema, pattern) if schema is not None and is_sessions else []
+        seen = entries.list_tables(self._spark, schema, pattern) if schema is not None and is_sessions else []
         if not any(each.is_delta or each.may_be_entry for each in seen):
             plain: list[Table] = self._plain.listTables(dbName, pattern)
             return plain
-        return [self._listed(each) for each in seen]
+        return [self._list_item(each) for each in seen]
 
-    def _listed(self, seen: Seen) -> Table:
+    def _list_item(self, seen: Seen) -> Table:
         name = seen.name[-1:] if seen.is_temporary else seen.name
         try:
             entry = entries.find(self._spark, name)
-            found: Table = self._plain.getTable(spelled(name)) if entry is None else _shown(entry)
+            found: Table = self._plain.getTable(name_to_sql(name)) if entry is None else _catalog_table(entry)
         except Exception:  # as Spark does: a list shows what it cannot open, too
             found = Table(seen.name[-1], seen.name[0], list(seen.name[1:-1]), None, None, False)  # type: ignore[arg-type]
         return found
@@ -119,7 +119,7 @@ class CatalogDoor:
         for option, value in options.items():
             raise InvalidOption(option=option, value=value, reason="createTable of a Delta table takes no options.")
         quoted = partial(literal, spark=self._spark)
-        columns = [] if schema is None else [column_text(each, quoted) for each in declared(schema)]
+        columns = [] if schema is None else [column_text(each, quoted) for each in declared_schema(schema)]
         parts = [f"CREATE TABLE {tableName}", f"({', '.join(columns)})" if columns else "", "USING delta"]
         parts += [f"COMMENT {quoted(description)}"] if description else []
         parts += [f"LOCATION {quoted(location)}"] if location else []
@@ -139,17 +139,17 @@ class CatalogDoor:
 
     def refreshTable(self, tableName: str) -> None:
         """Nothing is kept of a Delta table that could be behind it."""
-        if not self._done("REFRESH TABLE", tableName):
+        if not self._run_if_ours("REFRESH TABLE", tableName):
             self._plain.refreshTable(tableName)
 
     def dropTable(self, tableName: str, ifExists: bool = False, purge: bool = False) -> None:
         """Drop a table; the files of a managed one go. Raises AnalysisException: there is none of this name."""
-        if not self._done("DROP TABLE", tableName):
+        if not self._run_if_ours("DROP TABLE", tableName):
             self._plain.dropTable(tableName, ifExists, purge)
 
     def truncateTable(self, tableName: str) -> None:
         """Delete all rows of a table."""
-        if not self._done("TRUNCATE TABLE", tableName):
+        if not self._run_if_ours("TRUNCATE TABLE", tableName):
             self._plain.truncateTable(tableName)
 
     def cacheTable(self, tableName: str, storageLevel: StorageLevel | None = None) -> None:
@@ -163,7 +163,7 @@ class CatalogDoor:
 
     def uncacheTable(self, tableName: str) -> None:
         """Keep a table's rows no longer."""
-        if not self._done("UNCACHE TABLE", tableName):
+        if not self._run_if_ours("UNCACHE TABLE", tableName):
             self._plain.uncacheTable(tableName)
 
     def isCached(self, tableName: str) -> bool:
@@ -189,7 +189,7 @@ class CatalogDoor:
     def _table(self, name: str, schema: str | None = None) -> Resolved | None:
         return table_of(self._spark, name if schema is None else f"{schema}.{name}")
 
-    def _done(self, statement: str, name: str) -> bool:
+    def _run_if_ours(self, statement: str, name: str) -> bool:
         """Run a statement on a table of ours; False where the name is none of one."""
         if self._table(name) is None:
             return False
@@ -213,7 +213,7 @@ def _name_of(level: StorageLevel) -> str:
     raise InvalidOption(option="storageLevel", value=level, reason="it takes one that StorageLevel names.")
 
 
-def _shown(entry: Entry) -> Table:
+def _catalog_table(entry: Entry) -> Table:
     try:
         said = open_log(entry.location).snapshot().metadata.description
     except AnabranchError:  # the entry is there, whatever has become of the table

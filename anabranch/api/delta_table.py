@@ -22,8 +22,8 @@ from anabranch.api.skipping import rows_of
 from anabranch.api.table_builder import DeltaTableBuilder, IdentityGenerator
 from anabranch.api.timeline.view import Timeline
 from anabranch.api.timeline.view import timeline as timeline_of
-from anabranch.catalog.named_tables import naming, refresh_named
-from anabranch.catalog.names import Name, dotted, is_path, parts_of, spelled
+from anabranch.catalog.named_tables import naming, refresh_by_name
+from anabranch.catalog.names import Name, display_name, is_path, name_to_sql, parts_of
 from anabranch.catalog.resolver import Resolver
 from anabranch.commands.context import RunContext
 from anabranch.commands.ddl.alter_protocol import AddFeatureSupport, UpgradeProtocol
@@ -49,8 +49,8 @@ from anabranch.protocol.settings import VACUUMS_LITE
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.sessions.file_settings import speaking, speaks
 from anabranch.spark.sessions.session import checks_retention
-from anabranch.spark.sessions.settings import honoured, honours, setting
-from anabranch.statements.conditions import understood, understood_values
+from anabranch.spark.sessions.settings import honour_settings, honours, setting
+from anabranch.statements.conditions import resolve_condition, resolve_values
 from anabranch.statements.executor.parquet_tables import refuse_conversion, table_name
 
 __all__ = ["DeltaMergeBuilder", "DeltaOptimizeBuilder", "DeltaTable", "DeltaTableBuilder", "IdentityGenerator"]
@@ -106,7 +106,7 @@ class DeltaTable:
         """
         check_session("sparkSession", sparkSession)
         with speaking(sparkSession), opening():
-            found = Resolver(sparkSession).named(tableOrViewName)
+            found = Resolver(sparkSession).require_table(tableOrViewName)
             schema = open_log(found.location).snapshot().schema
         own = None if found.name is None else found.name[-1]
         alias = None if own is None or schema.find(own) is not None else own
@@ -166,7 +166,7 @@ class DeltaTable:
             return cls.forName(sparkSession, identifier) if found else refuse_conversion(sparkSession, name)
         form, path = parquet_path(identifier)
         if form == "parquet":
-            with speaking(sparkSession), honoured(sparkSession, "CONVERT"):
+            with speaking(sparkSession), honour_settings(sparkSession, "CONVERT"):
                 Convert(path, partition_columns(partitionSchema)).run()
         return cls.forPath(sparkSession, path)
 
@@ -225,7 +225,7 @@ class DeltaTable:
         if condition is not None:
             check_condition("condition", condition)
         snapshot = open_log(self._path).snapshot()
-        values = understood_values(given, snapshot, self._engine, self._alias)
+        values = resolve_values(given, snapshot, self._engine, self._alias)
         Update(self._path, values, self._condition(condition, snapshot)).run(self._engine, RunContext(at=snapshot))
 
     def merge(
@@ -258,7 +258,7 @@ class DeltaTable:
             condition,
             self._alias,
             reads_target=reads_target,
-            reshaped=self._reshaped,
+            reshaped=self._refresh_catalog,
             _file_settings=self._file_settings,
         )
 
@@ -300,7 +300,7 @@ class DeltaTable:
         """One row about the table, with Delta's columns."""
         found = detail(self._path)
         return self._engine.rows(
-            as_table([found if self._name is None else {**found, "name": dotted(self._name)}], DETAIL)
+            as_table([found if self._name is None else {**found, "name": display_name(self._name)}], DETAIL)
         )
 
     @honours("ALTER")
@@ -365,7 +365,7 @@ class DeltaTable:
         Example:
             >>> table.clone("/data/copy", isShallow=True).delete("carrier = 'UA'")
         """
-        return self._cloned(target, isShallow, replace, properties, {})
+        return self._clone(target, isShallow, replace, properties, {})
 
     def cloneAtVersion(
         self,
@@ -381,7 +381,7 @@ class DeltaTable:
             VersionNotFound: there is no such version.
         """
         whole_number("version", version)
-        return self._cloned(target, isShallow, replace, properties, {"version": version})
+        return self._clone(target, isShallow, replace, properties, {"version": version})
 
     def cloneAtTimestamp(
         self,
@@ -397,10 +397,10 @@ class DeltaTable:
             InvalidTimestamp, TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no version stands for it.
         """
         text("timestamp", timestamp)
-        return self._cloned(target, isShallow, replace, properties, {"timestamp": timestamp})
+        return self._clone(target, isShallow, replace, properties, {"timestamp": timestamp})
 
     @honours("CLONE")
-    def _cloned(
+    def _clone(
         self, target: str, shallow: bool, replaces: bool, properties: Mapping[str, str] | None, at: Mapping[str, Any]
     ) -> DeltaTable:
         text("target", target)
@@ -417,10 +417,10 @@ class DeltaTable:
             dataclasses.replace(clone, target=named).run()
             return DeltaTable.forPath(self._spark, named, self._file_settings)
         if named.entry is not None and not replaces:
-            raise NameTaken(name=spelled(named.name), table=named.location)
+            raise NameTaken(name=name_to_sql(named.name), table=named.location)
         with naming(self._spark, named):
             dataclasses.replace(clone, target=named.location).run()
-        return DeltaTable.forName(self._spark, spelled(named.name))
+        return DeltaTable.forName(self._spark, name_to_sql(named.name))
 
     def restoreToVersion(self, version: int) -> DataFrame:
         """Make the table again what it was at a version; one row of Delta's metrics.
@@ -436,7 +436,7 @@ class DeltaTable:
             >>> table.restoreToVersion(7).collect()
         """
         whole_number("version", version)
-        return self._restored(Restore(self._path, version=version, ignore_missing=self._ignores_missing()))
+        return self._restore(Restore(self._path, version=version, ignore_missing=self._ignores_missing()))
 
     def restoreToTimestamp(self, timestamp: str) -> DataFrame:
         """Make the table again what it was at a moment, in the session's time zone; one row of Delta's metrics.
@@ -450,9 +450,7 @@ class DeltaTable:
         """
         text("timestamp", timestamp)
         ignores = self._ignores_missing()
-        return self._restored(
-            Restore(self._path, timestamp=timestamp, ignore_missing=ignores, zone=self._engine.zone())
-        )
+        return self._restore(Restore(self._path, timestamp=timestamp, ignore_missing=ignores, zone=self._engine.zone()))
 
     def generate(self, mode: str) -> None:
         """Write manifests for readers that know no Delta; ``mode`` is ``symlink_format_manifest``.
@@ -468,14 +466,14 @@ class DeltaTable:
         return check_table(self._path, deep=deep)
 
     @honours("RESTORE")
-    def _restored(self, command: Restore) -> DataFrame:
+    def _restore(self, command: Restore) -> DataFrame:
         found = command.run().row
-        self._reshaped()
+        self._refresh_catalog()
         return self._engine.rows(pa.Table.from_pylist([found], schema=RESULT))
 
-    def _reshaped(self) -> None:
+    def _refresh_catalog(self) -> None:
         """Let the catalog follow, where this handle has a name and the table may have other columns."""
-        refresh_named(self._spark, self._name, self._path)
+        refresh_by_name(self._spark, self._name, self._path)
 
     def _ignores_missing(self) -> bool:
         return str(self._spark.conf.get("spark.sql.files.ignoreMissingFiles", "false")).strip().lower() == "true"
@@ -483,7 +481,7 @@ class DeltaTable:
     def _condition(self, given: str | Column | None, snapshot: Snapshot) -> Condition:
         if given is None:
             return EVERY_ROW
-        return understood(given, snapshot, self._engine, queries=True, alias=self._alias)
+        return resolve_condition(given, snapshot, self._engine, queries=True, alias=self._alias)
 
 
 def _session(spark: SparkSession | None) -> SparkSession:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from anabranch.api.session_first import takes_session_first
 from anabranch.catalog.names import may_be_name
-from anabranch.commands.context import Progress, RunContext, unwatched
+from anabranch.commands.context import Progress, RunContext, ignore_progress
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.appender import Appender
 from anabranch.commands.idempotence import application
@@ -243,7 +243,7 @@ def files(
     if where is None:
         return live_files(path, None, version, storage_options)
     snapshot = open_log(path, storage_options).snapshot(version)
-    predicate = _understood(where, snapshot, _context(snapshot))
+    predicate = _resolve_predicate(where, snapshot, _context(snapshot))
     return live_files(path, predicate, version, storage_options)
 
 
@@ -264,14 +264,14 @@ def explain(
     """
     snapshot = open_log(path, storage_options).snapshot(version)
     context = _context(snapshot)
-    return explain_skipping(snapshot, where, _understood(where, snapshot, context), conjuncts(where, context))
+    return explain_skipping(snapshot, where, _resolve_predicate(where, snapshot, context), conjuncts(where, context))
 
 
 def _context(snapshot: Snapshot) -> Context:
     return Context(snapshot.table, snapshot.schema, dt.datetime.now(dt.UTC), "UTC", lambda names: True)
 
 
-def _understood(where: str, snapshot: Snapshot, context: Context) -> Predicate:
+def _resolve_predicate(where: str, snapshot: Snapshot, context: Context) -> Predicate:
     understood = condition(where, context)
     if understood.columns is None:
         raise unusable(where, context)
@@ -371,7 +371,7 @@ def vacuum(
     *,
     check_retention: bool = True,
     storage_options: Mapping[str, str] | None = None,
-    progress: Progress = unwatched,
+    progress: Progress = ignore_progress,
 ) -> Vacuumed:
     """Remove the files that no version needs which was the newest within the last ``retention_hours``.
 

@@ -25,14 +25,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from anabranch.api.catalog import catalog_door
 from anabranch.api.merge_writer import MergeWriter
 from anabranch.api.reader_and_writer import Reader, Writer, table_of
-from anabranch.api.skipping import aliasing, choosing, counting, filtering, pinned
+from anabranch.api.skipping import aliasing, choosing, counting, filtering, pinned_version
 from anabranch.api.streams import StreamReader, StreamWriter
 from anabranch.api.writer_v2 import WriterV2
 from anabranch.catalog.entries import forget
 from anabranch.errors import AnabranchError
 from anabranch.errors.inputs import check_session, check_text
 from anabranch.errors.process_state import hold
-from anabranch.spark.frames.dataframe_source import carried, under
+from anabranch.spark.frames.dataframe_source import source_names, under
 from anabranch.spark.frames.missing_files import missing_for
 from anabranch.spark.sessions.file_settings import speaking
 from anabranch.spark.sessions.known_sessions import (
@@ -233,7 +233,7 @@ def _merge_into(plain: Any) -> Any:
             with speaking(spark):
                 if table_of(spark, table) is not None:
                     return MergeWriter.of(spark, self, table, condition)
-                if (shown := frame_views.named(spark, table)) is not None:
+                if (shown := frame_views.find_view(spark, table)) is not None:
                     return MergeWriter.through(spark, self, shown, condition)
         return plain(self, table, condition)
 
@@ -269,7 +269,7 @@ def _carrying(plain: Any) -> Any:
     @wraps(plain)
     def rows(self: DataFrame, *args: Any, **named: Any) -> DataFrame:
         found: DataFrame = plain(self, *args, **named)
-        return under(found, carried(self)) if formats_of(self.sparkSession) else found
+        return under(found, source_names(self)) if formats_of(self.sparkSession) else found
 
     return rows
 
@@ -285,7 +285,7 @@ def _telling_of_missing_files(plain: Any) -> Any:
             raise
         except Exception as error:
             with speaking(self.sparkSession):
-                why = missing_for(self, error, pinned(self)) if formats_of(self.sparkSession) else None
+                why = missing_for(self, error, pinned_version(self)) if formats_of(self.sparkSession) else None
             if why is None:
                 raise
             raise why from None

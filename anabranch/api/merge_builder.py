@@ -117,7 +117,7 @@ class DeltaMergeBuilder(MergeRequest):
             ConcurrentDeleteReadException, ConcurrentAppendException: a winner stands in the way.
         """
         snapshot = open_log(self.table).snapshot()
-        command = self.filled().command(snapshot)
+        command = self.substitute_variables().command(snapshot)
         with statement():
             outcome = command.run(self.engine, RunContext(at=snapshot))
         if self.reshaped is not None and command.schema not in (None, snapshot.schema):

@@ -11,20 +11,20 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.api.arguments import flat
-from anabranch.commands.context import Progress, RunContext, unwatched
+from anabranch.commands.context import Progress, RunContext, ignore_progress
 from anabranch.commands.maintenance.optimize import Optimize, Optimized
-from anabranch.commands.maintenance.optimize_result import RESULT, WORKERS, shown
+from anabranch.commands.maintenance.optimize_result import RESULT, WORKERS, result_row
 from anabranch.commands.maintenance.reorg import Purge
 from anabranch.commands.opening import Location, open_log
 from anabranch.errors import InvalidArgument, InvalidOption
 from anabranch.protocol.layout.clustering import Path, paths_of
-from anabranch.spark.columns.types import given_rows
+from anabranch.spark.columns.types import frame_from_rows
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.sessions.file_settings import speaks
 from anabranch.spark.sessions.settings import honours
-from anabranch.statements.conditions import check_named, understood
+from anabranch.statements.conditions import check_named, resolve_condition
 
-__all__ = ["DeltaOptimizeBuilder", "optimized"]
+__all__ = ["DeltaOptimizeBuilder", "run_optimize"]
 
 
 @speaks
@@ -78,13 +78,13 @@ class DeltaOptimizeBuilder:
 
     @honours("OPTIMIZE")
     def _run(self, columns: tuple[Path, ...]) -> DataFrame:
-        done = optimized(self.spark, Optimize(self.path, zorder_by=columns), self.partitions)
-        row = shown(done, open_log(self.path).table, columns)
-        return given_rows(self.spark, [row], RESULT)
+        done = run_optimize(self.spark, Optimize(self.path, zorder_by=columns), self.partitions)
+        row = result_row(done, open_log(self.path).table, columns)
+        return frame_from_rows(self.spark, [row], RESULT)
 
 
-def optimized(
-    spark: SparkSession, command: Optimize | Purge, where: str | None = None, progress: Progress = unwatched
+def run_optimize(
+    spark: SparkSession, command: Optimize | Purge, where: str | None = None, progress: Progress = ignore_progress
 ) -> Optimized:
     """Run one of the commands that move rows, on the partitions that SQL text selects; ``progress`` hears of its steps.
 
@@ -94,5 +94,5 @@ def optimized(
     snapshot, engine = open_log(command.table).snapshot(), SparkEngine(spark)
     if isinstance(command, Optimize):
         check_named(snapshot.schema, command.zorder_by, snapshot.table, engine)
-    partitions = command.where if where is None else understood(where, snapshot, engine)
+    partitions = command.where if where is None else resolve_condition(where, snapshot, engine)
     return replace(command, where=partitions, workers=WORKERS).run(engine, RunContext(at=snapshot, progress=progress))

@@ -98,7 +98,7 @@ class Board:
         in_notebook = is_notebook()
         if not in_notebook and not is_terminal():
             return None
-        self._tried(lambda: self._add(work, in_notebook=in_notebook))
+        self._run_safely(lambda: self._add(work, in_notebook=in_notebook))
         return lambda: self._end(work)
 
     def _add(self, work: Work, *, in_notebook: bool) -> None:
@@ -113,7 +113,7 @@ class Board:
         with self._lock:
             shown = self._shown.pop(work, None)
         if shown is not None:
-            self._tried(shown.close)
+            self._run_safely(shown.close)
 
     def _draw_all(self) -> None:
         while True:
@@ -125,9 +125,9 @@ class Board:
                 all_of = list(self._shown.values())
             for each in all_of:
                 if self.is_on and not self._is_broken:
-                    self._tried(each.draw)
+                    self._run_safely(each.draw)
 
-    def _tried(self, act: Callable[[], None]) -> None:
+    def _run_safely(self, act: Callable[[], None]) -> None:
         try:
             act()
         except Exception as error:  # whatever it is, the command goes on

@@ -16,17 +16,17 @@ from pyspark.sql import DataFrame, SparkSession
 from anabranch.api import partition_paths
 from anabranch.api.skipping import rows_of
 from anabranch.catalog.entry import Entry
-from anabranch.catalog.named_tables import Named, naming, refresh_named
-from anabranch.catalog.names import Name, parts_of, spelled
+from anabranch.catalog.named_tables import Named, naming, refresh_by_name
+from anabranch.catalog.names import Name, name_to_sql, parts_of
 from anabranch.catalog.resolver import Resolved, Resolver
 from anabranch.commands.context import RunContext
 from anabranch.commands.dml.write import SchemaChange, Write
 from anabranch.commands.opening import Location, file_set, open_log
 from anabranch.commands.options import Options
 from anabranch.commands.queries.change_feed import END, END_TIME, START, START_TIME, ReadChanges
-from anabranch.commands.queries.read import Read, shown_ids
+from anabranch.commands.queries.read import Read, row_id_columns
 from anabranch.commands.queries.time_travel import AsOf
-from anabranch.commands.sources import declared_version
+from anabranch.commands.sources import parse_declared_version
 from anabranch.errors import InvalidOption, NameTaken
 from anabranch.errors.inputs import check_text
 from anabranch.expressions import condition
@@ -40,7 +40,7 @@ from anabranch.spark.columns.positional import by_position
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.sessions.file_settings import speaking, speaks
 from anabranch.spark.sessions.known_sessions import formats_of
-from anabranch.spark.sessions.settings import honoured, honours
+from anabranch.spark.sessions.settings import honour_settings, honours
 from anabranch.statements.conditions import as_spark_reads, context_for
 from anabranch.statements.executor import frame_views, temporary_views
 from anabranch.statements.executor.name_resolver import Names
@@ -173,11 +173,11 @@ class Reader(Schemaless):
         ids = options.flag("rowIds")
         options.finish(READ)
         engine = SparkEngine(self._spark)
-        location, asked = AsOf(path, version, timestamp, engine.zone()).pinned()
+        location, asked = AsOf(path, version, timestamp, engine.zone()).resolve_version()
         snapshot = Read(location, asked).snapshot()
         files = file_set(snapshot)
         if ids:
-            rows: DataFrame = engine.to_df(files, ids=shown_ids(files), as_of=asked is not None)
+            rows: DataFrame = engine.to_df(files, ids=row_id_columns(files), as_of=asked is not None)
         else:
             rows = rows_of(self._spark, snapshot, files, as_of=asked is not None)
         return partition_paths.only(rows, folders, files.schema, files.partition_columns) if folders else rows
@@ -286,7 +286,7 @@ class Writer(Formatted):
             if isinstance(target, str):
                 self._save(target)
             else:
-                self._save_named(target)
+                self._save_as_table(target)
 
     def _is_known(self, parts: Name, mode: str | None) -> bool:
         """Whether it is a table of ours, so that Spark cannot make one of another format.
@@ -297,16 +297,16 @@ class Writer(Formatted):
         if not isinstance(Resolver(self._spark).look_up(parts), Entry):
             return False
         if (mode or self._mode).lower() in ("append", "overwrite"):
-            reason = f"{spelled(parts)} is a Delta table: say format('delta') to write to it."
+            reason = f"{name_to_sql(parts)} is a Delta table: say format('delta') to write to it."
             value = self._format or self._spark.conf.get("spark.sql.sources.default", None)
             raise InvalidOption(option="format", value=value, reason=reason)
         return True
 
-    def _save_named(self, named: Named) -> None:
+    def _save_as_table(self, named: Named) -> None:
         if (named.foreign or named.entry is not None) and self._mode not in ("append", "overwrite"):
             if self._mode == "ignore":
                 return
-            raise NameTaken(name=spelled(named.name), table=named.location)
+            raise NameTaken(name=name_to_sql(named.name), table=named.location)
         with naming(self._spark, named):
             there = open_log(named.location).newest()
             self._run(named.location, there, self._frame, self._schema_change(), is_named=True)
@@ -342,7 +342,7 @@ class Writer(Formatted):
             SchemaMismatch: the numbers of columns differ, or a type from which no value fits.
         """
         found = table_of(self._spark, tableName)
-        shown = frame_views.named(self._spark, tableName) if found is None else None
+        shown = frame_views.find_view(self._spark, tableName) if found is None else None
         if shown is not None:
             found = Resolved(shown[1])
         if found is None:
@@ -362,11 +362,11 @@ class Writer(Formatted):
 
     def _insert(self, found: Resolved, change: SchemaChange | None) -> None:
         snapshot = open_log(found.location).snapshot()
-        with honoured(self._spark, "INSERT"):  # values are fitted, as those of the statement are
+        with honour_settings(self._spark, "INSERT"):  # values are fitted, as those of the statement are
             rows = by_position(self._frame, snapshot.schema, snapshot.table, adds=change == "merge")
             self._run(found.location, snapshot, rows, change)
         if change is not None:
-            refresh_named(self._spark, found.name, found.location)
+            refresh_by_name(self._spark, found.name, found.location)
 
     def _save(self, path: Location | None) -> None:
         self._options.take("path")
@@ -403,12 +403,12 @@ class Writer(Formatted):
             **self._options.of_a_write(),
         )
         self._options.finish(WRITE)
-        understood = None if where is None else self._understood(where, open_log(path), snapshot, engine)
+        understood = None if where is None else self._parse_condition(where, open_log(path), snapshot, engine)
         replace(write, replace_where=understood).run(engine, RunContext(at=snapshot))
 
     def _reads_target(self, snapshot: Snapshot | None) -> int | None:
         given = self._options.take("readsTarget")
-        return None if snapshot is None else declared_version("readsTarget", given, snapshot.version)
+        return None if snapshot is None else parse_declared_version("readsTarget", given, snapshot.version)
 
     def _schema_change(self) -> SchemaChange | None:
         """What the rows may do to the table's columns: as the options say, else as the session does for ``merge``."""
@@ -428,7 +428,7 @@ class Writer(Formatted):
             raise InvalidOption(option="partitionOverwriteMode", value=given, reason="it takes static or dynamic.")
         return given.lower() == "dynamic"
 
-    def _understood(self, where: str, log: Log, snapshot: Snapshot | None, engine: SparkEngine) -> Condition:
+    def _parse_condition(self, where: str, log: Log, snapshot: Snapshot | None, engine: SparkEngine) -> Condition:
         """The condition for the table's columns; where there is no table yet, for those of the rows."""
         schema = engine.describe(self._frame) if snapshot is None else snapshot.schema
         return condition(as_spark_reads(where, engine), context_for(log.table, schema, engine))

@@ -16,15 +16,15 @@ from anabranch.catalog.names import parts_of
 from anabranch.catalog.resolver import Resolver
 from anabranch.commands.opening import Location, file_set
 from anabranch.commands.queries.change_feed import ReadChanges
-from anabranch.commands.queries.read import Read, kept, shown_ids
+from anabranch.commands.queries.read import Read, files_to_read, row_id_columns
 from anabranch.commands.queries.time_travel import AsOf
 from anabranch.errors import MissingJava, UnknownColumn, UnknownPathOrName
 from anabranch.errors.inputs import check_session
 from anabranch.spark.engine import SparkEngine
-from anabranch.spark.sessions.consoles import outlives_sessions, said_by_site
+from anabranch.spark.sessions.consoles import find_site_settings, outlives_sessions
 from anabranch.spark.sessions.file_settings import speaking
 from anabranch.spark.sessions.session import build
-from anabranch.statements.conditions import understood
+from anabranch.statements.conditions import resolve_condition
 from anabranch.storage.open import for_spark
 
 __all__ = ["changes", "read", "session"]
@@ -95,18 +95,18 @@ def read(
 def _read(
     spark: SparkSession, found: AsOf, where: str | Column | None, columns: Sequence[str] | None, row_ids: bool
 ) -> DataFrame:
-    engine, (location, asked) = SparkEngine(spark), found.pinned()
+    engine, (location, asked) = SparkEngine(spark), found.resolve_version()
     snapshot = Read(location, asked, storage_options=found.storage_options).snapshot()
-    condition = None if where is None else understood(where, snapshot, engine)
-    files = file_set(snapshot, kept(snapshot, condition.predicate if condition else None))
+    condition = None if where is None else resolve_condition(where, snapshot, engine)
+    files = file_set(snapshot, files_to_read(snapshot, condition.predicate if condition else None))
     for name in columns or ():
         if files.schema.find(name) is None:
             raise UnknownColumn(table=files.root, column=name, columns=", ".join(files.schema.names))
-    ids = shown_ids(files) if row_ids else None
+    ids = row_id_columns(files) if row_ids else None
     return engine.to_df(files, condition, columns, ids, as_of=asked is not None, whole=condition is None)
 
 
-def looked_up(name: str, start: Callable[[], SparkSession] = session) -> Entry | None:
+def look_up_entry(name: str, start: Callable[[], SparkSession] = session) -> Entry | None:
     """The entry of a table in the catalog of this machine's session; None of what cannot be a name. No session is
     started for a catalog that would be empty.
 
@@ -118,7 +118,7 @@ def looked_up(name: str, start: Callable[[], SparkSession] = session) -> Entry |
     """
     if parts_of(name) is None:
         return None
-    if SparkSession.getActiveSession() is None and not outlives_sessions(said_by_site()):
+    if SparkSession.getActiveSession() is None and not outlives_sessions(find_site_settings()):
         raise UnknownPathOrName(name=name, reason=_IN_MEMORY)
     try:
         spark = start()

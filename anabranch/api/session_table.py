@@ -30,7 +30,7 @@ from anabranch.spark.engine import SparkEngine
 from anabranch.spark.sessions.file_settings import speaking, speaking_method
 from anabranch.spark.sessions.settings import honours
 from anabranch.spark.writing.few_rows import arrow_of
-from anabranch.statements.conditions import understood, understood_values
+from anabranch.statements.conditions import resolve_condition, resolve_values
 from anabranch.statements.merge_request import AskedClause, MergeRequest
 
 
@@ -43,11 +43,11 @@ class SessionTexts:
 
     def condition(self, text: str) -> Condition:
         """A condition. Raises InvalidArgument, InvalidCondition, NotBuilt: it cannot be used."""
-        return understood(text, self.snapshot, self.engine)
+        return resolve_condition(text, self.snapshot, self.engine)
 
     def assignments(self, values: Mapping[str, str] | None) -> dict[str, Any]:
         """Values to be set, by column. Raises UnknownColumn, InvalidCondition, NotBuilt: they cannot be used."""
-        return understood_values(values or {}, self.snapshot, self.engine)
+        return resolve_values(values or {}, self.snapshot, self.engine)
 
 
 class SessionTable(Table):
@@ -75,12 +75,12 @@ class SessionTable(Table):
             return self._by_spark(snapshot, columns, where).to_reader()
 
     def _by_spark(self, snapshot: Snapshot, columns: list[str] | None, where: str | None) -> pa.Table:
-        files, names, condition = self._chosen(snapshot, columns, where)
+        files, names, condition = self._plan_scan(snapshot, columns, where)
         return arrow_of(self._engine.to_df(files, condition, names))
 
-    def _changed(self, feed: Feed) -> pa.Table:
+    def _read_changes(self, feed: Feed) -> pa.Table:
         try:
-            return super()._changed(feed)
+            return super()._read_changes(feed)
         except NeedsSpark:
             return arrow_of(self._engine.changes(feed))
 
@@ -91,7 +91,7 @@ class SessionTable(Table):
         )
         source = engine.rows(asked.source)
         request = MergeRequest(self._path, engine, source, asked.on, alias, clauses, source_alias=asked.source_alias)
-        return replace(request.filled().command(snapshot), source=asked.source)
+        return replace(request.substitute_variables().command(snapshot), source=asked.source)
 
     @property
     def _zone(self) -> str:

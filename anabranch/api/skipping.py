@@ -17,7 +17,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from anabranch.commands.queries.read import kept, known_count
+from anabranch.commands.queries.read import count_from_log, files_to_read
 from anabranch.errors import AnabranchError
 from anabranch.errors.process_state import PerObject, hold
 from anabranch.expressions.blocks import block_predicate
@@ -27,7 +27,7 @@ from anabranch.protocol.predicates import And, Predicate, Unknown, is_whole, nam
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.reading.pruned_frames import Scanned, Step
 from anabranch.spark.sessions.cached_rows import is_held
-from anabranch.statements.conditions import context_of, understood
+from anabranch.statements.conditions import context_of, resolve_condition
 
 _BARE = re.compile(r"\w+|\*")
 
@@ -57,12 +57,12 @@ _origins: PerObject[DataFrame, _Origin] = hold("frames of tables' rows", "they g
 
 def rows_of(spark: SparkSession, snapshot: Snapshot, files: FileSet, *, as_of: bool = False) -> DataFrame:
     """The rows of a version, and of its files, as a frame whose filters skip files."""
-    rows, scanned = SparkEngine(spark).scanned(files, as_of=as_of)
+    rows, scanned = SparkEngine(spark).scan_for_pruning(files, as_of=as_of)
     _origins[rows] = _Origin(snapshot, scanned)
     return rows
 
 
-def pinned(rows: DataFrame) -> tuple[str, int] | None:
+def pinned_version(rows: DataFrame) -> tuple[str, int] | None:
     """The table and version whose rows a frame has, as far as that is known without Spark."""
     origin = _origins.get(rows)
     return None if origin is None else (origin.snapshot.table, origin.snapshot.version)
@@ -87,7 +87,7 @@ def aliasing(plain: Any) -> Any:
 
     @wraps(plain)
     def alias_(self: DataFrame, alias: str) -> DataFrame:
-        return _passed_on(self, plain(self, alias), lambda rows: plain(rows, alias), alias)
+        return _propagate_origin(self, plain(self, alias), lambda rows: plain(rows, alias), alias)
 
     return alias_
 
@@ -102,7 +102,7 @@ def choosing(plain: Any) -> Any:
         is_bare = all(isinstance(each, str) and _BARE.fullmatch(each) for each in named)
         if self not in _origins or not is_bare or not _has_only(found, self):
             return found
-        return _passed_on(self, found, lambda rows: plain(rows, *columns))
+        return _propagate_origin(self, found, lambda rows: plain(rows, *columns))
 
     return choose
 
@@ -125,7 +125,7 @@ def _known_count(origin: _Origin) -> int | None:
     if not _still_holds(origin):
         return None
     try:
-        return known_count(origin.snapshot, And(tuple(each.predicate for each in origin.said)))
+        return count_from_log(origin.snapshot, And(tuple(each.predicate for each in origin.said)))
     except AnabranchError:
         return None
 
@@ -138,7 +138,7 @@ def _has_only(found: DataFrame, before: DataFrame) -> bool:
         return False
 
 
-def _passed_on(before: DataFrame, found: DataFrame, step: Step, alias: str | None = None) -> DataFrame:
+def _propagate_origin(before: DataFrame, found: DataFrame, step: Step, alias: str | None = None) -> DataFrame:
     origin = _origins.get(before)
     if origin is not None:
         _origins[found] = replace(origin, scanned=origin.scanned.then(before, step), alias=alias or origin.alias)
@@ -147,7 +147,7 @@ def _passed_on(before: DataFrame, found: DataFrame, step: Step, alias: str | Non
 
 def _skipping(origin: _Origin, before: DataFrame, found: DataFrame, condition: Any, step: Step) -> DataFrame:
     """The filtered frame, or one of the same rows that opens fewer files."""
-    said = _said(origin, condition, origin.alias)
+    said = _read_condition(origin, condition, origin.alias)
     after = replace(origin, said=(*origin.said, said), scanned=origin.scanned.then(before, step))
     may_skip = names_of(said.predicate) and (not origin.scanned.is_union or _still_holds(origin))
     paths = _could_match(after) if may_skip else None
@@ -160,19 +160,21 @@ def _skipping(origin: _Origin, before: DataFrame, found: DataFrame, condition: A
 
 def _still_holds(origin: _Origin) -> bool:
     """Whether the conditions so far, which Spark is to read again, mean what they meant when they were said."""
-    return all(is_whole(each.predicate) and _said(origin, each.condition, each.alias) == each for each in origin.said)
+    return all(
+        is_whole(each.predicate) and _read_condition(origin, each.condition, each.alias) == each for each in origin.said
+    )
 
 
 def _could_match(origin: _Origin) -> list[str] | None:
     """The files that may hold such rows; None where that cannot be said, which the query itself may not need."""
     where = And(tuple(each.predicate for each in origin.said))
     try:
-        return list(kept(origin.snapshot, where)["path"].to_pylist())
+        return list(files_to_read(origin.snapshot, where)["path"].to_pylist())
     except AnabranchError:
         return None
 
 
-def _said(origin: _Origin, condition: Any, alias: str | None) -> _Said:
+def _read_condition(origin: _Origin, condition: Any, alias: str | None) -> _Said:
     """What a condition says of the table's rows, as far as it can be read."""
     engine = SparkEngine(origin.scanned.spark)
     return _Said(condition, alias, engine.settings(), _predicate(origin.snapshot, engine, condition, alias))
@@ -185,6 +187,6 @@ def _predicate(snapshot: Snapshot, engine: SparkEngine, condition: Any, alias: s
                 return Unknown()
             names = () if alias is None else (alias,)
             return block_predicate(condition, names, context_of(snapshot, engine), sole=True)
-        return understood(condition, snapshot, engine, alias=alias).predicate
+        return resolve_condition(condition, snapshot, engine, alias=alias).predicate
     except AnabranchError:
         return Unknown()

@@ -30,17 +30,17 @@ from anabranch.protocol.layout.clustering import paths_of
 from anabranch.protocol.schema.evolution import all_nullable
 from anabranch.protocol.timestamps import milliseconds
 from anabranch.spark.engine import SparkEngine
-from anabranch.spark.frames.dataframe_source import carried, source_versions, under
+from anabranch.spark.frames.dataframe_source import source_names, source_versions, under
 from anabranch.spark.sessions.file_settings import speaks
 from anabranch.spark.sessions.session import is_connect, reads_beyond
-from anabranch.spark.sessions.settings import honoured
+from anabranch.spark.sessions.settings import honour_settings
 from anabranch.storage import open_store
 from anabranch.streaming import on_connect
 from anabranch.streaming.data_source import has_limits
 from anabranch.streaming.frames import open_stream, splits
 from anabranch.streaming.on_connect import OnServer
 from anabranch.streaming.reading import StreamRead, read_of
-from anabranch.streaming.schema_log import known_columns
+from anabranch.streaming.schema_log import starting_columns
 from anabranch.streaming.sink import OUTPUT_MODES, Sink
 
 _CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
@@ -120,7 +120,7 @@ class StreamReader(_Stream, Schemaless):
             asked["schemas"] = open_store(asked["schemas"]).url
         snapshot = open_log(location).snapshot()
         begins_at = asked["start"] if isinstance(asked["start"], int) else None
-        known = known_columns(snapshot, asked["schemas"], begins_at)
+        known = starting_columns(snapshot, asked["schemas"], begins_at)
         read = StreamRead(
             snapshot.table,
             known.metadata.to_json(),
@@ -177,7 +177,7 @@ class StreamWriter(_Stream):
         """Let a function write each batch; every door may be used in it. (On Spark Connect it runs on the server, where
         a session knows Delta only if the function installs this package itself.)
         """
-        func = _under(func, carried(self._frame))
+        func = _under(func, source_names(self._frame))
         self._plain, self._has_sink = self._plain.foreachBatch(func), True
         return self
 
@@ -210,7 +210,7 @@ class StreamWriter(_Stream):
         if path is None:
             raise InvalidOption(option="path", value=None, reason="say the path of the table: start(path).")
         with self.speaking():
-            return self._started(path)
+            return self._start_query(path)
 
     def toTable(
         self,
@@ -238,7 +238,7 @@ class StreamWriter(_Stream):
         self._say(outputMode, partitionBy, queryName, options)
         self._sink("")  # what is refused is refused before a table is made
         with self.speaking():
-            return self._started(self._made(tableName) if found is None else found.location)
+            return self._start_query(self._create_table(tableName) if found is None else found.location)
 
     def _say(self, mode: str | None, columns: Any, name: str | None, options: dict[str, Any]) -> None:
         self.options(**options)
@@ -249,7 +249,7 @@ class StreamWriter(_Stream):
         if name is not None:
             self.queryName(name)
 
-    def _made(self, name: str) -> Location:
+    def _create_table(self, name: str) -> Location:
         """The location of a new table with the columns of the stream."""
         options, parts = self._options.copy(), parts_of(name)
         if parts is None:
@@ -260,14 +260,14 @@ class StreamWriter(_Stream):
         schema = all_nullable(SparkEngine(self._spark).describe(self._frame))
         cluster_by = None if self._cluster_by is None else paths_of(self._cluster_by)
         new = NewTable(schema, self._partition_by, options.properties(), cluster_by=cluster_by)
-        with honoured(self._spark, "a write"), naming(self._spark, target):
+        with honour_settings(self._spark, "a write"), naming(self._spark, target):
             Create(target.location, new, if_not_exists=True).run()
         return target.location
 
-    def _started(self, location: Location) -> Any:
+    def _start_query(self, location: Location) -> Any:
         """The query: Spark's own, with a function as its sink."""
         known, checkpoint = open_log(location).newest(), self._options.copy().take("checkpointLocation")
-        sink = replace(self._sink(location), reads=carried(self._frame))
+        sink = replace(self._sink(location), reads=source_names(self._frame))
         if known is not None:
             source_versions(under(self._spark.range(0), sink.reads), known.table, known.metadata.id)
         function = _on_server(sink, checkpoint) if is_connect(self._spark) else sink

@@ -41,7 +41,7 @@ from anabranch.commands.opening import Location, file_set, live_rows, only, open
 from anabranch.commands.plans import change_plan, merge_plan, optimize_plan
 from anabranch.commands.queries.change_feed import ReadChanges
 from anabranch.commands.queries.describe import detail
-from anabranch.commands.queries.read import kept
+from anabranch.commands.queries.read import files_to_read
 from anabranch.commands.queries.time_travel import AsOf
 from anabranch.commands.queries.timeline.read import LAST
 from anabranch.commands.row_changes import Outcome
@@ -121,20 +121,20 @@ class Table:
 
     def _reader(self, snapshot: Snapshot, columns: list[str] | None, where: str | None) -> pa.RecordBatchReader:
         """The rows as they come."""
-        files, names, condition = self._chosen(snapshot, columns, where)
+        files, names, condition = self._plan_scan(snapshot, columns, where)
         with without_spark("reading", snapshot.table):
             _ = condition and finding.check_condition(files.schema, condition)
             finding.check_scanned(files, names)
         schema = pa.schema([(each, arrow_type(files.schema.field(each).type)) for each in names])
         return pa.RecordBatchReader.from_batches(schema, self._rows(snapshot, files, names, condition))
 
-    def _chosen(
+    def _plan_scan(
         self, snapshot: Snapshot, columns: list[str] | None, where: str | None
     ) -> tuple[FileSet, list[str], Condition | None]:
         """The files to read, the columns under their own names, and the condition."""
         condition = None if where is None else self._texts(snapshot).condition(where)
-        files = file_set(snapshot, kept(snapshot, None if condition is None else condition.predicate))
-        return files, _named(snapshot, columns), condition
+        files = file_set(snapshot, files_to_read(snapshot, None if condition is None else condition.predicate))
+        return files, _resolve_columns(snapshot, columns), condition
 
     def count(
         self,
@@ -187,9 +187,9 @@ class Table:
         """
         since, until = start_timestamp, end_timestamp
         asked = ReadChanges(self._path, start, end, since, until, self._zone, storage_options=self._options)
-        return self._changed(asked.run())
+        return self._read_changes(asked.run())
 
-    def _changed(self, feed: Feed) -> pa.Table:
+    def _read_changes(self, feed: Feed) -> pa.Table:
         with without_spark("reading changes", feed.root):
             check_feed(feed)
             return pa.Table.from_batches(changes(alone(self._log.store), feed), feed_schema(feed))
@@ -321,7 +321,7 @@ class Table:
         for option, name in (("source_alias", source_alias), ("target_alias", target_alias)):
             if name is not None and not (isinstance(name, str) and name):
                 raise InvalidArgument(option=option, value=type(name).__name__, reason="it takes a name, or None.")
-        rows = _typed(as_arrow(source), self.snapshot().schema)
+        rows = _cast_null_columns(as_arrow(source), self.snapshot().schema)
         return TableMerge(rows, on, source_alias, target_alias, self)
 
     def run_merge(self, asked: TableMerge) -> Merged:
@@ -371,7 +371,7 @@ class Table:
 
     def snapshot(self, version: int | None = None, timestamp: str | dt.datetime | dt.date | None = None) -> Snapshot:
         """The newest version, or another one. Raises NotATable, VersionNotFound: there is none such."""
-        path, at = AsOf(self._path, version, timestamp, self._zone, self._options).pinned()
+        path, at = AsOf(self._path, version, timestamp, self._zone, self._options).resolve_version()
         return open_log(path, self._options).snapshot(at)
 
     def history(self, limit: int | None = None) -> list[dict[str, Any]]:
@@ -449,7 +449,7 @@ class TableOptimize:
         return self.table.run_optimize(self.where, columns)
 
 
-def _typed(rows: pa.Table, schema: Struct) -> pa.Table:
+def _cast_null_columns(rows: pa.Table, schema: Struct) -> pa.Table:
     """Rows in which a column that holds only NULL, and so has no type, has that of the table's column of its name."""
     for at, column in enumerate(rows.schema):
         field = schema.find(column.name)
@@ -458,7 +458,7 @@ def _typed(rows: pa.Table, schema: Struct) -> pa.Table:
     return rows
 
 
-def _named(snapshot: Snapshot, columns: list[str] | None) -> list[str]:
+def _resolve_columns(snapshot: Snapshot, columns: list[str] | None) -> list[str]:
     """The table's own spelling of columns. Raises UnknownColumn: one is not there."""
     schema, found = snapshot.schema, dict[str, None]()
     if columns is not None and not (

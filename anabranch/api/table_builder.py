@@ -15,14 +15,14 @@ from pyspark.sql.types import DataType, LongType, StructField, StructType
 
 from anabranch.api.arguments import flat, text
 from anabranch.catalog.named_tables import naming, place
-from anabranch.catalog.names import Name, parts_of, path_in, spelled
+from anabranch.catalog.names import Name, name_to_sql, parts_of, path_in
 from anabranch.commands.ddl.create import Create, Replace
 from anabranch.commands.dml.new_table import NewTable
 from anabranch.errors import IdentityNotBigint, InvalidArgument, InvalidOption, NameTaken, UnknownTable
 from anabranch.protocol.layout.clustering import Path, paths_of
 from anabranch.protocol.rules.identity import identity_metadata
 from anabranch.protocol.rules.table_rules import GENERATION
-from anabranch.spark.columns.types import declared, parse_type
+from anabranch.spark.columns.types import declared_schema, parse_type
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.sessions.file_settings import speaks
 from anabranch.spark.sessions.settings import honours
@@ -129,7 +129,7 @@ class DeltaTableBuilder(Generic[Table]):
             raise InvalidArgument(option="nullable", value=nullable, reason="it takes True or False.")
         name = text("colName", colName)
         type_ = dataType if isinstance(dataType, DataType) else parse_type(text("dataType", dataType))
-        generated = _generated(name, type_, generatedAlwaysAs, generatedByDefaultAs)
+        generated = _generation_metadata(name, type_, generatedAlwaysAs, generatedByDefaultAs)
         metadata = generated if comment is None else {"comment": text("comment", comment), **generated}
         self.columns = (*self.columns, StructField(name, type_, nullable, metadata))
         return self
@@ -175,17 +175,17 @@ class DeltaTableBuilder(Generic[Table]):
         named = place(self.spark, self.name, self.path)
         if named.entry is not None and not self.replaces:
             if not self.if_not_exists:
-                raise NameTaken(name=spelled(named.name), table=named.location)
-            return self.tables.forName(self.spark, spelled(named.name))
+                raise NameTaken(name=name_to_sql(named.name), table=named.location)
+            return self.tables.forName(self.spark, name_to_sql(named.name))
         if named.entry is None and self.replaces and not self.if_not_exists:
-            raise UnknownTable(name=spelled(named.name))
+            raise UnknownTable(name=name_to_sql(named.name))
         with naming(self.spark, named):
             self._make(named.location)
-        return self.tables.forName(self.spark, spelled(named.name))
+        return self.tables.forName(self.spark, name_to_sql(named.name))
 
     @honours("CREATE")
     def _make(self, path: str) -> None:
-        schema = declared(StructType(list(self.columns)))
+        schema = declared_schema(StructType(list(self.columns)))
         check_rules(schema, self.properties, path, SparkEngine(self.spark))
         new = NewTable(
             schema,
@@ -202,7 +202,7 @@ class DeltaTableBuilder(Generic[Table]):
             Create(path, new, if_not_exists=self.if_not_exists).run()
 
 
-def _generated(column: str, type_: DataType, always: Any, by_default: Any) -> dict[str, Any]:
+def _generation_metadata(column: str, type_: DataType, always: Any, by_default: Any) -> dict[str, Any]:
     """What the metadata of a column says of how its values come."""
     if always is None and by_default is None:
         return {}

@@ -63,7 +63,7 @@ class TableMerge:
 
     def when_matched_update(self, updates: Mapping[str, str], predicate: str | None = None) -> TableMerge:
         """Set columns of a row that matches: column -> SQL text over both sides, evaluated on the old row."""
-        return self._with("matched", "update", predicate, _given(updates))
+        return self._with("matched", "update", predicate, _check_updates(updates))
 
     def when_matched_update_all(self, predicate: str | None = None) -> TableMerge:
         """Set every column to the source's column of the same name."""
@@ -75,7 +75,7 @@ class TableMerge:
 
     def when_not_matched_insert(self, updates: Mapping[str, str], predicate: str | None = None) -> TableMerge:
         """Insert a row for a source row that matches nothing: column -> SQL text over the source."""
-        return self._with("not matched", "insert", predicate, _given(updates))
+        return self._with("not matched", "insert", predicate, _check_updates(updates))
 
     def when_not_matched_insert_all(self, predicate: str | None = None) -> TableMerge:
         """Insert the source's columns of the table's names."""
@@ -83,7 +83,7 @@ class TableMerge:
 
     def when_not_matched_by_source_update(self, updates: Mapping[str, str], predicate: str | None = None) -> TableMerge:
         """Set columns of a row that no source row matches: column -> SQL text over the table."""
-        return self._with("not matched by source", "update", predicate, _given(updates))
+        return self._with("not matched by source", "update", predicate, _check_updates(updates))
 
     def when_not_matched_by_source_delete(self, predicate: str | None = None) -> TableMerge:
         """Delete a row that no source row matches."""
@@ -145,6 +145,6 @@ class TableMerge:
         return replace(self, clauses=(*self.clauses, TableClause(when, action, condition, values)))
 
 
-def _given(values: Mapping[str, str]) -> Mapping[str, str]:
+def _check_updates(values: Mapping[str, str]) -> Mapping[str, str]:
     check_texts("updates", values)
     return values

@@ -14,11 +14,11 @@ from anabranch.errors import InvalidArgument, InvalidCondition, NeedsSpark
 from anabranch.expressions import (
     Context,
     Sides,
-    assigned,
+    analyze_merge,
     assignment,
     condition,
     parameters_of,
-    understood_merge,
+    resolve_assignments,
     unusable,
 )
 from anabranch.expressions.computations import names_in
@@ -26,7 +26,7 @@ from anabranch.protocol.conditions import Condition
 from anabranch.protocol.expressions.computation import Computation, syntax_over
 from anabranch.protocol.expressions.words import NotUnderstood
 from anabranch.protocol.merges import SEEN, Clause, Matching, When
-from anabranch.protocol.schema.assignments import mapped
+from anabranch.protocol.schema.assignments import map_values
 from anabranch.protocol.schema.evolution import all_nullable
 from anabranch.protocol.schema.types import Struct, from_arrow
 from anabranch.protocol.storing import Computed
@@ -68,7 +68,7 @@ class TableTexts:
         """
         check_texts("set", values)
         sides = Sides(self.schema, ())
-        return mapped(assigned(values, "set", sides, self.context), self._value)
+        return map_values(resolve_assignments(values, "set", sides, self.context), self._value)
 
     def _value(self, text: str) -> Computed:
         found = assignment(check_text("set", text), self.context)
@@ -98,7 +98,7 @@ class TableTexts:
             for text in [each.condition, *(each.values or {}).values()]:
                 if text is not None:
                     self._check_names(text, "condition", each.when, sides)
-        where, matching = understood_merge(check_text("on", asked.on), clauses, sides, self.context)
+        where, matching = analyze_merge(check_text("on", asked.on), clauses, sides, self.context)
         return where, matching, parameters_of(where, matching)
 
     def _check_names(self, text: Any, option: str, when: When, sides: Sides) -> None:
@@ -119,7 +119,7 @@ class TableTexts:
         if asked.action == "delete":
             return Clause(asked.when, asked.action, asked.condition)
         option = "set" if asked.action == "update" else "values"
-        values = assigned(asked.values, option, sides, self.context, keeps=asked.action == "update")
+        values = resolve_assignments(asked.values, option, sides, self.context, keeps=asked.action == "update")
         return Clause(asked.when, asked.action, asked.condition, values)
 
 

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 
 from anabranch.api.reader_and_writer import Optioned, table_of
 from anabranch.catalog.named_tables import Named, naming
-from anabranch.catalog.names import Name, parts_of, spelled
+from anabranch.catalog.names import Name, name_to_sql, parts_of
 from anabranch.catalog.resolver import Resolver
 from anabranch.commands.context import RunContext
 from anabranch.commands.dml.write import Write
@@ -26,7 +26,7 @@ from anabranch.spark.engine import SparkEngine
 from anabranch.spark.sessions.file_settings import speaks
 from anabranch.spark.sessions.known_sessions import formats_of
 from anabranch.spark.sessions.settings import honours
-from anabranch.statements.conditions import understood
+from anabranch.statements.conditions import resolve_condition
 
 
 @speaks
@@ -133,9 +133,9 @@ class WriterV2(Optioned):
 
     def _check(self, named: Named, creates: bool, replaces: bool) -> None:
         if named.entry is not None and not replaces:
-            raise NameTaken(name=spelled(named.name), table=named.location)
+            raise NameTaken(name=name_to_sql(named.name), table=named.location)
         if named.entry is None and not creates:
-            raise UnknownTable(name=spelled(named.name))
+            raise UnknownTable(name=name_to_sql(named.name))
 
     @honours("CREATE")
     def _write(self, location: str, creates: bool, replaces: bool, options: Options) -> None:
@@ -191,7 +191,7 @@ class WriterV2(Optioned):
     @honours("a write")
     def _replace(self, path: Location, condition: Column | str) -> None:
         engine, snapshot, options = SparkEngine(self._spark), open_log(path).snapshot(), self._options.copy()
-        where = understood(condition, snapshot, engine)
+        where = resolve_condition(condition, snapshot, engine)
         write = Write(path, self._frame, "overwrite", replace_where=where, **options.of_a_write())
         options.finish(WRITE)
         write.run(engine, RunContext(at=snapshot))
@@ -206,5 +206,5 @@ class WriterV2(Optioned):
         if table_of(self._spark, self._table) is None:
             return False
         writer = self._frame.write.format("anabranch").mode(mode)
-        writer.options(**{**self._options.given(), **options}).saveAsTable(self._table)
+        writer.options(**{**self._options.remaining(), **options}).saveAsTable(self._table)
         return True

@@ -20,22 +20,22 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from anabranch.arrow import clustering, finding, orders, packing
-from anabranch.arrow.fitting import fitted_to_rules
-from anabranch.arrow.merge_clauses import computed_clauses
+from anabranch.arrow.fitting import fit_to_rules
+from anabranch.arrow.merge_clauses import resolve_clauses
 from anabranch.arrow.merge_images import OLD, images_of, inserts_of
-from anabranch.arrow.merge_keys import computed_join, outcome
-from anabranch.arrow.merge_outcome import JoinResult, counted_here, joined_of
-from anabranch.arrow.merge_source import SourceRows, held, source_columns
+from anabranch.arrow.merge_keys import outcome, resolve_join
+from anabranch.arrow.merge_outcome import JoinResult, build_joined, outcome_of_table
+from anabranch.arrow.merge_source import SourceRows, source_columns, to_source_rows
 from anabranch.arrow.on_disk import on_disk
-from anabranch.arrow.plans import check_copies, check_found, check_images, check_join, laid
+from anabranch.arrow.plans import check_copies, check_found, check_images, check_join, rewrite_step
 from anabranch.arrow.row_ids import without_versions
 from anabranch.arrow.site import Site
-from anabranch.arrow.values import assigned, check_assigned
+from anabranch.arrow.values import assign_values, check_assigned
 from anabranch.arrow.writing import put_all, put_one
 from anabranch.errors import InvalidOption, NeedsSpark
 from anabranch.errors.rows import NOT_SHOWN, may_show_rows
 from anabranch.protocol.actions import empty_files
-from anabranch.protocol.change_feed import CHANGE_TYPE, DELETE, POSTIMAGE, PREIMAGE, Images, recorded
+from anabranch.protocol.change_feed import CHANGE_TYPE, DELETE, POSTIMAGE, PREIMAGE, Images, change_data_files
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.curves import Curve
 from anabranch.protocol.layout.file_sets import FileSet, Marks
@@ -120,8 +120,8 @@ class ArrowBackend:
         """Raises NeedsSpark unless the join and its clauses are computed here."""
         columns = source_columns(source.schema)
         with without_spark(f"MERGE ON {matching.on}", files.root):
-            _ = computed_join(files, matching, columns)
-            _ = computed_clauses(matching, "not matched", files, columns)
+            _ = resolve_join(files, matching, columns)
+            _ = resolve_clauses(matching, "not matched", files, columns)
 
     def check_rules(self, schema: Struct, rules: Rules, table: str) -> None:
         """Raises NeedsSpark: Spark reads the expressions of new rules."""
@@ -143,7 +143,7 @@ class ArrowBackend:
         """Write the new images of the marked rows."""
         with without_spark("UPDATE", files.root):
             updated = self._updating(files, assignments)
-            images = (updated(each.rows) for each in self._fetched(files, marks))
+            images = (updated(each.rows) for each in self._fetch_rows(files, marks))
             return put_all(self.site, folder, images, files.with_ids)
 
     @_tells(WRITE_FILES_ANEW)
@@ -152,19 +152,19 @@ class ArrowBackend:
         with without_spark("rewriting files", files.root):
             check_copies(self.site, files)
             updated = None if assignments is None else self._updating(files, assignments)
-            return put_all(self.site, folder, self._rewritten(files, marks, updated), files.with_ids, most_rows=None)
+            return put_all(self.site, folder, self._rewrite_rows(files, marks, updated), files.with_ids, most_rows=None)
 
-    def _rewritten(self, files: FileSet, marks: Marks, updated: Updating | None) -> Iterator[pa.Table]:
-        is_marked = finding.marked(marks)
-        for each in self._fetched(files, None):
+    def _rewrite_rows(self, files: FileSet, marks: Marks, updated: Updating | None) -> Iterator[pa.Table]:
+        is_marked = finding.make_mark_test(marks)
+        for each in self._fetch_rows(files, None):
             flags = is_marked(each.path, each.positions)
             yield pa.Table.from_batches([each.rows.filter(pa.array(~flags))])
             if updated is not None and flags.any():
                 yield updated(each.rows.filter(pa.array(flags)))
 
-    def _fetched(self, files: FileSet, marks: Marks | None) -> Iterator[finding.FileRows]:
+    def _fetch_rows(self, files: FileSet, marks: Marks | None) -> Iterator[finding.FileRows]:
         """The marked rows, or all live ones, with their ids where the table tracks its rows."""
-        return finding.fetched(self.site, files, marks, files.with_ids.schema.names, nested=True)
+        return finding.fetch_file_rows(self.site, files, marks, files.with_ids.schema.names, nested=True)
 
     def _updating(self, files: FileSet, assignments: Mapping[str, Any]) -> Updating:
         """What makes new images of rows. Raises Unsupported: a value is computed by Spark."""
@@ -173,7 +173,7 @@ class ArrowBackend:
         given = frozenset(values)
 
         def updated(rows: pa.RecordBatch) -> pa.Table:
-            changed = assigned(pa.Table.from_batches([rows]), whole.schema, values)
+            changed = assign_values(pa.Table.from_batches([rows]), whole.schema, values)
             return self._obedient(without_versions(changed, files), whole, given)
 
         return updated
@@ -188,17 +188,17 @@ class ArrowBackend:
         """Write changed rows."""
         with without_spark("recording changes", changes[0].files.root):
             rows = (each for images in changes for each in self._images(images))
-            return put_all(self.site, folder, rows, recorded(changes[0].files))
+            return put_all(self.site, folder, rows, change_data_files(changes[0].files))
 
     @_tells(RECORD_CHANGES)
     def record_update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> Files:
         """Write the marked rows, each as it was and as it becomes."""
-        whole = recorded(files).with_ids
+        whole = change_data_files(files).with_ids
         with without_spark("UPDATE", files.root):
             updated = self._updating(files, assignments)
             both = (
                 _saying(rows, change, whole.schema)
-                for each in self._fetched(files, marks)
+                for each in self._fetch_rows(files, marks)
                 for change, rows in ((PREIMAGE, _table(each)), (POSTIMAGE, updated(each.rows)))
             )
             return put_all(self.site, folder, both, whole)
@@ -207,15 +207,15 @@ class ArrowBackend:
     def write_postimages(self, files: FileSet, count: int, folder: str) -> Files:
         """Write the new images in these files of `record_update`."""
         # Their ids lie in the files: nothing is filled in.
-        whole = replace(recorded(files).with_ids, tracked=None)
+        whole = replace(change_data_files(files).with_ids, tracked=None)
         with without_spark("UPDATE", files.root):
-            return put_all(self.site, folder, map(_postimages, self._fetched(whole, None)), files.with_ids)
+            return put_all(self.site, folder, map(_postimages, self._fetch_rows(whole, None)), files.with_ids)
 
     def _images(self, images: Images) -> Iterator[pa.Table]:
-        files = replace(images.chosen, tracked=None)
-        columns = recorded(files).schema
+        files = replace(images.selected_files, tracked=None)
+        columns = change_data_files(files).schema
         if images.joined is None:
-            found: Iterator[pa.Table] = (_table(each) for each in self._fetched(files, images.rows))
+            found: Iterator[pa.Table] = (_table(each) for each in self._fetch_rows(files, images.rows))
         elif images.change == POSTIMAGE:
             found = self._new_images(images.joined, files)
         else:
@@ -227,7 +227,7 @@ class ArrowBackend:
     def hold(self, source: pa.Table, schema: Struct, root: str, folder: str) -> SourceRows:
         """Rows in memory are kept as they are. Raises InvalidOption: a value has no place in Delta's types."""
         try:
-            return held(source)
+            return to_source_rows(source)
         except pa.ArrowException as error:
             why = str(error) if may_show_rows(root) else NOT_SHOWN
             reason = f"a value has no place in Delta's types ({why}). Cast it first."
@@ -235,7 +235,7 @@ class ArrowBackend:
 
     def with_numbers(self, held: SourceRows, values: Mapping[str, range]) -> pa.Table:
         """The values in the order of the rows."""
-        rows = held.named.select(range(len(held.columns.names)))
+        rows = held.named_rows.select(range(len(held.columns.names)))
         for name, some in values.items():
             rows = rows.append_column(name, pa.array(some, pa.int64()))
         return rows
@@ -250,7 +250,7 @@ class ArrowBackend:
             found = outcome(self.site, files, matching, held)
         self.tell(Step(JOIN))
         result = JoinResult(found, matching.columns_set(files.schema, "update"), matching.may_match_twice)
-        return joined_of(counted_here(found), result, files, matching)
+        return build_joined(outcome_of_table(found), result, files, matching)
 
     @_tells(WRITE_NEW_ROWS)
     def write_images(self, files: FileSet, joined: Joined, folder: str) -> Files:
@@ -281,7 +281,7 @@ class ArrowBackend:
 
     def few_values(self, held: SourceRows, column: str, limit: int) -> list[Any] | None:
         """The distinct values of a column."""
-        found = pc.unique(held.named[column]).to_pylist()
+        found = pc.unique(held.named_rows[column]).to_pylist()
         return found if len(found) <= limit else None
 
     # -- rows that are written -----------------------------------------------------------------------------------------
@@ -299,7 +299,7 @@ class ArrowBackend:
         """Write a table's rows, fitted to the schema."""
         files = FileSet(root, schema, partition_columns, empty_files(), {}, rules)
         with without_spark("the rows to write", root):
-            return put_all(self.site, folder, [fitted_to_rules(root, source, schema, rules, self.site.altered)], files)
+            return put_all(self.site, folder, [fit_to_rules(root, source, schema, rules, self.site.altered)], files)
 
     def alias(self, source: pa.Table) -> None:
         """A table in memory has no name."""
@@ -315,22 +315,22 @@ class ArrowBackend:
         """Write the live rows as one file, where they are not packed row group by row group (`pack_together`)."""
         with without_spark("packing files", files.root):
             put_one(self.site, folder, finding.live(self.site, files, nested=True), files.with_ids)
-        self.tell(laid(files, None))
+        self.tell(rewrite_step(files, None))
 
     def pack_together(self, bins: Sequence[tuple[FileSet, str]]) -> frozenset[int]:
         """Pack by threads those that lie on a disk, and one by one those that have to be brought to one."""
         likely = [(number, *each) for number, each in enumerate(bins) if packing.fits(self.site, each[0])]
         if isinstance(self.site.store, LocalStore):
-            done = _packed(self.site, likely)
+            done = _pack_bins(self.site, likely)
         else:
-            done = frozenset(number for each in likely for number in self._packed_on_disk(*each))
+            done = frozenset(number for each in likely for number in self._pack_on_disk(*each))
         for number in done:
-            self.tell(laid(bins[number][0], None))
+            self.tell(rewrite_step(bins[number][0], None))
         return done
 
-    def _packed_on_disk(self, number: int, files: FileSet, folder: str) -> frozenset[int]:
+    def _pack_on_disk(self, number: int, files: FileSet, folder: str) -> frozenset[int]:
         with on_disk(self.site, files, folder) as (site, copies):
-            return _packed(site, [(number, copies, folder)])
+            return _pack_bins(site, [(number, copies, folder)])
 
     def cluster(self, files: FileSet, curve: Curve, outputs: int, folder: str, moves: str | None) -> None:
         """Write the live rows in the order of a curve."""
@@ -341,9 +341,9 @@ class ArrowBackend:
                 if task is None:
                     raise Unsupported("some files lie on another store")
                 said = {**task.said, "threads": clustering.threads(os.cpu_count() or 1)}
-                if not clustering.adopted(orders.ordered(said), said):
+                if not clustering.adopt_outputs(orders.write_along_curve(said), said):
                     raise Unsupported("what was written cannot be moved")
-        self.tell(laid(files, curve))
+        self.tell(rewrite_step(files, curve))
 
     # -- what the table's rows are to others ---------------------------------------------------------------------------
 
@@ -378,7 +378,7 @@ class ArrowBackend:
         work()
         yield
 
-    def carried(self, work: Callable[[], None]) -> Callable[[], None]:
+    def for_other_thread(self, work: Callable[[], None]) -> Callable[[], None]:
         """As it is: there is no session to be carried."""
         return work
 
@@ -386,11 +386,11 @@ class ArrowBackend:
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
-def _packed(site: Site, bins: Sequence[tuple[int, FileSet, str]]) -> frozenset[int]:
+def _pack_bins(site: Site, bins: Sequence[tuple[int, FileSet, str]]) -> frozenset[int]:
     """The numbers of the bins that are packed."""
     found = (packing.task_of(site, number, files, folder, {}) for number, files, folder in bins)
     tasks = [each for each in found if each is not None]
-    return frozenset(packing.adopted(tasks, packing.run_here(tasks, os.cpu_count() or 1)))
+    return frozenset(packing.adopt_attempts(tasks, packing.run_here(tasks, os.cpu_count() or 1)))
 
 
 def _table(found: finding.FileRows) -> pa.Table:

@@ -19,7 +19,7 @@ from anabranch.arrow import finding
 from anabranch.arrow.site import Site
 from anabranch.errors import ChangeFilesMissing, MissingDataFile
 from anabranch.protocol.actions import FILES
-from anabranch.protocol.change_feed import CHANGE_TYPE, FIELDS, Feed, VersionChanges, recorded_columns
+from anabranch.protocol.change_feed import CHANGE_TYPE, FIELDS, Feed, VersionChanges, change_data_columns
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.schema.types import Struct, arrow_type
 
@@ -36,8 +36,8 @@ def changes(site: Site, feed: Feed) -> Iterator[pa.RecordBatch]:
         ChangeFilesMissing: a file is gone. Unsupported: only Spark reads these files.
     """
     for version in feed.versions:
-        with _found(feed, version):
-            yield from (_said(rows, feed, version) for rows in _changed(site, feed, version))
+        with _translate_missing_file(feed, version):
+            yield from (_with_version_columns(rows, feed, version) for rows in _rows_of_version(site, feed, version))
 
 
 def check(feed: Feed) -> None:
@@ -45,21 +45,21 @@ def check(feed: Feed) -> None:
     finding.check_scanned(_files(feed, FILES.empty_table(), feed.schema), feed.schema.names)
 
 
-def _changed(site: Site, feed: Feed, version: VersionChanges) -> Iterator[pa.RecordBatch]:
+def _rows_of_version(site: Site, feed: Feed, version: VersionChanges) -> Iterator[pa.RecordBatch]:
     """The changed rows of one version, with what became of each."""
-    names, told = feed.schema.names, recorded_columns(feed.schema)
-    for at, (path, change) in enumerate(_named(version.whole)):
+    names, told = feed.schema.names, change_data_columns(feed.schema)
+    for at, (path, change) in enumerate(_paths_and_changes(version.whole)):
         files = _files(feed, version.whole.slice(at, 1), feed.schema, {path: version.hidden.get(path, BitMap64())})
         yield from (_became(rows, change) for rows in finding.scan(site, files, names))
-    for at, ((path, change), rows) in enumerate(zip(_named(version.partly), version.rows, strict=True)):
+    for at, ((path, change), rows) in enumerate(zip(_paths_and_changes(version.partly), version.rows, strict=True)):
         files = _files(feed, version.partly.slice(at, 1), feed.schema)
-        found = finding.fetched(site, files, {path: rows}, names, nested=True)
+        found = finding.fetch_file_rows(site, files, {path: rows}, names, nested=True)
         yield from (_became(each.rows, change) for each in found)
     for at in range(len(version.written)):
         yield from finding.scan(site, _files(feed, version.written.slice(at, 1), told), told.names)
 
 
-def _named(files: pa.Table) -> Iterator[tuple[str, str]]:
+def _paths_and_changes(files: pa.Table) -> Iterator[tuple[str, str]]:
     return zip(files["path"].to_pylist(), files["change"].to_pylist(), strict=True)
 
 
@@ -76,14 +76,14 @@ def _became(rows: pa.RecordBatch, change: str) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, [*rows.schema.names, CHANGE_TYPE])
 
 
-def _said(rows: pa.RecordBatch, feed: Feed, version: VersionChanges) -> pa.RecordBatch:
+def _with_version_columns(rows: pa.RecordBatch, feed: Feed, version: VersionChanges) -> pa.RecordBatch:
     moment = pa.scalar(version.timestamp * 1000, pa.int64()).cast(arrow_type(FIELDS[2].type))
     said = [pa.repeat(pa.scalar(version.version, pa.int64()), rows.num_rows), pa.repeat(moment, rows.num_rows)]
     return pa.RecordBatch.from_arrays([*rows.columns, *said], schema=feed_schema(feed))
 
 
 @contextmanager
-def _found(feed: Feed, version: VersionChanges) -> Iterator[None]:
+def _translate_missing_file(feed: Feed, version: VersionChanges) -> Iterator[None]:
     try:
         yield
     except MissingDataFile as error:

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.arrow.orders import Output
-from anabranch.arrow.packing import Task, check_packed, name_of, named, task_of, tidy
+from anabranch.arrow.packing import Task, check_packed, name_of, rename_all, task_of, tidy
 from anabranch.arrow.site import Site
 from anabranch.protocol.layout.addresses import free_name
 from anabranch.protocol.layout.clustering import paths_of
 from anabranch.protocol.layout.curves import MOST_COLUMNS, Curve, bits_per_column, places
 from anabranch.protocol.layout.file_sets import FileSet, count_of
-from anabranch.protocol.schema.assignments import spelled
+from anabranch.protocol.schema.assignments import find_path
 from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.stats.statistics import num_records
 from anabranch.protocol.unsupported import Unsupported, why_unsupported
@@ -72,16 +72,16 @@ def threads(slots: int) -> int:
     return min(_MOST_THREADS, slots or _THREADS)
 
 
-def adopted(made: list[Output] | None, said: Mapping[str, Any]) -> bool:
+def adopt_outputs(made: list[Output] | None, said: Mapping[str, Any]) -> bool:
     """Give names to what was made, and remove the rest: whether the files have their names now."""
-    done = made is not None and named(dict(_names(made, said)))
+    done = made is not None and rename_all(dict(_names(made, said)))
     for each in (said["folder"], said["moves"]):
         if each is not None:
             tidy(each)
     return done
 
 
-def sampled_of(files: FileSet, outputs: int) -> int:
+def sampling_interval(files: FileSet, outputs: int) -> int:
     """Of how many rows one is looked at to part all of them into so many outputs."""
     return max(1, _count(files) // (SAMPLE_ROWS + SAMPLE_ROWS_PER_OUTPUT * outputs))
 
@@ -100,7 +100,7 @@ def leading(curve: Curve) -> tuple[str, ...]:
 def _key(schema: Struct, name: str) -> list[str] | None:
     """The path of a column in files; None where there is no such column."""
     (path,) = paths_of([name])
-    found = spelled(path, schema)
+    found = find_path(path, schema)
     inside: Any = schema
     names = list[str]()
     for step in found or ():
@@ -118,7 +118,7 @@ def _order(files: FileSet, curve: Curve, outputs: int, wanted: pa.Schema) -> dic
         "wanted": wanted.append(pa.field(origin, pa.int64())),
         "origin": origin,
         "outputs": outputs,
-        "every": sampled_of(files, outputs),
+        "every": sampling_interval(files, outputs),
         "bits": bits_per_column(len(columns)),
         "cells": places(curve.kind, len(columns)) if len(columns) > 1 else None,
     }

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anabranch.errors import CorruptLog, MissingDataFile, NotFound
-from anabranch.log.file_locations import located_file
+from anabranch.log.file_locations import locate_in_store
 from anabranch.log.footers import footer_in, read_tail
 from anabranch.log.row_groups import RowGroups
 from anabranch.protocol.layout.file_sets import FileSet
@@ -44,7 +44,7 @@ class DataFile:
         """Its footer."""
         return self.parquet.metadata
 
-    def opened(self, group: int, leaves: Sequence[str]) -> pa.NativeFile:
+    def open_row_group(self, group: int, leaves: Sequence[str]) -> pa.NativeFile:
         """The file, of which these leaves of a row group may be read."""
         if isinstance(self._store, LocalStore):
             return _on_disk(self._store, self._entry.name)
@@ -62,10 +62,10 @@ def data_files(store: Store, files: FileSet) -> Iterator[DataFile]:
         MissingDataFile: one is not there, or cannot be read.
     """
     for path, size, (where, name) in zip(
-        *(files.files[each].to_pylist() for each in ("path", "size")), located(store, files), strict=True
+        *(files.files[each].to_pylist() for each in ("path", "size")), locate_files(store, files), strict=True
     ):
         with reading(files, path):
-            opened = _opened(path, where, Entry(name, size, 0, None))
+            opened = _open_file(path, where, Entry(name, size, 0, None))
         yield opened
 
 
@@ -84,21 +84,21 @@ def reading(files: FileSet, path: str) -> Iterator[None]:
 
 def paths_on_disk(store: Store, files: FileSet) -> list[str | None]:
     """For each file its path on a disk; None where it lies on none. Errors as of `data_files`, but for missing ones."""
-    return [_path(where, name) if isinstance(where, LocalStore) else None for where, name in located(store, files)]
+    return [_path(where, name) if isinstance(where, LocalStore) else None for where, name in locate_files(store, files)]
 
 
-def located(store: Store, files: FileSet) -> Iterator[tuple[Store, str]]:
+def locate_files(store: Store, files: FileSet) -> Iterator[tuple[Store, str]]:
     """For each file its store, and its name there. Errors as of `data_files`, but for missing ones."""
     seen: dict[tuple[str, str], str] = {}
     for path in files.files["path"].to_pylist():
-        where, name = located_file(store, path)
+        where, name = locate_in_store(store, path)
         if (where.url, name) in seen:
             raise CorruptLog(table=files.root, file=path, reason=f"it is the same file as {seen[where.url, name]}.")
         seen[where.url, name] = path
         yield where, name
 
 
-def _opened(path: str, store: Store, entry: Entry) -> DataFile:
+def _open_file(path: str, store: Store, entry: Entry) -> DataFile:
     if isinstance(store, LocalStore):
         with _on_disk(store, entry.name) as opened:
             return DataFile(path, pq.ParquetFile(opened), store, entry)

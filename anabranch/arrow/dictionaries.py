@@ -67,7 +67,7 @@ def _is_small(column: pa.Array, rows: int) -> bool:
     return len(column.dictionary) * _ROWS_OF_TEXT <= rows and column.dictionary.nbytes <= _MOST_BYTES
 
 
-def compacted(rows: pa.Table) -> pa.Table:
+def compact_dictionaries(rows: pa.Table) -> pa.Table:
     """The rows with one dictionary for each column that has any, which holds what is in these rows and nothing else."""
     for at, field in enumerate(rows.schema):
         if pa.types.is_dictionary(field.type):

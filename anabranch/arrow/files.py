@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from anabranch.arrow.ahead import ahead
-from anabranch.arrow.dictionaries import compacted, with_dictionaries
+from anabranch.arrow.dictionaries import compact_dictionaries, with_dictionaries
 from anabranch.protocol.unsupported import Unsupported
 
 ASIDE = "_temporary"
@@ -48,7 +48,7 @@ class CalledOff(Exception):
     """Nobody waits for this any more."""
 
 
-def attempted(task: Mapping[str, Any]) -> tuple[str, int]:
+def write_packed_file(task: Mapping[str, Any]) -> tuple[str, int]:
     """Write the live rows of the task's files, one file behind the other, as one new file, where no reader sees it.
 
     Args:
@@ -68,7 +68,7 @@ def attempted(task: Mapping[str, Any]) -> tuple[str, int]:
     path = new_path(task["folder"])
     try:
         with ahead(live(task)) as batches:
-            rows = written(path, task, batches)
+            rows = write_batches(path, task, batches)
     except BaseException:
         remove(path)
         raise
@@ -78,14 +78,14 @@ def attempted(task: Mapping[str, Any]) -> tuple[str, int]:
 
 
 def running(tasks: Sequence[Mapping[str, Any]]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What Spark maps over the numbers of tasks: for each, what `attempted` gave, or why it gave nothing."""
+    """What Spark maps over the numbers of tasks: for each, what `write_packed_file` gave, or why it gave nothing."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 path, rows, refused = None, 0, None
                 try:
-                    path, rows = attempted(tasks[number])
+                    path, rows = write_packed_file(tasks[number])
                 except Exception as error:
                     refused = type(error).__name__  # its words may hold values of rows
                 columns = [pa.array([number], pa.int64()), pa.array([path], pa.string())]
@@ -108,7 +108,7 @@ def remove(path: str) -> None:
         os.remove(path)
 
 
-def written(path: str, task: Mapping[str, Any], batches: Iterator[pa.RecordBatch]) -> int:
+def write_batches(path: str, task: Mapping[str, Any], batches: Iterator[pa.RecordBatch]) -> int:
     """Write these rows, in row groups of about so many bytes as Arrow holds them: how many there were."""
     wanted: pa.Schema = task["wanted"]
     rows = held = 0
@@ -127,7 +127,7 @@ def written(path: str, task: Mapping[str, Any], batches: Iterator[pa.RecordBatch
 
 
 def _write_group(writer: pq.ParquetWriter, group: Sequence[pa.RecordBatch], wanted: pa.Schema) -> None:
-    table = compacted(pa.Table.from_batches(group, wanted))
+    table = compact_dictionaries(pa.Table.from_batches(group, wanted))
     writer.write_table(table, row_group_size=table.num_rows)
 
 
@@ -168,11 +168,11 @@ def _live_of(source: pq.ParquetFile, file: Mapping[str, Any], task: Mapping[str,
     wanted: pa.Schema = task["wanted"]
     there = set(source.schema_arrow.names)
     names = [name for name in wanted.names if name in there]
-    kept, first = _kept(file["deleted"]), 0
+    kept, first = _live_mask(file["deleted"]), 0
     for group in range(source.metadata.num_row_groups):
         end = first + source.metadata.row_group(group).num_rows
         for batch in _batches(source, group, names):
-            found = _fitted(batch, first, file, task)
+            found = _to_stored_batch(batch, first, file, task)
             shown = None if kept is None else kept[first : first + len(found)]
             first += len(found)
             if shown is not None and not shown.all():
@@ -224,14 +224,16 @@ def _width(kind: pa.DataType) -> float | None:
     return kind.bit_width / 8 if pa.types.is_primitive(kind) or pa.types.is_decimal(kind) else None
 
 
-def _kept(deleted: bytes | None) -> Any:
+def _live_mask(deleted: bytes | None) -> Any:
     """Which rows are live, as far as any is deleted; None: all."""
     if deleted is None:
         return None
     return ~np.unpackbits(np.frombuffer(zlib.decompress(deleted), np.uint8), bitorder="little").astype(bool)
 
 
-def _fitted(batch: pa.RecordBatch, first: int, file: Mapping[str, Any], task: Mapping[str, Any]) -> pa.RecordBatch:
+def _to_stored_batch(
+    batch: pa.RecordBatch, first: int, file: Mapping[str, Any], task: Mapping[str, Any]
+) -> pa.RecordBatch:
     """The stored columns; those that the file lacks are NULL, and rows without ids of their own get those by place."""
     columns = {field.name: _column(batch, field) for field in task["wanted"]}
     if task["hidden"]:

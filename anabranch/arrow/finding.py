@@ -97,7 +97,7 @@ def with_values(site: Site, files: FileSet, values: Mapping[str, pa.Array], addr
         if not len(rows):
             return None
         found = [key.take(pa.array(rows - first)) for key in keys]
-        return budget.taken(_addressed(found, [*values], address, part.file.log, rows))
+        return budget.charge(_with_addresses(found, [*values], address, part.file.log, rows))
 
     empty = pa.schema([*((name, some.type) for name, some in values.items()), *zip(address, _ADDRESS, strict=True)])
     if None in [domain(each) for each in columns]:
@@ -161,7 +161,7 @@ Positions = Callable[[str, int, int], Any]
 """Of a file, its first row and a count: the positions of those that are wanted of so many rows from there on."""
 
 
-def _marked(marks: Marks) -> Positions:
+def _marked_positions(marks: Marks) -> Positions:
     """The marked rows."""
     wanted = {path: np.asarray(rows.to_array(), np.int64) for path, rows in marks.items()}
 
@@ -175,7 +175,7 @@ def _marked(marks: Marks) -> Positions:
 
 def _live(vectors: Marks) -> Positions:
     """The rows that are not deleted."""
-    deleted = _marked(vectors)
+    deleted = _marked_positions(vectors)
 
     def positions(path: str, first: int, count: int) -> Any:
         left = np.ones(count, bool)
@@ -185,9 +185,9 @@ def _live(vectors: Marks) -> Positions:
     return positions
 
 
-def marked(marks: Marks) -> Callable[[str, Any], Any]:
+def make_mark_test(marks: Marks) -> Callable[[str, Any], Any]:
     """Of a file and positions in it: for each whether it is marked."""
-    positions = _marked(marks)
+    positions = _marked_positions(marks)
 
     def are_marked(path: str, rows: Any) -> Any:
         return np.isin(rows, positions(path, rows[0], rows[-1] - rows[0] + 1), assume_unique=True)
@@ -195,7 +195,7 @@ def marked(marks: Marks) -> Callable[[str, Any], Any]:
     return are_marked
 
 
-def fetched(
+def fetch_file_rows(
     site: Site, files: FileSet, marks: Marks | None, columns: Sequence[str], *, nested: bool = False
 ) -> Iterator[FileRows]:
     """These columns of exactly the marked rows (None: of all live ones), in Arrow's types for them, some at a time:
@@ -208,8 +208,8 @@ def fetched(
     Raises:
         Unsupported: only Spark reads them.
     """
-    chosen = files.with_ids if marks is None else files.with_ids.restricted(dict(marks))
-    positions = _live(files.vectors) if marks is None else _marked(marks)
+    chosen = files.with_ids if marks is None else files.with_ids.restrict_to(dict(marks))
+    positions = _live(files.vectors) if marks is None else _marked_positions(marks)
     schema = Struct(tuple(chosen.schema.field(name) for name in columns))
     defaults = row_ids.defaults_of(files)
 
@@ -218,7 +218,7 @@ def fetched(
         if not len(rows):
             return None
         some = batch if len(rows) == batch.num_rows else batch.take(pa.array(rows - first))
-        return FileRows(path, rows, row_ids.filled(plain(some, schema), files, defaults[path], rows))
+        return FileRows(path, rows, row_ids.fill_row_ids(plain(some, schema), files, defaults[path], rows))
 
     def is_wanted(part: Part) -> bool:
         return len(positions(part.file.log, part.first, part.rows)) > 0
@@ -231,12 +231,14 @@ def fetched(
 
 
 def live(site: Site, files: FileSet, *, nested: bool = False) -> pa.Table:
-    """All live rows of these files at once, with their ids where the table tracks its rows; else as `fetched`.
+    """All live rows of these files at once, with their ids where the table tracks its rows; else as `fetch_file_rows`.
 
     Raises:
         Unsupported: only Spark reads them, or they are too many.
     """
-    return _held(fetched(site, files, None, files.with_ids.schema.names, nested=nested), files.with_ids.schema)
+    return _to_table(
+        fetch_file_rows(site, files, None, files.with_ids.schema.names, nested=nested), files.with_ids.schema
+    )
 
 
 def fetch(
@@ -248,7 +250,7 @@ def fetch(
     *,
     nested: bool = False,
 ) -> pa.Table:
-    """These columns of exactly the marked rows at once; else as `fetched`.
+    """These columns of exactly the marked rows at once; else as `fetch_file_rows`.
 
     Args:
         address: the names of two more columns, with each row's path, as in the log, and its position.
@@ -256,17 +258,19 @@ def fetch(
     Raises:
         Unsupported: only Spark reads them, or they are too many.
     """
-    found = fetched(site, files, marks, columns, nested=nested)
-    return _held(found, Struct(tuple(files.with_ids.schema.field(name) for name in columns)), address)
+    found = fetch_file_rows(site, files, marks, columns, nested=nested)
+    return _to_table(found, Struct(tuple(files.with_ids.schema.field(name) for name in columns)), address)
 
 
-def _held(found: Iterator[FileRows], schema: Struct, address: tuple[str, str] | None = None) -> pa.Table:
+def _to_table(found: Iterator[FileRows], schema: Struct, address: tuple[str, str] | None = None) -> pa.Table:
     """Rows with these columns, and their addresses under two names. Raises Unsupported: they are too many."""
     budget, batches = _Budget(), list[pa.RecordBatch]()
     for each in found:
         columns = each.rows.columns
-        rows = each.rows if address is None else _addressed(columns, schema.names, address, each.path, each.positions)
-        batches.append(budget.taken(rows))
+        rows = (
+            each.rows if address is None else _with_addresses(columns, schema.names, address, each.path, each.positions)
+        )
+        batches.append(budget.charge(rows))
     beside = () if address is None else zip(address, _ADDRESS, strict=True)
     names = pa.schema([*((each.name, arrow_type(each.type)) for each in schema), *beside])
     return pa.Table.from_batches(batches, names)
@@ -283,7 +287,7 @@ def live_marks(site: Site, files: FileSet) -> Marks:
     """All live rows of these files; where the log does not say how many a file has, its footer does."""
     counts = dict(zip(files.files["path"].to_pylist(), map(num_records, files.files["stats"].to_pylist()), strict=True))
     if unknown := {path for path, count in counts.items() if count is None}:
-        counts |= {each.log: each.footer.num_rows for each in data_files(site.store, files.restricted(unknown))}
+        counts |= {each.log: each.footer.num_rows for each in data_files(site.store, files.restrict_to(unknown))}
     return difference_of({path: BitMap64(range(count or 0)) for path, count in counts.items()}, files.vectors)
 
 
@@ -307,7 +311,7 @@ class _Budget:
     def __init__(self) -> None:
         self._left = MOST_BYTES
 
-    def taken(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def charge(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The rows. Raises Unsupported: they are more than may be brought."""
         self._left -= rows.nbytes
         if self._left < 0:
@@ -315,7 +319,7 @@ class _Budget:
         return rows
 
 
-def _addressed(
+def _with_addresses(
     columns: Sequence[pa.Array], names: Sequence[str], address: tuple[str, str], path: str, positions: Any
 ) -> pa.RecordBatch:
     paths = pa.repeat(pa.scalar(path), len(positions))

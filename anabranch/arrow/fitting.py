@@ -14,13 +14,13 @@ from anabranch.errors import SchemaMismatch
 from anabranch.errors.rows import NOT_SHOWN, may_show_rows
 from anabranch.protocol.row_rules import default_scalars, obedient
 from anabranch.protocol.rules.table_rules import Rules
-from anabranch.protocol.schema.evolution import DIFFER, misfit, nullable_type, respelled, sql_name
+from anabranch.protocol.schema.evolution import DIFFER, misfit, nullable_type, sql_name, with_names_of
 from anabranch.protocol.schema.types import INTEGERS, Array, DataType, Field, Map, Struct, arrow_type, from_arrow
 
 _CAST = "Cast it first."
 
 
-def fitted_to_rules(
+def fit_to_rules(
     table: str, rows: pa.Table, schema: Struct, rules: Rules, altered: frozenset[str] = frozenset()
 ) -> pa.Table:
     """The rows under the table's columns, with the defaults of those that they lack, as its rules want them.
@@ -35,10 +35,12 @@ def fitted_to_rules(
     absent = [name for name in schema.names if name.lower() not in there]
     defaults = default_scalars(table, schema, rules, absent)
     given = frozenset(schema.names) - {*absent}
-    return obedient(table, fitted(table, rows, schema, defaults), schema, rules, given, altered, new=True)
+    return obedient(table, fit_to_schema(table, rows, schema, defaults), schema, rules, given, altered, new=True)
 
 
-def fitted(table: str, rows: pa.Table, schema: Struct, defaults: Mapping[str, pa.Scalar] | None = None) -> pa.Table:
+def fit_to_schema(
+    table: str, rows: pa.Table, schema: Struct, defaults: Mapping[str, pa.Scalar] | None = None
+) -> pa.Table:
     """The rows under the table's columns, in its order and types; one that they lack holds its default, or NULL. Raises
     SchemaMismatch: a column is too many, is missing though NOT NULL, or does not fit by its type or values.
     """
@@ -51,7 +53,7 @@ def fitted(table: str, rows: pa.Table, schema: Struct, defaults: Mapping[str, pa
     arrays = [
         pa.repeat(given[each.name], len(rows))
         if each.name in given
-        else _fitted_column(table, rows, by_name.get(each.name.lower()), each)
+        else _fit_column(table, rows, by_name.get(each.name.lower()), each)
         for each in schema.fields
     ]
     for name in rows.column_names:  # last, since delta-spark speaks of types first
@@ -62,7 +64,7 @@ def fitted(table: str, rows: pa.Table, schema: Struct, defaults: Mapping[str, pa
     return pa.Table.from_arrays(arrays, names=list(schema.names))
 
 
-def _fitted_column(table: str, rows: pa.Table, position: int | None, target: Field) -> pa.ChunkedArray | pa.Array:
+def _fit_column(table: str, rows: pa.Table, position: int | None, target: Field) -> pa.ChunkedArray | pa.Array:
     # Whether something inside is NULL is for the table's rules to say, of each row.
     wanted = arrow_type(nullable_type(target.type))
     if position is None:
@@ -75,7 +77,7 @@ def _fitted_column(table: str, rows: pa.Table, position: int | None, target: Fie
     if why is not None:
         raise why.error(table, _CAST if why.reason == DIFFER else "")
     try:
-        return _spelled(column, found, target.type).cast(wanted)
+        return _rename_members(column, found, target.type).cast(wanted)
     except pa.ArrowException as error:
         reason = str(error) if may_show_rows(table) else f"a value does not fit; {NOT_SHOWN}"
         raise SchemaMismatch(
@@ -83,25 +85,27 @@ def _fitted_column(table: str, rows: pa.Table, position: int | None, target: Fie
         ) from None
 
 
-def _spelled(column: pa.ChunkedArray, found: DataType, target: DataType) -> pa.ChunkedArray:
+def _rename_members(column: pa.ChunkedArray, found: DataType, target: DataType) -> pa.ChunkedArray:
     """The values with members named as the table spells them: Arrow's cast knows case, and would drop the others."""
-    spelled = respelled(found, target)
+    spelled = with_names_of(found, target)
     if spelled == found:
         return column
     # By way of Python: Arrow cannot rename the members of a struct inside a list or map.
-    values = [_renamed(value, found, spelled) for value in column.to_pylist()]
+    values = [_rename_in_value(value, found, spelled) for value in column.to_pylist()]
     return pa.chunked_array([pa.array(values, arrow_type(spelled))])
 
 
-def _renamed(value: Any, found: DataType, spelled: DataType) -> Any:
+def _rename_in_value(value: Any, found: DataType, spelled: DataType) -> Any:
     if value is None or isinstance(found, str):
         return value
     if isinstance(found, Struct):
         assert isinstance(spelled, Struct)
         pairs = zip(found, spelled, strict=True)
-        return {after.name: _renamed(value[before.name], before.type, after.type) for before, after in pairs}
+        return {after.name: _rename_in_value(value[before.name], before.type, after.type) for before, after in pairs}
     if isinstance(found, Array):
         assert isinstance(spelled, Array)
-        return [_renamed(each, found.element, spelled.element) for each in value]
+        return [_rename_in_value(each, found.element, spelled.element) for each in value]
     assert isinstance(spelled, Map)
-    return [(_renamed(k, found.key, spelled.key), _renamed(v, found.value, spelled.value)) for k, v in value]
+    return [
+        (_rename_in_value(k, found.key, spelled.key), _rename_in_value(v, found.value, spelled.value)) for k, v in value
+    ]

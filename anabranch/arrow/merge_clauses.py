@@ -22,7 +22,7 @@ from anabranch.protocol.storing import Computed
 from anabranch.protocol.unsupported import Unsupported
 
 
-def computed_clauses(matching: Matching, when: When, files: FileSet, source: SourceColumns) -> list[Acting]:
+def resolve_clauses(matching: Matching, when: When, files: FileSet, source: SourceColumns) -> list[Acting]:
     """The clauses of one kind, on a source of these columns. An insert stores something in each column.
 
     Raises:
@@ -30,14 +30,14 @@ def computed_clauses(matching: Matching, when: When, files: FileSet, source: Sou
     """
     return [
         Acting(number, _condition(clause, source), clause.action == "update", _values(clause, files, source))
-        for number, clause in matching.numbered(when)
+        for number, clause in matching.enumerate_clauses(when)
     ]
 
 
 def _condition(clause: Clause, source: SourceColumns) -> Computation:
     if clause.condition is None:
         return NOTHING_MORE
-    found = computed(clause.condition, source)
+    found = require_computation(clause.condition, source)
     if not found.is_condition:
         raise Unsupported("what a clause requires is no condition that is read here")
     return found
@@ -47,7 +47,7 @@ def _values(clause: Clause, files: FileSet, source: SourceColumns) -> dict[str, 
     found = {}
     for name, value in clause.values.items():
         field = files.schema.field(name)
-        found[field.name] = _stored(field, value, source)
+        found[field.name] = _computation_to_store(field, value, source)
     lacking = [each for each in files.schema if each.name not in found] if clause.action == "insert" else []
     for field in lacking:
         if field.name in files.rules.defaults:
@@ -56,15 +56,15 @@ def _values(clause: Clause, files: FileSet, source: SourceColumns) -> dict[str, 
     return found
 
 
-def _stored(field: Field, value: object, source: SourceColumns) -> Computation:
+def _computation_to_store(field: Field, value: object, source: SourceColumns) -> Computation:
     """What a column stores of a value; of a source's column of its own type just that, whatever the type."""
-    given = computed(value, source)
+    given = require_computation(value, source)
     if isinstance(value, SourceColumn) and given.tree.type == field.type and LENGTH not in field.metadata:
         return given
     return check_stored(given, field)
 
 
-def computed(value: object, source: SourceColumns) -> Computation:
+def require_computation(value: object, source: SourceColumns) -> Computation:
     """How an expression over pairs of rows is computed. Raises Unsupported: only Spark computes it."""
     found = _computation(value, source)
     if found.reason is not None:

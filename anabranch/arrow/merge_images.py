@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.arrow.merge_clauses import computed_clauses
+from anabranch.arrow.merge_clauses import resolve_clauses
 from anabranch.arrow.merge_source import SourceRows
-from anabranch.arrow.pairs import Half, Pairs, acting_on, stored
+from anabranch.arrow.pairs import Half, Pairs, acting_on, compute_clause_values
 from anabranch.protocol.layout.addresses import free_name
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.merges import Matching, Reserved, SourceColumn
@@ -37,19 +37,22 @@ def inserts_of(files: FileSet, matching: Matching, source: SourceRows) -> list[t
     Raises:
         Unsupported: only Spark says what some value is.
     """
-    matching, source = _with_reserved(matching, source)
-    clauses = computed_clauses(matching, "not matched", files, source.columns)
+    matching, source = _add_reserved_columns(matching, source)
+    clauses = resolve_clauses(matching, "not matched", files, source.columns)
     every = np.arange(source.rows)
-    pairs = Pairs(len(every), {"source": Half(source.named, every)})
+    pairs = Pairs(len(every), {"source": Half(source.named_rows, every)})
     acts = acting_on(clauses, pairs, every)
     inserts, made = matching.columns_set(files.schema, "insert"), []
     for each in clauses:
-        rows, given = pa.table(stored(each, pairs, every[acts == each.number], files.schema)), inserts[each.number]
+        rows, given = (
+            pa.table(compute_clause_values(each, pairs, every[acts == each.number], files.schema)),
+            inserts[each.number],
+        )
         made.append((rows, given))
     return made
 
 
-def _with_reserved(matching: Matching, source: SourceRows) -> tuple[Matching, SourceRows]:
+def _add_reserved_columns(matching: Matching, source: SourceRows) -> tuple[Matching, SourceRows]:
     """The clauses with a column of the source for each value that is reserved for its rows, and these columns."""
     columns, clauses = dict[str, pa.Array](), []
     for clause in matching.clauses:

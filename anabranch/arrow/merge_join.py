@@ -19,7 +19,7 @@ from anabranch.arrow.marks import marks_of
 from anabranch.arrow.merge_clauses import columns_of, of_table
 from anabranch.arrow.merge_images import IMAGE, OLD, ROW_ID
 from anabranch.arrow.merge_source import SourceRows
-from anabranch.arrow.pairs import NONE, Acting, Half, Pairs, stored
+from anabranch.arrow.pairs import NONE, Acting, Half, Pairs, compute_clause_values
 from anabranch.arrow.reading import MOST_BYTES
 from anabranch.arrow.site import Site
 from anabranch.protocol.conditions import Condition
@@ -52,7 +52,7 @@ class Join:
         """Pairs with these columns of the table's rows. Raises Unsupported: Spark has to read them."""
         halves = {}
         if found[NUMBER].null_count == 0:
-            halves["source"] = Half(self.source.named, found[NUMBER].to_numpy())
+            halves["source"] = Half(self.source.named_rows, found[NUMBER].to_numpy())
         if columns:
             rows, places = np.unique(found[AT].to_numpy(), return_inverse=True)
             own = self._own(found, columns)  # in the order of the pairs
@@ -75,17 +75,17 @@ class Join:
         """
         left, acted = difference_of(finding.live_marks(self.site, self.files), matched), list[tuple[int, Marks]]()
         for clause in clauses:
-            chosen = left if clause.condition == NOTHING_MORE else self._selected(clause, left)
+            chosen = left if clause.condition == NOTHING_MORE else self._select_marks(clause, left)
             acted.append((clause.number, chosen))
             left = difference_of(left, chosen)
-        return self._addressed(acted)
+        return self._addresses_and_clauses(acted)
 
-    def _selected(self, clause: Acting, left: Marks) -> Marks:
+    def _select_marks(self, clause: Acting, left: Marks) -> Marks:
         condition = Condition("", Unknown(), True, None, computation=of_table(clause.condition))
-        found = finding.find(self.site, self.files.restricted(dict(left)), condition)
+        found = finding.find(self.site, self.files.restrict_to(dict(left)), condition)
         return {path: rows & left.get(path, BitMap64()) for path, rows in found.items()}
 
-    def _addressed(self, acted: Sequence[tuple[int, Marks]]) -> tuple[pa.Table, Any]:
+    def _addresses_and_clauses(self, acted: Sequence[tuple[int, Marks]]) -> tuple[pa.Table, Any]:
         """Rows in the order in which they are brought, with the clause of each."""
         if sum(count_of(marks) for _, marks in acted) * _ADDRESS_BYTES > MOST_BYTES:
             raise Unsupported("the rows that no source row matches are too many")
@@ -128,20 +128,20 @@ class Join:
         for clause in clauses:
             those = np.flatnonzero(acts == clause.number)
             if clause.updates and len(those):
-                parts.append((self._updated(clause, found.take(pa.array(those))), those))
-        return _spread(parts, len(found), {**_numbered(IMAGE, self.files.schema), **self._ids})
+                parts.append((self._images_after_update(clause, found.take(pa.array(those))), those))
+        return _spread(parts, len(found), {**_fields_by_number(IMAGE, self.files.schema), **self._ids})
 
     @property
     def _ids(self) -> dict[str, Field]:
         """The column of a new image in which the row's id is kept, where the table tracks its rows."""
         return {} if self.files.tracked is None else {ROW_ID: self.files.tracked.fields[0]}
 
-    def _updated(self, clause: Acting, found: pa.Table) -> pa.Table:
+    def _images_after_update(self, clause: Acting, found: pa.Table) -> pa.Table:
         """The new images of pairs on which one clause acts."""
         schema, ids = self.files.schema, [each.name for each in self._ids.values()]
         rest = [*(name for name in schema.names if name not in clause.values), *ids]
         pairs = self.pairs(found, sorted({*rest, *columns_of([*clause.values.values()])}))
-        values = stored(clause, pairs, np.arange(len(found)), schema)
+        values = compute_clause_values(clause, pairs, np.arange(len(found)), schema)
         own = {name: pairs.halves["target"].rows[name] for name in rest}  # no row is there twice
         return pa.table({name: values[name] if name in values else own[name] for name in (*schema.names, *ids)})
 
@@ -150,10 +150,10 @@ class Join:
         those = np.flatnonzero(acts != NONE)
         half = self.pairs(found.take(pa.array(those)), self.files.schema.names).halves["target"]
         rows = half.rows.take(pa.array(half.places))
-        return _spread([(rows, those)], len(found), _numbered(OLD, self.files.schema))
+        return _spread([(rows, those)], len(found), _fields_by_number(OLD, self.files.schema))
 
 
-def _numbered(prefix: str, schema: Struct) -> dict[str, Field]:
+def _fields_by_number(prefix: str, schema: Struct) -> dict[str, Field]:
     return {f"{prefix}{i}": each for i, each in enumerate(schema)}
 
 

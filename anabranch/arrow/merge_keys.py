@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from anabranch.arrow import finding
 from anabranch.arrow.marks import marks_of
-from anabranch.arrow.merge_clauses import columns_of, computed_clauses, is_seen
+from anabranch.arrow.merge_clauses import columns_of, is_seen, resolve_clauses
 from anabranch.arrow.merge_join import AT, NUMBER, Join
 from anabranch.arrow.merge_source import SourceColumns, SourceRows
 from anabranch.arrow.pairs import NONE, Acting, acting_on
@@ -44,7 +44,7 @@ class JoinClauses:
         return any(each.updates for each in (*self.matched, *self.alone))
 
 
-def computed_join(files: FileSet, matching: Matching, source: SourceColumns) -> JoinClauses:
+def resolve_join(files: FileSet, matching: Matching, source: SourceColumns) -> JoinClauses:
     """The clauses of a MERGE on a source of these columns whose join needs no Spark: rows match by keys, and what else
     is asked of them is computed here. Then nothing in it can fail to fit.
 
@@ -58,8 +58,8 @@ def computed_join(files: FileSet, matching: Matching, source: SourceColumns) -> 
         raise Unsupported(matching.rest.reason)
     if not (matching.rest.is_condition and is_seen(matching.rest, source)):
         raise Unsupported("what ON requires besides its keys is computed by Spark")
-    matched = computed_clauses(matching, "matched", files, source)
-    return JoinClauses(matched, computed_clauses(matching, "not matched by source", files, source))
+    matched = resolve_clauses(matching, "matched", files, source)
+    return JoinClauses(matched, resolve_clauses(matching, "not matched by source", files, source))
 
 
 def outcome(site: Site, files: FileSet, matching: Matching, source: SourceRows) -> pa.Table:
@@ -70,9 +70,9 @@ def outcome(site: Site, files: FileSet, matching: Matching, source: SourceRows) 
         Unsupported: only Spark joins these, says what some value is, or reads some rows.
         AmbiguousMerge: several source rows would change one row.
     """
-    clauses = computed_join(files, matching, source.columns)
+    clauses = resolve_join(files, matching, source.columns)
     join = Join(site, files, source, address_of(files.schema))
-    found, acts = _matched(join, _pairs(site, files, matching, source, join.address), matching, clauses)
+    found, acts = _find_matches(join, _pairs(site, files, matching, source, join.address), matching, clauses)
     if not matching.may_match_twice:
         _check_unambiguous(found.filter(pa.array(acts != NONE)), files.root)
     parts = [(found, acts)]
@@ -82,7 +82,7 @@ def outcome(site: Site, files: FileSet, matching: Matching, source: SourceRows) 
     return pa.concat_tables([join.left_behind(both, some, acting, **does) for some, acting in parts])
 
 
-def _matched(join: Join, found: pa.Table, matching: Matching, clauses: JoinClauses) -> tuple[pa.Table, Any]:
+def _find_matches(join: Join, found: pa.Table, matching: Matching, clauses: JoinClauses) -> tuple[pa.Table, Any]:
     """Of pairs with equal keys those that match, and the number of the clause that acts on each."""
     pairs = join.pairs(found, columns_of([matching.rest, *(each.condition for each in clauses.matched)]))
     every = np.arange(len(found))
@@ -90,7 +90,7 @@ def _matched(join: Join, found: pa.Table, matching: Matching, clauses: JoinClaus
     return found.take(pa.array(matched)), acting_on(clauses.matched, pairs, matched)[matched]
 
 
-def narrowed(
+def fetch_candidates(
     site: Site, files: FileSet, matching: Matching, source: SourceRows, columns: Sequence[str], address: Address
 ) -> pa.Table:
     """These columns, and addresses, of all rows that can match the source.

@@ -56,7 +56,7 @@ class Outcome:
     ambiguous: Callable[[list[int]], int]
 
 
-def counted_here(rows: pa.Table) -> Outcome:
+def outcome_of_table(rows: pa.Table) -> Outcome:
     """The same of rows that are here."""
     counts = pc.value_counts(rows["clause"])
     pairs: dict[int | None, int] = {each["values"].as_py(): each["counts"].as_py() for each in counts}
@@ -73,20 +73,22 @@ def counted_here(rows: pa.Table) -> Outcome:
     return Outcome({i: marks_of(each["path"], each["row"]) for i, each in parts.items()}, pairs, ambiguous)
 
 
-def joined_of(counted: Outcome, handle: Any, files: FileSet, matching: Matching) -> Joined:
+def build_joined(counted: Outcome, handle: Any, files: FileSet, matching: Matching) -> Joined:
     """Marks and counts of a join's outcome, with what the engine keeps of it.
 
     Raises:
         AmbiguousMerge: several source rows would change one row.
     """
     by_clause, pairs = counted.by_clause, counted.pairs
-    matched = matching.numbered("matched")
+    matched = matching.enumerate_clauses("matched")
     acting = union_of([by_clause.get(i, {}) for i, _ in matched])
     if not matching.may_match_twice and sum(pairs.get(i, 0) for i, _ in matched) > count_of(acting):
         raise AmbiguousMerge(table=files.root, count=counted.ambiguous([i for i, _ in matched]))
 
     def count(when: When, action: str) -> int:
-        return sum(count_of(by_clause.get(i, {})) for i, each in matching.numbered(when) if each.action == action)
+        return sum(
+            count_of(by_clause.get(i, {})) for i, each in matching.enumerate_clauses(when) if each.action == action
+        )
 
     deleting = [i for i, each in enumerate(matching.clauses) if each.action == "delete"]
     return Joined(

@@ -73,7 +73,7 @@ class SourceRows:
         return self.table.column(len(self.columns.names))
 
     @property
-    def named(self) -> pa.Table:
+    def named_rows(self) -> pa.Table:
         """The rows under the names of their columns."""
         return self.table.rename_columns([*self.columns.names, ""])
 
@@ -95,7 +95,7 @@ class SourceRows:
         return SourceRows(self.columns, self.table.filter(pc.invert(pc.is_in(self.numbers, value_set=gone))))
 
 
-def held(source: pa.Table) -> SourceRows:
+def to_source_rows(source: pa.Table) -> SourceRows:
     """Rows in Delta's types for their columns, numbered from 0 on."""
     columns, rows = source_columns(source.schema), source.cast(to_arrow(from_arrow(source.schema)))
     return SourceRows(columns, rows.append_column("number", pa.array(range(len(rows)), pa.int64())))

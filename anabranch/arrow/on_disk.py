@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 
-from anabranch.arrow.data_files import located, reading
+from anabranch.arrow.data_files import locate_files, reading
 from anabranch.arrow.site import Site
 from anabranch.arrow.writing import undone
 from anabranch.protocol.layout.file_sets import FileSet
@@ -39,18 +39,18 @@ def on_disk(site: Site, files: FileSet, *folders: str | None) -> Iterator[tuple[
         return
     with TemporaryDirectory(prefix="anabranch-", ignore_cleanup_errors=True) as place:
         disk = LocalStore(place)
-        yield replace(site, store=disk), _copied(site.store, files, disk)
+        yield replace(site, store=disk), _copy_files(site.store, files, disk)
         with undone(site.store) as names:
             for each in (each for folder in filter(None, folders) for each in disk.list_from(f"{folder}/")):
                 names.append(each.name)  # before it is there: of a put that fails there may be something, too
                 copy_file(disk, each.name, site.store, each.name, size=each.size)
 
 
-def _copied(store: Store, files: FileSet, disk: LocalStore) -> FileSet:
+def _copy_files(store: Store, files: FileSet, disk: LocalStore) -> FileSet:
     """The same files on a disk, under names that are numbers."""
     paths, copies = files.files["path"].to_pylist(), dict[str, str]()
     sizes = files.files["size"].to_pylist()
-    for path, size, (where, name) in zip(paths, sizes, located(store, files), strict=True):
+    for path, size, (where, name) in zip(paths, sizes, locate_files(store, files), strict=True):
         copies[path] = f"{len(copies)}.parquet"
         with reading(files, path):
             copy_file(where, name, disk, copies[path], size=size)

@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from anabranch.arrow.dictionaries import with_dictionaries
-from anabranch.arrow.files import PLACE_BITS, CalledOff, check, live, new_path, remove, written
-from anabranch.arrow.places import begins, bounds_of, hashed, ordered_indexes, placed, short, splits_of
+from anabranch.arrow.files import PLACE_BITS, CalledOff, check, live, new_path, remove, write_batches
+from anabranch.arrow.places import begins, bounds_of, curve_places, short, sort_indexes, splits_of, xxhash64
 from anabranch.protocol.unsupported import Unsupported
 
 TAKEN_ROWS = 1 << 17
@@ -31,11 +31,11 @@ Output = tuple[int, str, str, int]
 """The number of an output, its path, that of its origins (empty where nobody asks), and how many rows it has."""
 
 
-def ordered(task: Mapping[str, Any]) -> list[Output]:
+def write_along_curve(task: Mapping[str, Any]) -> list[Output]:
     """Write the live rows of the task's files along its curve, where no reader sees them.
 
     Args:
-        task: as for `anabranch.arrow.files.attempted`, and: ``keys``, the paths of the curve's columns;
+        task: as for `anabranch.arrow.files.write_packed_file`, and: ``keys``, the paths of the curve's columns;
             ``cells``, for more than one of these the place of each cell on the curve, and ``bits``, those of a number
             in a cell; ``every``, of how many rows one is looked at to part them into so many ``outputs``; ``moves``,
             the folder for origins, or None; ``most_bytes``, how much memory rows may take; ``threads``, how many.
@@ -48,7 +48,7 @@ def ordered(task: Mapping[str, Any]) -> list[Output]:
     try:
         with _Crew.of(task) as crew:
             order = _Order.of(task, crew)
-            _write_all(order, {**with_dictionaries(task), **crew.said}, crew, made)
+            _write_all(order, {**with_dictionaries(task), **crew.call_off_entry}, crew, made)
     except BaseException:
         for _, *paths, _ in made:
             for path in filter(None, paths):
@@ -58,12 +58,12 @@ def ordered(task: Mapping[str, Any]) -> list[Output]:
 
 
 def running(task: Mapping[str, Any]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What Spark maps over a single row: what `ordered` gave, or one row that says why it gave nothing."""
+    """What Spark maps over a single row: what `write_along_curve` gave, or one row that says why it gave nothing."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
             try:
-                found: list[tuple[Any, ...]] = [(*each, None) for each in ordered(task)]
+                found: list[tuple[Any, ...]] = [(*each, None) for each in write_along_curve(task)]
             except Exception as error:
                 found = [(-1, "", "", 0, type(error).__name__)]  # its words may hold values of rows
             names, types = ["number", "path", "moves", "rows", "refused"], [pa.int64(), pa.string(), pa.string()]
@@ -96,7 +96,7 @@ class _Crew:
         self._pool.shutdown(cancel_futures=True)
 
     @property
-    def said(self) -> dict[str, Any]:
+    def call_off_entry(self) -> dict[str, Any]:
         """What a task says so that its parts stop."""
         return {"is_called_off": lambda: self._stopped.is_set() or self._is_called_off()}
 
@@ -165,7 +165,7 @@ class _Keys:
         for batch in live({**task, "files": [file]}):
             room.take(batch.nbytes)
             batches.append(batch)
-            is_chosen.append(hashed(batch[task["origin"]].to_numpy()) % task["every"] == 0)
+            is_chosen.append(xxhash64(batch[task["origin"]].to_numpy()) % task["every"] == 0)
         rows = pa.Table.from_batches(batches, task["wanted"])
         origins = rows[task["origin"]].to_numpy()
         return cls([_at(rows, path) for path in task["keys"]], origins, np.concatenate(is_chosen))
@@ -187,14 +187,14 @@ class _Order:
         """The order, by what is in the columns of the curve."""
         columns = {path[0] for path in task["keys"]} | {task["origin"]}
         wanted = pa.schema([field for field in task["wanted"] if field.name in columns])
-        told, room = {**task, **crew.said, "wanted": wanted, "hidden": None}, _Room(task["most_bytes"])
+        told, room = {**task, **crew.call_off_entry, "wanted": wanted, "hidden": None}, _Room(task["most_bytes"])
         keys: list[_Keys] = crew.all(partial(_Keys.of, task=told, room=room), task["files"])
         sample = np.flatnonzero(np.concatenate([each.is_chosen for each in keys]))
         places, looked_at = _places(keys, task, crew)
         splits = splits_of(looked_at, task["outputs"])
         ends = np.cumsum([0, *(len(each.origins) for each in keys)])
         origins = None if task["moves"] is None else np.concatenate([each.origins for each in keys])
-        rows = ordered_indexes(places)
+        rows = sort_indexes(places)
         return cls(rows, begins(places, rows, looked_at.take(pa.array(splits)), sample[splits]), ends, origins)
 
 
@@ -209,8 +209,8 @@ def _places(keys: Sequence[_Keys], task: Mapping[str, Any], crew: _Crew) -> tupl
         return pa.concat_arrays(values[0]), looked_at[0]
     ranges = (1 << task["bits"]) - 1  # besides the one of NULL
     bounds, cells = [bounds_of(each, ranges) for each in looked_at], task["cells"].to_numpy()
-    found = crew.all(lambda each: placed(each.values, bounds, task["bits"], cells), keys)
-    return pa.array(np.concatenate(found)), pa.array(placed(looked_at, bounds, task["bits"], cells))
+    found = crew.all(lambda each: curve_places(each.values, bounds, task["bits"], cells), keys)
+    return pa.array(np.concatenate(found)), pa.array(curve_places(looked_at, bounds, task["bits"], cells))
 
 
 def _at(rows: pa.Table, path: Sequence[str]) -> pa.Array:
@@ -273,7 +273,7 @@ def _rows(
     batches = [batch for each in crew.all(reading, range(len(task["files"]))) for batch in each]
     columns = [[batch.column(at) for batch in batches] for at in range(len(task["wanted"]))]
     del batches
-    return _combined(columns, task["wanted"], crew), index, max(1.0, room.held / max(1, len(index)))
+    return _combine_columns(columns, task["wanted"], crew), index, max(1.0, room.held / max(1, len(index)))
 
 
 def _rows_of(number: int, order: _Order, kept: Any, task: Mapping[str, Any], room: _Room) -> list[pa.RecordBatch]:
@@ -289,7 +289,7 @@ def _rows_of(number: int, order: _Order, kept: Any, task: Mapping[str, Any], roo
     return found
 
 
-def _combined(columns: list[list[pa.Array]], wanted: pa.Schema, crew: _Crew) -> pa.RecordBatch:
+def _combine_columns(columns: list[list[pa.Array]], wanted: pa.Schema, crew: _Crew) -> pa.RecordBatch:
     """Each column in one piece; its parts are let go when it is done, so that not all rows are there twice."""
 
     def combined(at: int) -> pa.Array:
@@ -309,12 +309,12 @@ def _write(
     path = new_path(task["folder"])
     moves = "" if task["moves"] is None else new_path(task["moves"])
     made.append((number, path, moves, int(end - begin)))
-    written(path, task, _taken(rows, index[begin - at : end - at], task))
+    write_batches(path, task, _take_batches(rows, index[begin - at : end - at], task))
     if moves:
         _write_moves(moves, order.origins[order.rows[begin:end]])
 
 
-def _taken(rows: pa.RecordBatch, index: Any, task: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+def _take_batches(rows: pa.RecordBatch, index: Any, task: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
     for at in range(0, len(index), TAKEN_ROWS):
         if task["is_called_off"]():
             raise CalledOff

@@ -31,7 +31,7 @@ from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.parquet_files import saying_nan_free
 from anabranch.protocol.predicates import Name
 from anabranch.protocol.schema.column_mapping import fields_of, file_schema
-from anabranch.protocol.schema.leaves import indexed
+from anabranch.protocol.schema.leaves import leaves_with_stats
 from anabranch.protocol.schema.lengths import pads
 from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.schema.voids import has_void
@@ -59,7 +59,7 @@ def check_packed(site: Site, files: FileSet) -> None:
     """Raises Unsupported: there are files or columns that Arrow does not store as Spark does; what is in the files,
     tasks see.
     """
-    rules, schema, stored = files.rules, files.schema, _stored(files)
+    rules, schema, stored = files.rules, files.schema, _stored_schema(files)
     if not (site.copies or isinstance(site.store, LocalStore)):
         raise Unsupported("the files lie on no disk")
     site.check_plain(files)
@@ -83,7 +83,7 @@ def _is_plain(data_type: Any) -> bool:
     return data_type != "variant" if isinstance(data_type, str) else True
 
 
-def _stored(files: FileSet) -> Struct:
+def _stored_schema(files: FileSet) -> Struct:
     outside = [files.schema.field(name) for name in files.partition_columns]
     return Struct(tuple(each for each in files.with_ids.schema if each not in outside))
 
@@ -103,7 +103,7 @@ def task_of(site: Site, number: int, files: FileSet, folder: str, says: Mapping[
     said = {
         "folder": f"{site.store.root}/{folder}",
         "files": [{**dict(zip(_OF_FILES, each, strict=True)), "number": i} for i, each in enumerate(known)],
-        "wanted": _nullable(file_schema(_stored(files))),
+        "wanted": _nullable(file_schema(_stored_schema(files))),
         "hidden": None if tracked is None else (tracked.row_id, tracked.commit_version),
         "codec": files.rules.codec,
         "group_bytes": GROUP_BYTES,
@@ -114,7 +114,7 @@ def task_of(site: Site, number: int, files: FileSet, folder: str, says: Mapping[
 
 def _floats(files: FileSet) -> list[Name]:
     """The columns of floating-point numbers, and members of structs: the file is written only if none holds a NaN."""
-    return [leaf.name for leaf in indexed(_stored(files), -1, ()) if leaf.type in ("float", "double")]
+    return [leaf.name for leaf in leaves_with_stats(_stored_schema(files), -1, ()) if leaf.type in ("float", "double")]
 
 
 def _nullable(schema: pa.Schema) -> pa.Schema:
@@ -154,28 +154,28 @@ def run_here(tasks: Sequence[Task], workers: int) -> list[Attempt]:
     told = [(task.number, {**task.said, "is_called_off": called_off.is_set}) for task in tasks]
     with ThreadPoolExecutor(min(workers, max(1, len(tasks))), thread_name_prefix="anabranch-pack") as pool:
         try:
-            return [Attempt(*each) for each in pool.map(_tried, told)]
+            return [Attempt(*each) for each in pool.map(_try_pack, told)]
         finally:
             called_off.set()
 
 
-def _tried(numbered: tuple[int, Mapping[str, Any]]) -> tuple[int, str | None, int]:
+def _try_pack(numbered: tuple[int, Mapping[str, Any]]) -> tuple[int, str | None, int]:
     number, said = numbered
     try:
-        return (number, *arrow_files.attempted(said))
+        return (number, *arrow_files.write_packed_file(said))
     except Exception as error:  # whatever it is, Spark says it better, or can do it
         _logger.debug("Arrow does not pack into %s: %s", said["folder"], type(error).__name__)
         return number, None, 0
 
 
-def adopted(tasks: Sequence[Task], attempts: Sequence[Attempt]) -> Iterator[int]:
+def adopt_attempts(tasks: Sequence[Task], attempts: Sequence[Attempt]) -> Iterator[int]:
     """Give names to what finished attempts have left, and remove the rest: the numbers of the bins that are packed."""
     by_number = {each.number: each for each in attempts}
     for task in tasks:
         attempt, folder = by_number.get(task.number), task.said["folder"]
         if attempt is not None and attempt.path is not None:
             wanted = {attempt.path: os.path.join(folder, name_of(0, task.said["codec"]))} if attempt.path else {}
-            if named(wanted):
+            if rename_all(wanted):
                 yield task.number
         tidy(folder)
 
@@ -185,7 +185,7 @@ def name_of(output: int, codec: str) -> str:
     return f"part-{output:05d}-{uuid.uuid4()}-c000.{codec}.parquet"
 
 
-def named(wanted: Mapping[str, str]) -> bool:
+def rename_all(wanted: Mapping[str, str]) -> bool:
     """Whether these files have their names now, all of them or none: one may not be here, or may not be moved."""
     given = list[str]()
     try:

@@ -98,7 +98,7 @@ def acting_on(clauses: Sequence[Acting], pairs: Pairs, those: Any) -> Any:
     return found
 
 
-def stored(clause: Acting, pairs: Pairs, those: Any, schema: Struct) -> dict[str, pa.ChunkedArray]:
+def compute_clause_values(clause: Acting, pairs: Pairs, those: Any, schema: Struct) -> dict[str, pa.ChunkedArray]:
     """What a clause stores for some pairs, by column.
 
     Raises:

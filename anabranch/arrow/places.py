@@ -33,7 +33,7 @@ def bounds_of(sample: pa.Array, ranges: int) -> pa.Array:
     return pc.unique(ordered.take(pa.array(places, pa.int64())))
 
 
-def placed(values: Sequence[pa.Array], bounds: Sequence[pa.Array], bits: int, cells: Any) -> Any:
+def curve_places(values: Sequence[pa.Array], bounds: Sequence[pa.Array], bits: int, cells: Any) -> Any:
     """The places of rows on the curve, which ``cells`` has for each cell of a grid of numbers of so many bits."""
     numbers = [range_numbers(*both) for both in zip(values, bounds, strict=True)]
     return cells[reduce(lambda left, right: left << bits | right, numbers)]
@@ -42,7 +42,7 @@ def placed(values: Sequence[pa.Array], bounds: Sequence[pa.Array], bits: int, ce
 def range_numbers(values: pa.Array, bounds: pa.Array) -> Any:
     """The number of each value's range; that of NULL is 0."""
     known = values.drop_null()
-    numbers = (_reached_numbers if _is_number(values.type) else _reached_others)(known, bounds) + 1
+    numbers = (_bound_counts_of_numbers if _is_number(values.type) else _bound_counts_of_others)(known, bounds) + 1
     if len(known) == len(values):
         return numbers
     found = np.zeros(len(values), np.int32)
@@ -55,7 +55,7 @@ def _is_number(kind: pa.DataType) -> bool:
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_date32(kind) or types.is_timestamp(kind))
 
 
-def _reached_numbers(values: pa.Array, bounds: pa.Array) -> Any:
+def _bound_counts_of_numbers(values: pa.Array, bounds: pa.Array) -> Any:
     """How many bounds are not above each of these numbers."""
     found, limits = _as_numbers(values), _as_numbers(bounds)
     if len(found) and found.dtype.kind == "i":
@@ -74,7 +74,7 @@ def _as_numbers(values: pa.Array) -> Any:
     return values.to_numpy(zero_copy_only=False)
 
 
-def _reached_others(values: pa.Array, bounds: pa.Array) -> Any:
+def _bound_counts_of_others(values: pa.Array, bounds: pa.Array) -> Any:
     """The same of other values, each of which is looked at once."""
     several = values.dictionary_encode()
     order = pc.sort_indices(pa.concat_arrays([bounds, several.dictionary])).to_numpy()  # stable
@@ -83,7 +83,7 @@ def _reached_others(values: pa.Array, bounds: pa.Array) -> Any:
     return reached[len(bounds) :][several.indices.to_numpy()]
 
 
-def ordered_indexes(keys: pa.Array) -> Any:
+def sort_indexes(keys: pa.Array) -> Any:
     """The indexes of rows in the order of their keys, NULLs first; those that are alike stay as they are."""
     if _are_places(keys):
         return _by_digits(keys.to_numpy())
@@ -115,7 +115,7 @@ def splits_of(sample: pa.Array, outputs: int) -> Any:
     """The indexes of those rows of a sample by which all outputs but the first begin: equal shares of it lie between
     them.
     """
-    order = ordered_indexes(sample)
+    order = sort_indexes(sample)
     return order[sorted({len(order) * i // outputs for i in range(1, outputs)} - {0})]
 
 
@@ -157,15 +157,15 @@ _P = [np.uint64(each) for each in (0, 11400714785074694791, 14029467366897019727
 _P4, _P5, _SEED = np.uint64(9650029242287828579), np.uint64(2870177450012600261), np.uint64(42)
 
 
-def hashed(values: Any) -> Any:
+def xxhash64(values: Any) -> Any:
     """What Spark's ``xxhash64`` makes of numbers, so that both look at the same rows."""
     with np.errstate(over="ignore"):
-        mixed = _turned(values.astype(np.uint64) * _P[2], 31) * _P[1]
-        found = _turned((_SEED + _P5 + np.uint64(8)) ^ mixed, 27) * _P[1] + _P4
+        mixed = _rotate_left(values.astype(np.uint64) * _P[2], 31) * _P[1]
+        found = _rotate_left((_SEED + _P5 + np.uint64(8)) ^ mixed, 27) * _P[1] + _P4
         for shift, factor in ((33, _P[2]), (29, _P[3]), (32, np.uint64(1))):
             found = (found ^ (found >> np.uint64(shift))) * factor
     return found.astype(np.int64)
 
 
-def _turned(values: Any, bits: int) -> Any:
+def _rotate_left(values: Any, bits: int) -> Any:
     return values << np.uint64(bits) | values >> np.uint64(64 - bits)

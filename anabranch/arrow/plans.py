@@ -12,8 +12,8 @@ from typing import Any
 
 from anabranch.arrow import finding
 from anabranch.arrow.clustering import check_ordered
-from anabranch.arrow.merge_clauses import computed_clauses
-from anabranch.arrow.merge_keys import computed_join
+from anabranch.arrow.merge_clauses import resolve_clauses
+from anabranch.arrow.merge_keys import resolve_join
 from anabranch.arrow.merge_source import SourceColumns
 from anabranch.arrow.packing import check_packed
 from anabranch.arrow.site import Site
@@ -118,10 +118,10 @@ def plan_layout(site: Site, groups: Sequence[tuple[FileSet, Curve | None]]) -> R
 def _layout(site: Site, files: FileSet, curve: Curve | None) -> Step:
     """What is done with the files of a group."""
     reason = why_unsupported(lambda: check_packed(site, files) if curve is None else check_ordered(site, files, curve))
-    return laid(files, curve, reason)
+    return rewrite_step(files, curve, reason)
 
 
-def laid(files: FileSet, curve: Curve | None, reason: str | None = None) -> Step:
+def rewrite_step(files: FileSet, curve: Curve | None, reason: str | None = None) -> Step:
     """The step that writes the files of a group anew, with why Spark does it."""
     groups = (len(files.files),)
     if curve is None:
@@ -158,13 +158,13 @@ def check_images(site: Site, files: FileSet, assignments: Mapping[str, Any]) -> 
 
 def check_join(site: Site, files: FileSet, matching: Matching, source: SourceColumns) -> None:
     """Raises Unsupported: only Spark joins these files with a source of these columns."""
-    computed_join(files, matching, source)
+    resolve_join(files, matching, source)
     site.check_read(files)
 
 
 def check_inserts(site: Site, files: FileSet, matching: Matching, source: SourceColumns) -> None:
     """Raises Unsupported: only Spark computes the rows that are inserted, or writes them."""
-    computed_clauses(matching, "not matched", files, source)
+    resolve_clauses(matching, "not matched", files, source)
     for given in matching.columns_set(files.schema, "insert").values():
         check_rules(files.schema, files.rules, given, site.altered, new=True)
     check_written(site, files)

@@ -27,7 +27,7 @@ from anabranch.protocol.schema.lengths import pads
 from anabranch.protocol.schema.types import Field, Struct, arrow_type
 from anabranch.protocol.schema.voids import has_void
 from anabranch.protocol.unsupported import Unsupported
-from anabranch.storage.told import handed_on
+from anabranch.storage.told import bind_context
 
 MOST_BYTES = 128 << 20
 """Of rows that are held here at once, as Arrow holds them."""
@@ -83,9 +83,9 @@ def read(
     stored = Struct(tuple(files.schema.field(name) for name in columns if name not in files.partition_columns))
     if has_void(stored) or any(map(pads, stored)):
         raise Unsupported("Spark changes such columns as it reads them")
-    work = handed_on(lambda part: _made(part, stored, seen, files))
+    work = bind_context(lambda part: _read_part(part, stored, seen, files))
     wanted = filter(is_wanted, _parts(site, files, columns, stored))
-    made = mapped_ahead(work, wanted, site.threads, size_of=_size, most_bytes=most_bytes)
+    made = map_ahead(work, wanted, site.threads, size_of=_size, most_bytes=most_bytes)
     yield from ((part.file.log, each) for part, several in made for each in several)
 
 
@@ -94,7 +94,7 @@ def _size(part: Part) -> int:
     return int(part.file.footer.row_group(part.group).total_byte_size)
 
 
-def mapped_ahead(
+def map_ahead(
     work: Callable[[_Given], _Made],
     given: Iterable[_Given],
     threads: int,
@@ -128,7 +128,7 @@ def mapped_ahead(
     pool.shutdown()
 
 
-def _made(part: Part, stored: Struct, seen: Seen, files: FileSet) -> list[Any]:
+def _read_part(part: Part, stored: Struct, seen: Seen, files: FileSet) -> list[Any]:
     found, batches = list[Any](), _batches(part, stored)
     while True:
         with reading(files, part.file.log):
@@ -177,13 +177,13 @@ def _batches(part: Part, stored: Struct) -> Iterator[tuple[pa.RecordBatch, int]]
         return
     texts = [each.physical_name for each in stored if each.type == "string" and each.physical_name in there]
     footer = part.file.footer
-    with part.file.opened(part.group, leaves) as opened:
+    with part.file.open_row_group(part.group, leaves) as opened:
         source = _parquet(opened, footer)
         count = rows_at_once(source, part.group, by_name)
         repeated = small_in(opened, footer, part.group, texts) if texts and part.rows >= MANY_ROWS else ()
         source = _parquet(opened, footer, repeated) if repeated else source
         for batch in source.iter_batches(count, row_groups=[part.group], columns=leaves, use_threads=False):
-            yield _named(batch, stored, part.constants), first
+            yield _to_table_columns(batch, stored, part.constants), first
             first += batch.num_rows
     if first != end:
         raise Unsupported("a row group has another number of rows than its footer says")
@@ -200,10 +200,10 @@ def _without_columns(part: Part, stored: Struct) -> Iterator[tuple[pa.RecordBatc
     """As `_batches`, of a file that has none of the columns."""
     for done in range(0, part.rows, MANY_ROWS):
         rows = pa.RecordBatch.from_arrays([pa.nulls(min(MANY_ROWS, part.rows - done))], [""])
-        yield _named(rows, stored, part.constants), part.first + done
+        yield _to_table_columns(rows, stored, part.constants), part.first + done
 
 
-def _named(batch: pa.RecordBatch, stored: Struct, constants: Mapping[str, Any]) -> pa.RecordBatch:
+def _to_table_columns(batch: pa.RecordBatch, stored: Struct, constants: Mapping[str, Any]) -> pa.RecordBatch:
     """The batch under the table's names; columns that the file lacks are NULL, and texts may be held once for many.
     Where no column is asked for there is one without a name, which says how many rows there are.
     """

@@ -24,7 +24,7 @@ def defaults_of(files: FileSet) -> Mapping[str, tuple[int | None, int | None]]:
     return dict(zip(path, zip(first, version, strict=True), strict=True))
 
 
-def filled(
+def fill_row_ids(
     rows: pa.RecordBatch, files: FileSet, defaults: tuple[int | None, int | None], positions: Any
 ) -> pa.RecordBatch:
     """Rows of one file, at these positions, with their ids and versions in those of the hidden columns that they have.

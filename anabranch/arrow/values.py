@@ -14,7 +14,7 @@ import pyarrow as pa
 from anabranch.arrow.reading import MOST_BYTES
 from anabranch.protocol.expressions.computation import Computation
 from anabranch.protocol.schema.types import Field, Struct, arrow_type
-from anabranch.protocol.storing import Computed, is_plain_column, stored_in
+from anabranch.protocol.storing import Computed, cast_to_column, is_plain_column
 from anabranch.protocol.unsupported import Unsupported
 
 AT_ONCE = 1 << 16
@@ -22,10 +22,10 @@ AT_ONCE = 1 << 16
 
 def check_assigned(assignments: Mapping[str, Any], schema: Struct) -> dict[str, Computation]:
     """How each assigned column's new value is computed. Raises Unsupported: only Spark computes one of them."""
-    return {name: _stored(value, schema.field(name)) for name, value in assignments.items()}
+    return {name: _computation_to_store(value, schema.field(name)) for name, value in assignments.items()}
 
 
-def _stored(value: Any, field: Field) -> Computation:
+def _computation_to_store(value: Any, field: Field) -> Computation:
     if not isinstance(value, Computed):
         raise Unsupported(f"a value of the column {field.name} is no text that can be read here")
     if value.computation.reason is not None:
@@ -37,13 +37,13 @@ def check_stored(value: Computation, field: Field) -> Computation:
     """What a column stores of a value. Raises Unsupported: only Spark says it."""
     if not is_plain_column(field):
         raise Unsupported(f"what the column {field.name} stores is computed by Spark")
-    found = stored_in(value, field)
+    found = cast_to_column(value, field)
     if found.reason is not None:
         raise Unsupported(found.reason)
     return found
 
 
-def assigned(rows: pa.Table, schema: Struct, values: Mapping[str, Computation]) -> pa.Table:
+def assign_values(rows: pa.Table, schema: Struct, values: Mapping[str, Computation]) -> pa.Table:
     """The rows with new values in the assigned columns, all computed from the old row.
 
     Args:

@@ -17,19 +17,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from anabranch.arrow.reading import MOST_BYTES, mapped_ahead
+from anabranch.arrow.reading import MOST_BYTES, map_ahead
 from anabranch.arrow.site import Site
 from anabranch.errors import StagedFilesRemain, StoreError
 from anabranch.protocol.iceberg import folder_key
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.parquet_files import WrittenFile, nan_free, parquet_bytes, saying_nan_free
-from anabranch.protocol.partitions import HIVE_NULL, hive_segment, split, written_texts
-from anabranch.protocol.schema.column_mapping import FIELD_ID, PARQUET_ID, file_schema, relabelled
+from anabranch.protocol.partitions import HIVE_NULL, hive_segment, split, write_values
+from anabranch.protocol.schema.column_mapping import FIELD_ID, PARQUET_ID, file_schema, relabel
 from anabranch.protocol.schema.types import Field, Struct, decimal_of
-from anabranch.protocol.schema.voids import check_writable, held_columns, without_voids
+from anabranch.protocol.schema.voids import check_writable, columns_in_files, without_voids
 from anabranch.protocol.unsupported import Unsupported
 from anabranch.storage.contract import Store
-from anabranch.storage.told import handed_on
+from anabranch.storage.told import bind_context
 
 FILE_ROWS = 250_000
 """So many rows go into one file."""
@@ -96,9 +96,9 @@ def put_all(
     """
     check_written(site, files)
     with undone(site.store) as names:
-        put = handed_on(lambda table: put_rows(site.store, folder, table, files, site.says, names))
-        tables, most_bytes = _gathered(rows, most_rows), 2 * MOST_BYTES
-        done = mapped_ahead(put, tables, site.threads, waits=True, size_of=_size, most_bytes=most_bytes)
+        put = bind_context(lambda table: put_rows(site.store, folder, table, files, site.says, names))
+        tables, most_bytes = _regroup_rows(rows, most_rows), 2 * MOST_BYTES
+        done = map_ahead(put, tables, site.threads, waits=True, size_of=_size, most_bytes=most_bytes)
         return [file for _, several in done for file in several]
 
 
@@ -106,7 +106,7 @@ def _size(rows: pa.Table) -> int:
     return int(rows.nbytes)
 
 
-def _gathered(several: Iterable[pa.Table], most_rows: int | None) -> Iterator[pa.Table]:
+def _regroup_rows(several: Iterable[pa.Table], most_rows: int | None) -> Iterator[pa.Table]:
     """The same rows in tables as large as they may be."""
     held, count, size = list[pa.Table](), 0, 0
     for rows in (part for each in several for part in _cut(each, most_rows)):
@@ -154,21 +154,21 @@ def put_rows(
     """
     partitions = [files.schema.field(name) for name in files.partition_columns]
     texts = {each.physical_name: _texts(rows[each.name], each) for each in partitions}
-    return put(store, folder, _stored(rows, files), texts, shape_of(files, says), names)
+    return put(store, folder, _to_file_rows(rows, files), texts, shape_of(files, says), names)
 
 
 def put_one(site: Site, folder: str, rows: pa.Table, files: FileSet) -> None:
     """Write rows of one partition, whose folder this is, as one file. Raises UnwritableVoid: no file can hold them."""
-    _put_one(site.store, folder, _stored(rows, files), shape_of(files, site.says), [])
+    _put_one(site.store, folder, _to_file_rows(rows, files), shape_of(files, site.says), [])
 
 
-def _stored(rows: pa.Table, files: FileSet) -> pa.Table:
+def _to_file_rows(rows: pa.Table, files: FileSet) -> pa.Table:
     """Rows with the columns of a file set as files hold them."""
     schema, partitions = files.schema, [files.schema.field(name) for name in files.partition_columns]
     check_writable(schema, files.partition_columns)
     inside = [each for each in schema if each not in partitions]
     stored = Struct((*inside, *(partitions if files.rules.materialised else ())))
-    return relabelled(without_voids(rows.select(list(stored.names))), file_schema(held_columns(stored)))
+    return relabel(without_voids(rows.select(list(stored.names))), file_schema(columns_in_files(stored)))
 
 
 def put(
@@ -202,7 +202,7 @@ def put(
 
 def _texts(column: pa.ChunkedArray, field: Field) -> pa.Array:
     try:
-        return written_texts(column, str(field.type))
+        return write_values(column, str(field.type))
     except (ValueError, OverflowError):  # its words may hold the value
         raise Unsupported(f"a value of the partition column {field.name} has no text") from None
 
@@ -228,7 +228,7 @@ def _put_one(store: Store, folder: str, rows: pa.Table, shape: Shape, names: lis
     return WrittenFile(name, len(data), time.time_ns() // 1_000_000, pq.read_metadata(io.BytesIO(data)))
 
 
-def numbered(rows: pa.Table, schema: Struct) -> pa.Table:
+def with_field_ids(rows: pa.Table, schema: Struct) -> pa.Table:
     """Rows under the physical names of some of a schema's columns, with the Parquet field ids that these have."""
     ids = {each.physical_name: each.metadata[FIELD_ID] for each in schema if FIELD_ID in each.metadata}
     if not ids:

@@ -50,11 +50,11 @@ def _session_beside(spark: SparkSession) -> Any:
     with _beside.lock:
         known = session_of(spark)
         if known not in _beside:
-            _beside[known] = _in_thread(lambda: _made(spark))
+            _beside[known] = _in_thread(lambda: _try_new_session(spark))
         return _beside[known]
 
 
-def _made(spark: SparkSession) -> SparkSession | None:
+def _try_new_session(spark: SparkSession) -> SparkSession | None:
     """A new session that knows the format; None where another format of this name is on the class path."""
     from pyspark import RDD  # what Spark Connect alone does not have
 

@@ -22,7 +22,7 @@ from pyspark.sql.catalog import Table
 from anabranch.catalog import table_entries, view_entries
 from anabranch.catalog.delta_format import is_known
 from anabranch.catalog.entry import Entry, Kind, StoredView
-from anabranch.catalog.names import Name, parts_of, spelled
+from anabranch.catalog.names import Name, name_to_sql, parts_of
 from anabranch.catalog.properties import LOCATION, literal
 from anabranch.catalog.table_texts import TableText
 from anabranch.errors import AnabranchError
@@ -119,11 +119,11 @@ def see(spark: SparkSession, name: Name) -> Seen | None:
         AnalysisException: there can be no such name. LoneSurrogate: no text can hold it.
     """
     full = whole(spark, name)
-    check_text("The name of a table", spelled(full))
+    check_text("The name of a table", name_to_sql(full))
     is_sessions, is_global = full[0].lower() == SESSIONS, full[-2].lower() == _GLOBAL
     schema = full[:-1] if is_sessions else (SESSIONS, _GLOBAL)
     is_asked = (is_sessions or len(name) < 3) and not _is_path(spark, full)
-    seen = listed(spark, schema, re.sub(r"\W", ".", full[-1], flags=re.ASCII)) if is_asked else []
+    seen = list_tables(spark, schema, re.sub(r"\W", ".", full[-1], flags=re.ASCII)) if is_asked else []
     seen = [each for each in seen if _is_named(each, full, spark)]
     for each in seen:
         if each.is_temporary and (is_global if each.name[1] else len(name) == 1):
@@ -136,22 +136,22 @@ def see(spark: SparkSession, name: Name) -> Seen | None:
 def _is_path(spark: SparkSession, name: Name) -> bool:
     """Whether it is a path behind the name of a format: cheaper to ask than to be told by an error of Spark's."""
     is_likely = "/" in name[-1] and name[-2].lower() != _GLOBAL
-    return is_likely and not plain_catalog(spark).databaseExists(spelled(name[:-1]))
+    return is_likely and not plain_catalog(spark).databaseExists(name_to_sql(name[:-1]))
 
 
-def listed(spark: SparkSession, schema: Name, pattern: str | None = None) -> list[Seen]:
+def list_tables(spark: SparkSession, schema: Name, pattern: str | None = None) -> list[Seen]:
     """What Spark's own catalog has in a schema, and the session's temporary views; nothing where there is no schema."""
     wanted = literal("*" if pattern is None else pattern, spark)
     try:
-        rows = exact_sql(spark, f"SHOW TABLE EXTENDED IN {spelled(schema)} LIKE {wanted}").collect()
+        rows = exact_sql(spark, f"SHOW TABLE EXTENDED IN {name_to_sql(schema)} LIKE {wanted}").collect()
     except AnalysisException as error:
         if error.getCondition() == "SCHEMA_NOT_FOUND":
             return []
         raise
-    return [_seen(*row) for row in rows]
+    return [_parse_listing_row(*row) for row in rows]
 
 
-def _seen(schema: str, name: str, is_temporary: bool, said: str) -> Seen:
+def _parse_listing_row(schema: str, name: str, is_temporary: bool, said: str) -> Seen:
     text = TableText.of(said)
     return Seen((SESSIONS, schema, name), is_temporary or text.first("Type") == "VIEW", is_temporary, text)
 
@@ -164,16 +164,16 @@ def _is_named(seen: Seen, name: Name, spark: SparkSession) -> bool:
 
 def _see_elsewhere(spark: SparkSession, name: Name) -> Seen | None:
     """As `see`, where another catalog than Spark's own is asked, which opens what it tells of."""
-    if not plain_catalog(spark).tableExists(_asked(name, spark)):
+    if not plain_catalog(spark).tableExists(_to_spark_name(name, spark)):
         return None
-    found = shown(spark, name)
+    found = get_spark_table(spark, name)
     full = (found.catalog or SESSIONS, *(found.namespace or ()), found.name)
     return Seen(full, found.tableType == "VIEW" or found.isTemporary, found.isTemporary)
 
 
-def _asked(name: Name, spark: SparkSession) -> str:
+def _to_spark_name(name: Name, spark: SparkSession) -> str:
     """A name as Spark's catalog takes it, in which nothing is filled in."""
-    return verbatim(spelled(name), spark)
+    return verbatim(name_to_sql(name), spark)
 
 
 def entries_in(spark: SparkSession, schema: Name) -> list[Entry]:
@@ -182,7 +182,7 @@ def entries_in(spark: SparkSession, schema: Name) -> list[Entry]:
     Raises:
         UnreadableEntry, InvalidOption: as `look_up`.
     """
-    found = [find(spark, each.name) for each in listed(spark, schema) if not each.is_temporary]
+    found = [find(spark, each.name) for each in list_tables(spark, schema) if not each.is_temporary]
     return [entry for entry in found if entry is not None]
 
 
@@ -230,13 +230,13 @@ def can_be_kept(spark: SparkSession, name: Name) -> bool:
     """Whether the catalog of a whole name keeps tables or views that lead elsewhere; a free name is asked about."""
     if name[0].lower() == SESSIONS:
         return True
-    told = exact_sql(spark, f"EXPLAIN CREATE VIEW {spelled(name)} AS SELECT 1 AS probe").collect()
+    told = exact_sql(spark, f"EXPLAIN CREATE VIEW {name_to_sql(name)} AS SELECT 1 AS probe").collect()
     return not any("MISSING_CATALOG_ABILITY" in row[0] for row in told)
 
 
 def folder(spark: SparkSession, name: Name) -> str:
     """Where Spark would keep a managed table of this whole name. Raises AnalysisException: SCHEMA_NOT_FOUND."""
-    base = unquote(spark.catalog.getDatabase(_asked(name[:-1], spark)).locationUri)  # a URI, where we say paths
+    base = unquote(spark.catalog.getDatabase(_to_spark_name(name[:-1], spark)).locationUri)  # a URI, where we say paths
     return f"{base.rstrip('/')}/{name[-1].lower()}"
 
 
@@ -275,12 +275,12 @@ def forget() -> None:
 
 def has_schema(spark: SparkSession, schema: Name) -> bool:
     """Whether there is a schema of this whole name."""
-    return bool(spark.catalog.databaseExists(_asked(schema, spark)))
+    return bool(spark.catalog.databaseExists(_to_spark_name(schema, spark)))
 
 
-def shown(spark: SparkSession, name: Name) -> Table:
+def get_spark_table(spark: SparkSession, name: Name) -> Table:
     """What Spark says of a view, or of a table of a format that it knows. Raises AnalysisException: there is none."""
-    return plain_catalog(spark).getTable(_asked(name, spark))
+    return plain_catalog(spark).getTable(_to_spark_name(name, spark))
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from anabranch.catalog import entries
 from anabranch.catalog.entry import Entry
-from anabranch.catalog.names import Name, parts_of, spelled
+from anabranch.catalog.names import Name, name_to_sql, parts_of
 from anabranch.commands.ddl.drop import Drop
 from anabranch.commands.opening import OWNER, Location, open_log
 from anabranch.errors import (
@@ -66,13 +66,13 @@ def place(spark: SparkSession, name: Name, location: Location | None = None, *, 
     entry = entries.find(spark, full)
     if entry is not None:
         if location is not None and open_log(location).table != open_log(entry.location).table:
-            reason = f"the table {spelled(full)} is at {entry.location}."
+            reason = f"the table {name_to_sql(full)} is at {entry.location}."
             raise InvalidOption(option="LOCATION", value=os.fspath(location), reason=reason)
         return Named(entry.name, entry.location, entry.managed, entry)
     if (there := entries.see(spark, full)) is not None:
         if or_foreign and not there.is_temporary:
             return Named(full, entries.folder(spark, full), managed=True, foreign=True)
-        raise NameTaken(name=spelled(full), table=spelled(full))
+        raise NameTaken(name=name_to_sql(full), table=name_to_sql(full))
     check_place(spark, full)
     if location is not None:
         return Named(full, open_log(location).table, managed=False)
@@ -86,9 +86,9 @@ def check_place(spark: SparkSession, name: Name) -> None:
         UnknownSchema: there is no such schema. NoPlaceForNames: its catalog keeps no views.
     """
     if not entries.has_schema(spark, name[:-1]):
-        raise UnknownSchema(name=spelled(name), schema=spelled(name[:-1]))
+        raise UnknownSchema(name=name_to_sql(name), schema=name_to_sql(name[:-1]))
     if not entries.can_be_kept(spark, name):
-        raise NoPlaceForNames(name=spelled(name), catalog=name[0])
+        raise NoPlaceForNames(name=name_to_sql(name), catalog=name[0])
 
 
 def _free_folder(wanted: str) -> str:
@@ -126,15 +126,15 @@ def naming(spark: SparkSession, named: Named) -> Iterator[None]:
 def _claim(named: Named) -> None:
     """Raises NameTaken: another table of this name is being made in the same folder."""
     try:
-        open_log(named.location).store.put_if_absent(OWNER, spelled(named.name).encode())
+        open_log(named.location).store.put_if_absent(OWNER, name_to_sql(named.name).encode())
     except AlreadyExists:
-        raise NameTaken(name=spelled(named.name), table=named.location) from None
+        raise NameTaken(name=name_to_sql(named.name), table=named.location) from None
 
 
 def _check_kept(spark: SparkSession, entry: Entry) -> None:
     """Raises UnknownTable: the name does not lead to the table any more, so that nobody finds what was written."""
     if not _leads_to(entries.find(spark, entry.name), entry):
-        raise UnknownTable(name=spelled(entry.name))
+        raise UnknownTable(name=name_to_sql(entry.name))
 
 
 def _name(spark: SparkSession, named: Named) -> None:
@@ -150,7 +150,7 @@ def _name(spark: SparkSession, named: Named) -> None:
             raise
         if named.managed:
             Drop(named.location).run()
-        raise NameTaken(name=spelled(named.name), table=named.location) from None
+        raise NameTaken(name=name_to_sql(named.name), table=named.location) from None
 
 
 def refresh(spark: SparkSession, entry: Entry) -> None:
@@ -164,7 +164,7 @@ def refresh(spark: SparkSession, entry: Entry) -> None:
         entries.refresh(spark, now, schema, comment)
 
 
-def refresh_named(spark: SparkSession, name: Name | None, location: Location) -> None:
+def refresh_by_name(spark: SparkSession, name: Name | None, location: Location) -> None:
     """As `refresh`, for a table that was changed by a name; nothing where it has none, or has lost it meanwhile."""
     entry = None if name is None else entries.find(spark, name)
     if entry is not None and _is_at(entry, location):
@@ -179,7 +179,7 @@ def drop(spark: SparkSession, entry: Entry) -> None:
     """
     _check_sole(spark, entry)
     if not entries.take(spark, entry):
-        raise UnknownTable(name=spelled(entry.name))
+        raise UnknownTable(name=name_to_sql(entry.name))
     if entry.managed and not entry.is_sparks and _owns(spark, entry):
         Drop(entry.location).run()
 
@@ -201,16 +201,18 @@ def rename(spark: SparkSession, entry: Entry, to: Name) -> None:
         return
     _check_sole(spark, entry)
     if entries.is_taken(spark, target):
-        raise NameTaken(name=spelled(target), table=entry.location)
+        raise NameTaken(name=name_to_sql(target), table=entry.location)
     if _same(target[:-1], entry.name[:-1]):
         _note_owner(entry, target)
         entries.rename(spark, entry, target)
         return
     if entry.is_sparks:
-        reason = f"Spark keeps the files of {spelled(entry.name)} in its schema's folder: clone it to another schema."
-        raise InvalidOption(option="RENAME TO", value=spelled(target), reason=reason)
+        reason = (
+            f"Spark keeps the files of {name_to_sql(entry.name)} in its schema's folder: clone it to another schema."
+        )
+        raise InvalidOption(option="RENAME TO", value=name_to_sql(target), reason=reason)
     if not entries.has_schema(spark, target[:-1]):
-        raise UnknownSchema(name=spelled(target), schema=spelled(target[:-1]))
+        raise UnknownSchema(name=name_to_sql(target), schema=name_to_sql(target[:-1]))
     move(spark, entry, target)
 
 
@@ -227,7 +229,7 @@ def move(spark: SparkSession, entry: Entry, target: Name) -> None:
     except AnalysisException:
         if entries.is_taken(spark, entry.name):
             raise
-        raise UnknownTable(name=spelled(entry.name)) from None
+        raise UnknownTable(name=name_to_sql(entry.name)) from None
     kind = entries.kind_for(spark, target)
     moved = replace(entry, name=target, kind=kind, moves_to=None, came_from=entry.name)
     try:
@@ -235,17 +237,17 @@ def move(spark: SparkSession, entry: Entry, target: Name) -> None:
     except AnalysisException:
         entries.mark(spark, entry, None)
         if entries.is_taken(spark, target):  # by somebody else, meanwhile
-            raise NameTaken(name=spelled(target), table=entry.location) from None
+            raise NameTaken(name=name_to_sql(target), table=entry.location) from None
         raise
     now = entries.find(spark, entry.name)
     if now is None or not _leads_to(now, entry):
         entries.take(spark, moved)  # the table is whose that is who has taken its name, or made another one of it
         if now is not None:
             entries.mark(spark, now, None)
-        raise UnknownTable(name=spelled(entry.name))
+        raise UnknownTable(name=name_to_sql(entry.name))
     if not _same(now.moves_to, target):
         entries.take(spark, moved)  # of two renames at a time the one goes on that has said so last
-        raise RenameUnfinished(name=spelled(entry.name), other=spelled(now.moves_to or entry.name))
+        raise RenameUnfinished(name=name_to_sql(entry.name), other=name_to_sql(now.moves_to or entry.name))
     _finish(spark, entry, target)
 
 
@@ -262,7 +264,7 @@ def _finish(spark: SparkSession, entry: Entry, target: Name) -> None:
     if new is None or not _leads_to(new, entry) or new.came_from is None:
         return  # somebody else has finished this very rename
     entries.take(spark, new)
-    raise UnknownTable(name=spelled(entry.name))
+    raise UnknownTable(name=name_to_sql(entry.name))
 
 
 def _check_sole(spark: SparkSession, entry: Entry) -> None:
@@ -278,7 +280,7 @@ def _check_sole(spark: SparkSession, entry: Entry) -> None:
     for each in entries.entries_in(spark, other[:-1]) if other is not None and entry.managed else ():
         if _leads_to(each, entry) and not _same(each.name, entry.name):
             old, new = (entry, each) if entry.moves_to else (each, entry)
-            raise RenameUnfinished(name=spelled(old.name), other=spelled(new.name))
+            raise RenameUnfinished(name=name_to_sql(old.name), other=name_to_sql(new.name))
 
 
 def _note_owner(entry: Entry, name: Name) -> None:
@@ -287,7 +289,7 @@ def _note_owner(entry: Entry, name: Name) -> None:
     """
     log = open_log(entry.location)
     if entry.managed and not entry.is_sparks and log.exists():  # else somebody has dropped it meanwhile
-        log.store.put(OWNER, spelled(name).encode())
+        log.store.put(OWNER, name_to_sql(name).encode())
 
 
 def _owns(spark: SparkSession, entry: Entry) -> bool:

@@ -53,12 +53,12 @@ def _quoted_part(text: str, i: int) -> tuple[str, int]:
     return "", i
 
 
-def spelled(name: Name) -> str:
+def name_to_sql(name: Name) -> str:
     """A name as SQL text."""
     return ".".join(f"`{part.replace('`', '``')}`" for part in name)
 
 
-def dotted(name: Name) -> str:
+def display_name(name: Name) -> str:
     """A name as people read it."""
     return ".".join(name)
 

@@ -24,17 +24,17 @@ _SECRET = re.compile(r"url|pass|secret|token|key|cred|auth|^hex:", re.IGNORECASE
 _ESCAPED = "spark.sql.parser.escapedStringLiterals"
 
 
-def said(value: str) -> str:
+def encode_hex(value: str) -> str:
     """A value of ours in hexadecimal, which no text of Spark's can be mistaken in."""
     return f"{_HEX}{value.encode().hex()}"
 
 
-def kept(value: str) -> str:
+def encode_if_secret(value: str) -> str:
     """A value of ours as the catalog keeps it: in hexadecimal where Spark might take it for a secret."""
-    return said(value) if _SECRET.search(value) else value
+    return encode_hex(value) if _SECRET.search(value) else value
 
 
-def told(key: str, value: str) -> str:
+def decode_property(key: str, value: str) -> str:
     """A property's value behind what the catalog says. Raises InvalidOption: the session hides it."""
     if not key.startswith(OURS):
         return value
@@ -44,7 +44,7 @@ def told(key: str, value: str) -> str:
     return bytes.fromhex(value.removeprefix(_HEX)).decode() if value.startswith(_HEX) else value
 
 
-def listed(values: Mapping[str, str], spark: SparkSession) -> str:
+def format_properties(values: Mapping[str, str], spark: SparkSession) -> str:
     """Properties as a statement lists them. Raises InvalidOption: as `literal`."""
     return ", ".join(f"{literal(key, spark)} = {literal(value, spark)}" for key, value in values.items())
 

@@ -68,7 +68,7 @@ class Resolver:
         entry = self.look_up(name)
         return Resolved(entry.location, entries.whole(self._spark, name), entry) if isinstance(entry, Entry) else None
 
-    def named(self, identifier: Any) -> Resolved:
+    def require_table(self, identifier: Any) -> Resolved:
         """As `find`, where it has to be one of ours.
 
         Raises:

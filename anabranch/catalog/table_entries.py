@@ -13,8 +13,16 @@ from pyspark.sql import SparkSession
 
 from anabranch.catalog.delta_format import is_known, run_beside
 from anabranch.catalog.entry import Entry, Kind
-from anabranch.catalog.names import Name, parts_of, spelled
-from anabranch.catalog.properties import CAME_FROM, MANAGED, MOVES_TO, listed, literal, said, told
+from anabranch.catalog.names import Name, name_to_sql, parts_of
+from anabranch.catalog.properties import (
+    CAME_FROM,
+    MANAGED,
+    MOVES_TO,
+    decode_property,
+    encode_hex,
+    format_properties,
+    literal,
+)
 from anabranch.catalog.table_texts import TableText
 from anabranch.commands.opening import open_log
 from anabranch.errors import InvalidOption, NotBuilt, UnreadableEntry
@@ -29,7 +37,7 @@ def entry(name: Name, text: TableText) -> Entry:
     """
     location = text.location()
     if location is None:
-        raise UnreadableEntry(name=spelled(name))
+        raise UnreadableEntry(name=name_to_sql(name))
     mark = _property(text, MANAGED)
     is_sparks = text.first("Type") == "MANAGED"
     moves_to, came_from = (parts_of(_property(text, key)) for key in (MOVES_TO, CAME_FROM))
@@ -48,37 +56,37 @@ def record(spark: SparkSession, made: Entry) -> None:
     if "\n" in location or "\r" in location:
         raise InvalidOption(option="LOCATION", value=location, reason="a path with a line break can have no name.")
     marks = {MOVES_TO: made.moves_to, CAME_FROM: made.came_from}
-    properties = {key: said(spelled(other)) for key, other in marks.items() if other is not None}
+    properties = {key: encode_hex(name_to_sql(other)) for key, other in marks.items() if other is not None}
     if made.managed:
         properties[MANAGED] = _mark(location)
-    shown = f" TBLPROPERTIES ({listed(properties, spark)})" if properties else ""
-    statement = f"CREATE TABLE {spelled(made.name)} USING delta{shown} LOCATION {literal(location, spark)}"
+    shown = f" TBLPROPERTIES ({format_properties(properties, spark)})" if properties else ""
+    statement = f"CREATE TABLE {name_to_sql(made.name)} USING delta{shown} LOCATION {literal(location, spark)}"
     _run(spark, statement, made.name)
 
 
 def rename(spark: SparkSession, name: Name, to: Name) -> None:
     """Give an entry another whole name. Raises AnalysisException: it is taken, or of another schema."""
-    _run(spark, f"ALTER TABLE {spelled(name)} RENAME TO {spelled(to[-2:])}", name)
+    _run(spark, f"ALTER TABLE {name_to_sql(name)} RENAME TO {name_to_sql(to[-2:])}", name)
 
 
 def drop(spark: SparkSession, name: Name) -> None:
     """Take an entry away, and with one whose files are Spark's, those. Raises AnalysisException: it is gone."""
-    _run(spark, f"DROP TABLE {spelled(name)}", name)
+    _run(spark, f"DROP TABLE {name_to_sql(name)}", name)
 
 
 def mark(spark: SparkSession, name: Name, to: Name | None) -> None:
     """Let an entry say to which name it moves; None: it has one alone. Raises AnalysisException: it is gone."""
     change = f"UNSET TBLPROPERTIES IF EXISTS ('{MOVES_TO}', '{CAME_FROM}')"
     if to is not None:
-        change = f"SET TBLPROPERTIES ('{MOVES_TO}' = '{said(spelled(to))}')"
-    _run(spark, f"ALTER TABLE {spelled(name)} {change}", name)
+        change = f"SET TBLPROPERTIES ('{MOVES_TO}' = '{encode_hex(name_to_sql(to))}')"
+    _run(spark, f"ALTER TABLE {name_to_sql(name)} {change}", name)
 
 
 def _run(spark: SparkSession, statement: str, name: Name) -> None:
     """Raises NotBuilt: this session can read the entry, and no more."""
     if not is_known(spark):
         instead = "Use a classic session of Spark without other formats in its catalog, or delta-spark."
-        raise NotBuilt(what=f"A change of the catalog's table {spelled(name)} from this session", instead=instead)
+        raise NotBuilt(what=f"A change of the catalog's table {name_to_sql(name)} from this session", instead=instead)
     run_beside(spark, statement)
 
 
@@ -88,4 +96,4 @@ def _mark(location: str) -> str:
 
 def _property(text: TableText, key: str) -> str:
     value = text.property(key)
-    return "" if value is None else told(key, value)
+    return "" if value is None else decode_property(key, value)

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pyspark.sql import SparkSession
 
 from anabranch.catalog.entry import Entry, Kind, StoredView
-from anabranch.catalog.names import Name, parts_of, spelled
+from anabranch.catalog.names import Name, name_to_sql, parts_of
 from anabranch.catalog.properties import (
     CAME_FROM,
     COLUMNS,
@@ -24,13 +24,13 @@ from anabranch.catalog.properties import (
     MOVES_TO,
     OURS,
     VIEW,
-    kept,
-    listed,
+    decode_property,
+    encode_if_secret,
+    format_properties,
     literal,
-    told,
 )
 from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
-from anabranch.spark.columns.types import quoted, spark_type
+from anabranch.spark.columns.types import quote_identifier, spark_type
 from anabranch.spark.sessions.sql_text import exact_sql
 
 _NO_COLUMNS = Struct((Field("no_columns_yet", "string"),))
@@ -76,7 +76,7 @@ def of_spark(spark: SparkSession, name: Name) -> StoredView | None:
     Raises:
         AnalysisException: there is none of this name.
     """
-    (row,) = exact_sql(spark, f"DESCRIBE TABLE EXTENDED {spelled(name)} AS JSON").collect()
+    (row,) = exact_sql(spark, f"DESCRIBE TABLE EXTENDED {name_to_sql(name)} AS JSON").collect()
     said = json.loads(row[0])
     within = parts_of(said.get("view_catalog_and_namespace", ""))
     if "view_text" not in said or within is None:
@@ -105,8 +105,8 @@ def properties_of(spark: SparkSession, name: Name) -> dict[str, str]:
     Raises:
         AnalysisException: there is none of this name. InvalidOption: the session hides one of ours.
     """
-    rows = exact_sql(spark, f"SHOW TBLPROPERTIES {spelled(name)}").collect()
-    return {row["key"]: told(row["key"], row["value"]) for row in rows}
+    rows = exact_sql(spark, f"SHOW TBLPROPERTIES {name_to_sql(name)}").collect()
+    return {row["key"]: decode_property(row["key"], row["value"]) for row in rows}
 
 
 def record(spark: SparkSession, made: Entry, schema: Struct, comment: str | None, *, replaces: bool = False) -> None:
@@ -118,7 +118,7 @@ def record(spark: SparkSession, made: Entry, schema: Struct, comment: str | None
     """
     said = {LOCATION: made.location, MANAGED: str(made.managed).lower(), COLUMNS: fingerprint(schema, comment)}
     marks = {MOVES_TO: made.moves_to, CAME_FROM: made.came_from}
-    said |= {key: spelled(other) for key, other in marks.items() if other is not None}
+    said |= {key: name_to_sql(other) for key, other in marks.items() if other is not None}
     _put(spark, made.name, "a Delta table", schema, comment, said, replaces)
 
 
@@ -152,11 +152,11 @@ def _put(
 ) -> None:
     schema = schema if schema.names else _NO_COLUMNS
     error = f"raise_error('{what}, {_ADVICE}')"
-    named = ", ".join(quoted(each.name) + _comment(each.metadata.get("comment"), spark) for each in schema)
-    body = ", ".join(f"CAST({error} AS {ddl(each.type)}) AS {quoted(each.name)}" for each in schema)
+    named = ", ".join(quote_identifier(each.name) + _comment(each.metadata.get("comment"), spark) for each in schema)
+    body = ", ".join(f"CAST({error} AS {ddl(each.type)}) AS {quote_identifier(each.name)}" for each in schema)
     exact_sql(
         spark,
-        f"CREATE {'OR REPLACE ' if replaces else ''}VIEW {spelled(name)} ({named}){_comment(comment, spark)}"
+        f"CREATE {'OR REPLACE ' if replaces else ''}VIEW {name_to_sql(name)} ({named}){_comment(comment, spark)}"
         f" TBLPROPERTIES ({_properties(properties, spark)}) AS SELECT {body} WHERE {error} IS NULL",
     )
 
@@ -169,25 +169,25 @@ def fingerprint(schema: Struct, comment: str | None) -> str:
 
 def rename(spark: SparkSession, name: Name, to: Name) -> None:
     """Give an entry another whole name. Raises Spark's AnalysisException: it is taken, or of another schema."""
-    exact_sql(spark, f"ALTER VIEW {spelled(name)} RENAME TO {spelled(to[-2:])}")
+    exact_sql(spark, f"ALTER VIEW {name_to_sql(name)} RENAME TO {name_to_sql(to[-2:])}")
 
 
 def drop(spark: SparkSession, name: Name) -> None:
     """Take an entry out of the catalog. Raises Spark's AnalysisException: it is gone."""
-    exact_sql(spark, f"DROP VIEW {spelled(name)}")
+    exact_sql(spark, f"DROP VIEW {name_to_sql(name)}")
 
 
 def mark(spark: SparkSession, name: Name, to: Name | None) -> None:
     """Let an entry say to which name it moves; None: it has one alone. Raises Spark's AnalysisException: it is gone."""
     change = f"UNSET TBLPROPERTIES IF EXISTS ('{MOVES_TO}', '{CAME_FROM}')"
     if to is not None:
-        change = f"SET TBLPROPERTIES ({_properties({MOVES_TO: spelled(to)}, spark)})"
-    exact_sql(spark, f"ALTER VIEW {spelled(name)} {change}")
+        change = f"SET TBLPROPERTIES ({_properties({MOVES_TO: name_to_sql(to)}, spark)})"
+    exact_sql(spark, f"ALTER VIEW {name_to_sql(name)} {change}")
 
 
 def unmark_view(spark: SparkSession, name: Name) -> None:
     """Let a lasting view be one of Spark's own, with its query there. Raises Spark's AnalysisException: it is gone."""
-    exact_sql(spark, f"ALTER VIEW {spelled(name)} UNSET TBLPROPERTIES IF EXISTS ('{VIEW}')")
+    exact_sql(spark, f"ALTER VIEW {name_to_sql(name)} UNSET TBLPROPERTIES IF EXISTS ('{VIEW}')")
 
 
 def ddl(type_: DataType) -> str:
@@ -199,7 +199,7 @@ def ddl(type_: DataType) -> str:
     """
     match type_:
         case Struct():
-            return f"STRUCT<{', '.join(f'{quoted(each.name)}: {ddl(each.type)}' for each in type_)}>"
+            return f"STRUCT<{', '.join(f'{quote_identifier(each.name)}: {ddl(each.type)}' for each in type_)}>"
         case Array():
             return f"ARRAY<{ddl(type_.element)}>"
         case Map():
@@ -212,4 +212,6 @@ def _comment(comment: str | None, spark: SparkSession) -> str:
 
 
 def _properties(values: Mapping[str, str], spark: SparkSession) -> str:
-    return listed({key: kept(value) if key.startswith(OURS) else value for key, value in values.items()}, spark)
+    return format_properties(
+        {key: encode_if_secret(value) if key.startswith(OURS) else value for key, value in values.items()}, spark
+    )

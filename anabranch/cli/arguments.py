@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anabranch.cli.sessions import started
+from anabranch.cli.sessions import get_or_start_session
 from anabranch.errors import UnknownPathOrName
 
 if TYPE_CHECKING:
@@ -23,19 +23,19 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON value, for ma
 
 
 def location_of(table: str) -> str:
-    """Where a table lies. Raises UnknownPathOrName: as `found_table`."""
-    return found_table(table)[0]
+    """Where a table lies. Raises UnknownPathOrName: as `find_table`."""
+    return find_table(table)[0]
 
 
-def found_table(table: str) -> tuple[str, Entry | None]:
+def find_table(table: str) -> tuple[str, Entry | None]:
     """Where a table lies; and its entry in the catalog, if it was given by its name. Raises UnknownPathOrName: it is
     neither a path nor the name of a table.
     """
     if "/" in table or "\\" in table or Path(table).exists():
         return table, None
     try:
-        from anabranch.api.session import looked_up  # needs Spark, which a path does not
+        from anabranch.api.session import look_up_entry  # needs Spark, which a path does not
     except ModuleNotFoundError as error:
         raise UnknownPathOrName(name=table, reason=f"names are Spark's, and {error.name} is not installed.") from None
-    entry = looked_up(table, partial(started, "anabranch"))
+    entry = look_up_entry(table, partial(get_or_start_session, "anabranch"))
     return (table, None) if entry is None else (entry.location, entry)

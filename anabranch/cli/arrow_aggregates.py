@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.commands.queries.read import known_count, known_extent
+from anabranch.commands.queries.read import count_from_log, extent_from_log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.expressions.computation import Computation
 
@@ -25,14 +25,14 @@ class Aggregate:
     function: str
     values: str | Computation | None
 
-    def known(self, snapshot: Snapshot) -> pa.Scalar | None:
+    def value_from_log(self, snapshot: Snapshot) -> pa.Scalar | None:
         """Its value over all rows by the log alone; None where rows have to be read."""
         if self.values is None:
-            count = known_count(snapshot)
+            count = count_from_log(snapshot)
             return None if count is None else pa.scalar(count)
         if self.function == "count" or not isinstance(self.values, str):
             return None
-        extent = known_extent(snapshot, self.values)
+        extent = extent_from_log(snapshot, self.values)
         return None if extent is None else pa.scalar(extent[self.function == "max"])
 
     def fold(self, found: pa.Scalar, values: pa.Array) -> pa.Scalar:
@@ -44,7 +44,7 @@ class Aggregate:
 
 def from_log(asked: Sequence[Aggregate], snapshot: Snapshot) -> list[pa.Scalar] | None:
     """The aggregates of all rows, where the log says each of them."""
-    known = [found for each in asked if (found := each.known(snapshot)) is not None]
+    known = [found for each in asked if (found := each.value_from_log(snapshot)) is not None]
     return known if len(known) == len(asked) else None
 
 

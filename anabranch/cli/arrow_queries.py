@@ -13,7 +13,7 @@ import pyarrow as pa
 from anabranch.arrow.backend import without_spark
 from anabranch.cli.arrow_aggregates import Aggregate, from_log, from_rows
 from anabranch.cli.arrow_rows import ArrowRows
-from anabranch.cli.path_tables import PathTable, given
+from anabranch.cli.path_tables import PathTable, plain_value
 from anabranch.errors import UnreadableExpression
 from anabranch.expressions.dialect import TokenizedText
 from anabranch.protocol.expressions.computation import Computation
@@ -44,22 +44,22 @@ def select(statement: SelectRows) -> Callable[[], ArrowRows]:
     read = PathTable(statement.table)
     where = None if statement.where is None else read.text(statement.where)
     read.check(where, {})
-    shown = [column for each in statement.selected for column in _shown(each, read)]
-    batches = (_aggregated if statement.selected[0].aggregate else _projected)(shown, read, where)
+    shown = [column for each in statement.selected for column in _output_columns(each, read)]
+    batches = (_aggregate_rows if statement.selected[0].aggregate else _project_rows)(shown, read, where)
     return lambda: ArrowRows.of([each.name for each in shown], batches).first(statement.limit)
 
 
-def _shown(selected: Selected, read: PathTable) -> list[Shown]:
+def _output_columns(selected: Selected, read: PathTable) -> list[Shown]:
     schema, function = read.snapshot.schema, selected.aggregate
     if selected.value is None:
         everything = [Shown(name, name) for name in schema.names]
         return [Shown(selected.name or f"{function}(1)", None, function)] if function else everything
-    text = read.text(given(selected.value))
+    text = read.text(plain_value(selected.value))
     path = _path(text) if selected.path else ()
     field = schema.find(path[0]) if len(path) == 1 else None
     value: str | Computation
     if field is None:
-        value = _computed(text, read)
+        value = _parse_computation(text, read)
         kind = Field("", value.tree.type or VOID)
     else:
         value, kind = field.name, field
@@ -71,7 +71,7 @@ def _shown(selected: Selected, read: PathTable) -> list[Shown]:
     return [Shown(name, value, function)]
 
 
-def _computed(text: str, read: PathTable) -> Computation:
+def _parse_computation(text: str, read: PathTable) -> Computation:
     try:
         return read.texts.computation(text)
     except UnreadableExpression:
@@ -82,12 +82,12 @@ def _path(text: str) -> tuple[str, ...]:
     return Cursor(text, TokenizedText(text).tokens).path()
 
 
-def _aggregated(shown: list[Shown], read: PathTable, where: str | None) -> Iterator[pa.RecordBatch]:
+def _aggregate_rows(shown: list[Shown], read: PathTable, where: str | None) -> Iterator[pa.RecordBatch]:
     """The one row of aggregates. Raises NeedsSpark: rows cannot be read here."""
     asked = [Aggregate(each.aggregate, each.values) for each in shown]
     counts_rows = all(each.values is None for each in shown)
     known = from_log(asked, read.snapshot) if where is None else None
-    batches = iter(()) if counts_rows or known else _projected(shown, read, where)
+    batches = iter(()) if counts_rows or known else _project_rows(shown, read, where)
 
     def row() -> Iterator[pa.RecordBatch]:
         if counts_rows:
@@ -100,7 +100,7 @@ def _aggregated(shown: list[Shown], read: PathTable, where: str | None) -> Itera
     return row()
 
 
-def _needed(shown: Iterable[Shown], read: PathTable) -> list[str]:
+def _columns_to_read(shown: Iterable[Shown], read: PathTable) -> list[str]:
     """The table's columns that have to be read: one at least, since rows without columns are not counted."""
     found = dict[str, None]()
     for value in (each.values for each in shown if each.values is not None):
@@ -108,9 +108,9 @@ def _needed(shown: Iterable[Shown], read: PathTable) -> list[str]:
     return [*found] or [*read.snapshot.schema.names[:1]]
 
 
-def _projected(shown: list[Shown], read: PathTable, where: str | None) -> Iterator[pa.RecordBatch]:
+def _project_rows(shown: list[Shown], read: PathTable, where: str | None) -> Iterator[pa.RecordBatch]:
     """The values, row by row. Raises NeedsSpark: rows cannot be read here."""
-    rows = read.table.to_batches(_needed(shown, read), where, version=read.version)
+    rows = read.table.to_batches(_columns_to_read(shown, read), where, version=read.version)
 
     def projected() -> Iterator[pa.RecordBatch]:
         for batch in rows:

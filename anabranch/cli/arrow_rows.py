@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from anabranch.cli.values import shown
+from anabranch.cli.values import cell_text
 
 _AT_ONCE = 1 << 12
 
@@ -80,4 +80,4 @@ def _value(value: Any, kind: pa.DataType) -> Any:
 
 def _key(key: Any) -> Any:
     """A key that Python takes: of what has parts, that which is printed of it."""
-    return shown(key) if isinstance(key, dict | list) else key
+    return cell_text(key) if isinstance(key, dict | list) else key

@@ -12,7 +12,7 @@ from anabranch.cli.arguments import Json
 from anabranch.cli.diagnosis import Check, worst
 from anabranch.cli.machine import connector, machine_checks
 from anabranch.cli.output import console, print_json, print_text
-from anabranch.cli.sessions import started
+from anabranch.cli.sessions import get_or_start_session
 from anabranch.cli.store_probe import store_checks
 from anabranch.errors import AnabranchError
 
@@ -59,9 +59,9 @@ def _checks(location: str | None, spark: bool) -> Iterator[Check]:
 def _spark_checks(location: str | None) -> Iterator[Check]:
     """Starts a session, and lets it use the store of a location, if there is one that can be opened."""
     try:
-        session = started("anabranch doctor")
+        session = get_or_start_session("anabranch doctor")
         yield Check("Spark", "ok", session.version)
-        yield Check("job in workers", "ok", f"Python {_asked_of_a_worker(session)}")
+        yield Check("job in workers", "ok", f"Python {_worker_python_version(session)}")
         if location is not None:
             from anabranch.cli.spark_probe import spark_checks  # needs PySpark
 
@@ -74,7 +74,7 @@ def _spark_checks(location: str | None) -> Iterator[Check]:
         yield Check("Spark", "failed", reason_of(error), "Its workers may run another Python: see the check above.")
 
 
-def _asked_of_a_worker(session: object) -> str:
+def _worker_python_version(session: object) -> str:
     from pyspark.sql import SparkSession
     from pyspark.sql import functions as F
 

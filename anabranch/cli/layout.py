@@ -28,7 +28,7 @@ class Laid:
     widths: tuple[int, ...]
 
 
-def laid(
+def lay_out(
     columns: Sequence[str], rows: Sequence[Sequence[str]], room: int | None, importance: Sequence[str] = ()
 ) -> Laid:
     """A table in ``room`` columns of a terminal, or as wide as it is where that is None.
@@ -63,7 +63,7 @@ def fitting(widths: Mapping[str, int], importance: Sequence[str], room: int | No
     return tuple(kept)
 
 
-def wrapped(text: str, room: int) -> list[str]:
+def wrap_text(text: str, room: int) -> list[str]:
     """A text in lines between its words; a word that is longer than a line stays whole."""
     return textwrap.wrap(text, max(room, 1), break_long_words=False, break_on_hyphens=False) or [""]
 

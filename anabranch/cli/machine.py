@@ -17,7 +17,7 @@ from anabranch import __version__
 from anabranch.cli import diagnosis
 from anabranch.cli.diagnosis import Check
 from anabranch.errors import MissingJava
-from anabranch.spark.sessions.java import java_advice, java_found, release_of
+from anabranch.spark.sessions.java import find_java, java_advice, release_of
 
 _REQUIRED = re.compile(r"^([\w-]+)\s*([<>=\d.,\s]*)$")
 _OPTIONAL = {
@@ -54,7 +54,7 @@ def machine_checks() -> Iterator[Check]:
     yield _java(has_pyspark=spark is not None)
     if spark is not None:
         yield workers(os.environ.get("PYSPARK_PYTHON") or sys.executable)
-    yield from (diagnosis.package_check(name, version_of(name), bounds) for name, bounds in required())
+    yield from (diagnosis.package_check(name, version_of(name), bounds) for name, bounds in requirements())
     for name, (purpose, wanted) in _OPTIONAL.items():
         yield diagnosis.optional_check(name, version_of(name), purpose, wanted)
 
@@ -80,17 +80,17 @@ def connector(scheme: str) -> Check:
     if pyspark_version() is None:
         return diagnosis.connector_check(scheme, (), None, named=False, has_pyspark=False)
     from anabranch.spark.sessions.connectors import package_of  # needs PySpark
-    from anabranch.spark.sessions.consoles import said_by_site, spark_home
+    from anabranch.spark.sessions.consoles import find_site_settings, spark_home
 
     package = package_of("abfss" if scheme == "az" else scheme)
     jars = sorted(each.name for pattern in _JARS.get(scheme, ()) for each in (spark_home() / "jars").glob(pattern))
-    named = any(name.startswith("spark.jars") for name in said_by_site())
+    named = any(name.startswith("spark.jars") for name in find_site_settings())
     return diagnosis.connector_check(scheme, tuple(jars), package, named=named, has_pyspark=True)
 
 
 def _java(*, has_pyspark: bool) -> Check:
     try:
-        path = java_found()
+        path = find_java()
     except MissingJava as error:
         return diagnosis.java_check(None, None, error.reason, error.instead, has_pyspark=has_pyspark)
     return diagnosis.java_check(path, release_of(path), "", java_advice(), has_pyspark=has_pyspark)
@@ -107,7 +107,7 @@ def workers(command: str) -> Check:
     return diagnosis.workers_check(command, tuple(version), pyarrow, own)
 
 
-def required() -> list[tuple[str, str]]:
+def requirements() -> list[tuple[str, str]]:
     """What this package needs, with bounds; nothing where it is used from its sources."""
     try:
         said = metadata.requires("anabranch") or []

@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.progress import Progress, TaskID
 
 from anabranch.api import functions
-from anabranch.cli.arguments import Json, TableArgument, Wide, found_table, location_of
+from anabranch.cli.arguments import Json, TableArgument, Wide, find_table, location_of
 from anabranch.cli.output import print_json, print_table, print_text, print_values
-from anabranch.cli.sessions import started
+from anabranch.cli.sessions import get_or_start_session
 from anabranch.commands.maintenance.fsck import MISSING
 from anabranch.commands.maintenance.optimize import Optimize
 from anabranch.commands.maintenance.reorg import Purge
@@ -78,7 +78,7 @@ def restore(
     if version is None and timestamp is None:
         reason = "anabranch history TABLE lists the versions, and --dry-run shows what restoring one would change."
         raise InvalidOption(option="--version or --timestamp", value=None, reason=reason)
-    path, entry = found_table(table)
+    path, entry = find_table(table)
     done = functions.restore(path, version, timestamp, ignore_missing=ignore_missing, dry_run=dry_run)
     if entry is not None and not dry_run:
         _refresh(entry)
@@ -99,7 +99,7 @@ def _refresh(entry: Entry) -> None:
     """Write the table's new columns into its entry in the catalog."""
     from anabranch.catalog.named_tables import refresh
 
-    refresh(started("anabranch restore"), entry)
+    refresh(get_or_start_session("anabranch restore"), entry)
 
 
 def fsck(
@@ -116,11 +116,11 @@ def fsck(
     else:
         if done.rows:
             print_table(tuple(MISSING.names), done.rows, wide=wide)
-        print_text(_lost(done, stands))
+        print_text(_format_repair(done, stands))
     raise typer.Exit(1 if done.missing and done.committed is None else 0)
 
 
-def _lost(done: Repair, stands: int | None) -> str:
+def _format_repair(done: Repair, stands: int | None) -> str:
     """What a look for missing files found, in one line."""
     if not done.missing:
         return f"no file of version {done.version} is missing ({amount(done.files, 'file')} looked for)"
@@ -162,12 +162,14 @@ def reorg(table: TableArgument, where: PartitionFilter = None, as_json: Json = F
 
 
 def _rewrite(command: Optimize | Purge, where: str | None, as_json: bool) -> None:
-    spark = started(f"anabranch {type(command).__name__.lower()}")
-    from anabranch.api.optimize_builder import optimized  # needs Spark, which the other commands do not
+    spark = get_or_start_session(f"anabranch {type(command).__name__.lower()}")
+    from anabranch.api.optimize_builder import run_optimize  # needs Spark, which the other commands do not
 
     with Progress(console=Console(stderr=True), transient=True, disable=as_json) as progress:
         task = progress.add_task("files", total=None)
-        done = optimized(spark, command, where, lambda _, ready, of: progress.update(task, completed=ready, total=of))
+        done = run_optimize(
+            spark, command, where, lambda _, ready, of: progress.update(task, completed=ready, total=of)
+        )
     version = None if done.committed is None else done.committed.version
     if as_json:
         print_json({"table": without_secrets(str(command.table)), "version": version, "metrics": done.metrics})

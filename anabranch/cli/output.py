@@ -17,7 +17,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from anabranch.cli.layout import GAP, laid, wrapped
+from anabranch.cli.layout import GAP, lay_out, wrap_text
 from anabranch.cli.values import json_value, plain_text
 from anabranch.errors.secrets import without_secrets
 from anabranch.errors.visible import visible, visible_json
@@ -97,7 +97,7 @@ def print_cells(
     ruled: bool = False,
 ) -> None:
     """As `print_table`, of texts in the order of the columns; ``ruled`` draws a line below their names."""
-    table = laid(columns, rows, None if wide else width(), importance)
+    table = lay_out(columns, rows, None if wide else width(), importance)
     _print_line(table.head, "bold")
     if ruled:
         _print_line((" " * GAP).join("─" * each for each in table.widths), "dim")
@@ -112,7 +112,7 @@ def print_values(name: str, values: Mapping[str, Any]) -> None:
     space = max(cell_len(each) for each in (name, *values)) + GAP
     _print_line(f"{name:<{space}}value", "bold")
     for key, value in values.items():
-        first, *rest = wrapped(visible(_text_of(value)), width() - space)
+        first, *rest = wrap_text(visible(_text_of(value)), width() - space)
         _print_line(f"{key:<{space}}{first}".rstrip())
         for line in rest:
             _print_line(" " * space + line)

@@ -17,14 +17,14 @@ from anabranch.commands.opening import Location, file_set
 from anabranch.commands.queries.time_travel import AsOf
 from anabranch.errors import InvalidOption, NeedsSpark
 from anabranch.errors.rows import keep_out, may_show_rows
-from anabranch.expressions.blocks import unqualified
+from anabranch.expressions.blocks import strip_qualifiers
 from anabranch.expressions.tokens import asks_a_query
 from anabranch.log.lazy import lazy
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.statements.grammar.parts import Expression, Path
 from anabranch.statements.grammar.parts import Table as Named
-from anabranch.statements.grammar.row_values import keyed
+from anabranch.statements.grammar.row_values import assignments_by_key
 
 
 @dataclass(frozen=True)
@@ -34,23 +34,23 @@ class PathTable:
     named: Named
 
     @lazy
-    def pinned(self) -> tuple[Location, int | None]:
+    def location_and_version(self) -> tuple[Location, int | None]:
         """Where it lies, and the version that is meant, None for the newest.
 
         Raises:
             NotATable, VersionNotFound, InvalidTimestamp, AmbiguousTimeTravel: there is none.
         """
-        return AsOf(self.named.location, *asked(self.named)).pinned()
+        return AsOf(self.named.location, *version_and_moment(self.named)).resolve_version()
 
     @property
     def table(self) -> Table:
         """The table, to be read at `version`."""
-        return Table(self.pinned[0])
+        return Table(self.location_and_version[0])
 
     @property
     def version(self) -> int | None:
         """The version that is meant, None for the newest."""
-        return self.pinned[1]
+        return self.location_and_version[1]
 
     @lazy
     def snapshot(self) -> Snapshot:
@@ -66,7 +66,7 @@ class PathTable:
     def newest(self) -> PathTable:
         """The table, which is to be changed. Raises InvalidOption: its path names a version."""
         if self.version is not None:
-            reason = f"only a query takes a version; the table itself is {self.pinned[0]}."
+            reason = f"only a query takes a version; the table itself is {self.location_and_version[0]}."
             raise InvalidOption(option="table", value=str(self.named.location), reason=reason)
         return self
 
@@ -87,13 +87,13 @@ class PathTable:
 
     def text(self, said: Expression) -> str:
         """A condition or value, its columns under their own names. Raises NeedsSpark: it holds a subquery."""
-        return unqualified(plain(said).source, self.named.called, self.snapshot.schema).text
+        return strip_qualifiers(plain(said).source, self.named.qualifier, self.snapshot.schema).text
 
-    def assigned(self, pairs: Iterable[tuple[Path, Expression | None]]) -> dict[str, str]:
+    def assignment_texts(self, pairs: Iterable[tuple[Path, Expression | None]]) -> dict[str, str]:
         """The values of SET, by column. Raises NeedsSpark: one is DEFAULT, or holds a subquery."""
         alias = (self.named.alias or "").lower()
         bare = [(path[1:] if len(path) > 1 and path[0].lower() == alias else path, value) for path, value in pairs]
-        return {key: self.text(given(value)) for key, value in keyed(bare)}
+        return {key: self.text(plain_value(value)) for key, value in assignments_by_key(bare)}
 
     def check(self, where: str | None, values: Mapping[str, str]) -> None:
         """Raises NeedsSpark, InvalidCondition, UnknownColumn: rows cannot be changed so here."""
@@ -107,7 +107,7 @@ class PathTable:
         return NeedsSpark(what=what, table=self.named.location, reason=reason)
 
 
-def asked(named: Named) -> tuple[int | str | None, str | None]:
+def version_and_moment(named: Named) -> tuple[int | str | None, str | None]:
     """The version and the moment behind AS OF, as far as they are said. Raises NeedsSpark: that is computed."""
     if named.timestamp is not None and named.moment is None:
         reason = "without it a moment is a text, such as '2024-01-31 12:00:00'"
@@ -122,7 +122,7 @@ def plain(said: Expression) -> Expression:
     return said
 
 
-def given(said: Expression | None) -> Expression:
+def plain_value(said: Expression | None) -> Expression:
     """A value. Raises NeedsSpark: it is DEFAULT, or holds a subquery."""
     if said is None:
         raise NeedsSpark(what="the value DEFAULT", table=None, reason="it reads the expressions of defaults")

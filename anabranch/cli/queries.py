@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from anabranch.api import functions
-from anabranch.cli.arguments import Json, TableArgument, Wide, found_table, location_of
+from anabranch.cli.arguments import Json, TableArgument, Wide, find_table, location_of
 from anabranch.cli.output import print_json, print_table, print_text, print_values
 from anabranch.commands.maintenance.check import check_table
 from anabranch.commands.opening import open_log
@@ -38,7 +38,7 @@ def history(
 
 def detail(table: TableArgument, as_json: Json = False) -> None:
     """Describe the table: where it is, partitions, files, size, properties, protocol, columns."""
-    path, entry = found_table(table)
+    path, entry = find_table(table)
     found = describe_detail(path)
     found = found if entry is None else {**found, "name": ".".join(entry.name)}
     columns = _columns_of(path)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def started(app: str) -> SparkSession:
+def get_or_start_session(app: str) -> SparkSession:
     """The session of this process, or a new one that writes nothing on the terminal.
 
     Raises:

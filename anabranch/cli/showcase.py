@@ -72,5 +72,5 @@ def _print_matrix(found: Matrix) -> None:
 
 def _in_words(cell: Cell) -> str:
     beyond = ": beyond the matrix, here they cannot" if cell.is_beyond else ""
-    happened = f"{cell.refused} of {len(cell.runs)} runs refused{beyond}"
+    happened = f"{cell.refusal_count} of {len(cell.runs)} runs refused{beyond}"
     return f"{'✓' if cell.as_documented else '✗'} {cell.documented}\n  {happened}"

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pyspark.sql import SparkSession
 
 from anabranch.cli.diagnosis import Check
-from anabranch.cli.store_probe import own_folder, removed
+from anabranch.cli.store_probe import cleanup_checks, own_folder
 from anabranch.errors import AnabranchError
 from anabranch.spark.frames.failures import reason_of
 from anabranch.spark.reading.paths import spark_root
@@ -28,13 +28,13 @@ def spark_checks(spark: SparkSession, location: str) -> Iterator[Check]:
     """Let a session write and read below a location, which our client can open."""
     store = open_store(location)
     with own_folder(store) as (folder, on_disk):
-        yield written_and_read(spark, store.url, f"{folder}/spark")
+        yield check_write_and_read(spark, store.url, f"{folder}/spark")
         if on_disk is not None:
             shutil.rmtree(on_disk / "spark", ignore_errors=True)
         yield from _left(store, folder)
 
 
-def written_and_read(spark: SparkSession, root: str, folder: str) -> Check:
+def check_write_and_read(spark: SparkSession, root: str, folder: str) -> Check:
     """Let Spark write a small file into a folder of a store, and read it again; what it wrote stays there."""
     try:
         place = f"{spark_root(spark, root)}/{folder}"
@@ -64,4 +64,4 @@ def _left(store: Store, folder: str) -> Iterator[Check]:
     except AnabranchError as error:
         yield Check("cleaning up", "warning", error.message, f"Remove {folder} below {store.url} yourself.")
         return
-    yield from removed(store, names)
+    yield from cleanup_checks(store, names)

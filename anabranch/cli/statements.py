@@ -13,8 +13,8 @@ import typer
 
 from anabranch.cli.arguments import Json, Wide
 from anabranch.cli.output import print_cells, print_csv, print_json, print_text
-from anabranch.cli.sessions import started
-from anabranch.cli.values import shown
+from anabranch.cli.sessions import get_or_start_session
+from anabranch.cli.values import cell_text
 from anabranch.errors import InvalidOption, MissingJava, MissingPySpark, NeedsSpark, StatementNeedsSpark
 from anabranch.expressions.dialect import TokenizedText
 from anabranch.statements.grammar.scripts import split
@@ -46,7 +46,7 @@ class Rows(Protocol):
     def take(self, num: int) -> list[Any]: ...
 
 
-def begun(incomplete: str) -> list[str]:
+def complete_statement(incomplete: str) -> list[str]:
     """The beginnings of statements that go on with what is typed, in the same case, since a shell compares letters.
 
     Example:
@@ -62,7 +62,7 @@ def sql(
         str | None,
         typer.Argument(
             help="SQL statements; several are run one after the other.",
-            autocompletion=lambda incomplete: begun(incomplete),
+            autocompletion=lambda incomplete: complete_statement(incomplete),
         ),
     ] = None,
     file: Annotated[Path | None, typer.Option("--file", "-f", help="Read the statements from this file.")] = None,
@@ -89,7 +89,7 @@ def sql(
     texts = [with_whole_paths(each) for each in split(_text_of(statement, file))]
     spark, instead = (None, _LEAVE_OUT) if without_spark else _session()
     with _saying(instead):
-        for found in _found_here(texts) if spark is None else _found(spark, texts):
+        for found in _run_without_spark(texts) if spark is None else _run_in_session(spark, texts):
             if found.columns:
                 _print_rows(found, limit, wide=wide, as_json=as_json, as_csv=as_csv)
 
@@ -97,7 +97,7 @@ def sql(
 def _session() -> tuple[SparkSession | None, str]:
     """The session; None where none can be started, and what it takes."""
     try:
-        return started("anabranch-sql"), ""
+        return get_or_start_session("anabranch-sql"), ""
     except (MissingPySpark, MissingJava) as error:
         return None, error.message.partition("] ")[2]
 
@@ -114,18 +114,18 @@ def _saying(instead: str) -> Iterator[None]:
         raise StatementNeedsSpark(**facts, instead=instead) from None
 
 
-def _found(spark: SparkSession, texts: list[str]) -> Iterator[Rows]:
+def _run_in_session(spark: SparkSession, texts: list[str]) -> Iterator[Rows]:
     """What each statement gives, in a session."""
     from anabranch.statements.sql import sql as run  # needs Spark, which most commands do not
 
     return (run(spark, each) for each in texts)
 
 
-def _found_here(texts: list[str]) -> Iterator[Rows]:
+def _run_without_spark(texts: list[str]) -> Iterator[Rows]:
     """What each statement gives, without Spark. Raises NeedsSpark: one takes it; all are understood before one runs."""
-    from anabranch.cli.without_spark import check, run, understood  # which no other command needs
+    from anabranch.cli.without_spark import check, parse_statement, run  # which no other command needs
 
-    statements = [understood(each) for each in texts]
+    statements = [parse_statement(each) for each in texts]
     check(statements)
     return map(run, statements)
 
@@ -173,10 +173,10 @@ def _print_rows(found: Rows, limit: int, *, wide: bool, as_json: bool, as_csv: b
         print_json([dict(zip(names, row, strict=True)) for row in found.collect()])
         return
     if as_csv:
-        print_csv([names, *(["" if each is None else shown(each) for each in row] for row in found.collect())])
+        print_csv([names, *(["" if each is None else cell_text(each) for each in row] for row in found.collect())])
         return
     rows = found.take(limit + 1)
-    texts = [["NULL" if each is None else shown(each) for each in row] for row in rows[:limit]]
+    texts = [["NULL" if each is None else cell_text(each) for each in row] for row in rows[:limit]]
     print_cells(names, texts, wide=wide, ruled=True)
     if len(rows) > limit:
         print_text(f"and more; --limit shows more than {limit} rows")

@@ -37,10 +37,10 @@ def store_checks(location: str) -> Iterator[Check]:
     yield Check("store", "ok", store.url)
     yield _table(location)
     with own_folder(store) as (folder, _):
-        yield from tried(store, f"{folder}/name")
+        yield from put_checks(store, f"{folder}/name")
 
 
-def tried(store: Store, name: str) -> Iterator[Check]:
+def put_checks(store: Store, name: str) -> Iterator[Check]:
     """Put a name twice that nobody has, and another by several threads at once, and remove both."""
     names = [name, f"{name}-at-once"]
     before = _now_ms()
@@ -48,7 +48,7 @@ def tried(store: Store, name: str) -> Iterator[Check]:
         store.put_if_absent(name, _FIRST)
     except PutOutcomeUnknown as error:
         yield Check(_PUT, "failed", error.message)
-        yield from removed(store, names[:1])
+        yield from cleanup_checks(store, names[:1])
         return
     except AnabranchError as error:  # nothing was written
         yield Check(_PUT, "failed", error.message)
@@ -62,7 +62,7 @@ def tried(store: Store, name: str) -> Iterator[Check]:
             yield diagnosis.skew_check(entry.modified_ms, before, after)
     except AnabranchError as error:
         yield Check(_PUT, "failed", error.message)
-    yield from removed(store, names)
+    yield from cleanup_checks(store, names)
 
 
 def _second(store: Store, name: str) -> Check:
@@ -120,7 +120,7 @@ def at_once_check(won: int, *, kept: bool) -> Check:
     return Check(_AT_ONCE, "failed", found, _NO_TABLES)
 
 
-def removed(store: Store, names: list[str]) -> Iterator[Check]:
+def cleanup_checks(store: Store, names: list[str]) -> Iterator[Check]:
     """Nothing to say where it succeeds."""
     by_hand = f"Remove {' and '.join(names)} below {store.url} yourself."
     try:

@@ -37,7 +37,7 @@ def timeline(
     if as_json:
         print_json(found.as_json())
         return
-    page = _saved(found, output) if output else _saved(found, _place_of(found, temporary=show), follows=False)
+    page = _save_page(found, output) if output else _save_page(found, _place_of(found, temporary=show), follows=False)
     print_text(str(page))
     if show:
         webbrowser.open(page.absolute().as_uri())
@@ -48,11 +48,11 @@ def _place_of(found: Timeline, *, temporary: bool) -> Path:
     return Path(tempfile.mkdtemp(prefix="anabranch-")) / name if temporary else Path(name)
 
 
-def _saved(found: Timeline, page: Path, *, follows: bool = True) -> Path:
+def _save_page(found: Timeline, page: Path, *, follows: bool = True) -> Path:
     """Save the page; without ``follows`` not through a link, which may be somebody else's where no place was named."""
     try:
         if not follows:
-            return _replaced(found, page)
+            return _save_atomically(found, page)
         return found.save(page)
     except OSError as error:
         raise InvalidOption(
@@ -60,7 +60,7 @@ def _saved(found: Timeline, page: Path, *, follows: bool = True) -> Path:
         ) from None
 
 
-def _replaced(found: Timeline, page: Path) -> Path:
+def _save_atomically(found: Timeline, page: Path) -> Path:
     """Put the page at its place in one step, which changes nothing that a link there leads to."""
     aside = page.with_name(f".{page.name}.{uuid.uuid4().hex}.tmp")
     try:

@@ -35,7 +35,7 @@ def json_value(value: Any) -> Any:
     return json.loads(value.toJson()) if hasattr(value, "toJson") else plain_text(value)  # a variant
 
 
-def shown(value: Any) -> str:
+def cell_text(value: Any) -> str:
     """A value as a cell shows it: what has parts as JSON, anything else as text."""
     if isinstance(value, Mapping | list | tuple) or hasattr(value, "asDict") or hasattr(value, "toJson"):
         return json.dumps(json_value(value), ensure_ascii=False)
@@ -59,4 +59,4 @@ def plain_text(value: Any) -> str:
 
 def _key(name: Any) -> str:
     """The key of a map as the name of a field."""
-    return name if isinstance(name, str) else shown(name)
+    return name if isinstance(name, str) else cell_text(name)

@@ -15,15 +15,15 @@ import pyarrow as pa
 
 from anabranch.api.table_merge import TableClause, TableMerge
 from anabranch.arrow.backend import without_spark
-from anabranch.catalog.names import path_in, spelled
+from anabranch.catalog.names import name_to_sql, path_in
 from anabranch.cli.arrow_queries import select
 from anabranch.cli.arrow_rows import ArrowRows
-from anabranch.cli.path_tables import PathTable, asked, given, plain
+from anabranch.cli.path_tables import PathTable, plain, plain_value, version_and_moment
 from anabranch.commands.context import RunContext
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.maintenance.optimize import Optimize
 from anabranch.commands.maintenance.optimize_result import RESULT as OPTIMIZED
-from anabranch.commands.maintenance.optimize_result import WORKERS, shown
+from anabranch.commands.maintenance.optimize_result import WORKERS, result_row
 from anabranch.commands.maintenance.restore import RESULT as RESTORED
 from anabranch.commands.maintenance.restore import Restore
 from anabranch.commands.maintenance.vacuum import Vacuum
@@ -47,7 +47,7 @@ Run: TypeAlias = Callable[[], ArrowRows]
 """Runs a statement that is understood."""
 
 
-def understood(text: str) -> Statement:
+def parse_statement(text: str) -> Statement:
     """What a statement asks.
 
     Raises:
@@ -63,10 +63,10 @@ def understood(text: str) -> Statement:
     try:
         found = form.grammar(r)
     except UnknownTable as error:
-        raise _named(error.facts["name"], error.facts.get("excerpt")) from None
+        raise _name_needs_spark(error.facts["name"], error.facts.get("excerpt")) from None
     if found is None:
         start, name = r.start, r.path("the name of a table")
-        raise _named(spelled(name), excerpt(r.text, start, r.stop))
+        raise _name_needs_spark(name_to_sql(name), excerpt(r.text, start, r.stop))
     return found
 
 
@@ -79,7 +79,7 @@ def check(statements: Sequence[Statement]) -> None:
     """
     for each in statements if len(statements) > 1 else ():
         try:
-            _prepared(each)
+            _prepare(each)
         except NeedsSpark:
             raise
         except AnabranchError:
@@ -89,15 +89,15 @@ def check(statements: Sequence[Statement]) -> None:
 def run(statement: Statement) -> ArrowRows:
     """Run a statement; gives what a session gives."""
     with one_statement():
-        return _prepared(statement)()
+        return _prepare(statement)()
 
 
-def _prepared(statement: Statement) -> Run:
+def _prepare(statement: Statement) -> Run:
     """What runs a statement, which has been held against the newest version of its table."""
     return next(each for each in FORMS if isinstance(statement, each.value)).prepare(statement)
 
 
-def _named(name: str, shown: str | None) -> NeedsSpark:
+def _name_needs_spark(name: str, shown: str | None) -> NeedsSpark:
     reason = "its catalog knows what a name means; a path is given as delta.`/path/to/table`"
     return NeedsSpark(what=f"the name {name}", table=None, reason=reason, excerpt=shown)
 
@@ -120,18 +120,18 @@ def _delete(statement: rv.DeleteRows) -> Run:
     target = PathTable(statement.table).newest()
     where = None if statement.where is None else target.text(statement.where)
     target.check(where, {})
-    return lambda: _affected(target.table.delete(where).rows)
+    return lambda: _affected_rows(target.table.delete(where).rows)
 
 
 def _update(statement: rv.UpdateRows) -> Run:
     target = PathTable(statement.table).newest()
-    values = target.assigned(statement.values)
+    values = target.assignment_texts(statement.values)
     where = None if statement.where is None else target.text(statement.where)
     target.check(where, values)
-    return lambda: _affected(target.table.update(where, values).rows)
+    return lambda: _affected_rows(target.table.update(where, values).rows)
 
 
-def _affected(rows: int) -> ArrowRows:
+def _affected_rows(rows: int) -> ArrowRows:
     return ArrowRows(["num_affected_rows"], [(rows,)])
 
 
@@ -166,11 +166,11 @@ def _merge(statement: rv.MergeRows) -> Run:
         )
     rows = source.table.to_batches(version=source.version)
     empty = rows.schema.empty_table()
-    _, matching, _ = target.texts.merge(_asked(statement, target, empty))
+    _, matching, _ = target.texts.merge(_build_merge(statement, target, empty))
     target.backend.check_merge(target.no_files, matching, empty)
 
     def run() -> ArrowRows:
-        counts = _asked(statement, target, rows.read_all()).execute().counts
+        counts = _build_merge(statement, target, rows.read_all()).execute().counts
         return ArrowRows([*counts], [tuple(counts.values())])
 
     return run
@@ -186,15 +186,19 @@ def _source(statement: rv.MergeRows) -> PathTable:
     return PathTable(whole)
 
 
-def _asked(statement: rv.MergeRows, target: PathTable, source: pa.Table) -> TableMerge:
-    aliases = {"source_alias": statement.source_alias, "target_alias": statement.table.called[-1]}
+def _build_merge(statement: rv.MergeRows, target: PathTable, source: pa.Table) -> TableMerge:
+    aliases = {"source_alias": statement.source_alias, "target_alias": statement.table.qualifier[-1]}
     merge = target.table.merge(source, plain(statement.on).text, **aliases)
     return replace(merge, clauses=tuple(map(_clause, statement.clauses)))
 
 
 def _clause(said: rv.MergeClause) -> TableClause:
     where = None if said.condition is None else plain(said.condition).text
-    values = None if said.values is None else {key: given(value).text for key, value in rv.keyed(said.values)}
+    values = (
+        None
+        if said.values is None
+        else {key: plain_value(value).text for key, value in rv.assignments_by_key(said.values)}
+    )
     return TableClause(said.when, said.action, where, values)
 
 
@@ -218,7 +222,7 @@ def _optimize(statement: v.OptimizeTable) -> Run:
     def run() -> ArrowRows:
         done = command.run(target.backend, RunContext(at=target.snapshot))
         columns = data_type(Reader(TokenizedText(f"STRUCT<{OPTIMIZED}>"), None, path_in)).type
-        row = shown(done, target.snapshot.table, statement.zorder)
+        row = result_row(done, target.snapshot.table, statement.zorder)
         return ArrowRows.whole(pa.Table.from_pylist([row], _schema(columns)))
 
     return run
@@ -241,7 +245,7 @@ def _vacuum(statement: v.VacuumTable) -> Run:
 
 
 def _restore(statement: v.RestoreTable) -> Run:
-    command = Restore(statement.table.location, *asked(statement.table))
+    command = Restore(statement.table.location, *version_and_moment(statement.table))
     return lambda: ArrowRows.whole(pa.Table.from_pylist([command.run().row], RESTORED))
 
 

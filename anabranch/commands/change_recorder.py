@@ -48,7 +48,7 @@ class ChangeRecorder:
         self.is_needed = True
         folder = self._staging.open_change_folder()
         self._staging.note(self._engine.record_update(files, marks, assignments, folder), changes=True)
-        written = self._collected()
+        written = self._collect_new_files()
         return written, file_set(self._snapshot, written, self._metadata)
 
     def note(self, change: str, files: pa.Table, rows: Marks | None = None, joined: Any = None) -> None:
@@ -68,7 +68,7 @@ class ChangeRecorder:
             yield
         self._recorded += noted
 
-    def written(self, *, needed: bool) -> pa.Table:
+    def write_noted(self, *, needed: bool) -> pa.Table:
         """New files with all that was noted since the last ones, if any are ``needed``, now or before.
 
         Args:
@@ -81,7 +81,7 @@ class ChangeRecorder:
         self._recorded += noted
         if noted:
             self._record(noted)
-        return self._collected()
+        return self._collect_new_files()
 
     def take_back(self, changes: Container[str]) -> None:
         """Let what was written so far be written once more, but for these kinds of changes: the caller notes them anew,
@@ -93,7 +93,7 @@ class ChangeRecorder:
     def _record(self, noted: Sequence[Images]) -> None:
         self._staging.note(self._engine.record(noted, self._staging.open_change_folder()), changes=True)
 
-    def _collected(self) -> pa.Table:
+    def _collect_new_files(self) -> pa.Table:
         files = self._staging.collect_changes(self._metadata, self._known)
         self._known += files["path"].to_pylist()
         return files

@@ -22,9 +22,9 @@ from anabranch.protocol.layout.clustering import (
     Path,
     check_clustering,
     domain_of,
-    respelled,
+    resolve_columns,
     same_clustering,
-    shown,
+    sql_names,
 )
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.phases import reach
@@ -62,15 +62,15 @@ def clusters_of(
     if asked is None and not lays_out:
         wanted = present
     else:
-        wanted = respelled(asked or (), metadata.schema)
+        wanted = resolve_columns(asked or (), metadata.schema)
         if not lays_out and wanted != present:
-            reason = f"the table is clustered by {', '.join(shown(present)) or 'nothing'}."
-            raise InvalidOption(option="clusterBy", value=shown(wanted), reason=reason)
+            reason = f"the table is clustered by {', '.join(sql_names(present)) or 'nothing'}."
+            raise InvalidOption(option="clusterBy", value=sql_names(wanted), reason=reason)
     check_clustering(wanted, metadata)
     return wanted
 
 
-def clustered(ours: Transaction, columns: Sequence[Path]) -> Transaction:
+def with_clustering(ours: Transaction, columns: Sequence[Path]) -> Transaction:
     """Ours as it also says by which columns the table is clustered, with the features that this needs, where that is
     not what the table says already.
     """
@@ -111,9 +111,9 @@ class ClusterBy(Masked):
         check_writable(base.table, base.protocol, base.metadata)
         columns = clusters_of(self.columns, base.metadata, base)
         reach("read")
-        old, new = ",".join(shown(base.clustering_columns)), ",".join(shown(columns))
+        old, new = ",".join(sql_names(base.clustering_columns)), ",".join(sql_names(columns))
         info = CommitInfo("CLUSTER BY", {"oldClusteringColumns": old, "newClusteringColumns": new})
-        ours = clustered(Transaction.on(base, str(context.runtime.new_id()), info), columns)
+        ours = with_clustering(Transaction.on(base, str(context.runtime.new_id()), info), columns)
         if not ours.says.domains:
             return None
         reach("staged")

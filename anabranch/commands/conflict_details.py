@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from anabranch.commands.field_id_names import layout_of
 from anabranch.errors.rows import may_show_rows
-from anabranch.log.file_locations import located_file
+from anabranch.log.file_locations import locate_in_store
 from anabranch.log.footers import footer_in, read_tail
 from anabranch.log.row_groups import RowGroups
 from anabranch.log.snapshot import Snapshot
@@ -51,14 +51,16 @@ def may_show(snapshot: Snapshot) -> bool:
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
-def sampled(snapshot: Snapshot, file: FileRow, rows: Sequence[int], first: frozenset[str]) -> list[Mapping[str, Any]]:
+def sample_rows(
+    snapshot: Snapshot, file: FileRow, rows: Sequence[int], first: frozenset[str]
+) -> list[Mapping[str, Any]]:
     """The values of these rows of a file: those of some columns first, of the others as far as they fit.
 
     Long values are cut short. Nothing where values may not be shown, or where the file is not there.
     """
     if not rows or not may_show(snapshot):
         return []
-    store, name = located_file(snapshot.store, file["path"])
+    store, name = locate_in_store(snapshot.store, file["path"])
     entry = store.head(name)
     if entry is None:
         return []
@@ -134,9 +136,9 @@ def of_partitions(snapshot: Snapshot, ours: Transaction, file: FileRow | None) -
 
     None where there is no such condition, where it would be long, or where values may not be shown.
     """
-    if file is None or not ours.touched or not may_show(snapshot):
+    if file is None or not ours.touched_paths or not may_show(snapshot):
         return None
-    partitions = [_partition(snapshot, ours.does.sources[path].row) for path in sorted(ours.touched)]
+    partitions = [_partition(snapshot, ours.does.sources[path].row) for path in sorted(ours.touched_paths)]
     other = _partition(snapshot, file)
     for name in snapshot.partition_columns:
         values = list(dict.fromkeys(each[name] for each in partitions))

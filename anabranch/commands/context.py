@@ -22,7 +22,7 @@ Progress = Callable[[str, int, int], None]
 """Is told of a step's name, how much of it is done and how much there is."""
 
 
-def unwatched(step: str, done: int, of: int) -> None:
+def ignore_progress(step: str, done: int, of: int) -> None:
     """Nobody watches."""
 
 
@@ -43,7 +43,7 @@ class RunContext:
     at: Snapshot | Newest | None = "newest"
     retry: RetryPolicy | None = None
     runtime: Runtime = field(default_factory=Runtime)
-    progress: Progress = unwatched
+    progress: Progress = ignore_progress
 
     def snapshot(self, log: Log) -> Snapshot:
         """The version that the command reads.
@@ -73,7 +73,7 @@ class Command(Protocol):
         ...
 
 
-def required(engine: Engine | None, command: Command) -> Engine:
+def require_engine(engine: Engine | None, command: Command) -> Engine:
     """Raises InvalidOption unless there is an engine, for commands that look at rows."""
     if engine is None:
         reason = f"{type(command).__name__} looks at rows: run it with an engine."

@@ -81,7 +81,7 @@ class Backend(Protocol):
         ...
 
     def record(self, changes: Sequence[Images], folder: str) -> Written:
-        """Write changed rows as files of change data (`recorded_columns`) below ``folder``, where they lie by their
+        """Write changed rows as files of change data (`change_data_columns`) below ``folder``, where they lie by their
         partitions, as data does.
         """
         ...
@@ -240,7 +240,7 @@ class Jobs(Protocol):
         """
         ...
 
-    def carried(self, work: Callable[[], None]) -> Callable[[], None]:
+    def for_other_thread(self, work: Callable[[], None]) -> Callable[[], None]:
         """The same work for one call by another thread, to which goes what holds for this one: what was said of
         buckets, whether messages show rows, and by which name its jobs can be cancelled.
         """

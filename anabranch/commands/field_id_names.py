@@ -16,13 +16,13 @@ import pyarrow as pa
 
 from anabranch.errors import CorruptLog, MissingDataFile
 from anabranch.errors.process_state import cache
-from anabranch.log.file_locations import located_file
+from anabranch.log.file_locations import locate_in_store
 from anabranch.log.footers import read_footer
 from anabranch.protocol.actions import Metadata
-from anabranch.protocol.schema.column_mapping import BY_ID, has_ids, located, mode_of
+from anabranch.protocol.schema.column_mapping import BY_ID, has_ids, mode_of, resolve_by_id
 from anabranch.protocol.schema.types import Struct
 from anabranch.storage.contract import Store
-from anabranch.storage.told import handed_on
+from anabranch.storage.told import bind_context
 
 _READERS = 8
 _REMEMBERED = 100_000
@@ -41,7 +41,7 @@ def layouts_of(store: Store, metadata: Metadata, paths: Sequence[str]) -> dict[s
         MissingDataFile: a file is not there. CorruptLog: it says no ids.
     """
     with ThreadPoolExecutor(_READERS) as pool:
-        layout = handed_on(lambda path: layout_of(metadata, schema_of(store, metadata, path), store.url, path))
+        layout = bind_context(lambda path: layout_of(metadata, schema_of(store, metadata, path), store.url, path))
         found = pool.map(layout, paths)
         named = dict(zip(paths, found, strict=True))
     return {path: layout for path, layout in named.items() if layout != metadata.schema}
@@ -56,7 +56,7 @@ def layout_of(metadata: Metadata, there: pa.Schema, table: str, path: str) -> St
     if not has_ids(there):
         reason = "it has no Parquet field ids, by which alone a table of column mapping mode id can be read."
         raise CorruptLog(table=table, file=path, reason=reason)
-    inside = located(metadata.schema, there)
+    inside = resolve_by_id(metadata.schema, there)
     partitions = frozenset(metadata.partition_columns)  # their values are the log's, under their physical names
     both = zip(metadata.schema, inside, strict=True)
     return Struct(tuple(own if own.name in partitions else found for own, found in both))
@@ -72,7 +72,7 @@ def schema_of(store: Store, metadata: Metadata, path: str) -> pa.Schema:
 
 
 def _read(store: Store, path: str) -> pa.Schema:
-    where, name = located_file(store, path)
+    where, name = locate_in_store(store, path)
     entry = where.head(name)
     if entry is None:
         raise MissingDataFile(table=store.url, file=path, reason="is not there")

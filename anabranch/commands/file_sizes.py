@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.errors import MissingDataFile
-from anabranch.log.file_locations import located_file
+from anabranch.log.file_locations import locate_in_store
 from anabranch.storage.contract import Store
 from anabranch.storage.sizes import NO_FILE, sizes
 
@@ -32,7 +32,7 @@ def hold_sizes(store: Store, files: pa.Table, version: int | None = None) -> Non
     """
     stated = files.select(["path", "size"]).filter(pc.is_valid(files["size"]))
     paths, logged = stated["path"].to_pylist(), stated["size"].to_pylist()
-    for path, size, found in zip(paths, logged, _found(store, paths), strict=True):
+    for path, size, found in zip(paths, logged, _find_sizes(store, paths), strict=True):
         if found is not None and (found != size or found == 0):
             facts = {"size": size, "found": found, "version": version}
             raise MissingDataFile(table=store.url, file=path, reason=_why(size, found), **facts)
@@ -46,11 +46,11 @@ def _why(size: int, found: int) -> str:
     return f"has {found} bytes, where the log says {size}: it was cut or replaced. Restore it from a copy"
 
 
-def _found(store: Store, paths: list[str]) -> list[int | None]:
+def _find_sizes(store: Store, paths: list[str]) -> list[int | None]:
     if not _ODD.search("\n".join(["", *paths, ""])):
         own = sizes(store, paths)
         return [own[path] for path in paths]
-    places = [located_file(store, path) for path in paths]
+    places = [locate_in_store(store, path) for path in paths]
     by_store, stores = defaultdict[str, list[str]](list), dict[str, Store]()
     for where, name in places:
         by_store[where.url].append(name)

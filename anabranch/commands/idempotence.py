@@ -12,7 +12,7 @@ from dataclasses import replace
 from anabranch.errors import InvalidOption
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import AppTransaction
-from anabranch.protocol.session_says import current, txn_used
+from anabranch.protocol.session_says import current, record_txn_use
 from anabranch.protocol.settings import TXN_APP_ID, TXN_VERSION
 from anabranch.transaction.transaction import Transaction
 
@@ -42,7 +42,7 @@ def application_of(given: AppTransaction | None = None) -> AppTransaction | None
         return given
     found = application(current().app_id, current().txn_version, (TXN_APP_ID, TXN_VERSION))
     if found is not None:
-        txn_used()
+        record_txn_use()
     return found
 
 

@@ -18,7 +18,7 @@ from anabranch.commands.context import Progress, RunContext
 from anabranch.commands.engine import Engine, Jobs
 from anabranch.commands.opening import file_set
 from anabranch.commands.rewriting import NO_ROW
-from anabranch.commands.row_changes import WholeFilesHandler, rows_of, staged_and_committed, with_counts
+from anabranch.commands.row_changes import WholeFilesHandler, rows_of, stage_and_commit, with_counts
 from anabranch.commands.staging import Staging
 from anabranch.errors import ExecutionFailed
 from anabranch.log.log import Log
@@ -78,7 +78,7 @@ class Move:
             ExecutionFailed: the engine did not write the rows that it was to write.
         """
         staging = Staging(log.store, str(context.runtime.new_id()))
-        return staged_and_committed(MoveHandler(self, engine, staging, context.progress), log, context)[1]
+        return stage_and_commit(MoveHandler(self, engine, staging, context.progress), log, context)[1]
 
 
 class MoveHandler(WholeFilesHandler):
@@ -95,7 +95,7 @@ class MoveHandler(WholeFilesHandler):
         if chosen:
             self._staging.start()
         self._write(chosen)
-        files = self._collected().to_pylist()
+        files = self._collect_new_files().to_pylist()
         parts = _by_batch(files, self._staging.folder, len(chosen))
         origins = self._origins()
         groups = tuple(self._group(i, each, parts[i], origins) for i, each in enumerate(chosen))
@@ -109,7 +109,7 @@ class MoveHandler(WholeFilesHandler):
             does=Changes(
                 removes=paths,
                 sources={row["path"]: Source(row, self.vector(row)) for row in rows},
-                adds=files_table([self._tagged(i, row) for i, part in enumerate(parts) for row in part]),
+                adds=files_table([self._with_tags(i, row) for i, part in enumerate(parts) for row in part]),
                 data_change=False,
                 groups=groups,
             ),
@@ -118,15 +118,15 @@ class MoveHandler(WholeFilesHandler):
 
     def _write(self, chosen: Sequence[FileSet]) -> None:
         self._progress("written", 0, len(chosen))
-        packed = self._packed_together(chosen)
+        packed = self._pack_together(chosen)
         if packed:
             self._progress("written", len(packed), len(chosen))
         rest = [(number, files) for number, files in enumerate(chosen) if number not in packed]
-        written = _mapped(self._engine, [partial(self._write_one, *each) for each in rest], self._move.workers)
+        written = _run_acts(self._engine, [partial(self._write_one, *each) for each in rest], self._move.workers)
         for done, _ in enumerate(written, len(packed) + 1):
             self._progress("written", done, len(chosen))
 
-    def _packed_together(self, chosen: Sequence[FileSet]) -> frozenset[int]:
+    def _pack_together(self, chosen: Sequence[FileSet]) -> frozenset[int]:
         """The batches that the engine has packed at once."""
         numbers = [number for number, batch in enumerate(self._move.batches) if batch.curve is None]
         bins = [(chosen[number], self._folder(number, chosen[number])) for number in numbers]
@@ -175,7 +175,7 @@ class MoveHandler(WholeFilesHandler):
         told = tuple(Output(row["path"], num_records(row["stats"]) or 0, known[row["path"]]) for row in outputs)
         return Group(sources, told, batch.curve is None)
 
-    def _tagged(self, number: int, row: FileRow) -> FileRow:
+    def _with_tags(self, number: int, row: FileRow) -> FileRow:
         return {**row, "tags": dict(self._move.batches[number].tags) or None, "clusteringProvider": self._move.provider}
 
 
@@ -183,14 +183,14 @@ _MOVES = "_moves"
 """The hidden folder, in that of the job, of what says where rows came from."""
 
 
-def _mapped(engine: Jobs, acts: Sequence[Callable[[], None]], workers: int) -> Iterator[None]:
+def _run_acts(engine: Jobs, acts: Sequence[Callable[[], None]], workers: int) -> Iterator[None]:
     """Each act as it is done; on this thread where one worker is enough, so that a test may stop it anywhere."""
     if workers <= 1 or len(acts) <= 1:
         for act in acts:
             yield act()
         return
     with ThreadPoolExecutor(workers) as pool:
-        yield from pool.map(lambda carried: carried(), [engine.carried(act) for act in acts])
+        yield from pool.map(lambda carried: carried(), [engine.for_other_thread(act) for act in acts])
 
 
 def _by_batch(files: Iterable[FileRow], folder: str, count: int) -> list[list[FileRow]]:

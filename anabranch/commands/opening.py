@@ -14,14 +14,14 @@ from anabranch.commands.field_id_names import is_by_id, layouts_of
 from anabranch.commands.file_sizes import hold_sizes
 from anabranch.errors import LocationNotEmpty
 from anabranch.errors.secrets import without_secrets
-from anabranch.log.file_locations import allowed_by
+from anabranch.log.file_locations import allowed_stores
 from anabranch.log.file_names import FOLDER
 from anabranch.log.log import Log
 from anabranch.log.positions import LogPosition
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vectors_of
 from anabranch.protocol.actions import Metadata
-from anabranch.protocol.features.row_tracking import tracked
+from anabranch.protocol.features.row_tracking import tracking_columns
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.rules.table_rules import rules_of
 from anabranch.protocol.stats.statistics import num_records
@@ -83,8 +83,8 @@ def file_set(snapshot: Snapshot, files: pa.Table | None = None, metadata: Metada
         snapshot.version,
         metadata.id,
         layouts_of(snapshot.store, metadata, files["path"].to_pylist()) if is_by_id(metadata) else {},
-        tracked(snapshot.protocol, metadata),
-        allowed_by(snapshot.store),
+        tracking_columns(snapshot.protocol, metadata),
+        allowed_stores(snapshot.store),
         LogPosition.snapshot(snapshot).mark,
     )
 

@@ -15,7 +15,7 @@ from anabranch.errors import InvalidOption, InvalidProperty, NotBuilt, UnknownOp
 from anabranch.errors.inputs import check_text
 from anabranch.errors.process_state import cache
 from anabranch.protocol import options
-from anabranch.protocol.rules.table_rules import codec_named
+from anabranch.protocol.rules.table_rules import parse_codec
 from anabranch.protocol.settings import Fate
 
 _FILE_SYSTEM = ("fs.", "dfs.")
@@ -37,7 +37,7 @@ class Options:
         other._values = dict(self._values)
         return other
 
-    def given(self) -> dict[str, str]:
+    def remaining(self) -> dict[str, str]:
         """All that nobody took, by the names that they were given."""
         return dict(self._values.values())
 
@@ -84,7 +84,7 @@ class Options:
     def _codec(self) -> str | None:
         text = self.take("compression")
         try:
-            return None if text is None else codec_named(text)
+            return None if text is None else parse_codec(text)
         except InvalidProperty as error:
             raise InvalidOption(option="compression", value=text, reason=error.facts["reason"]) from None
 

@@ -47,7 +47,7 @@ def merge_plan(snapshot: Snapshot, matching: Matching, source: SourceColumns, si
 
 def optimize_plan(command: Optimize, snapshot: Snapshot, site_of: SiteOf) -> tuple[list[FileSet], RowPlan]:
     """The groups of files that an OPTIMIZE writes anew, and the plan of it."""
-    _, batches = command.planned(snapshot, Runtime())
+    _, batches = command.plan_batches(snapshot, Runtime())
     groups = [(file_set(snapshot, each.files), each.curve) for each in batches]
     plan = plan_layout(site_of(groups[0][0], obeys=False), groups) if groups else RowPlan()
     return [files for files, _ in groups], plan

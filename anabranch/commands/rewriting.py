@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from anabranch.commands.clustering import clustered
+from anabranch.commands.clustering import with_clustering
 from anabranch.commands.context import RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import file_set
-from anabranch.commands.row_changes import WholeFilesHandler, rows_of, staged_and_committed, with_counts
+from anabranch.commands.row_changes import WholeFilesHandler, rows_of, stage_and_commit, with_counts
 from anabranch.commands.staging import Staging
 from anabranch.errors import ExecutionFailed
 from anabranch.log.log import Log
@@ -61,7 +61,7 @@ class Rewriting:
             ExecutionFailed: the engine did not write the rows that it was to write.
         """
         staging = Staging(log.store, str(context.runtime.new_id()))
-        return staged_and_committed(RewriteHandler(self, engine, staging), log, context)[1]
+        return stage_and_commit(RewriteHandler(self, engine, staging), log, context)[1]
 
     def to_read(self) -> FileSet:
         """The files to be rewritten: read under the names that they have for columns, written under those to come."""
@@ -71,7 +71,7 @@ class Rewriting:
         files, old, new = now.files, self.base.metadata, self.metadata
         then = file_set(self.base, files.slice(0, 0), new)
         if old.partition_keys != new.partition_keys:
-            files = _rekeyed(files, dict(zip(old.partition_keys, new.partition_keys, strict=True)))
+            files = _rename_partition_keys(files, dict(zip(old.partition_keys, new.partition_keys, strict=True)))
         renamed = _names(old.schema) != _names(new.schema)
         layouts = {path: now.layouts.get(path, old.schema) for path in files["path"].to_pylist()} if renamed else {}
         return replace(then, files=files, vectors=now.vectors, layouts=layouts)
@@ -82,7 +82,7 @@ def _names(schema: Struct) -> list[str]:
     return [each.physical_name for each in fields_of(schema)]
 
 
-def _rekeyed(files: pa.Table, names: Mapping[str, str]) -> pa.Table:
+def _rename_partition_keys(files: pa.Table, names: Mapping[str, str]) -> pa.Table:
     """The files with their partition values under other names."""
     values = [[(names[key], value) for key, value in each] for each in files["partitionValues"].to_pylist()]
     place = files.schema.get_field_index("partitionValues")
@@ -103,7 +103,7 @@ class RewriteHandler(WholeFilesHandler):
         plan, snapshot = self._plan, self._snapshot
         chosen = plan.to_read()
         paths = frozenset(chosen.files["path"].to_pylist())
-        adds, live = self._rewritten(chosen) if paths else (chosen.files, 0)
+        adds, live = self._rewrite_files(chosen) if paths else (chosen.files, 0)
         rows = plan.files.to_pylist()
         ours = Transaction.on(
             snapshot,
@@ -121,12 +121,12 @@ class RewriteHandler(WholeFilesHandler):
         )
         columns = snapshot.clustering_columns
         ours = self._with_steps(ours)
-        return clustered(ours, columns) if columns else ours  # it names them as files do
+        return with_clustering(ours, columns) if columns else ours  # it names them as files do
 
-    def _rewritten(self, chosen: FileSet) -> tuple[pa.Table, int]:
+    def _rewrite_files(self, chosen: FileSet) -> tuple[pa.Table, int]:
         self._staging.start()
         self._staging.note(self._engine.rewrite(chosen, {}, None, self._staging.folder))
-        adds, live = self._collected(), rows_of(chosen.files) - count_of(chosen.vectors)
+        adds, live = self._collect_new_files(), rows_of(chosen.files) - count_of(chosen.vectors)
         if rows_of(adds) != live:
             reason = f"{live} rows were to be kept, but {rows_of(adds)} were written."
             raise ExecutionFailed(what=self._plan.operation, reason=reason)

@@ -28,7 +28,7 @@ from anabranch.commands.staging import Staging
 from anabranch.commands.watching import tell
 from anabranch.errors import ExecutionFailed, MissingDataFile
 from anabranch.errors.html import ShownAsTable
-from anabranch.log.file_locations import located_file
+from anabranch.log.file_locations import locate_in_store
 from anabranch.log.footers import read_footer
 from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
@@ -94,7 +94,7 @@ def run_change(change: Change, snapshot: Snapshot, engine: Engine, context: RunC
     reach("read")
     staging = Staging(log.store, str(runtime.new_id()))
     handler = ChangeHandler(change, snapshot, engine, staging, reads_table=read.oldest is not None)
-    _, committed = staged_and_committed(handler, log, context, txn)
+    _, committed = stage_and_commit(handler, log, context, txn)
     if committed is None:
         return Outcome(0, None)
     return Outcome(committed.metrics.get(change.changed_rows_metric, 0), committed, committed.metrics)
@@ -134,7 +134,7 @@ class RowRebaseHandler(ABC):
 
     def sample(self, file: FileRow, rows: Sequence[int]) -> Sequence[Mapping[str, Any]]:
         """The values of a few rows of a file, those of the condition's columns first."""
-        return conflict_details.sampled(
+        return conflict_details.sample_rows(
             self._snapshot, file, rows, (self._where.columns or columns_of(self._where.predicate))
         )
 
@@ -162,7 +162,7 @@ class RowRebaseHandler(ABC):
         """Ours with what did each step so far."""
         return ours.with_steps(self._steps)
 
-    def _collected(self) -> pa.Table:
+    def _collect_new_files(self) -> pa.Table:
         """The files that were written since this was last asked."""
         files = self._staging.collect(self._metadata, self._staged)
         self._staged += files["path"].to_pylist()
@@ -185,7 +185,7 @@ class WholeFilesHandler(RowRebaseHandler):
         return ()
 
 
-def staged_and_committed(
+def stage_and_commit(
     handler: RowRebaseHandler, log: Log, context: RunContext, txn: AppTransaction | None = None
 ) -> tuple[Transaction, Committed | None]:
     """Stage and commit; None where there was nothing to do, or is no more. What was staged in vain is removed. ``txn``
@@ -198,7 +198,7 @@ def staged_and_committed(
     except BaseException:  # an interrupt too: no commit names what was staged
         handler.discard()
         raise
-    if not ours.touched and len(ours.does.adds) == 0 and ours.says.metadata is None and txn is None:
+    if not ours.touched_paths and len(ours.does.adds) == 0 and ours.says.metadata is None and txn is None:
         handler.discard()
         return ours, None
     try:
@@ -244,7 +244,7 @@ class ChangeHandler(RowRebaseHandler):
             self._steps.append(FOUND_BY_LOG)
         scanned = runtime.now_ms()
         tell("writing")
-        part = self._staged_part(rest, marks, whole)
+        part = self._stage_part(rest, marks, whole)
         reads = ReadSet(change.where, frozenset(candidates["path"].to_pylist()))
         reads = whole_table(snapshot, change.where) if self._reads_table else reads
         ours = self._with_steps(replace(part, reads=reads))
@@ -262,15 +262,15 @@ class ChangeHandler(RowRebaseHandler):
 
     def redo(self, files: pa.Table, rows: Marks) -> Transaction:
         """The same change on exactly these rows of files that came in since."""
-        return self._with_steps(self._staged_part(files, rows, files.slice(0, 0)))
+        return self._with_steps(self._stage_part(files, rows, files.slice(0, 0)))
 
-    def _staged_part(self, files: pa.Table, marks: Marks, whole: pa.Table) -> Transaction:
+    def _stage_part(self, files: pa.Table, marks: Marks, whole: pa.Table) -> Transaction:
         """Marks, removals and new files for these rows, as a transaction without reads."""
         snapshot, change = self._snapshot, self._change
-        chosen = with_counts(snapshot, file_set(snapshot, files).restricted(set(marks)))
+        chosen = with_counts(snapshot, file_set(snapshot, files).restrict_to(set(marks)))
         whole = _with_counts(snapshot, whole)
         selected = count_of(marks) + _rows_in(whole)
-        empty_after = emptied(chosen, marks)
+        empty_after = find_emptied(chosen, marks)
         keeps = snapshot.properties.vectors
         images, recorded = self._images(chosen, marks, keeps=keeps)
         copies, copied = self._copies(chosen, marks, emptied=empty_after, keeps=keeps)
@@ -306,7 +306,7 @@ class ChangeHandler(RowRebaseHandler):
         else:
             written = self._engine.update(chosen, marks, updates, self._staging.folder)
         self._staging.note(written)
-        images = self._collected()
+        images = self._collect_new_files()
         if (count := rows_of(images)) != selected:
             reason = f"{selected} rows were selected, but {count} new ones were written."
             raise ExecutionFailed(what=self._change.operation, reason=reason)
@@ -317,19 +317,19 @@ class ChangeHandler(RowRebaseHandler):
         were only copied.
         """
         updates = None if self._recorder.is_on else self._change.assignments
-        rewritten = chosen if updates is not None else chosen.restricted(set(marks) - emptied)
+        rewritten = chosen if updates is not None else chosen.restrict_to(set(marks) - emptied)
         if keeps or len(rewritten.files) == 0:
             return chosen.files.slice(0, 0), 0
         self._staging.start()
         self._staging.note(self._engine.rewrite(rewritten, marks, updates, self._staging.folder))
-        copies = self._collected()
+        copies = self._collect_new_files()
         return copies, max(rows_of(copies) - (count_of(marks) if updates is not None else 0), 0)
 
     def _deletions(self, files: pa.Table, marks: Marks, whole: pa.Table, copies: pa.Table) -> pa.Table:
         """What records the rows that a DELETE takes away, where it has copied rows."""
         self._recorder.note(DELETE, files, marks)
         self._recorder.note(DELETE, whole)
-        return self._recorder.written(needed=len(copies) > 0)
+        return self._recorder.write_noted(needed=len(copies) > 0)
 
 
 def with_counts(snapshot: Snapshot, files: FileSet) -> FileSet:
@@ -344,20 +344,20 @@ def _with_counts(snapshot: Snapshot, files: pa.Table) -> pa.Table:
     rows = files.to_pylist()
     if all(num_records(row["stats"]) is not None for row in rows):
         return files
-    return files_table([_counted(snapshot, row) for row in rows])
+    return files_table([_with_row_count(snapshot, row) for row in rows])
 
 
-def _counted(snapshot: Snapshot, row: FileRow) -> FileRow:
+def _with_row_count(snapshot: Snapshot, row: FileRow) -> FileRow:
     if num_records(row["stats"]) is not None:
         return row
-    store, name = located_file(snapshot.store, row["path"])
+    store, name = locate_in_store(snapshot.store, row["path"])
     entry = store.head(name)
     if entry is None:
         raise MissingDataFile(table=snapshot.table, file=row["path"], reason="is not there")
     return {**row, "stats": with_num_records(row["stats"], read_footer(store, entry).num_rows)}
 
 
-def emptied(chosen: FileSet, marks: Marks) -> set[str]:
+def find_emptied(chosen: FileSet, marks: Marks) -> set[str]:
     """The files in which no live row is left."""
     counts = zip(chosen.files["path"].to_pylist(), map(num_records, chosen.files["stats"].to_pylist()), strict=True)
     none = BitMap64()

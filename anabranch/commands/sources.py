@@ -122,7 +122,7 @@ def _commits(read: SourceVersions | None) -> frozenset[tuple[int, str]]:
     return frozenset() if read is None else read.commits
 
 
-def declared_version(option: str, given: bool | int | str | None, newest: int) -> int | None:
+def parse_declared_version(option: str, given: bool | int | str | None, newest: int) -> int | None:
     """The version that a user declares a source to be read from: a number, or True for the newest one. Raises
     InvalidOption: it is neither, or there is no such version yet.
     """
@@ -174,7 +174,7 @@ def _check_same(commits: frozenset[tuple[int, str]], log: Log, seen: Snapshot) -
     """
     if commits == {(seen.version, LogPosition.snapshot(seen).mark)}:
         return
-    if (version := log.replaced(commits)) is not None:
+    if (version := log.find_oldest_replaced(commits)) is not None:
         raise VersionReplaced(table=log.table, version=version)
 
 

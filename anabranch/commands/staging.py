@@ -32,11 +32,11 @@ from anabranch.errors import (
 from anabranch.log.footers import read_footer
 from anabranch.protocol.actions import Metadata, files_table
 from anabranch.protocol.change_feed import FOLDER as CHANGE_FOLDER
-from anabranch.protocol.features.row_tracking import without_hidden
-from anabranch.protocol.features.table_features import required_by_types
+from anabranch.protocol.features.row_tracking import without_hidden_columns
+from anabranch.protocol.features.table_features import features_of_types
 from anabranch.protocol.iceberg import flags, folder_keys, lacks_numbers
 from anabranch.protocol.layout.paths import encode
-from anabranch.protocol.parquet_files import Written, said_nan_free
+from anabranch.protocol.parquet_files import Written, read_nan_free
 from anabranch.protocol.partitions import parse_hive_path, partition_arrays
 from anabranch.protocol.predicates import Name
 from anabranch.protocol.properties import Properties
@@ -138,7 +138,7 @@ class Staging:
         return files
 
     def _collect_changes(self, metadata: Metadata, known: set[str]) -> pa.Table:
-        full = self._written(self.change_folder, known)
+        full = self._find_data_files(self.change_folder, known)
         rows: list[Mapping[str, Any]] = [
             {
                 "path": encode(entry.name),
@@ -150,7 +150,7 @@ class Staging:
         ]
         return files_table(rows)
 
-    def _written(self, folder: str, known: set[str]) -> list[tuple[Entry, pq.FileMetaData]]:
+    def _find_data_files(self, folder: str, known: set[str]) -> list[tuple[Entry, pq.FileMetaData]]:
         """The data files of a folder that hold rows, with their footers, made durable; without those that are known."""
         noted = self._noted.pop(folder, None)
         if noted is not None:
@@ -164,7 +164,7 @@ class Staging:
         return full
 
     def _collect(self, metadata: Metadata, known: set[str]) -> pa.Table:
-        full = self._written(self.folder, known)
+        full = self._find_data_files(self.folder, known)
         _refuse_shredded((footer for _, footer in full), metadata, self.store.url)
         rows: list[Mapping[str, Any]] = [self._describe(metadata, entry, footer) for entry, footer in full]
         files = files_table(rows)
@@ -186,7 +186,7 @@ class Staging:
             modified_ms=entry.modified_ms,
             size=entry.size,
             footer=footer,
-            nan_free=said_nan_free(footer),
+            nan_free=read_nan_free(footer),
         )
 
     def sweep(self) -> None:
@@ -263,7 +263,7 @@ def _is_scratch(name: str) -> bool:
 
 def _refuse_shredded(footers: Iterable[pq.FileMetaData], metadata: Metadata, table: str) -> None:
     """Variants are written whole: a table need not list the feature that would let them be split (PROTOCOL.md)."""
-    if "variantType" not in required_by_types(metadata.schema):
+    if "variantType" not in features_of_types(metadata.schema):
         return
     for footer in footers:
         column = shredded_column(footer, metadata.schema)
@@ -317,7 +317,7 @@ def check_ids(table: str, metadata: Metadata, footer: pq.FileMetaData) -> None:
     compatible = flags(metadata.configuration)
     if not is_by_id(metadata) and not compatible:
         return
-    there = without_hidden(footer.schema.to_arrow_schema(), metadata)
+    there = without_hidden_columns(footer.schema.to_arrow_schema(), metadata)
     if not has_ids(there) or (compatible and lacks_numbers(there, metadata.configuration)):
         reason = f"files would lack Parquet field ids; see that {_WRITE_IDS} is true."
         raise ExecutionFailed(what=f"the write to {table}", reason=reason)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import wraps
 from typing import Any, Protocol, TypeVar, cast
 
-from anabranch.commands.context import NEWEST, RunContext, unwatched
+from anabranch.commands.context import NEWEST, RunContext, ignore_progress
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location
 from anabranch.errors.process_state import hold
@@ -47,7 +47,7 @@ class Work:
         """Say what it is at; of several threads that say so the last one counts."""
         self.step = (step, done, of)
 
-    def reached(self, phase: str) -> None:
+    def tell_phase(self, phase: str) -> None:
         """The same, by the phases of a transaction."""
         if phase in _AT_PHASES:
             self.tell(_AT_PHASES[phase])
@@ -94,7 +94,7 @@ def working(name: str, table: Location) -> Iterator[Work | None]:
 @contextmanager
 def _current_is(work: Work) -> Iterator[None]:
     """Within the block this thread tells what it is at to ``work``."""
-    token, listener = _current.set(work), work.reached
+    token, listener = _current.set(work), work.tell_phase
     listen(listener)
     try:
         yield
@@ -111,7 +111,7 @@ def watched(name: str, table: str = "table") -> Callable[[Run], Run]:
     def decorated(run: Run) -> Run:
         @wraps(run)
         def watching(command: Any, engine: Engine | None = None, context: RunContext = NEWEST) -> Any:
-            if context.progress is not unwatched:
+            if context.progress is not ignore_progress:
                 return run(command, engine, context)
             with working(name, getattr(command, table)) as work:
                 return run(command, engine, context if work is None else replace(context, progress=work.tell))
@@ -127,7 +127,7 @@ def tell(step: str, done: int = 0, of: int = 0) -> None:
         work.tell(step, done, of)
 
 
-def counted(step: str, each: Iterable[T], of: int) -> Iterator[T]:
+def track_progress(step: str, each: Iterable[T], of: int) -> Iterator[T]:
     """The same items, of which it is told how many there were and will be."""
     work = _current.get()
     if work is None:

@@ -28,18 +28,18 @@ class Card:
     """A conflict that IPython shows as a card."""
 
     def _repr_html_(self) -> str:
-        said = told(self)
+        said = card_sections(self)
         return facts(f"{type(self).__name__}: {said.pop(_WHAT)}", said)
 
     def _render_traceback_(self: Any) -> list[str]:
         """IPython's hook: the lines to show instead of the whole traceback."""
         try:
-            return _rendered(self)
+            return _render_traceback(self)
         except Exception:  # whatever it is, the user must see the error
             return traceback.format_exception(self)
 
 
-def told(error: Any) -> dict[str, str]:
+def card_sections(error: Any) -> dict[str, str]:
     """What the card says, by its headings, without what the error does not know."""
     known = {name: value for name, value in error.facts.items() if value not in (None, "", NOWHERE)}
     said = {
@@ -68,7 +68,7 @@ def _ours(known: dict[str, Any]) -> Iterator[str]:
 
 def as_text(error: Any) -> str:
     """The card as lines of text."""
-    said = told(error)
+    said = card_sections(error)
     lines = [said.pop(_WHAT), ""]
     for heading, value in said.items():
         first, *rest = value.splitlines()
@@ -76,7 +76,7 @@ def as_text(error: Any) -> str:
     return "\n".join([*lines, "", _HINT])
 
 
-def _rendered(error: BaseException) -> list[str]:
+def _render_traceback(error: BaseException) -> list[str]:
     shell = sys.modules["IPython"].get_ipython()
     formatter = shell.InteractiveTB
     if formatter.mode != "Context":  # the user has asked for more, or for less

@@ -44,7 +44,7 @@ class DeltaConcurrentModificationException(AnabranchError, Card, twin("DeltaConc
         super().__init__(**facts)
         self.retryable = facts["retryable"]
 
-    def worded(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    def message_facts(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
         """With the sentences that say where, as far as that is known."""
         said = {heading: facts.get(name) for heading, name in (("File", "file"), ("Rows", "shown"))}
         known = [f" {heading}: {words}." for heading, words in said.items() if words and words != NOWHERE]

@@ -57,7 +57,9 @@ def facts(caption: str, pairs: Mapping[str, Any], deep: int = 0) -> str:
 def table(caption: str, rows: Sequence[Mapping[str, Any]], deep: int = 0) -> str:
     """A table of the first of these rows, with a column for each key that has a value in one of those."""
     few = rows[: MOST_ITEMS if deep else MOST_ROWS]
-    names = [name for name in dict.fromkeys(name for row in few for name in row) if any(_said(r, name) for r in few)]
+    names = [
+        name for name in dict.fromkeys(name for row in few for name in row) if any(_has_value(r, name) for r in few)
+    ]
     head = "".join(f"<th scope=col{_LEFT}>{text(name)}</th>" for name in names)
     body = ("<tr>" + "".join(_cell(row.get(name), deep) for name in names) + "</tr>" for row in few)
     more = [f"<tr><td colspan={len(names) or 1}{_CELL}>{text(_more(rows, few))}</td></tr>"] if _more(rows, few) else []
@@ -73,14 +75,14 @@ def text(value: Any) -> str:
 def plain(value: Any) -> str:
     """One value as text that can be shown anywhere: without secrets, with what cannot be seen spelled out."""
     said = without_secrets(str(value))
-    return said if said.isprintable() else "".join(each if _shows(each) else _spelled(each) for each in said)
+    return said if said.isprintable() else "".join(each if _shows(each) else _escape_character(each) for each in said)
 
 
 def _shows(character: str) -> bool:
     return character.isprintable() or character == "\n"
 
 
-def _spelled(character: str) -> str:
+def _escape_character(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
@@ -119,7 +121,7 @@ def _more(all_of: Sequence[Any], shown: Sequence[Any]) -> str:
     return f"… and {len(all_of) - len(shown):,} more" if len(all_of) > len(shown) else ""
 
 
-def _said(row: Mapping[str, Any], name: str) -> bool:
+def _has_value(row: Mapping[str, Any], name: str) -> bool:
     return row.get(name) not in (None, {}, [], ())
 
 

@@ -99,7 +99,7 @@ class UnknownColumn(InputError):
             self.template = self._of_no_table
         super().__init__(**{**facts, "columns": facts.get("columns") or "none"})
 
-    def worded(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    def message_facts(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
         """With the clause of a MERGE that names the column, where there is one."""
         column, clause = facts.get("column"), facts.get("clause")
         given = f"given columns {facts.get('columns')}"
@@ -132,7 +132,7 @@ class SchemaMismatch(InputError):
         "table: {reason} The table has {expected}, the rows have {found}."
     )
 
-    def worded(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    def message_facts(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
         """The facts, the reason as a sentence."""
         reason = str(facts.get("reason", ""))
         return {**facts, "reason": reason if reason.endswith((".", "!", "?")) else f"{reason}."}
@@ -241,7 +241,7 @@ class InvalidOption(ValueRefused, of_pyspark("IllegalArgumentException")):  # ty
     sql_state = "42616"
     template = "The option {option} cannot be {value}: {reason}"
 
-    def worded(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    def message_facts(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
         """The facts, where None as value is an option that was not given."""
         return {**facts, "value": "left out"} if facts.get("value", self) is None else facts
 
@@ -260,7 +260,7 @@ class InvalidArgument(InvalidOption, TypeError, ValueError):
     condition = "INVALID_ARGUMENT"
     template = "The argument {option} cannot be {value}: {reason}"
 
-    def worded(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    def message_facts(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
         """The facts as they are: None was given."""
         return facts
 
@@ -269,17 +269,17 @@ def check_session(argument: str, spark: Any) -> None:
     """Raises `InvalidArgument` unless an argument is a session, classic or of Connect."""
     if isinstance(spark, type) or not (hasattr(spark, "conf") and hasattr(spark, "createDataFrame")):
         reason = "it takes a SparkSession; anabranch.session() gives one."
-        raise InvalidArgument(option=argument, value=_called(spark), reason=reason)
+        raise InvalidArgument(option=argument, value=_describe_type(spark), reason=reason)
 
 
 def check_location(location: Any) -> None:
     """Raises `InvalidArgument` unless the place of a table is text, or a path of Python."""
     if not isinstance(location, str | PathLike) or not isinstance(fspath(location), str):
         reason = "it takes the path or URL of a table, as text or as a pathlib.Path."
-        raise InvalidArgument(option="path", value=_called(location), reason=reason)
+        raise InvalidArgument(option="path", value=_describe_type(location), reason=reason)
 
 
-def _called(value: Any) -> str:
+def _describe_type(value: Any) -> str:
     """What a value is, which is not shown: it may hold a secret."""
     return "None" if value is None else f"of the type {type(value).__name__}"
 

@@ -83,7 +83,7 @@ class AnabranchError(_Base):
         facts = facts if shown else self.without_rows(facts)
         facts = {name: without_secrets(fact) if isinstance(fact, str) else fact for name, fact in facts.items()}
         self.facts: Mapping[str, Any] = facts
-        said = f"[{self.getCondition()}] {self.prefix}{self.template.format_map(Facts(self.worded(facts)))}"
+        said = f"[{self.getCondition()}] {self.prefix}{self.template.format_map(Facts(self.message_facts(facts)))}"
         self.message = visible(without_secrets(f"{said}\n{facts['excerpt']}" if facts.get("excerpt") else said))
         super().__init__(self.message)
         if hides_any():
@@ -119,7 +119,7 @@ class AnabranchError(_Base):
         paths = {name: without_partitions(str(facts[name])) for name in _PATHS if facts.get(name)}
         return {**facts, **paths}
 
-    def worded(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    def message_facts(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
         """The facts by the names in the template; a subclass may add words that are made of several."""
         return facts
 

@@ -66,8 +66,8 @@ def without_secrets(text: str) -> str:
     whole = _WHOLE.fullmatch(text)
     is_one = whole is not None and not any(sign in text for sign in "'\"`")
     if whole is not None and is_one and (_URL.fullmatch(text) or "@" in whole["rest"]):
-        return _spelled(**whole.groupdict())
-    return _without_passwords(_HOST_ALONE.sub(_spelled_match, _URL.sub(_spelled_match, text)))
+        return _redact_url(**whole.groupdict())
+    return _without_passwords(_HOST_ALONE.sub(_redact_match, _URL.sub(_redact_match, text)))
 
 
 def without_user(url: str) -> str:
@@ -144,14 +144,14 @@ def _path_without_password(path: str) -> str:
     if found is None:
         return path
     rest = path[found.start("rest") :]
-    return path[: found.start()] + _spelled(found["scheme"], found["slashes"], rest)
+    return path[: found.start()] + _redact_url(found["scheme"], found["slashes"], rest)
 
 
-def _spelled_match(match: re.Match[str]) -> str:
-    return _spelled(**match.groupdict())
+def _redact_match(match: re.Match[str]) -> str:
+    return _redact_url(**match.groupdict())
 
 
-def _spelled(scheme: str, slashes: str, rest: str) -> str:
+def _redact_url(scheme: str, slashes: str, rest: str) -> str:
     """A URL's parts as one text without its secrets."""
     before, scheme = f"{scheme}:{slashes}" if scheme else slashes, scheme.lower()
     if scheme == "file":  # where names may hold any sign

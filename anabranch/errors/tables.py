@@ -38,7 +38,7 @@ class VersionNotFound(TableError, InputBase):
         "Cannot {what} to version {version}. Available versions: [{earliest}, {latest}]. The table is at {table}."
     )
 
-    def worded(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    def message_facts(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
         """With what was asked for, where no command says it."""
         return {"what": "time travel Delta table", **facts}
 
@@ -75,7 +75,7 @@ class TimestampBeforeEarliestCommit(TableError, InputBase):
         "timestamp from there on, up to {latest}, that of version {latest_version}. The table is at {table}."
     )
 
-    def worded(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    def message_facts(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
         """With what was asked for."""
         return {"said": _moment(facts), **facts}
 
@@ -91,7 +91,7 @@ class TimestampAfterLatestCommit(TableError, InputBase):
         "{earliest_version}) on. The table is at {table}."
     )
 
-    def worded(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    def message_facts(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
         """With what was asked for."""
         return {"said": _moment(facts), **facts}
 

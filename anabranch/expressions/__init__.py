@@ -10,10 +10,10 @@ nothing is known.
 from __future__ import annotations
 
 from anabranch.errors import NotBuilt
-from anabranch.expressions.blocks import unqualified
+from anabranch.expressions.blocks import strip_qualifiers
 from anabranch.expressions.computations import (
     HIDDEN,
-    called_in,
+    called_functions,
     computation_of,
     conjuncts,
     reading_of,
@@ -22,17 +22,17 @@ from anabranch.expressions.computations import (
 from anabranch.expressions.context import Context
 from anabranch.expressions.depth import shallow
 from anabranch.expressions.dialect import TokenizedText
-from anabranch.expressions.endings import unnamed
-from anabranch.expressions.merge_expressions import check_order, parameters_of, understood_merge
+from anabranch.expressions.endings import prevent_alias
+from anabranch.expressions.merge_expressions import analyze_merge, check_order, parameters_of
 from anabranch.expressions.printed_columns import check_assigned, column_condition, column_value
-from anabranch.expressions.sides import Sides, assigned, evolved_by
+from anabranch.expressions.sides import Sides, evolve_by_clause, resolve_assignments
 from anabranch.expressions.tokens import (
     DETERMINISTIC,
     asks_a_query,
     calls,
-    fixed,
+    check_and_fix_clock,
+    find_columns,
     has_window,
-    mentioned,
     tokens_of,
     with_fixed_clock,
 )
@@ -44,7 +44,7 @@ from anabranch.protocol.storing import Computed
 __all__ = [
     "Context",
     "Sides",
-    "assigned",
+    "resolve_assignments",
     "assignment",
     "check_assigned",
     "check_order",
@@ -52,9 +52,9 @@ __all__ = [
     "column_value",
     "condition",
     "conjuncts",
-    "evolved_by",
+    "evolve_by_clause",
     "parameters_of",
-    "understood_merge",
+    "analyze_merge",
     "unusable",
 ]
 
@@ -65,7 +65,7 @@ def condition(
     """A condition in SQL, with what can be known of it: nothing, where it may hold ``queries`` and does.
 
     Args:
-        names: what the text may put before the table's columns (`unqualified`).
+        names: what the text may put before the table's columns (`strip_qualifiers`).
 
     Raises:
         InvalidCondition: it is empty, or holds more than one statement. UnreadableExpression: it ends by AND or OR.
@@ -74,23 +74,23 @@ def condition(
     given = TokenizedText.of(text)
     asks = asks_a_query(tokens_of(given, context))
     if names and not asks:
-        given = unqualified(given, names, context.schema)
+        given = strip_qualifiers(given, names, context.schema)
     flat = shallow(given, context.table)
     if queries and (asks or asks_a_query(flat.tokens)):
-        expression = unnamed(with_fixed_clock(flat, context), context.table)
+        expression = prevent_alias(with_fixed_clock(flat, context), context.table)
         return Condition(given.text, Unknown(), False, expression, alias=names[-1] if names else None, asks=True)
-    read = fixed(flat, context)
-    expression = unnamed(read, context.table)
+    read = check_and_fix_clock(flat, context)
+    expression = prevent_alias(read, context.table)
     reading = reading_of(read.text, context)
     computation = reading.computation
     if reading.syntax is None or unknown_names(reading.syntax, context.schema):
         return Condition(given.text, Unknown(), row_local=False, expression=expression, computation=computation)
-    called, said = calls(read.tokens), reading.said(context)
+    called, said = calls(read.tokens), reading.for_skipping(context)
     is_plain = called <= DETERMINISTIC and not has_window(read.tokens)
-    asked = (called if is_plain else frozenset()) | called_in(computation) | said.called
+    asked = (called if is_plain else frozenset()) | called_functions(computation) | said.called
     is_own = not asked or context.is_builtin(asked)  # one question for all, since Spark takes its time
-    computation, predicate = computation if is_own else HIDDEN, said.known(is_own=is_own)
-    columns = mentioned(read.tokens, context.schema)
+    computation, predicate = computation if is_own else HIDDEN, said.choose_predicate(is_own=is_own)
+    columns = find_columns(read.tokens, context.schema)
     return Condition(given.text, predicate, is_plain and is_own, expression, columns, computation=computation)
 
 
@@ -104,9 +104,9 @@ def assignment(text: str | TokenizedText, context: Context, names: tuple[str, ..
     """
     given = TokenizedText.of(text)
     if names:
-        given = unqualified(given, names, context.schema)
-    read = fixed(shallow(given, context.table), context)
+        given = strip_qualifiers(given, names, context.schema)
+    read = check_and_fix_clock(shallow(given, context.table), context)
     if has_window(read.tokens):
         what = f"a window in the assignment {given.text}"
         raise NotBuilt(what=what, instead="Compute it first, and join the result.")
-    return Computed(unnamed(read, context.table), computation_of(read.text, context))
+    return Computed(prevent_alias(read, context.table), computation_of(read.text, context))

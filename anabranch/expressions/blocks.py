@@ -40,7 +40,7 @@ def _qualifying(parts: Sequence[str], names: Sequence[str]) -> int:
     return next((len(end) for end in ends if len(said) > len(end) and said[: len(end)] == end), 0)
 
 
-def unqualified(text: TokenizedText, names: tuple[str, ...], schema: Struct) -> TokenizedText:
+def strip_qualifiers(text: TokenizedText, names: tuple[str, ...], schema: Struct) -> TokenizedText:
     """The text with the columns of a table under their bare names: ``t.x`` becomes ``x`` for a table called ``t``.
 
     Where a column, or a function's argument in the text, is called as the table is, the text stays as it is.

@@ -15,7 +15,7 @@ from anabranch.protocol.expressions.computation import Computation, column_of, c
 from anabranch.protocol.expressions.instants import is_fixed
 from anabranch.protocol.expressions.resolving import Columns, Scope
 from anabranch.protocol.expressions.skipping import Named, of_table, predicate_of
-from anabranch.protocol.expressions.skipping import called_in as called_by_skipping
+from anabranch.protocol.expressions.skipping import called_functions as called_by_skipping
 from anabranch.protocol.expressions.syntax import Interval, Lambda, Literal, Name, Operation, Syntax, all_parts
 from anabranch.protocol.expressions.tree import Expression, Foreign, functions_of
 from anabranch.protocol.expressions.words import NotUnderstood, without_comments
@@ -41,12 +41,12 @@ class Said:
     otherwise: Predicate = _NOTHING
     called: frozenset[str] = frozenset()
 
-    def known(self, *, is_own: bool) -> Predicate:
+    def choose_predicate(self, *, is_own: bool) -> Predicate:
         """What is said in a session where all that is called is Spark's own, or is not."""
         return self.predicate if is_own else self.otherwise
 
 
-def said_by(tree: Expression, context: Context, named: Named = of_table) -> Said:
+def analyze_for_skipping(tree: Expression, context: Context, named: Named = of_table) -> Said:
     """What skipping can use of a tree; ``named`` says whose columns its are."""
     predicate, called = predicate_of(tree, context.tzinfo, named), called_by_skipping(tree)
     otherwise = predicate_of(tree, context.tzinfo, named, calls=False) if called else predicate
@@ -59,7 +59,7 @@ class Reading:
 
     Attributes:
         text: without its comments.
-        computation: what it is, if each function that it calls (`called_in`) is Spark's own.
+        computation: what it is, if each function that it calls (`called_functions`) is Spark's own.
         syntax: None where it is not understood.
     """
 
@@ -67,9 +67,9 @@ class Reading:
     computation: Computation
     syntax: Syntax | None = None
 
-    def said(self, context: Context, named: Named = of_table) -> Said:
-        """What skipping can use of it; ``named`` as for `said_by`."""
-        return said_by(self.computation.tree, context, named) if self.ends_alike else Said()
+    def for_skipping(self, context: Context, named: Named = of_table) -> Said:
+        """What skipping can use of it; ``named`` as for `analyze_for_skipping`."""
+        return analyze_for_skipping(self.computation.tree, context, named) if self.ends_alike else Said()
 
     @property
     def ends_alike(self) -> bool:
@@ -87,10 +87,10 @@ def reading_of(text: str, context: Context, columns: Columns | None = None) -> R
         syntax = syntax_over(text, context.schema)
     except NotUnderstood as error:
         return Reading(bare, Computation(Foreign(f"{error.found}: {error.reason}")))
-    return Reading(bare, computed_in(syntax, context, columns), syntax)
+    return Reading(bare, resolve_computation(syntax, context, columns), syntax)
 
 
-def computed_in(syntax: Syntax, context: Context, columns: Columns | None = None) -> Computation:
+def resolve_computation(syntax: Syntax, context: Context, columns: Columns | None = None) -> Computation:
     """The computation of what was read; ``columns`` as for `reading_of`."""
     zone = context.tzinfo if is_fixed(context.tzinfo) else None
     named = columns or (lambda parts: column_of(parts, context.schema))
@@ -105,19 +105,19 @@ def computation_of(text: str, context: Context) -> Computation:
         True
     """
     found = reading_of(text, context).computation
-    called = called_in(found)
+    called = called_functions(found)
     return found if not called or context.is_builtin(called) else HIDDEN
 
 
 def own(reading: Reading, context: Context) -> tuple[Predicate, Computation]:
     """What skipping can use of a condition in a session, which is asked at most once, and its computation there."""
-    said = reading.said(context)
-    called = said.called | called_in(reading.computation)
+    said = reading.for_skipping(context)
+    called = said.called | called_functions(reading.computation)
     is_own = not called or context.is_builtin(called)
-    return said.known(is_own=is_own), reading.computation if is_own else HIDDEN
+    return said.choose_predicate(is_own=is_own), reading.computation if is_own else HIDDEN
 
 
-def called_in(computation: Computation) -> frozenset[str]:
+def called_functions(computation: Computation) -> frozenset[str]:
     """The functions that have to be Spark's own for it to be computed here; none where it is not."""
     return functions_of(computation.tree) if computation.reason is None else frozenset()
 
@@ -127,7 +127,7 @@ def called_in(computation: Computation) -> frozenset[str]:
 
 def predicate_in(text: str, context: Context, columns: Columns | None = None) -> Predicate:
     """What skipping can use of a condition; ``columns`` as for `reading_of`."""
-    return _asked([reading_of(text, context, columns).said(context)], context)[0]
+    return _resolve_predicates([reading_of(text, context, columns).for_skipping(context)], context)[0]
 
 
 def conjuncts(text: str, context: Context) -> list[tuple[str, Predicate]]:
@@ -135,22 +135,23 @@ def conjuncts(text: str, context: Context) -> list[tuple[str, Predicate]]:
     reading = reading_of(text, context)
     if reading.syntax is None:
         return [(text, Unknown())]
-    parts = list(required(reading.syntax))
-    trees = (computed_in(each, context).tree for each in parts)
-    said = [said_by(each, context) if reading.ends_alike else Said() for each in trees]
+    parts = list(split_conjuncts(reading.syntax))
+    trees = (resolve_computation(each, context).tree for each in parts)
+    said = [analyze_for_skipping(each, context) if reading.ends_alike else Said() for each in trees]
     return [
-        (reading.text[each.start : each.stop], known) for each, known in zip(parts, _asked(said, context), strict=True)
+        (reading.text[each.start : each.stop], known)
+        for each, known in zip(parts, _resolve_predicates(said, context), strict=True)
     ]
 
 
-def _asked(said: list[Said], context: Context) -> list[Predicate]:
+def _resolve_predicates(said: list[Said], context: Context) -> list[Predicate]:
     """What is said in a session, which is asked once, if at all."""
     called = frozenset[str]().union(*(each.called for each in said))
     is_own = not called or context.is_builtin(called)
-    return [each.known(is_own=is_own) for each in said]
+    return [each.choose_predicate(is_own=is_own) for each in said]
 
 
-def required(syntax: Syntax) -> Iterator[Syntax]:
+def split_conjuncts(syntax: Syntax) -> Iterator[Syntax]:
     """The parts of a condition that all have to hold: those that AND joins, however many."""
     left = [syntax]
     while left:

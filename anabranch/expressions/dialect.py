@@ -17,7 +17,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from anabranch.errors import SqlSyntaxError
 from anabranch.expressions.error_pointer import excerpt
 
-__all__ = ["AnabranchSQL", "Token", "TokenType", "TokenizedText", "is_name", "tokenized", "word"]
+__all__ = ["AnabranchSQL", "Token", "TokenType", "TokenizedText", "is_name", "tokenize", "word"]
 
 
 class AnabranchSQL(Databricks):
@@ -37,7 +37,7 @@ _QUOTED = (TokenType.IDENTIFIER, TokenType.STRING, TokenType.RAW_STRING)
 _NAMES = frozenset({TokenType.VAR, TokenType.IDENTIFIER})
 
 
-def _placed(token: Token, shift: int) -> Token:
+def _shift_token(token: Token, shift: int) -> Token:
     """The same token that many characters further on."""
     start, end = token.start + shift, token.end + shift
     return Token(token.token_type, token.text, token.line, token.col, start, end, list(token.comments))
@@ -102,7 +102,7 @@ class TokenizedText:
 
         def inside() -> list[Token]:
             first, after = (bisect_left(self.raw, place, key=lambda each: each.start) for place in (start, stop))
-            return [_placed(each, -start) for each in self.raw[first:after]]
+            return [_shift_token(each, -start) for each in self.raw[first:after]]
 
         return TokenizedText(self.text[start:stop], inside)
 
@@ -117,11 +117,11 @@ class TokenizedText:
                 cut += gone[i][1] - gone[i][0]
                 i += 1
             if i == len(gone) or token.start < gone[i][0]:
-                kept.append(_placed(token, -cut))
+                kept.append(_shift_token(token, -cut))
         return TokenizedText("".join([*pieces, self.text[ends[-1] :]]), lambda: kept)
 
 
-def tokenized(text: str) -> list[Token]:
+def tokenize(text: str) -> list[Token]:
     """The tokens of a statement, each once; comments are none.
 
     Raises:

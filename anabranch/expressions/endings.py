@@ -20,7 +20,7 @@ _WANT_MORE = _JOINING | {
 """Words behind which a word goes on with the expression, unless they are names themselves."""
 
 
-def unnamed(given: TokenizedText, table: str) -> str:
+def prevent_alias(given: TokenizedText, table: str) -> str:
     """The text; in parentheses, in which no name can follow, where its last word might be one.
 
     Raises:

@@ -39,9 +39,9 @@ def excerpt(text: str, start: int, stop: int) -> str:
 
 def _without_secrets(line: str) -> str:
     """The line with stars for each sign of a secret, so that all else stays at its place."""
-    return _SETTING.sub(_starred, line)
+    return _SETTING.sub(_mask_secret, line)
 
 
-def _starred(found: re.Match[str]) -> str:
+def _mask_secret(found: re.Match[str]) -> str:
     is_hidden = found["key"] is not None and is_secret(found["key"])
     return found["before"] + "*" * len(found["value"]) if is_hidden else found[0]

@@ -13,19 +13,32 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from anabranch.errors import InvalidOption, NotBuilt
-from anabranch.expressions.computations import HIDDEN, Said, called_in, computed_in, reading_of, required
+from anabranch.expressions.computations import (
+    HIDDEN,
+    Said,
+    called_functions,
+    reading_of,
+    resolve_computation,
+    split_conjuncts,
+)
 from anabranch.expressions.context import Context
 from anabranch.expressions.depth import shallow
 from anabranch.expressions.dialect import TokenizedText
-from anabranch.expressions.endings import unnamed
-from anabranch.expressions.printed_columns import check_assigned, column_reading, dotted, is_row_local, printed
+from anabranch.expressions.endings import prevent_alias
+from anabranch.expressions.printed_columns import (
+    check_assigned,
+    column_reading,
+    expression_text,
+    is_row_local,
+    split_dotted,
+)
 from anabranch.expressions.sides import Reading, Sides
-from anabranch.expressions.tokens import BARE_FUNCTIONS, CLOCKS, DETERMINISTIC, calls, fixed, has_window
+from anabranch.expressions.tokens import BARE_FUNCTIONS, CLOCKS, DETERMINISTIC, calls, check_and_fix_clock, has_window
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.expressions import syntax as S
 from anabranch.protocol.expressions.computation import Computation
 from anabranch.protocol.merges import NOTHING_MORE, SEEN, UNREAD, Clause, Matching, SourceColumn, When, name_in_table
-from anabranch.protocol.schema.assignments import leaves, mapped
+from anabranch.protocol.schema.assignments import leaves, map_values
 from anabranch.protocol.storing import Computed
 
 _NOTHING = Said()
@@ -68,7 +81,7 @@ def check_order(clauses: Sequence[Any]) -> None:
             raise InvalidOption(option="condition", value=None, reason=reason)
 
 
-def understood_merge(on: Any, clauses: Sequence[Clause], sides: Sides, context: Context) -> tuple[Condition, Matching]:
+def analyze_merge(on: Any, clauses: Sequence[Clause], sides: Sides, context: Context) -> tuple[Condition, Matching]:
     """What a MERGE's condition says of the table's rows alone, and how rows are matched, with every clock fixed.
 
     Args:
@@ -94,14 +107,14 @@ def understood_merge(on: Any, clauses: Sequence[Clause], sides: Sides, context: 
         rest if is_own else HIDDEN,
         evolves=sides.evolved is not None,
     )
-    predicate = first.said.known(is_own=is_own)
-    return Condition(printed(on), predicate, row_local, first.expression, None), matching
+    predicate = first.said.choose_predicate(is_own=is_own)
+    return Condition(expression_text(on), predicate, row_local, first.expression, None), matching
 
 
 def _read_clause(clause: Clause, sides: Sides, context: Context) -> Clause:
     """A clause whose expressions are read."""
     condition = None if clause.condition is None else _read(clause.condition, sides, context, clause.when)
-    values = mapped(clause.values, lambda value: _read(value, sides, context, clause.when))
+    values = map_values(clause.values, lambda value: _read(value, sides, context, clause.when))
     return replace(clause, condition=condition, values=values)
 
 
@@ -112,7 +125,7 @@ def _reads_of(clause: Clause) -> list[_Read]:
 def _for_engine(clause: Clause, *, is_own: bool) -> Clause:
     condition = clause.condition and clause.condition.for_engine(is_own=is_own)
     return replace(
-        clause, condition=condition, values=mapped(clause.values, lambda read: read.for_engine(is_own=is_own))
+        clause, condition=condition, values=map_values(clause.values, lambda read: read.for_engine(is_own=is_own))
     )
 
 
@@ -120,16 +133,16 @@ def parameters_of(where: Condition, matching: Matching) -> dict[str, str]:
     """What the history shows of a MERGE, in Delta's names and form: JSON texts."""
     return {
         "predicate": json.dumps([where.text], ensure_ascii=False),
-        "matchedPredicates": _shown(matching, "matched"),
-        "notMatchedPredicates": _shown(matching, "not matched"),
-        "notMatchedBySourcePredicates": _shown(matching, "not matched by source"),
+        "matchedPredicates": _predicates_json(matching, "matched"),
+        "notMatchedPredicates": _predicates_json(matching, "not matched"),
+        "notMatchedBySourcePredicates": _predicates_json(matching, "not matched by source"),
     }
 
 
-def _shown(matching: Matching, when: When) -> str:
+def _predicates_json(matching: Matching, when: When) -> str:
     found = []
     for clause in matching.of(when):
-        predicate = {} if clause.condition is None else {"predicate": printed(clause.condition)}
+        predicate = {} if clause.condition is None else {"predicate": expression_text(clause.condition)}
         found.append({**predicate, "actionType": clause.action})
     return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
 
@@ -141,13 +154,13 @@ def _are_row_local(reads: Sequence[_Read], said: Said, context: Context) -> tupl
     """
     called = [read.called for read in reads]
     row_local = all(names is not None and names <= DETERMINISTIC for names in called)
-    asked = said.called.union(*(names for names in called if names and row_local), *(map(_called_in, reads)))
+    asked = said.called.union(*(names for names in called if names and row_local), *(map(_called_functions, reads)))
     is_own = not asked or context.is_builtin(asked)
     return row_local and is_own, is_own
 
 
-def _called_in(read: _Read) -> frozenset[str]:
-    return called_in(read.computation)
+def _called_functions(read: _Read) -> frozenset[str]:
+    return called_functions(read.computation)
 
 
 def _read(expression: Any, sides: Sides, context: Context, when: When = "matched") -> _Read:
@@ -157,24 +170,28 @@ def _read(expression: Any, sides: Sides, context: Context, when: When = "matched
         return _read_text(expression, sides, context, when)
     check_assigned(expression)
     context = replace(context, schema=sides.all_columns)
-    reading = column_reading(expression, context, known=dotted, columns=lambda parts: sides.column(parts, SEEN[when]))
+    reading = column_reading(
+        expression, context, known=split_dotted, columns=lambda parts: sides.column(parts, SEEN[when])
+    )
     is_known = reading.computation.reason is None
-    called = frozenset[str]() if is_row_local(expression) else called_in(reading.computation) if is_known else None
-    return _Read(expression, called, reading.said(context, name_in_table), reading.syntax, reading.computation)
+    called = (
+        frozenset[str]() if is_row_local(expression) else called_functions(reading.computation) if is_known else None
+    )
+    return _Read(expression, called, reading.for_skipping(context, name_in_table), reading.syntax, reading.computation)
 
 
 def _read_text(text: str, sides: Sides, context: Context, when: When) -> _Read:
     context = replace(context, schema=sides.all_columns)
-    given = fixed(shallow(TokenizedText(text), context.table), context)
+    given = check_and_fix_clock(shallow(TokenizedText(text), context.table), context)
     if has_window(given.tokens):
         raise NotBuilt(what=f"a window in {text}", instead="Compute it first, and merge the result.")
-    expression = unnamed(given, context.table)
+    expression = prevent_alias(given, context.table)
     reading = reading_of(given.text, context, lambda parts: sides.column(parts, SEEN[when]))
     if reading.syntax is None:
         return _Read(expression, None)
     names = [each for each in S.all_parts(reading.syntax) if isinstance(each, S.Name)]
     called = calls(given.tokens) if all(sides.readings(each.parts) for each in names) else None
-    return _Read(expression, called, reading.said(context, name_in_table), reading.syntax, reading.computation)
+    return _Read(expression, called, reading.for_skipping(context, name_in_table), reading.syntax, reading.computation)
 
 
 def _keys_and_rest(on: _Read, sides: Sides, context: Context) -> tuple[tuple[tuple[str, str], ...], Computation]:
@@ -182,14 +199,14 @@ def _keys_and_rest(on: _Read, sides: Sides, context: Context) -> tuple[tuple[tup
     what it requires besides.
     """
     keys, rest = list[tuple[str, str]](), list[S.Syntax]()
-    for part in () if on.syntax is None else required(on.syntax):
+    for part in () if on.syntax is None else split_conjuncts(on.syntax):
         pair = _pair([sides.readings(parts) for parts in _equal_names(part)])
         keys += [pair] if pair is not None else []
         rest += [part] if pair is None else []
     if len(rest) > 1:
         rest = [S.Operation("and", tuple(rest))]
     if rest:
-        return tuple(keys), computed_in(rest[0], context, lambda parts: sides.column(parts, SEEN["matched"]))
+        return tuple(keys), resolve_computation(rest[0], context, lambda parts: sides.column(parts, SEEN["matched"]))
     return tuple(keys), NOTHING_MORE if keys else UNREAD
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from anabranch.errors import InvalidArgument, NotBuilt
-from anabranch.expressions.computations import Reading, computed_in, own
+from anabranch.expressions.computations import Reading, own, resolve_computation
 from anabranch.expressions.context import Context
 from anabranch.expressions.printed_syntax import Named, parts_of, syntax_of
 from anabranch.expressions.tokens import BARE_FUNCTIONS, CLOCKS, OPERATORS, SPECIAL_MOMENTS
@@ -22,7 +22,7 @@ from anabranch.protocol.conditions import Condition
 from anabranch.protocol.expressions import syntax as S
 from anabranch.protocol.expressions.computation import Computation
 from anabranch.protocol.expressions.resolving import Columns
-from anabranch.protocol.expressions.spelling import spelled
+from anabranch.protocol.expressions.spelling import to_sql
 from anabranch.protocol.expressions.tree import Apply, Expression, Foreign
 from anabranch.protocol.predicates import Unknown
 from anabranch.protocol.schema.leaves import leaves_of
@@ -71,8 +71,8 @@ def column_condition(column: Any, context: Context, alias: str | None = None, *,
     Raises:
         NotBuilt: it holds a subquery, and may not hold ``queries``.
     """
-    text, _ = _printed(column)
-    shown = _shown(column, text, names_in(context.schema, alias), context.tzinfo)
+    text, _ = _print_column(column)
+    shown = _to_sql(column, text, names_in(context.schema, alias), context.tzinfo)
     if queries and _has_query(text):
         return Condition(text=_readable(text), predicate=Unknown(), row_local=False, expression=column, asks=True)
     _refuse_query(text)
@@ -104,7 +104,7 @@ def column_reading(
         alias: a name by which it may speak of the table.
         known, columns: what printed names, and the names in syntax, mean, if not the table's columns.
     """
-    text, is_plain = _printed(column)
+    text, is_plain = _print_column(column)
     if not _is_open(text, is_plain) or _names_oddly(text, _names_in(context.schema)):
         return _UNCLEAR
     named, bare = known or names_in(context.schema, alias), _is_bare(column)
@@ -113,7 +113,7 @@ def column_reading(
     read = [syntax_of(text, named, quotes=not bare, number=number) for number in numbers]
     if read[0] is None or read[1] is None or (bare and not _is_sure(read[0])):
         return _UNCLEAR
-    one, other = (computed_in(each, context, columns) for each in read if each is not None)
+    one, other = (resolve_computation(each, context, columns) for each in read if each is not None)
     return Reading("", replace(one, tree=_either(one.tree, other.tree)), read[0])
 
 
@@ -150,7 +150,7 @@ def names_in(schema: Struct, alias: str | None = None) -> Named:
 
 def is_row_local(column: Any) -> bool:
     """Whether a Column calls nothing, so that its value is decided by its row alone."""
-    text, is_plain = _printed(column)
+    text, is_plain = _print_column(column)
     return _is_open(text, is_plain) and not _calls(text)
 
 
@@ -180,32 +180,32 @@ def check_assigned(column: Any) -> None:
     Raises:
         NotBuilt: it holds a subquery or a window.
     """
-    text, _ = _printed(column)
+    text, _ = _print_column(column)
     _refuse_query(text)
     if _WINDOW.search(_without_strings(text)):
         raise NotBuilt(what=f"a window in the assignment {text}", instead="Compute it first, and join the result.")
 
 
-def printed(expression: Any) -> str:
+def expression_text(expression: Any) -> str:
     """A Column as SQL where its print says that, else what it prints, for people; a text as it is."""
     if isinstance(expression, Computed):
         expression = expression.expression
     if isinstance(expression, str):
         return expression
-    return _shown(expression, _printed(expression)[0], dotted)
+    return _to_sql(expression, _print_column(expression)[0], split_dotted)
 
 
-def dotted(word: str) -> tuple[str, ...] | None:
+def split_dotted(word: str) -> tuple[str, ...] | None:
     """The parts of a printed name that is made of words."""
     return parts_of(word) if _DOTTED.fullmatch(word) else None
 
 
-def _shown(column: Any, text: str, named: Named, zone: dt.tzinfo | None = None) -> str:
+def _to_sql(column: Any, text: str, named: Named, zone: dt.tzinfo | None = None) -> str:
     found = syntax_of(text, named, zone, quotes=not _is_bare(column))
-    return _readable(text) if found is None else spelled(found, lambda name: ".".join(map(_quoted, name.parts)))
+    return _readable(text) if found is None else to_sql(found, lambda name: ".".join(map(_quote_if_needed, name.parts)))
 
 
-def _quoted(name: str) -> str:
+def _quote_if_needed(name: str) -> str:
     return name if _NAME.fullmatch(name) and not _RESERVED.fullmatch(name) else f"`{name}`"
 
 
@@ -216,7 +216,7 @@ def _readable(text: str) -> str:
     return _ARGUMENT.sub(lambda found: ".".join(found[1].split(", ")), text)
 
 
-def _printed(column: Any) -> tuple[str, bool]:
+def _print_column(column: Any) -> tuple[str, bool]:
     try:
         shown = str(column)
     except Exception as error:  # Spark prints by functions that call themselves: a stack overflow, on some thread

@@ -143,7 +143,7 @@ class _Reading:
             given.append(each)
         if not self.quotes and sum(isinstance(each, S.Name) for each in given) > 1:
             raise _Unclear  # each of them may be a text
-        return _applied(name, tuple(given)), at + 1
+        return _operation_or_call(name, tuple(given)), at + 1
 
     def _leaf(self, text: str) -> S.Syntax:
         if _NUMBER.fullmatch(text):
@@ -180,7 +180,7 @@ class _Reading:
         return S.Typed("timestamp", S.Literal("text", said, f"'{said}'"))
 
 
-def _applied(name: str, given: tuple[S.Syntax, ...]) -> S.Syntax:
+def _operation_or_call(name: str, given: tuple[S.Syntax, ...]) -> S.Syntax:
     """An operator or a call."""
     word = "=" if name == "==" else name.lower()
     match given:

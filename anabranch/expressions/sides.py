@@ -19,8 +19,8 @@ from anabranch.protocol.expressions.tree import Column, Expression, with_columns
 from anabranch.protocol.merges import Side, SourceColumn
 from anabranch.protocol.rules.identity import STEP
 from anabranch.protocol.rules.table_rules import default_of, generation_of
-from anabranch.protocol.schema.assignments import Members, Path, gathered, spelled
-from anabranch.protocol.schema.evolution import evolved
+from anabranch.protocol.schema.assignments import Members, Path, build_assignments, find_path
+from anabranch.protocol.schema.evolution import evolve_schema
 from anabranch.protocol.schema.types import DataType, Field, Struct
 
 _PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`\s*|([^`.]+))(?:\.|$)")
@@ -83,16 +83,16 @@ class Sides:
         """What a dotted name stands for in a pair of rows, of which these sides are seen; None where it may stand for
         several things, or is of no type that is known.
         """
-        found = self._found(parts, seen)
+        found = self._find_unique(parts, seen)
         known = None if found is None else column_of(tuple(found[1]), self._columns(found[0]))
         return None if found is None or known is None else with_columns(known, lambda each: _in_pair(each, found[0]))
 
     def is_one(self, parts: Sequence[str], seen: Sequence[Side]) -> bool:
         """Whether a dotted name stands for one column of the sides that are seen, or for something inside of one."""
-        found = self._found(parts, seen)
+        found = self._find_unique(parts, seen)
         return found is not None and _leads(found[1], self._columns(found[0]))
 
-    def _found(self, parts: Sequence[str], seen: Sequence[Side]) -> tuple[Side, Sequence[str]] | None:
+    def _find_unique(self, parts: Sequence[str], seen: Sequence[Side]) -> tuple[Side, Sequence[str]] | None:
         """The side of the one column of these sides that a dotted name leads to, and its path there."""
         found = [(side, some) for side in seen for some in self.paths(side, parts) if self._column(side, some)]
         if len(found) != 1:
@@ -137,7 +137,7 @@ def _leads(path: Sequence[str], kind: DataType) -> bool:
     return found is not None and _leads(path[1:], found.type)
 
 
-def assigned(
+def resolve_assignments(
     values: Mapping[str, Any] | None, option: str, sides: Sides, context: Context, *, keeps: bool = False
 ) -> dict[str, Any]:
     """The values of an update or insert under the table's own spelling of its columns; None stands for ``*``.
@@ -157,10 +157,10 @@ def assigned(
         return _star(sides, context, keeps=keeps)
     if not values:
         raise InvalidOption(option=option, value="{}", reason="it names no column.")
-    return gathered([(key, path_of(key, sides, context), value) for key, value in values.items()], option)
+    return build_assignments([(key, path_of(key, sides, context), value) for key, value in values.items()], option)
 
 
-def evolved_by(
+def evolve_by_clause(
     values: Mapping[str, Any] | None, schema: Struct, sides: Sides, widened: Callable[[Struct, Struct], Struct]
 ) -> Struct:
     """Columns with what a clause adds to them: for ``*`` all that the source has, else what it has of the keys' names.
@@ -168,12 +168,12 @@ def evolved_by(
     Types of columns that are there are ``widened`` by those; whether values fit them is seen when they are fitted.
     """
     if values is None:
-        return evolved(widened(schema, sides.described), sides.described, None)
+        return evolve_schema(widened(schema, sides.described), sides.described, None)
     for key in values:
         found = (_only_at(path, sides.described) for path in _readings_of(key, sides))
-        there = _found_in(key, sides, schema)
+        there = _find_path(key, sides, schema)
         given = _only_at(there, sides.described) if there else next((each for each in found if each.fields), Struct())
-        schema = evolved(widened(schema, given), given, None)
+        schema = evolve_schema(widened(schema, given), given, None)
     return schema
 
 
@@ -183,7 +183,7 @@ def path_of(key: str, sides: Sides, context: Context) -> Path:
     Raises:
         UnknownColumn: there is none.
     """
-    found = _found_in(key, sides, sides.settable)
+    found = _find_path(key, sides, sides.settable)
     if found is None:
         raise UnknownColumn(table=context.table, column=key, columns=", ".join(sides.settable.names))
     return found
@@ -196,9 +196,9 @@ def _has_own_value(field: Field, sides: Sides, *, inserts: bool) -> bool:
     return given and sides.source_column(field.name) is None
 
 
-def _found_in(key: str, sides: Sides, columns: Struct) -> Path | None:
+def _find_path(key: str, sides: Sides, columns: Struct) -> Path | None:
     """The first of the readings of a key that is there."""
-    found = (spelled(path, columns) for path in _readings_of(key, sides))
+    found = (find_path(path, columns) for path in _readings_of(key, sides))
     return next((path for path in found if path is not None), None)
 
 

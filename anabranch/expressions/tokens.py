@@ -91,7 +91,7 @@ def calls(tokens: list[Token]) -> frozenset[str]:
     return frozenset(found)
 
 
-def mentioned(tokens: list[Token], schema: Struct) -> frozenset[str]:
+def find_columns(tokens: list[Token], schema: Struct) -> frozenset[str]:
     """The columns whose name stands there as a word, also where sqlglot takes it for a keyword or a function."""
     words = [token.text for token in tokens if token.token_type != TokenType.STRING]
     found = [schema.find(word) for word in words]
@@ -114,7 +114,7 @@ def has_window(tokens: list[Token]) -> bool:
     return any(token.text.lower() == "over" and _is(tokens, i - 1, TokenType.R_PAREN) for i, token in enumerate(tokens))
 
 
-def fixed(text: TokenizedText, context: Context) -> TokenizedText:
+def check_and_fix_clock(text: TokenizedText, context: Context) -> TokenizedText:
     """The text with the clock fixed, as it is given to the engine; it depends on its own row only.
 
     Raises:

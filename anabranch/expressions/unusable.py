@@ -22,14 +22,14 @@ def unusable(text: str, context: Context) -> InvalidCondition:
     try:
         strangers = unknown_names(syntax_over(text, context.schema), context.schema)
     except NotUnderstood as error:
-        return UnreadableExpression(expression=text, table=context.table, reason=_shown(error, text))
+        return UnreadableExpression(expression=text, table=context.table, reason=_describe_error(error, text))
     there = ", ".join(context.schema.names)
     named = f"{', '.join(strangers)} {'is none' if len(strangers) == 1 else 'are none'} of its columns"
     reason = f"{named if strangers else 'it names something else than columns'}; it has {there}."
     return InvalidCondition(expression=text, table=context.table, reason=reason)
 
 
-def _shown(error: NotUnderstood, text: str) -> str:
+def _describe_error(error: NotUnderstood, text: str) -> str:
     near = None if error.ends else _WORD.match(text, max(error.at, 0))
     if near is None:
         return "it has a syntax error at its end."

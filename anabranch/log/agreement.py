@@ -24,7 +24,7 @@ from anabranch.log.checksum_verifier import same_files
 from anabranch.log.commit_files import Raw, read_commit
 from anabranch.log.commits import parse_files, parse_head
 from anabranch.log.file_names import commit_name, commit_version, compacted_range, first_name
-from anabranch.log.replay import applied, keys
+from anabranch.log.replay import apply_actions, keys
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import empty_files
 from anabranch.storage.contract import Entry, Store
@@ -52,7 +52,7 @@ class _State:
     def partition_keys(self) -> tuple[str, ...]:
         return self.head.metadata.partition_keys if self.head.metadata else ()
 
-    def followed_by(self, table: str, raws: Sequence[Raw]) -> _State:
+    def advance_by(self, table: str, raws: Sequence[Raw]) -> _State:
         """The state after these commits, or after a log compaction file."""
         if not raws:
             return self
@@ -65,7 +65,7 @@ class _State:
                 domains={**head.domains, **{d.domain: d for d in said.domains}},
             )
         keys = head.metadata.partition_keys if head.metadata else ()
-        files, _ = applied(self.files, *parse_files(table, raws, keys))
+        files, _ = apply_actions(self.files, *parse_files(table, raws, keys))
         return _State(raws[-1].version, head, files)
 
 
@@ -109,7 +109,7 @@ class _Listing:
         there = [entry for entry in entries if entry is not None]
         if before is None or len(there) < len(entries):
             return None
-        return before.followed_by(self.store.url, [read_commit(self.store, entry) for entry in there])
+        return before.advance_by(self.store.url, [read_commit(self.store, entry) for entry in there])
 
     def replacements_of(self, version: int, known: Mapping[int, _State]) -> Iterator[_Replacement]:
         """The checkpoints of a version, and the compactions that end with it and begin after a known one."""
@@ -118,14 +118,14 @@ class _Listing:
                 yield _Replacement(found.name, True, partial(self._checkpoint, found))
         for first, last, entry in self.compactions:
             if last == version and first - 1 in known:
-                yield _Replacement(entry.name, False, partial(self._compacted, known[first - 1], entry))
+                yield _Replacement(entry.name, False, partial(self._advance_by_compacted, known[first - 1], entry))
 
     def _checkpoint(self, found: CheckpointFiles) -> _State:
         checkpoint = Checkpoint(self.store, found)
         return _State(found.version, checkpoint.head(), checkpoint.files())
 
-    def _compacted(self, before: _State, entry: Entry) -> _State:
-        return before.followed_by(self.store.url, [read_commit(self.store, entry)])
+    def _advance_by_compacted(self, before: _State, entry: Entry) -> _State:
+        return before.advance_by(self.store.url, [read_commit(self.store, entry)])
 
 
 def disagreements(snapshot: Snapshot) -> Iterator[Disagreement]:
@@ -166,7 +166,7 @@ def _differences(name: str, said: _State, true: _State | None) -> Iterator[Disag
         yield Disagreement(name, f"it states other {kind}{rest}")
     if _is_same(said.files, true.files):
         return
-    stated, held = _stated_files(said, true.partition_keys), _stated_files(true, true.partition_keys)
+    stated, held = _facts_by_file(said, true.partition_keys), _facts_by_file(true, true.partition_keys)
     more, less = sorted(set(stated) - set(held)), sorted(set(held) - set(stated))
     others = sorted(key for key in set(stated) & set(held) if stated[key] != held[key])
     for paths, problem in (
@@ -188,7 +188,7 @@ def _is_same(files: pa.Table, others: pa.Table) -> bool:
     return values.equals(other_values)
 
 
-def _stated_files(state: _State, partition_keys: Sequence[str]) -> dict[str, Any]:
+def _facts_by_file(state: _State, partition_keys: Sequence[str]) -> dict[str, Any]:
     """What is stated of each live file, by path and vector."""
     columns = state.files.select(["size", "partitionValues"]).to_pylist()
     found: dict[str, Any] = {}

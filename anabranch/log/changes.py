@@ -33,11 +33,11 @@ from anabranch.errors import (
 )
 from anabranch.log.commit_files import read_commit
 from anabranch.log.commits import Commit, parse_commit
-from anabranch.log.file_locations import allowed_by
+from anabranch.log.file_locations import allowed_stores
 from anabranch.log.file_names import commit_name, commit_version, first_name
 from anabranch.log.log import Log
 from anabranch.log.positions import LogPosition
-from anabranch.log.segment import filled
+from anabranch.log.segment import fill_gaps
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.timeline import Timeline, timeline
 from anabranch.log.vectors import vector_location, vector_of
@@ -46,11 +46,11 @@ from anabranch.protocol.change_feed import (
     COLUMNS,
     Feed,
     VersionChanges,
+    changes_from_cdc,
     changes_nothing,
-    derived,
+    derive_changes,
     records,
     unreadable,
-    written,
 )
 from anabranch.protocol.in_commit_timestamps import IN_COMMIT
 from anabranch.protocol.layout.deletion_vectors import Descriptor
@@ -77,21 +77,21 @@ def changes(log: Log, newest: Snapshot, start: int, end: int) -> Feed:
     end = min(end, newest.version)
     first = log.snapshot(start)
     check_recorded(log.table, first.metadata, (start, start, end))
-    shown = _shown(log, first, newest, end)
+    shown = _schema_snapshot(log, first, newest, end)
     commits = commits_between(log, start, end, shown.partition_keys, newest.version)
     for commit in commits[1:]:
         if commit.head.metadata is not None:
             check_recorded(log.table, commit.head.metadata, (commit.version, start, end))
     _check_columns(log.table, first.metadata, commits, shown, end)
     line = timeline(log.store, newest.metadata)
-    versions = tuple(recorded_changes(log, commit, line, shown.metadata) for commit in commits)
+    versions = tuple(changes_of_commit(log, commit, line, shown.metadata) for commit in commits)
     return feed_of(newest, shown.metadata, versions)
 
 
 def feed_of(newest: Snapshot, metadata: Metadata, versions: tuple[VersionChanges, ...] = ()) -> Feed:
     """A feed of these changes (none by default) with the columns of this metadata."""
     check_feed_columns(newest.table, metadata.schema)
-    allowed, commit = allowed_by(newest.store), LogPosition.snapshot(newest).mark
+    allowed, commit = allowed_stores(newest.store), LogPosition.snapshot(newest).mark
     return Feed(newest.table, metadata, versions, newest.version, allowed=allowed, commit=commit)
 
 
@@ -133,11 +133,11 @@ def commits_between(log: Log, start: int, end: int, keys: Collection[str], lates
     if (first is None or _version_of(first) != start) and log.store.head(commit_name(start)) is None:
         earliest = end if first is None else _version_of(first)
         raise VersionNotFound(table=log.table, version=start, earliest=earliest, latest=latest)
-    found = filled(log.store, entries, start, end)
+    found = fill_gaps(log.store, entries, start, end)
     return [parse_commit(log.table, read_commit(log.store, entry), keys) for entry in found]
 
 
-def as_partitioned(commit: Commit) -> Commit:
+def with_own_partition_columns(commit: Commit) -> Commit:
     """A commit of any age, with the partition values that its own adds state, and no others: it may be older than the
     columns by which the table is partitioned now. Its removes, if it changes these columns, lack theirs.
     """
@@ -165,7 +165,7 @@ def check_recorded(table: str, metadata: Metadata, at: tuple[int, int, int]) -> 
         raise ChangeDataNotRecorded(table=table, version=version, start=start, end=end)
 
 
-def _shown(log: Log, first: Snapshot, newest: Snapshot, end: int) -> Snapshot:
+def _schema_snapshot(log: Log, first: Snapshot, newest: Snapshot, end: int) -> Snapshot:
     """The version whose columns the feed has."""
     last = newest if end == newest.version else log.snapshot(end)
     mapped = any(is_mapped(each.metadata.configuration) for each in (first, last, newest))
@@ -192,30 +192,30 @@ def misfit(older: Metadata, newer: Metadata) -> str | None:
 # -- one of them -------------------------------------------------------------------------------------------------------
 
 
-def recorded_changes(log: Log, commit: Commit, line: Timeline, metadata: Metadata) -> VersionChanges:
-    """The changes of a commit as a feed has them: its files of change data, else as `derived_changes`."""
+def changes_of_commit(log: Log, commit: Commit, line: Timeline, metadata: Metadata) -> VersionChanges:
+    """The changes of a commit as a feed has them: its files of change data, else as `changes_from_files`."""
     timestamp = commit_time(commit, line)
     files = change_files(commit)
     if files:
-        return written(commit.version, timestamp, files)
+        return changes_from_cdc(commit.version, timestamp, files)
     if changes_nothing(commit.head.info):
         return VersionChanges(commit.version, timestamp)
-    return derived_changes(log, commit, timestamp, metadata)
+    return changes_from_files(log, commit, timestamp, metadata)
 
 
-def derived_changes(log: Log, commit: Commit, timestamp: int, metadata: Metadata | None) -> VersionChanges:
+def changes_from_files(log: Log, commit: Commit, timestamp: int, metadata: Metadata | None) -> VersionChanges:
     """The changes of a commit by its adds, removes and vectors alone; without ``metadata`` the partition values of what
     it removed may be missing. Raises as `changes`.
     """
     version, partitioned = commit.version, metadata is not None and metadata.partition_columns
     removes = _with_values(log, commit) if partitioned else commit.removes
-    return derived(version, timestamp, commit.adds, removes, lambda row: _vector(log, version, row))
+    return derive_changes(version, timestamp, commit.adds, removes, lambda row: _vector(log, version, row))
 
 
 def commit_time(commit: Commit, line: Timeline) -> int:
     """When a commit was made, in milliseconds since 1970."""
     place = bisect.bisect_left(line.versions, commit.version)
-    stated = commit.head.info.get(IN_COMMIT) if place >= line.unstated else None
+    stated = commit.head.info.get(IN_COMMIT) if place >= line.first_in_commit_place else None
     return line.timestamp(place) if stated is None else int(stated)
 
 

@@ -154,14 +154,14 @@ class Checkpoint:
 
     @lazy
     def _parts(self) -> list[_Part]:
-        return self._opened(self._found.files)
+        return self._open_parts(self._found.files)
 
     def _all_parts(self) -> list[_Part | _Lines]:
         sidecars = self.sidecars()
         own: list[_Part | _Lines] = [self._lines] if self._lines is not None else [*self._parts]
-        return [*own, *self._opened(map(self._sidecar, sidecars))]
+        return [*own, *self._open_parts(map(self._sidecar, sidecars))]
 
-    def _opened(self, entries: Iterable[Entry]) -> list[_Part]:
+    def _open_parts(self, entries: Iterable[Entry]) -> list[_Part]:
         return _in_parallel(lambda entry: _Part(LogParquet(self._store, entry, self._found.name)), entries)
 
     def _sidecar(self, name: str) -> Entry:
@@ -199,8 +199,8 @@ class _Part:
         present = {field.name for field in type_}
         pieces = self._pieces(kind, [f.name for f in schema if f.name in present])
         try:
-            actions = pa.concat_tables([schema.empty_table(), *(_projected(each, schema) for each in pieces)])
-            actions = self._completed(actions, kind, present)
+            actions = pa.concat_tables([schema.empty_table(), *(_project(each, schema) for each in pieces)])
+            actions = self._fill_missing_texts(actions, kind, present)
         except _NOT_WHOLE as error:
             raise self.file.refuse(f"an action {kind} is not as it must be ({detail(error, str)}).") from cause(error)
         stated = self.file.values(f"{kind}.path")
@@ -225,7 +225,7 @@ class _Part:
         column = self.file.read([f"{kind}.{name}" for name in names])[kind]
         return [_valid(chunk) for chunk in column.chunks]
 
-    def _completed(self, actions: pa.Table, kind: str, present: set[str]) -> pa.Table:
+    def _fill_missing_texts(self, actions: pa.Table, kind: str, present: set[str]) -> pa.Table:
         """With texts made from typed columns where the writer left only those."""
         for name, parsed, texts in (
             ("stats", "stats_parsed", stats_texts),
@@ -234,7 +234,7 @@ class _Part:
             if parsed in present and kind == "add" and actions[name].null_count:
                 typed = [pc.struct_field(each, parsed) for each in self._pieces(kind, ["path", parsed])]
                 own = actions[name]
-                made = pa.chunked_array([_made(each, texts, own.type) for each in typed], own.type)
+                made = pa.chunked_array([_make_texts(each, texts, own.type) for each in typed], own.type)
                 filled = made if own.null_count == len(own) else pc.if_else(own.is_valid(), own, made)
                 actions = actions.set_column(actions.column_names.index(name), actions.schema.field(name), filled)
         return actions
@@ -285,12 +285,12 @@ def _valid(actions: pa.StructArray) -> pa.StructArray:
     return together if together.null_count == 0 else actions.filter(valid)
 
 
-def _made(typed: pa.Array, texts: Callable[[pa.StructArray], pa.Array], wanted: pa.DataType) -> pa.Array:
+def _make_texts(typed: pa.Array, texts: Callable[[pa.StructArray], pa.Array], wanted: pa.DataType) -> pa.Array:
     """The texts of typed values; NULL where they are no struct, as nobody should write them."""
     return texts(typed) if pa.types.is_struct(typed.type) else pa.nulls(len(typed), wanted)
 
 
-def _projected(actions: pa.StructArray, schema: pa.Schema) -> pa.Table:
+def _project(actions: pa.StructArray, schema: pa.Schema) -> pa.Table:
     """The struct's fields as a table of exactly this schema; missing ones are null."""
     found = {field.name: i for i, field in enumerate(actions.type)}
     arrays = [

@@ -49,7 +49,7 @@ class Checksum:
     in_commit_timestamp: int | None = None
 
     @classmethod
-    def summed(
+    def of_files(
         cls,
         version: int,
         files: pa.Table,
@@ -114,15 +114,15 @@ class Checksum:
             "numMetadata": 1,
             "numProtocol": 1,
             "inCommitTimestampOpt": self.in_commit_timestamp,
-            "setTransactions": _listed(self.app_transactions),
-            "domainMetadata": _listed(self.domains),
+            "setTransactions": _to_json_list(self.app_transactions),
+            "domainMetadata": _to_json_list(self.domains),
             "metadata": self.metadata.to_json(),
             "protocol": self.protocol.to_json(),
         }
         present = {name: value for name, value in fields.items() if value is not None}
         return json.dumps(present, ensure_ascii=False, separators=(",", ":")).encode()
 
-    def followed_by(self, commit: Commit, restated: Collection[str] = ()) -> Checksum | None:
+    def advance_by(self, commit: Commit, restated: Collection[str] = ()) -> Checksum | None:
         """The checksum of the next version, or None where the commit does not tell how the totals change; ``restated``
         are paths of live files for which the commit has an ``add``, which change no total.
         """
@@ -191,7 +191,7 @@ def first_of(commit: Commit) -> Checksum | None:
     if commit.head.metadata is None or commit.head.protocol is None:
         return None
     nothing = Checksum(-1, 0, 0, commit.head.metadata, commit.head.protocol, 0, 0, {}, {})
-    return nothing.followed_by(commit)
+    return nothing.advance_by(commit)
 
 
 def read_checksum(store: Store, version: int) -> Checksum | None:
@@ -248,7 +248,7 @@ def _has_in_commit(metadata: Metadata) -> bool:
     return metadata.configuration.get(_IN_COMMIT, "").strip().lower() == "true"
 
 
-def _listed(actions: Mapping[str, AppTransaction] | Mapping[str, DomainMetadata] | None) -> list[Any] | None:
+def _to_json_list(actions: Mapping[str, AppTransaction] | Mapping[str, DomainMetadata] | None) -> list[Any] | None:
     return None if actions is None or len(actions) > LISTED else [each.to_json() for each in actions.values()]
 
 

@@ -112,11 +112,11 @@ def same_files(one: pa.Table, other: pa.Table) -> bool:
     """Whether these are the same live files, with the same sizes and vectors."""
     if len(one) != len(other):
         return False
-    first, second = _sorted(one), _sorted(other)
+    first, second = _sort_by_key(one), _sort_by_key(other)
     return first.equals(second)
 
 
-def _sorted(files: pa.Table) -> pa.Table:
+def _sort_by_key(files: pa.Table) -> pa.Table:
     deleted = pc.struct_field(files["deletionVector"], "cardinality")
     named = pa.table({"key": keys(files), "size": files["size"], "deleted": deleted})
     return named.sort_by("key").combine_chunks()

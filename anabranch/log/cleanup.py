@@ -67,7 +67,7 @@ def clean_up(snapshot: Snapshot, *, now_ms: int) -> list[str]:
     cutoff = _cutoff(snapshot, now_ms)
     if cutoff is None or _done.get(snapshot.table) == (snapshot.metadata.id, cutoff):
         return []
-    removed = [*_expired(snapshot, cutoff), *_orphans(snapshot.store, now_ms)]
+    removed = [*_remove_expired(snapshot, cutoff), *_orphans(snapshot.store, now_ms)]
     _done[snapshot.table] = (snapshot.metadata.id, cutoff)
     return removed
 
@@ -140,7 +140,7 @@ def _cutoff(snapshot: Snapshot, now_ms: int) -> int | None:
     return min(midnight, now_ms - YOUNGEST_MS)
 
 
-def _expired(snapshot: Snapshot, cutoff: int) -> Iterator[str]:
+def _remove_expired(snapshot: Snapshot, cutoff: int) -> Iterator[str]:
     """Remove commits, checkpoints, checksums and compactions before the newest good checkpoint that is old enough."""
     store = snapshot.store
     listing = store.list_from(first_name(0))
@@ -154,7 +154,7 @@ def _expired(snapshot: Snapshot, cutoff: int) -> Iterator[str]:
 
 def _oldest_to_keep(snapshot: Snapshot, listing: list[Entry], cutoff: int) -> CheckpointFiles | None:
     commits = [entry for entry in listing if commit_version(entry.name) is not None]
-    version = newest_expired(snapshot, commits, cutoff)
+    version = newest_expired_version(snapshot, commits, cutoff)
     for found in reversed(checkpoints_in(listing)):
         if version is None or found.version > version or found.version > snapshot.version:
             continue
@@ -168,7 +168,7 @@ def _oldest_to_keep(snapshot: Snapshot, listing: list[Entry], cutoff: int) -> Ch
     return None
 
 
-def newest_expired(snapshot: Snapshot, commits: Sequence[Entry], cutoff: int) -> int | None:
+def newest_expired_version(snapshot: Snapshot, commits: Sequence[Entry], cutoff: int) -> int | None:
     """The newest version that was committed at or before the cut-off, with all versions before it."""
     # the first young one ends it, so that a clock that went back makes nothing older
     candidates = list(takewhile(lambda entry: entry.modified_ms <= cutoff, commits))
@@ -212,7 +212,7 @@ def _orphans(store: Store, now_ms: int) -> Iterator[str]:
     listed = store.list_from(f"{SIDECARS}/")
     youngest = (now_ms // DAY_MS - 1) * DAY_MS
     old = [entry.name for entry in listed if entry.modified_ms < youngest]
-    named = _named_sidecars(store) if old else frozenset[str]()
+    named = _referenced_sidecars(store) if old else frozenset[str]()
     if named is None:
         return
     for name in old:
@@ -221,7 +221,7 @@ def _orphans(store: Store, now_ms: int) -> Iterator[str]:
             yield name
 
 
-def _named_sidecars(store: Store) -> frozenset[str] | None:
+def _referenced_sidecars(store: Store) -> frozenset[str] | None:
     """The existing sidecars that the checkpoints name; None where a checkpoint cannot be read."""
     try:
         checkpoints = checkpoints_in(store.list_from(first_name(0)))

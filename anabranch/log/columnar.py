@@ -46,13 +46,13 @@ def file_actions(lines: bytes, partition_keys: Collection[str]) -> tuple[pa.Tabl
         )
     if len(lines) <= _FEW_BYTES and (few := small_file_actions(lines, partition_keys)) is not None:
         return few
-    if (named := _named(lines)) is not None:
+    if (named := _sample_fields(lines)) is not None:
         with suppress(pa.ArrowInvalid):
             return _read(lines, partition_keys, named, "error")
     return _read(lines, partition_keys, {kind: frozenset(each.names) for kind, each in _SCHEMAS.items()}, "ignore")
 
 
-def _named(lines: bytes) -> dict[str, set[str]] | None:
+def _sample_fields(lines: bytes) -> dict[str, set[str]] | None:
     """The fields of the actions in the first lines; None where there are others than a log has.
 
     Arrow fills each field that it is asked for, and each of its members, line by line. So it is asked for no more than
@@ -81,7 +81,7 @@ def _read(
     table = _table(lines, {**keys, **{name: [] for name in many}}, named, unexpected)
     if len(table) != _count(lines):  # Arrow takes what is left of a line for one more
         raise ValueError("a line holds several actions, or an action several lines")
-    adds, removes = (_completed(_actions(table, kind), kind, lines, many) for kind in _SCHEMAS)
+    adds, removes = (_fill_large_maps(_actions(table, kind), kind, lines, many) for kind in _SCHEMAS)
     return adds, removes
 
 
@@ -93,7 +93,7 @@ def _count(lines: bytes) -> int:
     return every if dense else sum(1 for text in lines.split(b"\n") if text.strip())
 
 
-def _completed(actions: pa.Table, kind: str, lines: bytes, many: Mapping[str, list[str]]) -> pa.Table:
+def _fill_large_maps(actions: pa.Table, kind: str, lines: bytes, many: Mapping[str, list[str]]) -> pa.Table:
     """The actions with maps of ``many`` keys, more than `_MOST_KEYS`, read line by line."""
     if not many:
         return actions
@@ -141,14 +141,14 @@ def _actions(table: pa.Table, kind: str) -> pa.Table:
     numbers = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
     column = column.take(pa.array(numbers)) if len(numbers) < len(column) else column
     schema = _SCHEMAS[kind]
-    found = pa.Table.from_arrays(_lightened([_column(column, field) for field in schema]), schema=schema)
+    found = pa.Table.from_arrays(_share_null_buffers([_column(column, field) for field in schema]), schema=schema)
     for name in _REQUIRED[kind]:
         if found[name].null_count:
             raise ValueError(f"an action {kind} has no {name}")
     return _with_lines(found, numbers)
 
 
-def _lightened(columns: list[pa.Array]) -> list[pa.Array]:
+def _share_null_buffers(columns: list[pa.Array]) -> list[pa.Array]:
     """The same columns; those without any value share one buffer of zeros, since most tables have many of these."""
     empty = [i for i, values in enumerate(columns) if values.null_count == len(values)]
     nothing = pa.nulls(len(columns[0]), pa.struct([(str(i), columns[i].type) for i in empty]))

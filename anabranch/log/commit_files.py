@@ -65,19 +65,19 @@ class LongFile:
         try:
             read = self.store.read_range(self.entry.name, start, length)
         except NotFound:
-            raise gone(self.store, self.entry) from None
+            raise file_gone_error(self.store, self.entry) from None
         if len(read) < length:
-            raise self._replaced()
+            raise self._replaced_error()
         return read
 
     def _check_is_the_same(self) -> None:
         now = self.store.head(self.entry.name)
         if now is None:
-            raise gone(self.store, self.entry)
+            raise file_gone_error(self.store, self.entry)
         if (now.size, now.etag) != (self.entry.size, self.entry.etag):
-            raise self._replaced()
+            raise self._replaced_error()
 
-    def _replaced(self) -> CorruptLog:
+    def _replaced_error(self) -> CorruptLog:
         reason = "another file was put in its place while it was read."
         return CorruptLog(table=self.store.url, file=self.entry.name, reason=reason)
 
@@ -129,7 +129,7 @@ def content_of(store: Store, entry: Entry) -> bytes | LongFile:
     return LongFile(store, entry)
 
 
-def gone(store: Store, entry: Entry) -> CorruptLog:
+def file_gone_error(store: Store, entry: Entry) -> CorruptLog:
     """The error for a file of the log that a listing showed, and that is not there."""
     reason = "the file was removed, or another one put in its place, while it was read."
     return CorruptLog(table=store.url, file=entry.name, reason=reason)
@@ -145,7 +145,7 @@ def read_commit(store: Store, entry: Entry) -> Raw:
     try:
         data = content_of(store, entry)
     except NotFound:
-        raise gone(store, entry) from None
+        raise file_gone_error(store, entry) from None
     return Raw(version, data, entry.modified_ms, (entry.size, entry.etag), entry.name)
 
 

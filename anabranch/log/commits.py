@@ -25,7 +25,7 @@ from anabranch.errors import CorruptLog, InvalidSchema
 from anabranch.errors.rows import cause, detail
 from anabranch.log.columnar import file_actions
 from anabranch.log.commit_files import Raw
-from anabranch.log.file_lines import FileLines, pieces, separated
+from anabranch.log.file_lines import FileLines, pieces, separate_file_lines
 from anabranch.log.lazy import lazy
 from anabranch.log.size_limits import enough_memory
 from anabranch.protocol.actions import AppTransaction, DomainMetadata, Metadata, NotWhole, Protocol, optional_number_in
@@ -134,7 +134,7 @@ def parse_head(table: str, raw: Raw) -> Head:
     """
     by_kind: dict[str, list[Any]] = {}
     with enough_memory(table, raw.file):
-        for _, others in _told_apart(table, raw):
+        for _, others in _separate_lines(table, raw):
             if any(text.startswith(_FEED_LINE) for text in others):
                 by_kind.setdefault(_FEED, [])
             with _whole(table, raw):
@@ -162,7 +162,7 @@ def parse_files(table: str, raws: Sequence[Raw], partition_keys: Collection[str]
     largest = max(raws, key=lambda raw: len(raw.data)).file if raws else ""
     with enough_memory(table, largest):
         try:
-            parsed = list(_parsed(chain.from_iterable(_file_lines(table, raw) for raw in raws), partition_keys))
+            parsed = list(_parse_pieces(chain.from_iterable(_file_lines(table, raw) for raw in raws), partition_keys))
         except MemoryError:  # Arrow's is an exception of Arrow's, too
             raise
         except (ValueError, RecursionError, pa.ArrowException) as error:
@@ -172,12 +172,12 @@ def parse_files(table: str, raws: Sequence[Raw], partition_keys: Collection[str]
         return pa.concat_tables(adds for adds, _ in parsed), pa.concat_tables(removes for _, removes in parsed)
 
 
-def _parsed(lines: Iterable[bytes], columns: Collection[str]) -> Iterator[tuple[pa.Table, pa.Table]]:
+def _parse_pieces(lines: Iterable[bytes], columns: Collection[str]) -> Iterator[tuple[pa.Table, pa.Table]]:
     """The actions of each piece, in order; several threads parse, and no more pieces are cut out than they take."""
 
     def parsed(piece: tuple[int, bytes]) -> tuple[pa.Table, pa.Table]:
         start, some = piece
-        return _placed(file_actions(some, columns), start)
+        return _shift_line_numbers(file_actions(some, columns), start)
 
     first, *second = islice(found := pieces(lines), 2)
     if not second:
@@ -192,7 +192,7 @@ def _parsed(lines: Iterable[bytes], columns: Collection[str]) -> Iterator[tuple[
         yield from (each.result() for each in waiting)
 
 
-def _placed(actions: tuple[pa.Table, pa.Table], start: int) -> tuple[pa.Table, pa.Table]:
+def _shift_line_numbers(actions: tuple[pa.Table, pa.Table], start: int) -> tuple[pa.Table, pa.Table]:
     """The same with larger line numbers: advanced by the number of bytes before, since a line has at least one."""
     adds, removes = (_further(each, start) if start else each for each in actions)
     return adds, removes
@@ -206,20 +206,20 @@ def _further(actions: pa.Table, start: int) -> pa.Table:
 def _file_lines(table: str, raw: Raw) -> Iterator[bytes]:
     """The file actions in parts of whole lines; last come those that begin in another way."""
     odd: list[bytes] = []
-    for lines, others in _told_apart(table, raw):
+    for lines, others in _separate_lines(table, raw):
         yield from lines.parts()
         found = (_parse_line(table, raw, text) for text in others if _OF_FILES.search(text) and _is_action(text))
         odd += [json.dumps(each, separators=(",", ":")).encode() + b"\n" for each in found if _FILES & each.keys()]
     yield from odd
 
 
-def _told_apart(table: str, raw: Raw) -> Iterator[tuple[FileLines, list[bytes]]]:
+def _separate_lines(table: str, raw: Raw) -> Iterator[tuple[FileLines, list[bytes]]]:
     """The lines that begin as file actions, and all others, part by part. Raises CorruptLog: the file is empty, or its
     last line is cut off.
     """
     is_empty, last = True, b""
     for part in raw.parts():
-        lines, others = separated(part)
+        lines, others = separate_file_lines(part)
         yield lines, others
         is_empty = is_empty and not lines.runs and not any(text.strip() for text in others)
         last = last if part.isspace() else part

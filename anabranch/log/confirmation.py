@@ -51,7 +51,7 @@ def confirm(snapshot: Snapshot) -> None:
     """
     check_end(snapshot)
     _check_unique(snapshot)
-    stated = _stated(snapshot, snapshot.version)
+    stated = _try_read_checksum(snapshot, snapshot.version)
     _confirm_by_commits(snapshot)
     if stated is None:
         _confirm_anew(snapshot)
@@ -60,7 +60,7 @@ def confirm(snapshot: Snapshot) -> None:
     if not stated.describes(snapshot.metadata, snapshot.protocol):
         different = [*different, "it states another protocol or metadata"]
     if different:
-        raise _unconfirmed(snapshot, checksum_name(snapshot.version), f"{'; '.join(different)}.")
+        raise _unconfirmed_error(snapshot, checksum_name(snapshot.version), f"{'; '.join(different)}.")
 
 
 def check_end(snapshot: Snapshot) -> None:
@@ -68,12 +68,16 @@ def check_end(snapshot: Snapshot) -> None:
     store, hint = snapshot.store, read_hint(snapshot.store)
     listing = store.list_from(first_name(snapshot.version))
     commits = {commit_version(entry.name) for entry in listing}
-    said = [(name, version) for name, version in _spoken_of(entry.name for entry in listing) if version not in commits]
+    said = [
+        (name, version)
+        for name, version in _versions_in_names(entry.name for entry in listing)
+        if version not in commits
+    ]
     said += [(LAST_CHECKPOINT, hint.version)] if hint is not None and hint.version not in commits else []
     for name, version in said:
         if version > snapshot.version and store.head(commit_name(version)) is None:
             reason = f"it speaks of version {version}, of which there is no commit."
-            raise _unconfirmed(snapshot, name, reason)
+            raise _unconfirmed_error(snapshot, name, reason)
 
 
 def from_other_segment(snapshot: Snapshot, version: int) -> Snapshot | None:
@@ -96,7 +100,7 @@ def _confirm_anew(snapshot: Snapshot) -> None:
         other = _other(snapshot, {first.checkpoint.name})
         if other is not None:
             _check_same(snapshot, other)
-    since = max(first.checkpoint.version if first.checkpoint else -1, _last_stated(snapshot, first))
+    since = max(first.checkpoint.version if first.checkpoint else -1, _last_checksum_version(snapshot, first))
     _check_lines(snapshot, (e for e in first.commits if (commit_version(e.name) or 0) > since))
 
 
@@ -118,7 +122,7 @@ def _check_same(snapshot: Snapshot, segment: Segment) -> None:
         name = segment.checkpoint.name if segment.checkpoint else segment.newest.name
         known = len(snapshot.files)
         reason = f"read from there, the version has {len(files)} live files, which are not the {known} that are known."
-        raise _unconfirmed(snapshot, name, reason)
+        raise _unconfirmed_error(snapshot, name, reason)
 
 
 def _other(snapshot: Snapshot, but: set[str]) -> Segment | None:
@@ -128,19 +132,19 @@ def _other(snapshot: Snapshot, but: set[str]) -> Segment | None:
         return None  # what came before the checkpoint was cleaned up
 
 
-def _last_stated(snapshot: Snapshot, segment: Segment) -> int:
+def _last_checksum_version(snapshot: Snapshot, segment: Segment) -> int:
     """The newest version in the segment with a correct checksum file; -1 where there is none."""
     first = segment.checkpoint.version if segment.checkpoint else 0
     names = (entry.name for entry in snapshot.store.list_from(first_name(first)))
     versions = [v for name in names if (v := checksum_version(name)) is not None and v < snapshot.version]
     for version in reversed(versions):
-        if _stated(snapshot, version) is not None:
+        if _try_read_checksum(snapshot, version) is not None:
             _ = load_snapshot(snapshot.store, find_segment(snapshot.store, version)).files  # verified by it
             return version
     return -1
 
 
-def _stated(snapshot: Snapshot, version: int) -> Checksum | None:
+def _try_read_checksum(snapshot: Snapshot, version: int) -> Checksum | None:
     found = read_checksum(snapshot.store, version)
     return found if found is not None and found.metadata.id == snapshot.metadata.id else None
 
@@ -149,10 +153,10 @@ def _check_unique(snapshot: Snapshot) -> None:
     paths = snapshot.files["path"]
     if pc.count_distinct(paths).as_py() != len(paths):
         twice = pc.value_counts(paths).filter(pc.greater(pc.value_counts(paths).field("counts"), 1))
-        raise _unconfirmed(snapshot, twice[0]["values"].as_py(), "the log has this file live more than once.")
+        raise _unconfirmed_error(snapshot, twice[0]["values"].as_py(), "the log has this file live more than once.")
 
 
-def _spoken_of(names: Iterable[str]) -> Iterator[tuple[str, int]]:
+def _versions_in_names(names: Iterable[str]) -> Iterator[tuple[str, int]]:
     for name in names:
         compacted = compacted_range(name)
         for version in (checksum_version(name), checkpoint_version(name), compacted and compacted[1]):
@@ -168,7 +172,7 @@ def _check_lines(snapshot: Snapshot, commits: Iterable[Any]) -> None:
             unknown = _unknown(text) if text.strip() else None
             if unknown is not None:
                 reason = f"line {number} has {unknown}, which is not known here, and no checksum file speaks for it."
-                raise _unconfirmed(snapshot, raw.file, reason)
+                raise _unconfirmed_error(snapshot, raw.file, reason)
 
 
 def _unknown(text: bytes) -> str | None:
@@ -187,5 +191,5 @@ def _unknown(text: bytes) -> str | None:
     return None
 
 
-def _unconfirmed(snapshot: Snapshot, file: str, reason: str) -> LiveFilesNotConfirmed:
+def _unconfirmed_error(snapshot: Snapshot, file: str, reason: str) -> LiveFilesNotConfirmed:
     return LiveFilesNotConfirmed(table=snapshot.table, file=file, reason=reason)

@@ -33,7 +33,9 @@ def read_with_fallback(store: Store, segment: Segment, read: Callable[[Segment],
         try:
             return read(current)
         except CorruptLog as error:
-            is_compacted = current.replayed != current.commits  # then the commits give the same files in any case
+            is_compacted = (
+                current.entries_to_replay != current.commits
+            )  # then the commits give the same files in any case
             first = first if is_compacted else first or error
             broken |= {name} if (name := error.facts.get("checkpoint")) else frozenset()
             other = _other_segment(store, current, error, broken)
@@ -45,7 +47,7 @@ def read_with_fallback(store: Store, segment: Segment, read: Callable[[Segment],
             current = other
 
 
-def cleaned_up(store: Store, version: int) -> VersionCleanedUp | None:
+def error_if_cleaned_up(store: Store, version: int) -> VersionCleanedUp | None:
     """The error for a version that was cleaned up; None if it was not."""
     earliest = earliest_version(store)
     if earliest <= version:
@@ -56,7 +58,7 @@ def cleaned_up(store: Store, version: int) -> VersionCleanedUp | None:
 
 def _other_segment(store: Store, current: Segment, error: CorruptLog, broken: frozenset[str]) -> Segment | None:
     """The segment with commits in place of compactions, with another checkpoint, or as the log is now."""
-    is_compacted = current.replayed != current.commits
+    is_compacted = current.entries_to_replay != current.commits
     if is_compacted and not error.facts.get("checkpoint"):
         return current.without_compacted()
     try:
@@ -69,6 +71,6 @@ def _other_segment(store: Store, current: Segment, error: CorruptLog, broken: fr
 
 def _final_error(store: Store, segment: Segment, error: CorruptLog) -> AnabranchError:
     try:
-        return cleaned_up(store, segment.version) or error
+        return error_if_cleaned_up(store, segment.version) or error
     except AnabranchError:
         return error

@@ -35,7 +35,7 @@ class FileLines:
                 start = cut
 
 
-def separated(data: bytes) -> tuple[FileLines, list[bytes]]:
+def separate_file_lines(data: bytes) -> tuple[FileLines, list[bytes]]:
     """The lines that begin as a file action, by position, and all others."""
     runs, others, at = [], [], 0
     begins = () if data.startswith(_FILE_LINE) else (0,)

@@ -12,21 +12,21 @@ from __future__ import annotations
 
 import os
 
-from anabranch.protocol.layout.outside_files import placed
+from anabranch.protocol.layout.outside_files import locate_file
 from anabranch.storage.contract import Store
-from anabranch.storage.open import listed_stores, open_beside
+from anabranch.storage.open import open_beside, parse_store_list
 
 ALLOWED_STORES = "ANABRANCH_ALLOWED_STORES"
 """The environment variable that lists, separated by commas, the URLs of other stores whose files a log may name."""
 
 
-def allowed_by(store: Store) -> tuple[str, ...]:
+def allowed_stores(store: Store) -> tuple[str, ...]:
     """The URLs of the other stores whose files the log in this one may name."""
     own: tuple[str, ...] = getattr(store, "allowed", ())
-    return (*own, *listed_stores(os.environ.get(ALLOWED_STORES, "")))
+    return (*own, *parse_store_list(os.environ.get(ALLOWED_STORES, "")))
 
 
-def located_file(store: Store, path: str) -> tuple[Store, str]:
+def locate_in_store(store: Store, path: str) -> tuple[Store, str]:
     """The store of the file at a path in the log of a store's table, and its name there.
 
     Raises:
@@ -38,5 +38,5 @@ def located_file(store: Store, path: str) -> tuple[Store, str]:
         >>> located_file(store, "file:/data/origin/part%201.parquet")
         (LocalStore(root='/data/origin'), 'part 1.parquet')
     """
-    folder, name = placed(store.url, path, allowed_by(store))
+    folder, name = locate_file(store.url, path, allowed_stores(store))
     return (store if folder is None else open_beside(store, folder)), name

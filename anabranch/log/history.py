@@ -31,5 +31,5 @@ def history(log: Log, limit: int | None = None, metadata: Metadata | None = None
     for place in list(range(len(line)))[::-1][:limit]:
         raw = read_commit(log.store, line.entries[place])
         info = parse_head(log.table, raw).info
-        stated = info.get(IN_COMMIT) if place >= line.unstated else None
-        yield HistoryEntry(raw.version, int(line.written[place] if stated is None else stated), info)
+        stated = info.get(IN_COMMIT) if place >= line.first_in_commit_place else None
+        yield HistoryEntry(raw.version, int(line.file_times_ms[place] if stated is None else stated), info)

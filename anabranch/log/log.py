@@ -21,11 +21,11 @@ from anabranch.log.checksum import Checksum, first_of, put_checksum, read_checks
 from anabranch.log.cleanup import forget_clean_ups, stands
 from anabranch.log.commit_files import Raw, read_commit, read_commits
 from anabranch.log.commits import Commit, own_txn_id, parse_commit
-from anabranch.log.fallback import cleaned_up
+from anabranch.log.fallback import error_if_cleaned_up
 from anabranch.log.file_names import commit_name, commit_version, first_name
-from anabranch.log.log_end import End, end_of, lost
+from anabranch.log.log_end import End, end_of, lost_commit_error
 from anabranch.log.positions import LogPosition, commit_mark
-from anabranch.log.segment import earliest_version, filled, find_segment, stated_after
+from anabranch.log.segment import checksum_version_beyond, earliest_version, fill_gaps, find_segment
 from anabranch.log.snapshot import Snapshot, load_snapshot
 from anabranch.log.vectors import forget_vectors
 from anabranch.protocol.features.known import V2_CHECKPOINT
@@ -55,7 +55,7 @@ class Before:
         """The id of the transaction of ours that wrote the version; None where that is not known here."""
         return own_txn_id(self.winners[-1].head) if self.winners else self.snapshot.state.own_txn_id
 
-    def summed(self) -> Checksum | None:
+    def try_checksum(self) -> Checksum | None:
         """The version's checksum from its files, where they have been read. What a winner of another engine does to the
         totals its commit alone does not tell: it may name live files again.
         """
@@ -83,7 +83,7 @@ class Log:
             UnsupportedFeature: a reader feature is unknown here.
         """
         try:
-            newest = self._refreshed()
+            newest = self._refresh()
         except NotATable as error:
             raise self._without_files(error) from None
         except (CorruptLog, UnsupportedFeature):
@@ -100,7 +100,7 @@ class Log:
     def newest(self) -> Snapshot | None:
         """The newest snapshot, refreshed now, or None where there is no table."""
         try:
-            return self._refreshed()
+            return self._refresh()
         except NotATable:
             return None
 
@@ -130,9 +130,9 @@ class Log:
         if not self._is_there(known, own[0] if own else None, is_alone=not entries):
             return None
         try:
-            later = filled(self.store, entries[len(own) :], known.version + 1)
+            later = fill_gaps(self.store, entries[len(own) :], known.version + 1)
         except CorruptLog as gap:
-            raise cleaned_up(self.store, known.version) or gap from gap
+            raise error_if_cleaned_up(self.store, known.version) or gap from gap
         self._refuse_cleaned_up(listing, known.version + len(later))
         return [parse_commit(self.table, raw, partition_keys) for raw in read_commits(self.store, later)]
 
@@ -147,7 +147,7 @@ class Log:
         newest = self.newest() if known.table_id is not None else None
         return known.table_id is None or (newest is not None and newest.metadata.id == known.table_id)
 
-    def replaced(self, commits: Collection[tuple[int, str]]) -> int | None:
+    def find_oldest_replaced(self, commits: Collection[tuple[int, str]]) -> int | None:
         """The oldest of the versions at which another commit stands now; None where there is none.
 
         Args:
@@ -194,7 +194,7 @@ class Log:
             return
         commit = parse_commit(self.table, Raw(version, data), ())
         previous = self._checksum(version - 1, before) if before is not None else None
-        found = first_of(commit) if version == 0 else previous and previous.followed_by(commit, restated)
+        found = first_of(commit) if version == 0 else previous and previous.advance_by(commit, restated)
         if found is not None:
             put_checksum(self.store, found)
             _sums[self.table] = found
@@ -208,7 +208,7 @@ class Log:
         known = _sums.get(self.table)
         if known is not None and known.version == version and _is_of(known, before.own_txn_id):
             return known
-        summed = before.summed()
+        summed = before.try_checksum()
         if summed is not None:
             return summed
         own = before.own_txn_id or self._own_txn_id(version, before)
@@ -253,9 +253,9 @@ class Log:
             put_checksum(self.store, found)
             _sums[self.table] = found
 
-    def _refreshed(self) -> Snapshot:
+    def _refresh(self) -> Snapshot:
         known = _newest.get(self.table)
-        snapshot = self._followed(known.through(self.store)) if known else None
+        snapshot = self._try_advance(known.through(self.store)) if known else None
         snapshot = snapshot or self._read_anew()
         remember(snapshot)
         return snapshot
@@ -265,15 +265,15 @@ class Log:
         folder. Raises CorruptLog: the newest commit was lost, by both looks.
         """
         for _ in range(_LOOKS):
-            snapshot, stated = self._loaded()
+            snapshot, stated = self._load_newest()
             end = end_of(snapshot, stated)
             if end is End.RIGHT:
                 break
         if end is End.LOST:
-            raise lost(self.table, stated or 0)
+            raise lost_commit_error(self.table, stated or 0)
         return snapshot
 
-    def _loaded(self) -> tuple[Snapshot, int | None]:
+    def _load_newest(self) -> tuple[Snapshot, int | None]:
         """The newest snapshot of a listing, and what the listing states beyond it; of a second listing where files of
         the first were replaced while they were read.
         """
@@ -295,7 +295,7 @@ class Log:
                 gone = {"version": newest + 1, "earliest": found.version, "latest": found.version}
                 raise VersionCleanedUp(table=self.table, **gone)
 
-    def _followed(self, known: Snapshot) -> Snapshot | None:
+    def _try_advance(self, known: Snapshot) -> Snapshot | None:
         """The known snapshot with the commits since, or None where it must be read again, or where a commit was not
         what the listing had shown: another table may be here by now.
         """
@@ -311,7 +311,7 @@ class Log:
             return None
         if (entries[0].size, entries[0].etag) != known.identity:
             return None
-        new = filled(self.store, entries[1:], known.version + 1)
+        new = fill_gaps(self.store, entries[1:], known.version + 1)
         newest = known.version + len(new)
         checkpoints = checkpoints_in(listing)
         if any(found.version > newest for found in checkpoints):
@@ -319,8 +319,8 @@ class Log:
         checkpoint = checkpoints[-1] if checkpoints else None
         if checkpoint is not None and not known.knows_files and checkpoint.version - known.version > _FEW_COMMITS:
             return None  # that checkpoint is nearer than what is known
-        snapshot = known.followed_by(new, checkpoint) if new else known
-        return snapshot if end_of(snapshot, stated_after(listing, newest)) is End.RIGHT else None
+        snapshot = known.advance_by(new, checkpoint) if new else known
+        return snapshot if end_of(snapshot, checksum_version_beyond(listing, newest)) is End.RIGHT else None
 
 
 def forget(table: str | None = None) -> None:

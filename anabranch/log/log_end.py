@@ -42,7 +42,7 @@ def end_of(snapshot: Snapshot, stated: int | None) -> End:
     return End.LOST if snapshot.store.head(commit_name(stated)) is None else End.MISSED
 
 
-def lost(table: str, version: int) -> CorruptLog:
+def lost_commit_error(table: str, version: int) -> CorruptLog:
     """The error for a lost commit that has a checksum file."""
     reason = (
         f"the file is missing, though {checksum_name(version)} speaks of that version. If the commit is meant to be "

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from anabranch.errors import CorruptLog, NotFound
 from anabranch.log.footers import footer_in, read_tail
 from anabranch.log.row_groups import RowGroups
-from anabranch.log.size_limits import LARGEST_UNFOLDED, largest_unfolded
+from anabranch.log.size_limits import LARGEST_UNFOLDED, largest_unfolded_bytes
 from anabranch.log.unfolding import TooLarge, check_unfolded
 from anabranch.storage.contract import Entry, Store
 from anabranch.storage.native import file_with, native_file
@@ -88,7 +88,7 @@ class LogParquet:
         return found
 
     def _check_unfolded(self, source: pa.NativeFile, groups: Sequence[int], columns: Sequence[str]) -> None:
-        most = largest_unfolded(self._entry.size)
+        most = largest_unfolded_bytes(self._entry.size)
         try:
             check_unfolded(source, self._parquet.metadata, self._groups.chunks(groups, columns), most)
         except TooLarge:

@@ -42,18 +42,18 @@ def replay(adds: pa.Table, removes: pa.Table) -> tuple[pa.Table, pa.Table, pa.Ch
     if not len(removes) and pc.count_distinct(all_keys).as_py() == len(all_keys):  # as where a table is first loaded
         return adds.select(FILES.names), removes.select(REMOVES.names), all_keys
     last = _last_per_key(all_keys, np.concatenate([line_numbers(adds), line_numbers(removes)]))
-    live, gone = _picked(adds, last[: len(adds)]), _picked(removes, last[len(adds) :])
+    live, gone = _select_rows(adds, last[: len(adds)]), _select_rows(removes, last[len(adds) :])
     return live.select(FILES.names), gone.select(REMOVES.names), all_keys
 
 
-def applied(files: pa.Table, adds: pa.Table, removes: pa.Table) -> tuple[pa.Table, pa.BooleanArray | None]:
+def apply_actions(files: pa.Table, adds: pa.Table, removes: pa.Table) -> tuple[pa.Table, pa.BooleanArray | None]:
     """The live files after a further series of commits.
 
     Returns:
         the files, and a mask of the older ones that remain (None: all); these come first, in their order.
     """
     live, _, touched = replay(adds, removes)
-    kept = _untouched(files, touched)
+    kept = _untouched_mask(files, touched)
     if kept is None or kept.false_count == 0:
         return pa.concat_tables([files, live]), None
     return pa.concat_tables([files.filter(kept), live]), kept
@@ -61,16 +61,16 @@ def applied(files: pa.Table, adds: pa.Table, removes: pa.Table) -> tuple[pa.Tabl
 
 def without(actions: pa.Table, touched: pa.ChunkedArray) -> pa.Table:
     """The actions whose key is not among ``touched``."""
-    kept = _untouched(actions, touched)
+    kept = _untouched_mask(actions, touched)
     return actions if kept is None else actions.filter(kept)
 
 
-def _picked(actions: pa.Table, mask: np.ndarray[Any, Any]) -> pa.Table:
+def _select_rows(actions: pa.Table, mask: np.ndarray[Any, Any]) -> pa.Table:
     """The rows of the mask; not copied where it selects all, as in the first load of a large table."""
     return actions if mask.all() else actions.filter(pa.array(mask))
 
 
-def _untouched(actions: pa.Table, touched: pa.ChunkedArray) -> pa.BooleanArray | None:
+def _untouched_mask(actions: pa.Table, touched: pa.ChunkedArray) -> pa.BooleanArray | None:
     """A mask of the actions whose key is not among ``touched``; None: all."""
     if len(touched) == 0 or len(actions) == 0:
         return None

@@ -69,22 +69,22 @@ class RowGroups:
         """The row groups that may have a non-NULL value in one of these top-level columns."""
         if self._count <= 1:
             return list(range(self._count))
-        with _garbled():
+        with _translate_errors():
             return [number for number, group in enumerate(self._groups) if _may_hold(group, columns)]
 
     def spans(self, groups: Collection[int], columns: Sequence[str]) -> list[Span]:
         """The byte ranges of these columns (``add.path`` is a member of one) in these row groups."""
         wanted = tuple(f"{name}." for name in columns)
-        with _garbled():
+        with _translate_errors():
             chunks = (chunk for number in groups for chunk in _chunks(self._groups[number]))
-            return [_span(each) for each in chunks if _spelled(each[_PATH]).startswith(wanted)]
+            return [_span(each) for each in chunks if _join_path(each[_PATH]).startswith(wanted)]
 
     def chunks(self, groups: Collection[int], columns: Sequence[str]) -> list[Chunk]:
         """The chunks of these columns in these row groups."""
         wanted = tuple(f"{name}." for name in columns)
-        with _garbled():
+        with _translate_errors():
             leaves = _leaves(_structs(self._fields, _SCHEMA))
-            chosen = [number for number, leaf in enumerate(leaves) if _spelled(leaf.path).startswith(wanted)]
+            chosen = [number for number, leaf in enumerate(leaves) if _join_path(leaf.path).startswith(wanted)]
             found = [(group, number, _chunks(self._groups[group])[number]) for group in groups for number in chosen]
             return [
                 Chunk(group, leaves[number], _span(each), each[_VALUES], each[_CODEC]) for group, number, each in found
@@ -95,7 +95,7 @@ class RowGroups:
         type for each column of the schema, and each chunk has as many values as its group has rows, or more where they
         repeat.
         """
-        with _garbled():
+        with _translate_errors():
             _agree("groups", len(self._groups), self._count)
             _agree("rows", sum(group[_GROUP_ROWS] for group in self._groups), self._fields[_ROWS])
             leaves = _leaves(_structs(self._fields, _SCHEMA))
@@ -104,12 +104,12 @@ class RowGroups:
 
     def rows(self, groups: Collection[int]) -> int:
         """The number of rows in these row groups."""
-        with _garbled():
+        with _translate_errors():
             return sum(self._groups[number][_GROUP_ROWS] for number in groups)
 
     def values(self, path: str) -> int | None:
         """The number of non-NULL values of a column (``add.path``), where the footer says it."""
-        with _garbled():
+        with _translate_errors():
             named = path.encode().split(b".")
             chunks = [chunk for group in self._groups for chunk in _chunks(group) if chunk[_PATH] == named]
             nulls = [chunk.get(_STATISTICS, {}).get(_NULLS) for chunk in chunks]
@@ -125,7 +125,7 @@ class RowGroups:
 
 
 @contextmanager
-def _garbled() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     try:
         yield
     except (KeyError, TypeError, IndexError, AttributeError, RecursionError, UnicodeDecodeError) as error:
@@ -183,7 +183,7 @@ def _is_null(chunk: Fields) -> bool:
     return nulls is not None and bool(nulls == chunk[_VALUES])
 
 
-def _spelled(path: list[bytes]) -> str:
+def _join_path(path: list[bytes]) -> str:
     """A path with a dot behind each part, so that it begins with its own beginnings only."""
     return f"{b'.'.join(path).decode()}."
 

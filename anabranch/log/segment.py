@@ -48,7 +48,7 @@ class Segment:
         return self.newest.modified_ms
 
     @property
-    def replayed(self) -> tuple[Entry, ...]:
+    def entries_to_replay(self) -> tuple[Entry, ...]:
         """What is read after the checkpoint, in order: the commits, with the longest compaction files in place of some.
 
         The newest commit is always read: what it says of itself is in no compaction file, and to replay it after one
@@ -72,7 +72,7 @@ class Segment:
     @property
     def compaction(self) -> str | None:
         """The first log compaction file that is read, if any."""
-        return next((entry.name for entry in self.replayed if compacted_range(entry.name)), None)
+        return next((entry.name for entry in self.entries_to_replay if compacted_range(entry.name)), None)
 
     def without_compacted(self) -> Segment:
         """The same with commits only."""
@@ -94,14 +94,14 @@ def find_segment(store: Store, version: int | None = None, but: Collection[str] 
     if start and not any(found.version == start for found in checkpoints_in(listing, but)):
         listing = store.list_from(first_name(0))
     segment = _choose(store, listing, version, but)
-    stated = stated_after(listing, segment.version) if version is None else None
+    stated = checksum_version_beyond(listing, segment.version) if version is None else None
     found = segment.checkpoint
     if found is not None and hint is not None and hint.version == found.version:
         found = replace(found, hint=hint)
     return replace(segment, checkpoint=found, but=frozenset(but), stated=stated)
 
 
-def stated_after(listing: Sequence[Entry], newest: int) -> int | None:
+def checksum_version_beyond(listing: Sequence[Entry], newest: int) -> int | None:
     """The newest version with a checksum file in a listing, if it is later than the newest version found."""
     last = max((v for entry in listing if (v := checksum_version(entry.name)) is not None), default=-1)
     return last if last > newest else None
@@ -120,7 +120,7 @@ def contiguous(table: str, commits: list[Entry], first: int, last: int | None = 
         )
 
 
-def filled(store: Store, commits: list[Entry], first: int, last: int | None = None) -> list[Entry]:
+def fill_gaps(store: Store, commits: list[Entry], first: int, last: int | None = None) -> list[Entry]:
     """The commits from ``first`` on, with those that a listing missed while others were being written.
 
     A folder's listing is not atomic: it may show version 9 and not yet 8, which was there before. So a version that is
@@ -159,7 +159,7 @@ def _choose(store: Store, listing: list[Entry], version: int | None, but: Collec
         _refuse_missing_part(store, listing, first, wanted)
         if checkpoint is None and checkpoints:
             _refuse_version(store, wanted, newest)  # what an older checkpoint stood for was cleaned up
-    tail = filled(store, tail, first, wanted)
+    tail = fill_gaps(store, tail, first, wanted)
     own = next((c for c in commits if _version_of(c) == wanted), checkpoint.files[0] if checkpoint else None)
     assert own is not None
     is_summed = any(checksum_version(entry.name) == wanted for entry in listing)

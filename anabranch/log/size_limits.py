@@ -61,7 +61,7 @@ def largest() -> int:
     return _set(LARGEST) or LARGEST_BYTES
 
 
-def largest_unfolded(size: int) -> int:
+def largest_unfolded_bytes(size: int) -> int:
     """The number of bytes that a Parquet file of so many may take in memory: by default 1 GiB, or a hundred times its
     size if that is more. Raises InvalidOption: the environment variable is not a positive integer.
     """

@@ -23,7 +23,7 @@ from anabranch.log.commits import Head, own_txn_id, parse_files, parse_head
 from anabranch.log.fallback import read_with_fallback
 from anabranch.log.file_names import commit_name, commit_version
 from anabranch.log.lazy import lazy
-from anabranch.log.replay import applied, replay, without
+from anabranch.log.replay import apply_actions, replay, without
 from anabranch.log.segment import Segment
 from anabranch.protocol.actions import AppTransaction, DomainMetadata, Metadata, Protocol, empty_files
 from anabranch.protocol.features.known import DELETION_VECTORS
@@ -70,7 +70,7 @@ class Ancestor:
     since: tuple[Raw, ...] = ()
     facts: FileFacts | None = None
 
-    def followed_by(self, table: str, raws: Sequence[Raw], partition_keys: tuple[str, ...]) -> Ancestor:
+    def advance_by(self, table: str, raws: Sequence[Raw], partition_keys: tuple[str, ...]) -> Ancestor:
         """The same with further commits, after which the table's partition values have these keys."""
         longer = replace(self, since=(*self.since, *raws), partition_keys=partition_keys)
         size = sum(len(raw.data) for raw in longer.since)
@@ -83,7 +83,7 @@ class Ancestor:
         """
         if not self.since:
             return self.files, None
-        return applied(self.files, *parse_files(table, self.since, self.partition_keys))
+        return apply_actions(self.files, *parse_files(table, self.since, self.partition_keys))
 
 
 class Snapshot:
@@ -163,7 +163,7 @@ class Snapshot:
     def files(self) -> pa.Table:
         """The live files, one row each (`anabranch.protocol.actions.FILES`)."""
         if self.ancestor is not None:
-            return self._followed[0]
+            return self._files_and_mask[0]
         verifier = ChecksumVerifier(self.store, self.metadata, self.protocol, self.version)
         return read_with_fallback(self.store, self.segment, lambda way: self._files_of(way, verifier))
 
@@ -172,7 +172,7 @@ class Snapshot:
         """Statistics and partition values of `files`; each column is read on first use."""
         facts, older = FileFacts(self.files, self.schema, self.partition_columns), self.ancestor
         if older is not None and older.facts is not None:
-            facts.remember(older.facts, self._followed[1])
+            facts.remember(older.facts, self._files_and_mask[1])
         return facts
 
     @lazy
@@ -205,7 +205,7 @@ class Snapshot:
     def checksum(self) -> Checksum:
         """The checksum of this version; reads its files."""
         state = self.state
-        return Checksum.summed(
+        return Checksum.of_files(
             self.version,
             self.files,
             state.metadata,
@@ -216,17 +216,17 @@ class Snapshot:
             state.own_txn_id,
         )
 
-    def followed_by(self, entries: Sequence[Entry], checkpoint: CheckpointFiles | None = None) -> Snapshot:
+    def advance_by(self, entries: Sequence[Entry], checkpoint: CheckpointFiles | None = None) -> Snapshot:
         """The snapshot after these further commits, in order; costs what they changed, not what the table holds. A
         later full read may start from ``checkpoint``, which is at or before the newest of them.
         """
         raws, state = read_commits(self.store, entries), self.state
         for raw in raws:
-            state = _advanced(state, parse_head(self.table, raw), raw.timestamp)
+            state = _advance_state(state, parse_head(self.table, raw), raw.timestamp)
         check_readable(self.table, state.protocol, state.metadata)
         ancestor = self._as_ancestor()
-        later = ancestor.followed_by(self.table, raws, state.metadata.partition_keys) if ancestor else None
-        return Snapshot(self.store, _moved(self.segment, entries, checkpoint), state, later)
+        later = ancestor.advance_by(self.table, raws, state.metadata.partition_keys) if ancestor else None
+        return Snapshot(self.store, _advance_segment(self.segment, entries, checkpoint), state, later)
 
     def through(self, store: Store) -> Snapshot:
         """The same snapshot, which does its further reads through this store of the same root."""
@@ -238,7 +238,7 @@ class Snapshot:
         return same
 
     @lazy
-    def _followed(self) -> tuple[pa.Table, pa.BooleanArray | None]:
+    def _files_and_mask(self) -> tuple[pa.Table, pa.BooleanArray | None]:
         assert self.ancestor is not None
         return self.ancestor.files_now(self.table)
 
@@ -265,7 +265,7 @@ class Snapshot:
 
     def _file_actions(self, segment: Segment) -> tuple[pa.Table, pa.Table]:
         raws = self._raws if segment is self.segment else None
-        return parse_files(self.table, raws or read_commits(self.store, segment.replayed), self.partition_keys)
+        return parse_files(self.table, raws or read_commits(self.store, segment.entries_to_replay), self.partition_keys)
 
 
 def load_snapshot(store: Store, segment: Segment) -> Snapshot:
@@ -276,15 +276,15 @@ def load_snapshot(store: Store, segment: Segment) -> Snapshot:
         VersionCleanedUp: the version was cleaned up since the segment was found.
         UnsupportedFeature: the table needs an unsupported reader feature.
     """
-    return read_with_fallback(store, segment, lambda way: _loaded(store, segment, way))
+    return read_with_fallback(store, segment, lambda way: _load_segment(store, segment, way))
 
 
-def _loaded(store: Store, segment: Segment, way: Segment) -> Snapshot:
+def _load_segment(store: Store, segment: Segment, way: Segment) -> Snapshot:
     head = _head_of(store, way)
     protocol, metadata = head.protocol, head.metadata
     apps, domains, timestamp = dict(head.app_transactions), dict(head.domains), segment.timestamp
     own = None
-    raws = read_commits(store, way.replayed)
+    raws = read_commits(store, way.entries_to_replay)
     for raw in raws:
         said = parse_head(store.url, raw)
         protocol, metadata = said.protocol or protocol, said.metadata or metadata
@@ -326,7 +326,7 @@ def check_is_still_there(store: Store, segment: Segment) -> None:
         raise CorruptLog(table=store.url, file=name, reason=reason)
 
 
-def _advanced(state: State, head: Head, written: int) -> State:
+def _advance_state(state: State, head: Head, written: int) -> State:
     domains = {**state.domains, **{d.domain: d for d in head.domains}}
     return State(
         protocol=head.protocol or state.protocol,
@@ -351,7 +351,7 @@ def _live(domains: Mapping[str, DomainMetadata]) -> Mapping[str, DomainMetadata]
     return {name: domain for name, domain in domains.items() if not domain.removed}
 
 
-def _moved(segment: Segment, entries: Sequence[Entry], checkpoint: CheckpointFiles | None) -> Segment:
+def _advance_segment(segment: Segment, entries: Sequence[Entry], checkpoint: CheckpointFiles | None) -> Segment:
     """The segment of the newest version, starting at the newer checkpoint if there is one."""
     newest = commit_version(entries[-1].name)
     assert newest is not None

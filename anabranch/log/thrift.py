@@ -63,7 +63,7 @@ def struct(data: Bytes, depth: int) -> Fields:
     number = 0
     while head := data.byte():
         step, kind = head >> 4, head & 15
-        number = number + step if step else _signed(data, depth)
+        number = number + step if step else _read_signed(data, depth)
         found[number] = kind == _TRUE if kind in (_TRUE, _FALSE) else _READ[kind](data, depth)
     return found
 
@@ -74,7 +74,7 @@ def _list(data: Bytes, depth: int) -> list[Any]:
     return [read(data, depth) for _ in range(data.number() if size == _LONG else size)]
 
 
-def _signed(data: Bytes, depth: int) -> int:
+def _read_signed(data: Bytes, depth: int) -> int:
     value = data.number()
     return (value >> 1) ^ -(value & 1)
 
@@ -84,9 +84,9 @@ _READ: Mapping[int, Callable[[Bytes, int], Any]] = {
     _TRUE: lambda data, depth: data.byte() == _TRUE,
     _FALSE: lambda data, depth: data.byte() == _TRUE,
     3: lambda data, depth: data.byte(),
-    4: _signed,
-    5: _signed,
-    6: _signed,
+    4: _read_signed,
+    5: _read_signed,
+    6: _read_signed,
     7: lambda data, depth: data.take(8),
     8: lambda data, depth: data.take(data.number()),
     9: lambda data, depth: _list(data, depth + 1),

@@ -52,12 +52,12 @@ class Timeline:
         return Timeline(self.store, self.versions[first:], self.entries[first:], self.since)
 
     @property
-    def unstated(self) -> int:
+    def first_in_commit_place(self) -> int:
         """How many of the versions, the oldest ones, have no in-commit timestamp."""
         return len(self) if self.since is None else bisect.bisect_left(self.versions, self.since.version)
 
     @lazy
-    def written(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    def file_times_ms(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         """Modification times of the commit files by the store's clock, made strictly increasing."""
         steps = np.arange(len(self), dtype=np.int64)
         modified = np.fromiter((entry.modified_ms for entry in self.entries), np.int64, len(self))
@@ -68,9 +68,9 @@ class Timeline:
         timestamp.
         """
         name = self.entries[place].name
-        if place < self.unstated or commit_version(name) is None:
-            return int(self.written[place])
-        stated = stated_ms(self.store, self.entries[place])
+        if place < self.first_in_commit_place or commit_version(name) is None:
+            return int(self.file_times_ms[place])
+        stated = read_in_commit_ms(self.store, self.entries[place])
         if stated is None:
             reason = "its commitInfo has no inCommitTimestamp, which the table's properties promise."
             raise CorruptLog(table=self.store.url, file=name, reason=reason)
@@ -78,10 +78,10 @@ class Timeline:
 
     def at(self, moment_ms: int) -> int:
         """The index of the newest version committed at or before this time; -1 where there is none."""
-        older = self.unstated
+        older = self.first_in_commit_place
         began = self.since.timestamp if self.since is not None else None
         if older and (older == len(self) or (began is not None and moment_ms < began)):
-            return int(np.searchsorted(self.written[:older], moment_ms, side="right")) - 1
+            return int(np.searchsorted(self.file_times_ms[:older], moment_ms, side="right")) - 1
         later = bisect.bisect_right(range(older, len(self)), moment_ms, key=self.timestamp)
         return -1 if later == 0 and older == 0 else older + later - 1
 
@@ -178,7 +178,7 @@ def in_words(milliseconds: int) -> str:
     return moment.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", " UTC")
 
 
-def stated_ms(store: Store, entry: Entry) -> int | None:
+def read_in_commit_ms(store: Store, entry: Entry) -> int | None:
     """The in-commit timestamp of a commit, from its first line; from the whole file where that is no ``commitInfo``."""
     line, ended, _ = store.read_range(entry.name, 0, min(_HEAD_BYTES, max(entry.size, 1))).partition(b"\n")
     info = _commit_info(line) if ended or entry.size <= _HEAD_BYTES else None

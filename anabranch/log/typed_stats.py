@@ -67,7 +67,7 @@ def _texts(values: pa.Array) -> pa.Array | None:
     if pa.types.is_floating(type_):
         return _numbers(values)
     if pa.types.is_date(type_):
-        return _quoted(_in_four_digits(values.cast(pa.date32()).cast(pa.string())))
+        return _quote(_in_four_digits(values.cast(pa.date32()).cast(pa.string())))
     if pa.types.is_timestamp(type_):
         return _moments(values)
     if pa.types.is_string(type_) or pa.types.is_large_string(type_):
@@ -88,7 +88,7 @@ def _moments(values: pa.Array) -> pa.Array:
     zone = "Z" if values.type.tz else ""
     plain = values.cast(pa.timestamp("us", values.type.tz), safe=False).cast(pa.timestamp("us"))
     texts = pc.strftime(plain, format="%Y-%m-%dT%H:%M:%S")
-    return _quoted(pc.binary_join_element_wise(_in_four_digits(texts), zone, ""))
+    return _quote(pc.binary_join_element_wise(_in_four_digits(texts), zone, ""))
 
 
 def _in_four_digits(texts: pa.Array) -> pa.Array:
@@ -98,12 +98,12 @@ def _in_four_digits(texts: pa.Array) -> pa.Array:
 
 def _strings(values: pa.Array) -> pa.Array:
     if not pc.any(pc.match_substring_regex(values, _SPECIAL)).as_py():
-        return _quoted(values)
+        return _quote(values)
     found = [None if each is None else json.dumps(each, ensure_ascii=False) for each in values.to_pylist()]
     return pa.array(found, pa.string())
 
 
-def _quoted(texts: pa.Array) -> pa.Array:
+def _quote(texts: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise('"', texts, '"', "")
 
 

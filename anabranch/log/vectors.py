@@ -12,7 +12,7 @@ from pyroaring import BitMap64
 
 from anabranch.errors import CorruptLog, CorruptVector, NotFound, UnknownStore
 from anabranch.errors.process_state import cache
-from anabranch.log.file_locations import located_file
+from anabranch.log.file_locations import locate_in_store
 from anabranch.protocol.actions import FileRow
 from anabranch.protocol.layout.deletion_vectors import Descriptor, inline, unframe
 from anabranch.protocol.stats.statistics import num_records
@@ -104,4 +104,4 @@ def vector_location(store: Store, descriptor: Descriptor) -> tuple[Store, str]:
         return store, descriptor.name
     if descriptor.storage_type != "p":
         raise ValueError(f"the storage type {descriptor.storage_type!r} is unknown")
-    return located_file(store, descriptor.path_or_inline)
+    return locate_in_store(store, descriptor.path_or_inline)

@@ -18,7 +18,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from anabranch.protocol.schema.column_mapping import completed, mapped
+from anabranch.protocol.schema.column_mapping import apply_mapping_mode, assign_ids_and_names
 from anabranch.protocol.schema.types import Struct, parse_schema, schema_json
 
 _TEXT_MAP = pa.map_(pa.string(), pa.string())
@@ -167,13 +167,13 @@ class Metadata:
     @cached_property
     def schema(self) -> Struct:
         """The logical columns; under a column mapping each knows its physical name."""
-        return mapped(parse_schema(self.schema_string), self.configuration)
+        return apply_mapping_mode(parse_schema(self.schema_string), self.configuration)
 
     def with_schema(self, schema: Struct, new_id: Callable[[], UUID], *, named: bool = False) -> Metadata:
         """The same with these columns; under a column mapping new ones get an id and a physical name, or keep their
         present name where files already use it (``named``).
         """
-        whole, configuration = completed(schema, self.configuration, new_id, named=named)
+        whole, configuration = assign_ids_and_names(schema, self.configuration, new_id, named=named)
         return replace(self, schema_string=schema_json(whole), configuration=configuration)
 
     @property

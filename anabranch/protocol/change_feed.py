@@ -55,20 +55,20 @@ class Images:
     joined: Any = None
 
     @property
-    def chosen(self) -> FileSet:
+    def selected_files(self) -> FileSet:
         """The files that hold any of them."""
-        return self.files if self.rows is None else self.files.restricted(dict(self.rows))
+        return self.files if self.rows is None else self.files.restrict_to(dict(self.rows))
 
 
-def recorded_columns(schema: Struct) -> Struct:
+def change_data_columns(schema: Struct) -> Struct:
     """The columns of a file of change data: the table's, and which change it was."""
     return Struct((*schema, FIELDS[0]))
 
 
-def recorded(files: FileSet) -> FileSet:
+def change_data_files(files: FileSet) -> FileSet:
     """Files of change data, with the columns that they have."""
-    layouts = {path: recorded_columns(layout) for path, layout in files.layouts.items()}
-    return replace(files, schema=recorded_columns(files.schema), layouts=layouts)
+    layouts = {path: change_data_columns(layout) for path, layout in files.layouts.items()}
+    return replace(files, schema=change_data_columns(files.schema), layouts=layouts)
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Feed:
 # -- one version -------------------------------------------------------------------------------------------------------
 
 
-def derived(
+def derive_changes(
     version: int, timestamp: int, adds: pa.Table, removes: pa.Table, vector: Callable[[FileRow], BitMap64]
 ) -> VersionChanges:
     """The changes of a version without files of change data.
@@ -154,7 +154,7 @@ def derived(
         version,
         timestamp,
         pa.concat_tables([_changes(came, INSERT), _changes(went, DELETE)]),
-        {**_hidden(came, vector), **_hidden(went, vector)},
+        {**_vectors_by_path(came, vector), **_vectors_by_path(went, vector)},
         partly,
         rows,
     )
@@ -169,8 +169,8 @@ def check_recordable(metadata: Metadata, before: Metadata | None = None) -> None
     """Raises InvalidSchema if a table records its changes, and has a column of a name that its feed needs; not where it
     had one ``before``, too, which a change of its metadata may mend.
     """
-    taken = _taken(metadata)
-    if taken and not (before is not None and _taken(before)):
+    taken = _conflicting_columns(metadata)
+    if taken and not (before is not None and _conflicting_columns(before)):
         reason = (
             f"The write contains reserved columns [{', '.join(taken)}], which the change data feed needs; rename "
             f"them, or set {ENABLED} = false."
@@ -178,7 +178,7 @@ def check_recordable(metadata: Metadata, before: Metadata | None = None) -> None
         raise InvalidSchema(reason=reason, delta_condition="RESERVED_CDC_COLUMNS_ON_WRITE")
 
 
-def _taken(metadata: Metadata) -> list[str]:
+def _conflicting_columns(metadata: Metadata) -> list[str]:
     return [name for name in COLUMNS if metadata.schema.find(name) is not None] if records(metadata) else []
 
 
@@ -188,7 +188,7 @@ def cdc_body(file: FileRow) -> dict[str, Any]:
     return {"path": file["path"], "partitionValues": values, "size": file["size"], "dataChange": False}
 
 
-def written(version: int, timestamp: int, actions: list[Mapping[str, Any]]) -> VersionChanges:
+def changes_from_cdc(version: int, timestamp: int, actions: list[Mapping[str, Any]]) -> VersionChanges:
     """The changes of a version with files of change data; these alone (its ``cdc`` actions) say what it changed."""
     rows = [{**each, "partitionValues": list((each.get("partitionValues") or {}).items())} for each in actions]
     return VersionChanges(version, timestamp, written=pa.Table.from_pylist(rows, schema=PLACES))
@@ -212,7 +212,7 @@ def _changes(actions: pa.Table, change: str) -> pa.Table:
     return found.append_column(CHANGES.field("change"), pa.array([change] * len(found), pa.string())).cast(CHANGES)
 
 
-def _hidden(actions: pa.Table, vector: Callable[[FileRow], BitMap64]) -> dict[str, BitMap64]:
+def _vectors_by_path(actions: pa.Table, vector: Callable[[FileRow], BitMap64]) -> dict[str, BitMap64]:
     marked = actions.filter(pc.is_valid(actions["deletionVector"]))
     return {row["path"]: vector(row) for row in marked.to_pylist()}
 

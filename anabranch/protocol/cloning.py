@@ -67,7 +67,7 @@ class Deep:
     removes: frozenset[str]
 
 
-def named(row: FileRow, root: str, target: str | None = None) -> dict[str, Any]:
+def absolute_row(row: FileRow, root: str, target: str | None = None) -> dict[str, Any]:
     """A file of the table at ``root`` as another table names it: by absolute URIs, except for files in ``target``.
     Raises ValueError: the path leaves the table's folder.
     """
@@ -99,7 +99,7 @@ def shallow(source: Iterable[FileRow], root: str, target: str, present: Iterable
     """The changes that make the table at ``target``, with the files ``present``, a shallow clone of the one at
     ``root``.
     """
-    wanted = {row["path"]: row for row in (named(row, root, target) for row in source)}
+    wanted = {row["path"]: row for row in (absolute_row(row, root, target) for row in source)}
     known = {row["path"]: row for row in present}
     alike = {path for path, row in wanted.items() if path in known and _one_vector(row, known[path])}
     return Shallow(
@@ -116,7 +116,7 @@ def deep(source: Iterable[FileRow], root: str, present: Iterable[FileRow]) -> De
     for row in present:
         removes.add(row["path"])
         known[_tag(row, CLONED_FROM)] = row
-    for row in (named(row, root) for row in source):
+    for row in (absolute_row(row, root) for row in source):
         had = known.get(row["path"])
         if had is None or not _is_copy(row, _with_time_of_original(had)):
             copies.append(Copy(row, None))
@@ -131,7 +131,7 @@ def _with_time_of_original(had: FileRow) -> FileRow:
     return {**had, "modificationTime": _tag(had, CLONED_TIME) or had["modificationTime"]}
 
 
-def copied(copy: Copy, path: str, modified_ms: int, vector: Descriptor | None) -> dict[str, Any]:
+def row_of_copy(copy: Copy, path: str, modified_ms: int, vector: Descriptor | None) -> dict[str, Any]:
     """The row of a copied file, with its own path, time and vector."""
     tags = {
         **(copy.row["tags"] or {}),

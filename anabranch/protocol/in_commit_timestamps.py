@@ -61,7 +61,7 @@ def boundary(metadata: Metadata) -> Boundary | None:
         raise InvalidProperty(property=key, value=given.get(key, "left out"), reason=reason) from None
 
 
-def bounded(metadata: Metadata, before: Metadata | None, *, version: int, timestamp: int | None) -> Metadata:
+def with_boundary(metadata: Metadata, before: Metadata | None, *, version: int, timestamp: int | None) -> Metadata:
     """Metadata for the commit of ``version`` that states where in-commit timestamps begin. ``before`` is the metadata
     until then, None for a new table, all of whose commits have a timestamp; ``timestamp`` is that of the commit, if it
     has one.

@@ -116,7 +116,7 @@ class Matching:
         """The clauses of one kind, in their order."""
         return tuple(clause for clause in self.clauses if clause.when == when)
 
-    def numbered(self, when: When) -> list[tuple[int, Clause]]:
+    def enumerate_clauses(self, when: When) -> list[tuple[int, Clause]]:
         """The clauses of one kind, each with its number among all."""
         return [(i, each) for i, each in enumerate(self.clauses) if each.when == when]
 

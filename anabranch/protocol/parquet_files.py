@@ -58,8 +58,8 @@ def parquet_bytes(rows: pa.Table, codec: str = "snappy") -> bytes:
         compression=spelled,
         coerce_timestamps="us",
         allow_truncated_timestamps=True,
-        write_statistics=_bounded(leaves),
-        use_dictionary=_repeated(leaves),
+        write_statistics=_leaves_without_nan(leaves),
+        use_dictionary=_repeating_leaves(leaves),
     )
     return sink.getvalue()
 
@@ -70,7 +70,7 @@ def _leaves_of(name: str, column: pa.ChunkedArray) -> Iterator[tuple[str, pa.Arr
         yield from _leaves(name, chunk)
 
 
-def _repeated(leaves: Sequence[tuple[str, pa.Array]]) -> list[str]:
+def _repeating_leaves(leaves: Sequence[tuple[str, pa.Array]]) -> list[str]:
     """The leaves whose values are there more than once, as far as a sample shows: a dictionary of those that are not
     takes more room than they do, and most of the time that it takes to write them.
     """
@@ -88,7 +88,7 @@ def _repeats(values: pa.Array) -> bool:
     return bool(pc.count_distinct(values.take(pa.array(places))).as_py() < _MOST_DISTINCT * len(places))
 
 
-def _bounded(leaves: Sequence[tuple[str, pa.Array]]) -> list[str]:
+def _leaves_without_nan(leaves: Sequence[tuple[str, pa.Array]]) -> list[str]:
     """The leaves that hold no NaN."""
     unbounded = {
         path for path, values in leaves if pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py()
@@ -124,7 +124,7 @@ def saying_nan_free(columns: Iterable[Name]) -> dict[str, str]:
     return {_NAN_FREE: json.dumps([each if isinstance(each, str) else list(each) for each in columns])}
 
 
-def said_nan_free(footer: pq.FileMetaData) -> frozenset[Name] | None:
+def read_nan_free(footer: pq.FileMetaData) -> frozenset[Name] | None:
     """The columns of which a new file of ours says that they hold no NaN (`saying_nan_free`); None of another's."""
     said = (footer.metadata or {}).get(_NAN_FREE.encode())
     return (

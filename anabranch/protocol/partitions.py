@@ -5,7 +5,7 @@ snapshots or stores. Pure. Guarantee: ``read_value(write_value(v, t), t) == v``;
 every type; a text that is not a value of the type is refused, never guessed.
 
 A ``timestamp`` without a zone means, by the protocol, the zone of the system that wrote it, which the log does not say.
-It is read as UTC here; what is *decided* on such values must allow for every zone (`zoned`).
+It is read as UTC here; what is *decided* on such values must allow for every zone (`has_zone`).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def read_value(text: str | None, data_type: str) -> Any:
 
 
 def _integer(text: str, bits: int) -> int:
-    value = int(_checked(_INTEGER, text))
+    value = int(_require_pattern(_INTEGER, text))
     if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
         raise ValueError(f"{text} does not fit {bits} bits")
     return value
@@ -72,7 +72,7 @@ def _integer(text: str, bits: int) -> int:
 
 def _decimal(text: str, precision: int, scale: int) -> Decimal:
     try:
-        value = _EXACTLY.quantize(Decimal(_checked(_NUMBER, text)), Decimal((0, (1,), -scale)))
+        value = _EXACTLY.quantize(Decimal(_require_pattern(_NUMBER, text)), Decimal((0, (1,), -scale)))
     except ArithmeticError:
         value = None
     if value is None or len(value.as_tuple().digits) > precision:
@@ -81,7 +81,7 @@ def _decimal(text: str, precision: int, scale: int) -> Decimal:
 
 
 def _float(text: str) -> float:
-    return float(text if _SPECIAL.fullmatch(text) else _checked(_NUMBER, text))
+    return float(text if _SPECIAL.fullmatch(text) else _require_pattern(_NUMBER, text))
 
 
 def _single(value: float) -> float:
@@ -132,7 +132,7 @@ def _offset(zone: str) -> timedelta:
     return ahead if zone[0] == "+" else -ahead
 
 
-def _checked(pattern: re.Pattern[str], text: str) -> str:
+def _require_pattern(pattern: re.Pattern[str], text: str) -> str:
     if pattern.fullmatch(text.strip()) is None:
         raise ValueError(f"{text!r} is not a number")
     return text.strip()
@@ -232,13 +232,13 @@ def partition_arrays(
     Raises:
         InvalidPartitionValue: naming the first file with a text that is not a value of its column's type.
     """
-    return {name: _typed_column(files, schema, name, table) for name in columns}
+    return {name: _read_column(files, schema, name, table) for name in columns}
 
 
-def _typed_column(files: pa.Table, schema: Struct, name: str, table: str | None) -> pa.Array:
+def _read_column(files: pa.Table, schema: Struct, name: str, table: str | None) -> pa.Array:
     field = schema.field(name)
     texts = map_column(files["partitionValues"], field.physical_name)
-    values, valid = typed_values(texts, str(field.type))
+    values, valid = read_values(texts, str(field.type))
     if valid.false_count:
         row = pc.index(valid, False).as_py()
         facts = {"file": files["path"][row].as_py(), "column": name, "type": field.type, "value": texts[row].as_py()}
@@ -246,7 +246,7 @@ def _typed_column(files: pa.Table, schema: Struct, name: str, table: str | None)
     return values
 
 
-def typed_values(texts: pa.Array, data_type: str) -> tuple[pa.Array, pa.Array]:
+def read_values(texts: pa.Array, data_type: str) -> tuple[pa.Array, pa.Array]:
     """Typed values of partition strings, and for each whether its text is a value of the type (null is one).
 
     Each distinct text is read once, so the cost follows the number of partitions, not of files.
@@ -258,7 +258,7 @@ def typed_values(texts: pa.Array, data_type: str) -> tuple[pa.Array, pa.Array]:
     return values.take(encoded.indices), pc.fill_null(good.take(encoded.indices), True)
 
 
-def written_texts(values: pa.Array | pa.ChunkedArray, data_type: str) -> pa.Array:
+def write_values(values: pa.Array | pa.ChunkedArray, data_type: str) -> pa.Array:
     """The partition strings of typed values; each distinct one is written once. Raises as `write_value` does."""
     whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     encoded = whole.dictionary_encode()
@@ -286,14 +286,14 @@ def split(
         yield dict(zip(texts, group.values(), strict=True)), rows.take(places[i].values)
 
 
-def zoned(texts: pa.Array) -> pa.Array:
+def has_zone(texts: pa.Array) -> pa.Array:
     """Whether each ``timestamp`` string states its instant, in whatever zone its writer was; null for null."""
     return pc.match_substring_regex(texts, _ZONED)
 
 
 def names_no_instant(files: pa.Table, key: str) -> bool:
     """Whether some timestamp among the partition values of these files leaves its zone to the reader."""
-    return not pc.all(zoned(map_column(files["partitionValues"], key).drop_null()), min_count=0).as_py()
+    return not pc.all(has_zone(map_column(files["partitionValues"], key).drop_null()), min_count=0).as_py()
 
 
 def _read_or_error(text: str, data_type: str) -> Any:
@@ -316,7 +316,7 @@ def hive_segment(column: str, value: str | None) -> str:
         >>> hive_segment("day", "a/b"), hive_segment("day", None)
         ('day=a%2Fb', 'day=__HIVE_DEFAULT_PARTITION__')
     """
-    return f"{_escaped(column)}={_escaped(value) if value else HIVE_NULL}"
+    return f"{_escape(column)}={_escape(value) if value else HIVE_NULL}"
 
 
 def parse_hive_path(path: str, columns: Iterable[str]) -> dict[str, str | None]:
@@ -324,7 +324,7 @@ def parse_hive_path(path: str, columns: Iterable[str]) -> dict[str, str | None]:
     ``year=2020/day=a%2Fb/part-0.parquet``, for those of ``columns`` that they name, perhaps in another case.
     """
     pairs = (segment.partition("=") for segment in path.split("/")[:-1])
-    folders = {_unescaped(name).lower(): _unescaped(value) for name, equals, value in pairs if equals}
+    folders = {_unescape(name).lower(): _unescape(value) for name, equals, value in pairs if equals}
     wanted = [column for column in columns if column.lower() in folders]
     return {column: None if (text := folders[column.lower()]) in ("", HIVE_NULL) else text for column in wanted}
 
@@ -332,12 +332,12 @@ def parse_hive_path(path: str, columns: Iterable[str]) -> dict[str, str | None]:
 def folders_of(path: str) -> list[tuple[str | None, str]]:
     """The folders of a path, each as its column and value, or as None and its own name."""
     parts = [segment.partition("=") for segment in path.split("/")[:-1]]
-    return [(_unescaped(name), _unescaped(value)) if equals else (None, name) for name, equals, value in parts]
+    return [(_unescape(name), _unescape(value)) if equals else (None, name) for name, equals, value in parts]
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return "".join(f"%{ord(each):02X}" if each in _ESCAPED else each for each in text)
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text)

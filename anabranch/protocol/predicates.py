@@ -143,18 +143,18 @@ def normal_form(predicate: Predicate) -> Predicate:
     """
     if isinstance(predicate, And | Or):
         return type(predicate)(tuple(map(normal_form, predicate.ps)))
-    return negated(predicate.p) if isinstance(predicate, Not) else predicate
+    return negate(predicate.p) if isinstance(predicate, Not) else predicate
 
 
-def negated(predicate: Predicate) -> Predicate:
+def negate(predicate: Predicate) -> Predicate:
     """The normal form of ``NOT predicate``."""
     match predicate:
         case Not(inner):
             return normal_form(inner)
         case And(parts):
-            return Or(tuple(map(negated, parts)))
+            return Or(tuple(map(negate, parts)))
         case Or(parts):
-            return And(tuple(map(negated, parts)))
+            return And(tuple(map(negate, parts)))
         case Always(value):
             return Always(not value)
         case Unknown():
@@ -182,9 +182,9 @@ def truth_form(predicate: Predicate) -> Predicate:
 def _true_rows(predicate: Predicate) -> Predicate:
     match predicate:
         case And(parts):
-            return And(_gathered([_true_rows(part) for part in parts], "!="))
+            return And(_collapse_comparisons([_true_rows(part) for part in parts], "!="))
         case Or(parts):
-            return Or(_gathered([_true_rows(part) for part in parts], "="))
+            return Or(_collapse_comparisons([_true_rows(part) for part in parts], "="))
         case Compare(column, "<=>", None):
             return IsNull(column)
         case Compare(_, _, None):
@@ -199,7 +199,7 @@ def _true_rows(predicate: Predicate) -> Predicate:
     return predicate
 
 
-def _gathered(parts: Sequence[Predicate], op: Operator) -> tuple[Predicate, ...]:
+def _collapse_comparisons(parts: Sequence[Predicate], op: Operator) -> tuple[Predicate, ...]:
     """The parts of a long OR, with ``=`` comparisons of one column as one `In`, so that thousands cost no more than
     one; of a long AND, with ``!=`` comparisons as the negation of one.
     """
@@ -247,9 +247,9 @@ def holds(predicate: Predicate, row: Mapping[str, Any]) -> bool | None:
             text = value_at(row, column)
             return None if text is None else text.startswith(prefix)
         case In(column, values):
-            return _any(compared(value_at(row, column), "=", value) for value in values)
+            return _any(compare_values(value_at(row, column), "=", value) for value in values)
         case Compare(column, op, value):
-            return compared(value_at(row, column), op, value)
+            return compare_values(value_at(row, column), op, value)
     raise ValueError("Unknown has no truth value")
 
 
@@ -262,7 +262,7 @@ def _any(truths: Iterable[bool | None]) -> bool | None:
     return True if True in found else None if None in found else False
 
 
-def compared(left: Value, op: Operator, right: Value) -> bool | None:
+def compare_values(left: Value, op: Operator, right: Value) -> bool | None:
     """``left op right`` as Spark compares values; None is NULL. Errors as `holds`."""
     if left is None or right is None:
         return (left is right) if op == "<=>" else None

@@ -24,8 +24,8 @@ from anabranch.protocol.rules.table_rules import (
     CODEC_PROPERTY,
     CONSTRAINT_PREFIX,
     OPTIMIZED_PROPERTY,
-    codec_named,
     is_constraint,
+    parse_codec,
 )
 from anabranch.protocol.schema.column_mapping import BY_ID, BY_NAME, ICEBERG_V2, MODE, UNMAPPED
 from anabranch.protocol.schema.keys import check_key, is_key
@@ -148,7 +148,7 @@ KNOWN: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "delta.checkpoint.writeStatsAsJson": (_boolean, "true"),
     MODE: (_choice(UNMAPPED, BY_NAME, BY_ID), UNMAPPED),
     "delta.checkpoint.writeStatsAsStruct": (_boolean, "false"),
-    CODEC_PROPERTY: (codec_named, "snappy"),
+    CODEC_PROPERTY: (parse_codec, "snappy"),
     "delta.randomizeFilePrefixes": (_boolean, "false"),
     "delta.randomPrefixLength": (_positive, "2"),
     "delta.setTransactionRetentionDuration": (_retention, ""),
@@ -373,7 +373,7 @@ _BY_KEY = {each.key: each for each in OTHERS}
 _LOWERED = {key.lower(): key for key in (*KNOWN, *_BY_KEY, *VERSIONS, IGNORE_DEFAULTS)}
 
 
-def respelled_key(key: str) -> str:
+def canonical_key(key: str) -> str:
     """Delta Lake's spelling of a property's name; an unknown name is unchanged."""
     lowered = key.lower()
     if lowered.startswith(FEATURE_PREFIX):
@@ -381,14 +381,14 @@ def respelled_key(key: str) -> str:
     return _LOWERED.get(lowered, key)
 
 
-def described(properties: Mapping[str, str], description: str | None) -> tuple[dict[str, str], str | None]:
+def extract_description(properties: Mapping[str, str], description: str | None) -> tuple[dict[str, str], str | None]:
     """Properties under Delta Lake's names, and the table's description: the one among them, or else the given one.
 
     Example:
         >>> described({"delta.AppendOnly": "true", "comment": "of the harbour"}, None)
         ({'delta.appendOnly': 'true'}, 'of the harbour')
     """
-    found = {respelled_key(key): value for key, value in properties.items()}
+    found = {canonical_key(key): value for key, value in properties.items()}
     return found, found.pop(COMMENT, description)
 
 

@@ -28,7 +28,7 @@ Objection = Callable[[Path, DataType, DataType], "str | None"]
 _DECLARED = {DEFAULT: "a default", GENERATION: "a generating expression", STEP: "an identity", LENGTH: "a length"}
 
 
-def replaced(schema: Struct, wanted: Struct, objection: Objection) -> Struct:
+def replace_columns(schema: Struct, wanted: Struct, objection: Objection) -> Struct:
     """The ``wanted`` columns, each with the metadata of the present one of that name.
 
     Raises:
@@ -44,7 +44,7 @@ def replaced(schema: Struct, wanted: Struct, objection: Objection) -> Struct:
     return _members(schema, wanted, ())
 
 
-def lost(known: DataType, wanted: DataType, path: Path = ()) -> Iterator[Path]:
+def paths_to_drop(known: DataType, wanted: DataType, path: Path = ()) -> Iterator[Path]:
     """The paths of present columns and members that are not wanted."""
     if isinstance(known, Struct) and isinstance(wanted, Struct):
         for field in known:
@@ -52,10 +52,10 @@ def lost(known: DataType, wanted: DataType, path: Path = ()) -> Iterator[Path]:
             if found is None:
                 yield (*path, field.name)
             else:
-                yield from lost(field.type, found.type, (*path, field.name))
+                yield from paths_to_drop(field.type, found.type, (*path, field.name))
     for step, inner in inside_of(known).items():
         if step in inside_of(wanted):
-            yield from lost(inner, inside_of(wanted)[step], (*path, step))
+            yield from paths_to_drop(inner, inside_of(wanted)[step], (*path, step))
 
 
 def _types(known: DataType, wanted: DataType, path: Path) -> Iterator[tuple[Path, DataType]]:

@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 
 from anabranch.errors import CheckConstraintViolated, LengthExceeded, NotBuilt, NotNullViolated
 from anabranch.protocol.expressions.computation import Computation, computation_over
-from anabranch.protocol.expressions.resolving import applied
+from anabranch.protocol.expressions.resolving import apply_function
 from anabranch.protocol.expressions.table import TABLE
 from anabranch.protocol.expressions.tree import Column, Constant
 from anabranch.protocol.rules.table_rules import Check, Generated, NotNull, Rules
 from anabranch.protocol.schema.lengths import Inside, Length, Step, limits_of
 from anabranch.protocol.schema.types import VOID, Field, Struct, arrow_type, upcastable
-from anabranch.protocol.storing import stored_in
+from anabranch.protocol.storing import cast_to_column
 from anabranch.protocol.unsupported import Unsupported
 
 _SHOWN_CHARACTERS, _SHOWN_COLUMNS = 200, 20
@@ -64,7 +64,7 @@ def obedient(
     rows = _with_lengths(table, rows, schema, schema.names)
     for generated in rules.generated:
         if generated.column not in given and (new or generated.columns & given):
-            rows = _with_generated(table, rows, schema, generated, altered)
+            rows = _compute_generated(table, rows, schema, generated, altered)
     for rule in rules.not_null:
         _check_not_null(table, rows, rule)
     for check in rules.checks:
@@ -88,7 +88,7 @@ def check_rules(
     for each in rules.generated:
         if each.column in given or new or each.columns & {*given}:
             value = computation_over(each.expression, schema, altered=altered)
-            if stored_in(value, schema.field(each.column)).reason is not None:
+            if cast_to_column(value, schema.field(each.column)).reason is not None:
                 raise Unsupported(f"the generated column {each.column} is computed by Spark")
 
 
@@ -102,7 +102,7 @@ def _needs_spark(what: str, table: str) -> NotBuilt:
 
 def _scalar(field: Field, text: str, table: str) -> pa.Scalar:
     given, wanted = computation_over(text, Struct()), arrow_type(field.type)
-    value = stored_in(given, field)
+    value = cast_to_column(given, field)
     kind = given.tree.type or VOID
     # Of a default Spark takes a narrower type only where the value is a literal that fits.
     fits = (isinstance(value.tree, Constant) and kind != "string") or upcastable(kind, field.type)
@@ -117,10 +117,12 @@ def _scalar(field: Field, text: str, table: str) -> pa.Scalar:
 # -- generated columns -------------------------------------------------------------------------------------------------
 
 
-def _with_generated(table: str, rows: pa.Table, schema: Struct, rule: Generated, altered: frozenset[str]) -> pa.Table:
+def _compute_generated(
+    table: str, rows: pa.Table, schema: Struct, rule: Generated, altered: frozenset[str]
+) -> pa.Table:
     """The rows with a generated column computed, as it stores its value. Raises NotBuilt: only Spark computes it."""
     field = schema.field(rule.column)
-    value = stored_in(computation_over(rule.expression, schema, altered=altered), field)
+    value = cast_to_column(computation_over(rule.expression, schema, altered=altered), field)
     if value.reason is None:
         try:
             found = [value.values(each).cast(arrow_type(field.type)) for each in rows.to_batches()]
@@ -134,9 +136,9 @@ def _with_generated(table: str, rows: pa.Table, schema: Struct, rule: Generated,
 
 def _check_generated(table: str, rows: pa.Table, schema: Struct, rule: Generated, altered: frozenset[str]) -> None:
     """Raises CheckConstraintViolated unless the values that were given are those that the expression has."""
-    kind, expected = schema.field(rule.column).type, _with_generated(table, rows, schema, rule, altered)
+    kind, expected = schema.field(rule.column).type, _compute_generated(table, rows, schema, rule, altered)
     both = pa.table({"given": rows.column(rule.column), "expected": expected.column(rule.column)})
-    are_same = applied(TABLE["<=>"], [Column("given", kind), Column("expected", kind)], "`<=>`")
+    are_same = apply_function(TABLE["<=>"], [Column("given", kind), Column("expected", kind)], "`<=>`")
     _check(table, rows, schema, rule.check, Computation(are_same), both)
 
 
@@ -148,11 +150,11 @@ def _with_lengths(table: str, rows: pa.Table, schema: Struct, names: Sequence[st
     for field in map(schema.field, names):
         if limits_of(field) is not None:
             at = rows.column_names.index(field.name)
-            rows = rows.set_column(at, field.name, _limited(table, rows.column(at), field))
+            rows = rows.set_column(at, field.name, _enforce_length(table, rows.column(at), field))
     return rows
 
 
-def _limited(table: str, column: pa.ChunkedArray, field: Field) -> pa.ChunkedArray:
+def _enforce_length(table: str, column: pa.ChunkedArray, field: Field) -> pa.ChunkedArray:
     limit = limits_of(field)
     if not isinstance(limit, Length):
         raise _needs_spark(f"holding the lengths of texts inside the column {field.name}", table)
@@ -160,7 +162,7 @@ def _limited(table: str, column: pa.ChunkedArray, field: Field) -> pa.ChunkedArr
     rest = pc.utf8_slice_codeunits(column, limit.length)
     too_long = pc.not_equal(pc.utf8_rtrim(rest, characters=" "), "")
     if (at := _first(too_long)) is not None:
-        values = {field.name: _shown(column[at])}
+        values = {field.name: _display_value(column[at])}
         raise LengthExceeded(table=table, column=field.name, limit=str(limit), values=values)
     return pc.utf8_rpad(kept, width=limit.length, padding=" ") if limit.padded else kept
 
@@ -171,31 +173,31 @@ def _limited(table: str, column: pa.ChunkedArray, field: Field) -> pa.ChunkedArr
 def _check_not_null(table: str, rows: pa.Table, rule: NotNull) -> None:
     top, *inner = rule.path
     column = rows.column(str(top))
-    at = _first(pa.chunked_array([_broken(each, inner) for each in column.chunks], pa.bool_()))
+    at = _first(pa.chunked_array([_has_null_at(each, inner) for each in column.chunks], pa.bool_()))
     if at is not None:
         shown = dict.fromkeys([str(top), *rows.column_names[:_SHOWN_COLUMNS]])
         raise NotNullViolated(table=table, column=rule.column, values=_values(rows, at, shown))
 
 
-def _broken(values: pa.Array, path: Sequence[Step]) -> pa.BooleanArray:
+def _has_null_at(values: pa.Array, path: Sequence[Step]) -> pa.BooleanArray:
     """For each value whether what lies at a path in it is NULL somewhere; not where there is nothing at all."""
     if not path:
         return pc.is_null(values)
     step, rest = path[0], path[1:]
     match step:
         case Inside.ELEMENTS:
-            return _broken_inside(values, values.values, rest)
+            return _has_null_inside(values, values.values, rest)
         case Inside.KEYS:
-            return _broken_inside(values, values.keys, rest)
+            return _has_null_inside(values, values.keys, rest)
         case Inside.VALUES:
-            return _broken_inside(values, values.items, rest)
-    return pc.and_(pc.is_valid(values), _broken(pc.struct_field(values, [step]), rest))
+            return _has_null_inside(values, values.items, rest)
+    return pc.and_(pc.is_valid(values), _has_null_at(pc.struct_field(values, [step]), rest))
 
 
-def _broken_inside(values: pa.Array, inside: pa.Array, path: Sequence[Step]) -> pa.BooleanArray:
+def _has_null_inside(values: pa.Array, inside: pa.Array, path: Sequence[Step]) -> pa.BooleanArray:
     """The same of lists or maps; ``inside`` are all their elements, those of other rows among them."""
     offsets = values.offsets.to_numpy()
-    found = _broken(inside.slice(offsets[0], offsets[-1] - offsets[0]), path).to_numpy(zero_copy_only=False)
+    found = _has_null_at(inside.slice(offsets[0], offsets[-1] - offsets[0]), path).to_numpy(zero_copy_only=False)
     rows = np.zeros(len(values), bool)
     rows[np.repeat(np.arange(len(values)), np.diff(offsets))[found]] = True
     return pc.and_(pc.is_valid(values), pa.array(rows))
@@ -226,10 +228,10 @@ def _first(mask: pa.ChunkedArray) -> int | None:
 
 
 def _values(rows: pa.Table, at: int, names: Mapping[str, Any] | Sequence[str]) -> dict[str, str | None]:
-    return {name: _shown(rows.column(name)[at]) for name in names}
+    return {name: _display_value(rows.column(name)[at]) for name in names}
 
 
-def _shown(scalar: pa.Scalar) -> str | None:
+def _display_value(scalar: pa.Scalar) -> str | None:
     if not scalar.is_valid:
         return None
     try:

@@ -81,7 +81,7 @@ def is_said() -> bool:
     return _current.get() is not None
 
 
-def txn_used() -> None:
+def record_txn_use() -> None:
     """Record that a write uses the session's application transaction."""
     held = _current.get()
     if held is not None:

@@ -86,7 +86,7 @@ class RowPlan:
         return "\n".join(map(str, self.steps))
 
     @property
-    def recorded(self) -> str:
+    def commit_text(self) -> str:
         """The same as a commit says it: without literals, and cut where it is long."""
         lines = [_cut(visible(_QUOTED.sub("'…'", str(each))).replace("\n", " ")) for each in self.steps]
         kept = list(dict.fromkeys(lines))

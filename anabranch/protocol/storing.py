@@ -10,7 +10,7 @@ from typing import Any
 
 from anabranch.protocol.expressions.computation import Computation
 from anabranch.protocol.expressions.meeting import is_number
-from anabranch.protocol.expressions.resolving import brought
+from anabranch.protocol.expressions.resolving import coerce
 from anabranch.protocol.expressions.table import Unfit
 from anabranch.protocol.expressions.tree import Expression, Foreign
 from anabranch.protocol.schema.lengths import LENGTH
@@ -34,7 +34,7 @@ def is_known(value: Any) -> bool:
     return isinstance(value, Computed) and value.computation.reason is None
 
 
-def stored_in(given: Computation, field: Field) -> Computation:
+def cast_to_column(given: Computation, field: Field) -> Computation:
     """The value as a column stores it; with a reason where only Spark says what it stores.
 
     Example:
@@ -42,15 +42,15 @@ def stored_in(given: Computation, field: Field) -> Computation:
         'long'
     """
     try:
-        return replace(given, tree=_stored(given.tree, field))
+        return replace(given, tree=_cast_tree(given.tree, field))
     except Unfit as error:
         return Computation(Foreign(f"the column {field.name}: {error}"))
 
 
-def _stored(tree: Expression, field: Field) -> Expression:
+def _cast_tree(tree: Expression, field: Field) -> Expression:
     kind = tree.type
     if kind in (field.type, VOID, "string") or (is_number(kind) and is_number(field.type)):
-        return brought(tree, field.type)
+        return coerce(tree, field.type)
     raise Unfit(f"{kind} is stored as {field.type}")
 
 

@@ -48,17 +48,17 @@ def milliseconds(given: Any, zone: str) -> int:
         return _since_epoch(dt.datetime.combine(given, dt.time()), given, zone)
     if not isinstance(given, str):
         raise InvalidTimestamp(value=given, reason="it takes text, a date or a datetime.")
-    return _since_epoch(_read(given, _spelled), given, zone)
+    return _since_epoch(_read(given, _parse_text), given, zone)
 
 
 def at_milliseconds(digits: str, zone: str) -> int:
     """The timestamp after the ``@`` of a path: ``yyyyMMddHHmmssSSS`` in this zone. Raises InvalidTimestamp: there is no
     such day or time.
     """
-    return _since_epoch(_read(digits, _packed), digits, zone)
+    return _since_epoch(_read(digits, _parse_digits), digits, zone)
 
 
-def _packed(digits: str) -> dt.datetime:
+def _parse_digits(digits: str) -> dt.datetime:
     year, month, day, hour, minute, second = (int(digits[start : start + size]) for start, size in _PACKED)
     return dt.datetime(year, month, day, hour, minute, second, int(digits[14:]) * 1000)
 
@@ -73,7 +73,7 @@ def _read(text: str, form: Callable[[str], dt.datetime]) -> dt.datetime:
         raise InvalidTimestamp(value=repr(text), reason=f"{error}.") from None
 
 
-def _spelled(text: str) -> dt.datetime:
+def _parse_text(text: str) -> dt.datetime:
     match = _TEXT.fullmatch(text.strip())
     if match is None:
         raise ValueError("it is not written as Spark reads timestamps")

@@ -22,7 +22,7 @@ from pyspark.util import inheritable_thread_target
 from anabranch.arrow.backend import ArrowBackend
 from anabranch.arrow.clustering import check_ordered
 from anabranch.arrow.packing import check_packed
-from anabranch.arrow.plans import laid
+from anabranch.arrow.plans import rewrite_step
 from anabranch.arrow.site import Site
 from anabranch.errors import TableWithoutColumns
 from anabranch.errors.rows import keep_out, may_show_rows, statement
@@ -57,7 +57,7 @@ from anabranch.protocol.unsupported import why_unsupported
 from anabranch.spark.columns import types
 from anabranch.spark.columns.declared_rules import check_expressions
 from anabranch.spark.frames import dataframe_source
-from anabranch.spark.frames.failures import computed, reported
+from anabranch.spark.frames.failures import translate_errors, translate_execution_errors
 from anabranch.spark.frames.fallback import arrow_else_spark
 from anabranch.spark.merging import change_files, expression_queries, merge, merge_source, row_numbers
 from anabranch.spark.merging.expression_checks import check_change
@@ -142,11 +142,11 @@ class SparkEngine:
     def beside(self, work: Callable[[], None]) -> Iterator[None]:
         """Run a Spark job while the block runs others, as a job of the same group and tags."""
         with ThreadPoolExecutor(1, thread_name_prefix="anabranch-beside") as pool:
-            job = pool.submit(self.carried(work))
+            job = pool.submit(self.for_other_thread(work))
             yield
             job.result()
 
-    def carried(self, work: Callable[[], None]) -> Callable[[], None]:
+    def for_other_thread(self, work: Callable[[], None]) -> Callable[[], None]:
         """The same work for one call by another thread, with this one's context, job group and tags."""
         inheriting: Any = inheritable_thread_target(self.spark)
         carrying: Callable[[], None] = inheriting(partial(copy_context().run, work))
@@ -171,27 +171,27 @@ class SparkEngine:
     def pack(self, files: FileSet, folder: str) -> None:
         """See `anabranch.spark.writing.relocating.pack`."""
         relocating.pack(self.spark, files, folder)
-        self.tell(laid(files, None, self._why_not(lambda site: check_packed(site, files), files)))
+        self.tell(rewrite_step(files, None, self._why_not(lambda site: check_packed(site, files), files)))
 
     def pack_together(self, bins: Sequence[tuple[FileSet, str]]) -> frozenset[int]:
-        """See `anabranch.spark.writing.arrow_packing.packed`."""
+        """See `anabranch.spark.writing.arrow_packing.pack_bins`."""
         if not bins:
             return frozenset()
-        with reported("the rows to pack", bins[0][0].root):
-            done = arrow_packing.packed(self.spark, bins)
+        with translate_errors("the rows to pack", bins[0][0].root):
+            done = arrow_packing.pack_bins(self.spark, bins)
         for number in done:
-            self.tell(laid(bins[number][0], None))
+            self.tell(rewrite_step(bins[number][0], None))
         return done
 
     def cluster(self, files: FileSet, curve: Curve, outputs: int, folder: str, moves: str | None) -> None:
         """See `anabranch.spark.writing.relocating.cluster`; what Arrow can do, it does."""
-        with reported("the rows to cluster", files.root):
-            done = arrow_clustering.clustered(self.spark, files, curve, outputs, folder, moves)
+        with translate_errors("the rows to cluster", files.root):
+            done = arrow_clustering.try_cluster(self.spark, files, curve, outputs, folder, moves)
         if done:
-            self.tell(laid(files, curve))
+            self.tell(rewrite_step(files, curve))
             return
         relocating.cluster(self.spark, files, curve, outputs, folder, moves)
-        self.tell(laid(files, curve, self._why_not(lambda site: check_ordered(site, files, curve), files)))
+        self.tell(rewrite_step(files, curve, self._why_not(lambda site: check_ordered(site, files, curve), files)))
 
     def write(
         self,
@@ -220,7 +220,7 @@ class SparkEngine:
     def hold(self, source: Any, schema: Struct, root: str, folder: str) -> merge_source.Held:
         """See `anabranch.spark.merging.merge_source`; the source is a DataFrame, Arrow rows, or the rows of a table."""
         with self._quiet(source):
-            here = None if isinstance(source, DataFrame) else merge_source.held_here(self.spark, source)
+            here = None if isinstance(source, DataFrame) else merge_source.try_hold_here(self.spark, source)
             held = here or merge_source.hold(self.spark, self._frame(source), root, folder)
         self._tell_reading(source, is_here=here is not None)
         return held
@@ -262,7 +262,7 @@ class SparkEngine:
 
     def extent(self, files: FileSet, column: str) -> tuple[Any, Any]:
         """The least and the greatest value of a column in the live rows; None where no row has one."""
-        with reported(column, files.root, files.version):
+        with translate_errors(column, files.root, files.version):
             named = types.column(files.schema.field(column).name)
             row = scan(self.spark, files, [column]).agg(F.min(named), F.max(named)).collect()[0]
         return row[0], row[1]
@@ -283,7 +283,7 @@ class SparkEngine:
         """See `anabranch.spark.frames.dataframe_source.source_versions`; an Arrow table reads nothing."""
         if isinstance(source, pa.Table):
             return None
-        with computed("the rows to write", root):  # Spark computes what is constant while it plans
+        with translate_execution_errors("the rows to write", root):  # Spark computes what is constant while it plans
             return dataframe_source.source_versions(self._frame(source), root, table_id)
 
     def query_versions(
@@ -333,7 +333,7 @@ class SparkEngine:
         if condition is None:
             rows = scan(self.spark, files, columns, ids=bool(shown), metadata=metadata)
         else:
-            with reported(condition.text, files.root, files.version):
+            with translate_errors(condition.text, files.root, files.version):
                 found = scan(self.spark, files, ids=bool(shown))
                 named = found if condition.alias is None else found.alias(condition.alias)
                 rows = named.filter(as_column(condition.expression, self.spark))
@@ -342,9 +342,9 @@ class SparkEngine:
         if condition is not None or hidden:
             rows = rows.select(*map(types.column, names), *hidden)
         is_whole = whole and condition is None and columns is None and not (hidden or metadata)
-        return self.marked(rows, files, as_of, whole=is_whole)
+        return self.with_version_alias(rows, files, as_of, whole=is_whole)
 
-    def scanned(self, files: FileSet, *, as_of: bool = False) -> tuple[DataFrame, Scanned]:
+    def scan_for_pruning(self, files: FileSet, *, as_of: bool = False) -> tuple[DataFrame, Scanned]:
         """All live rows of all files of a version, as `to_df` gives them, and what it takes to leave out some later.
 
         Raises:
@@ -354,17 +354,17 @@ class SparkEngine:
             raise TableWithoutColumns(table=files.root)
         parts = parts_of(self.spark, files)
         rows = reduce(DataFrame.unionAll, parts) if parts else scan(self.spark, files)
-        finish = partial(self.marked, files=files, as_of=as_of)
+        finish = partial(self.with_version_alias, files=files, as_of=as_of)
         return finish(rows, whole=True), Scanned(self.spark, files, tuple(parts), finish, count=len(files.files))
 
-    def marked(self, rows: DataFrame, files: FileSet, as_of: bool, *, whole: bool = False) -> DataFrame:
+    def with_version_alias(self, rows: DataFrame, files: FileSet, as_of: bool, *, whole: bool = False) -> DataFrame:
         """The rows under the name of their version; where it was asked for, a VACUUM may have removed its files."""
         if as_of:
-            with reported("the scan", files.root, files.version):
+            with translate_errors("the scan", files.root, files.version):
                 _ = rows.schema  # else Spark Connect looks for the files only when rows are asked for
         shown = may_show_rows(files.root)
         place = files.root if whole else None
-        return dataframe_source.marked(
+        return dataframe_source.with_source_alias(
             rows, files.table_id, files.version, commit=files.commit, shown=shown, as_of=as_of, whole=place
         )
 

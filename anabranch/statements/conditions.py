@@ -13,24 +13,32 @@ from pyspark.sql import Column
 from anabranch.commands.opening import Location
 from anabranch.errors import InvalidArgument, InvalidCondition, UnknownColumn
 from anabranch.errors.inputs import check_text
-from anabranch.expressions import Context, Sides, assigned, assignment, column_condition, column_value, condition
+from anabranch.expressions import (
+    Context,
+    Sides,
+    assignment,
+    column_condition,
+    column_value,
+    condition,
+    resolve_assignments,
+)
 from anabranch.expressions.dialect import TokenizedText
-from anabranch.expressions.printed_columns import printed
+from anabranch.expressions.printed_columns import expression_text
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.conditions import Condition
-from anabranch.protocol.expressions.resolving import TIMESTAMP_TYPES, TIMESTAMPS, altered_by
+from anabranch.protocol.expressions.resolving import TIMESTAMP_TYPES, TIMESTAMPS, altered_settings
 from anabranch.protocol.rules.table_rules import rules_of
-from anabranch.protocol.schema.assignments import mapped
+from anabranch.protocol.schema.assignments import map_values
 from anabranch.protocol.schema.editing import field_at
 from anabranch.protocol.schema.types import Struct, schema_json
 from anabranch.protocol.storing import Computed
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.reading.row_addresses import Named
-from anabranch.spark.sessions.sql_text import substituted
+from anabranch.spark.sessions.sql_text import substitute_variables
 
 
-def understood(
+def resolve_condition(
     given: Any,
     snapshot: Snapshot,
     engine: SparkEngine,
@@ -63,7 +71,7 @@ def understood(
 
 def as_spark_reads(given: Any, engine: SparkEngine) -> Any:
     """A text as Spark reads it, ``${…}`` filled in from the session's settings; anything else as it is."""
-    return substituted(given, engine.spark) if isinstance(given, str) else given
+    return substitute_variables(given, engine.spark) if isinstance(given, str) else given
 
 
 def _refuse_two_meanings(given: str | TokenizedText | Column, alias: str, context: Context) -> None:
@@ -72,13 +80,13 @@ def _refuse_two_meanings(given: str | TokenizedText | Column, alias: str, contex
     Raises:
         InvalidCondition: it does.
     """
-    text = given.text if isinstance(given, TokenizedText) else printed(given)
+    text = given.text if isinstance(given, TokenizedText) else expression_text(given)
     if context.schema.find(alias) is not None and re.search(rf"\b{re.escape(alias)}`?\s*\.", text, re.IGNORECASE):
         reason = f"{alias} is the alias of the table, and the name of one of its columns: choose another alias."
         raise InvalidCondition(expression=text, table=context.table, reason=reason)
 
 
-def understood_values(
+def resolve_values(
     values: Mapping[str, str | TokenizedText | Column],
     snapshot: Snapshot,
     engine: SparkEngine,
@@ -87,7 +95,7 @@ def understood_values(
     filled: bool = False,
 ) -> dict[str, Any]:
     """Values to be assigned to columns and members of structs, each of which may depend on its own row only; the clock
-    is fixed for all of them. ``filled`` as for `understood`.
+    is fixed for all of them. ``filled`` as for `resolve_condition`.
 
     Raises:
         UnknownColumn: a key names none of these. InvalidOption: one is set twice.
@@ -104,7 +112,7 @@ def understood_values(
             return Computed(given, computation)
         return assignment(value, context, () if alias is None else (alias,))
 
-    return mapped(assigned(values, "set", Sides(context.schema, (), alias), context), understood_value)
+    return map_values(resolve_assignments(values, "set", Sides(context.schema, (), alias), context), understood_value)
 
 
 def context_of(snapshot: Snapshot, engine: SparkEngine) -> Context:
@@ -117,7 +125,7 @@ def context_for(table: str, schema: Struct, engine: SparkEngine) -> Context:
     now, settings = dt.datetime.now(dt.UTC), engine.settings()
     timestamp = TIMESTAMP_TYPES.get(settings.get(TIMESTAMPS, "").upper())
     named = schema.exactly() if _says_exact(settings) else schema
-    zone, altered = settings["spark.sql.session.timeZone"], altered_by(settings)
+    zone, altered = settings["spark.sql.session.timeZone"], altered_settings(settings)
     return Context(table, named, now, zone, engine.are_builtin, altered, timestamp)
 
 
@@ -130,7 +138,7 @@ def _says_exact(settings: Mapping[str, str]) -> bool:
     return settings.get("spark.sql.caseSensitive", "false").lower() == "true"
 
 
-def as_named(schema: Struct, engine: SparkEngine) -> Struct:
+def with_session_case(schema: Struct, engine: SparkEngine) -> Struct:
     """A table's columns as the session names them: to the letter, where it is case-sensitive."""
     return schema.exactly() if is_exact(engine) else schema
 
@@ -142,7 +150,7 @@ def check_named(schema: Struct, paths: Iterable[Sequence[str]], table: str, engi
     Raises:
         UnknownColumn: one is there in another case only.
     """
-    exact = as_named(schema, engine)
+    exact = with_session_case(schema, engine)
     for path in paths if exact.exact else ():
         if not is_there(exact, path) and is_there(schema, path):
             raise UnknownColumn(table=table, column=".".join(path), columns=", ".join(schema.names))

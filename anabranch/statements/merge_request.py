@@ -13,9 +13,17 @@ from pyspark.sql import Column, DataFrame
 
 from anabranch.commands.dml.merge import Merge
 from anabranch.commands.opening import Location
-from anabranch.commands.sources import declared_version
+from anabranch.commands.sources import parse_declared_version
 from anabranch.errors import UnknownColumn
-from anabranch.expressions import Context, Sides, assigned, check_order, evolved_by, parameters_of, understood_merge
+from anabranch.expressions import (
+    Context,
+    Sides,
+    analyze_merge,
+    check_order,
+    evolve_by_clause,
+    parameters_of,
+    resolve_assignments,
+)
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.features.widening import following
 from anabranch.protocol.layout.file_sets import FileSet
@@ -46,12 +54,12 @@ class AskedClause:
         if self.action == "delete":
             return Clause(self.when, self.action, self.condition)
         try:
-            values = assigned(self.values, self.option, sides, context, keeps=self.action == "update")
+            values = resolve_assignments(self.values, self.option, sides, context, keeps=self.action == "update")
         except UnknownColumn as error:
             raise UnknownColumn(**{**error.facts, "clause": self.action.upper()}) from None
         return Clause(self.when, self.action, self.condition, values)
 
-    def filled(self, engine: SparkEngine) -> AskedClause:
+    def substitute_variables(self, engine: SparkEngine) -> AskedClause:
         """The clause with its texts as Spark reads them."""
         values = None if self.values is None else {k: as_spark_reads(v, engine) for k, v in self.values.items()}
         return replace(self, condition=as_spark_reads(self.condition, engine), values=values)
@@ -98,15 +106,15 @@ class MergeRequest:
         context = context_of(snapshot, self.engine)
         sides = _sides(self, snapshot, context.schema)
         clauses = [asked.clause(sides, context) for asked in self.clauses]
-        where, matching = understood_merge(self.condition, clauses, sides, context)
-        read = declared_version("reads_target", self.reads_target, snapshot.version)
+        where, matching = analyze_merge(self.condition, clauses, sides, context)
+        read = parse_declared_version("reads_target", self.reads_target, snapshot.version)
         parameters = parameters_of(where, matching)
         source = self.source if self.whole is None else TableRows(self.source, self.whole)
         return Merge(self.table, source, matching, where, parameters, sides.evolved, read, self.reads_anew)
 
-    def filled(self: Request) -> Request:
+    def substitute_variables(self: Request) -> Request:
         """The same with ``${…}`` in its texts filled in, as Spark reads them."""
-        clauses = tuple(each.filled(self.engine) for each in self.clauses)
+        clauses = tuple(each.substitute_variables(self.engine) for each in self.clauses)
         return replace(self, condition=as_spark_reads(self.condition, self.engine), clauses=clauses)
 
 
@@ -121,5 +129,7 @@ def _sides(asked: MergeRequest, snapshot: Snapshot, named: Struct) -> Sides:
     schema = snapshot.schema
     for clause in asked.clauses:
         if clause.action != "delete" and clause.when != "not matched by source":
-            schema = evolved_by(clause.values, schema, sides, lambda was, rows: following(snapshot.metadata, rows, was))
+            schema = evolve_by_clause(
+                clause.values, schema, sides, lambda was, rows: following(snapshot.metadata, rows, was)
+            )
     return replace(sides, evolved=schema)

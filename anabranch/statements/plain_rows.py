@@ -21,7 +21,7 @@ from anabranch.protocol.expressions.table import Given, Unfit
 from anabranch.protocol.rules.identity import identities
 from anabranch.protocol.rules.table_rules import default_of, rules_of
 from anabranch.protocol.schema.types import INTEGERS, VOID, DataType, Field, Struct, decimal_of
-from anabranch.protocol.storing import is_plain_column, stored_in
+from anabranch.protocol.storing import cast_to_column, is_plain_column
 from anabranch.statements.grammar.parts import Expression
 from anabranch.statements.grammar.row_values import InsertRows
 
@@ -53,7 +53,9 @@ def plain_rows(
         return None
     if not _takes_rows_as_they_are(snapshot, fields):
         return None
-    stored = [_stored(column, field, context) for column, field in zip(zip(*rows, strict=True), fields, strict=True)]
+    stored = [
+        _try_store_column(column, field, context) for column, field in zip(zip(*rows, strict=True), fields, strict=True)
+    ]
     known = [each for each in stored if each is not None]
     if len(known) != len(stored):
         return None
@@ -99,7 +101,7 @@ def _takes_rows_as_they_are(snapshot: Snapshot, fields: Sequence[Field]) -> bool
     return not computes and all(map(is_plain_column, schema))
 
 
-def _stored(cells: Sequence[Expression | None], field: Field, context: Context) -> list[Computation] | None:
+def _try_store_column(cells: Sequence[Expression | None], field: Field, context: Context) -> list[Computation] | None:
     """What a column stores of the values that rows give it; None where only Spark says that. Spark makes one type of
     all before it stores them, which changes no value where all are whole numbers, or all are decimals with room.
     """
@@ -112,7 +114,7 @@ def _stored(cells: Sequence[Expression | None], field: Field, context: Context) 
     kinds = [each.tree.type for each in found if each.tree.type != VOID]
     if len(set(kinds)) > 1 and not _widen(kinds):
         return None
-    stored = [stored_in(each, field) for each in found]
+    stored = [cast_to_column(each, field) for each in found]
     return None if any(each.reason is not None for each in stored) else stored
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from anabranch.catalog.names import spelled
+from anabranch.catalog.names import name_to_sql
 from anabranch.errors import NameTaken, NotBuilt, SqlSyntaxError, TransactionStatement, UnsupportedCommand
 from anabranch.expressions.dialect import TokenizedText, TokenType, word
 from anabranch.expressions.error_pointer import excerpt
@@ -68,7 +68,7 @@ def statement(
         'id = 3'
     """
     r = Reader(TokenizedText.of(text), args, locate, place, kept, shown)
-    if r.done:
+    if r.is_at_end:
         return None
     _refuse_transactions(r)
     _check_single(r)
@@ -86,14 +86,14 @@ def statement(
         return None
     if r.ahead() not in READS and r.reads_views_of_spark():  # SHOW CREATE TABLE and the like: it knows them best
         return None
-    return _handed_on(r)
+    return _query_for_spark(r)
 
 
 def _by_grammar(r: Reader) -> Statement | None:
     if r.at("WITH"):
         return _behind_with(r)
     if r.at("EXPLAIN"):
-        return _explained(r)
+        return _parse_explain(r)
     entries = beginning_with(r.ahead())
     for entry in entries:
         before, behind = entry.of_table
@@ -125,7 +125,7 @@ def _behind_with(r: Reader) -> Statement | None:
     return _BEHIND_WITH[word(r.tokens[after])](r, (0, after))
 
 
-def _explained(r: Reader) -> Statement | None:
+def _parse_explain(r: Reader) -> Statement | None:
     """EXPLAIN of a change of rows; None where it is of a query, or touches no Delta table: Spark explains it then.
 
     Raises:
@@ -191,10 +191,10 @@ def _refuse_like(r: Reader) -> None:
     if not name or not r.take("LIKE"):
         r.i = at
         return
-    there = r.located(name) if makes else None
+    there = r.find_location(name) if makes else None
     if there is not None and not isinstance(there, View):
-        raise NameTaken(name=spelled(name), table=str(there))
-    if r.is_name() and r.located(r.path()) is not None:
+        raise NameTaken(name=name_to_sql(name), table=str(there))
+    if r.is_name() and r.find_location(r.path()) is not None:
         instead = "Say CREATE TABLE … USING that format AS SELECT * FROM it LIMIT 0."
         raise NotBuilt(what="CREATE TABLE … LIKE a Delta table USING another format", instead=instead)
     r.i = at
@@ -210,12 +210,12 @@ def _refuse_from_insert(r: Reader) -> None:
         r.i = i
         if word(token) == "INSERT" and (r.take("INSERT", "INTO") or r.take("INSERT", "OVERWRITE")):
             r.take("TABLE")
-            if r.is_name() and r.located(r.path()) is not None:
+            if r.is_name() and r.find_location(r.path()) is not None:
                 raise NotBuilt(what="FROM before INSERT", instead="Say each as INSERT INTO … SELECT … FROM.")
     r.i = 0
 
 
-def _handed_on(r: Reader) -> Query:
+def _query_for_spark(r: Reader) -> Query:
     """What Spark runs itself, with the Delta tables that it reads put into its place.
 
     Raises:

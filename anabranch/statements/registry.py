@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from anabranch.spark.sessions.settings import honoured
+from anabranch.spark.sessions.settings import honour_settings
 from anabranch.statements.executor import (
     alter_table,
     caching,
@@ -235,5 +235,5 @@ def run(statement: Statement, on: Running) -> DataFrame:
     if entry.verb is None:
         return entry.run(statement, on)
     replaces = isinstance(statement, v.CreateTable) and statement.replaces
-    with honoured(on.spark, "REPLACE" if replaces else entry.verb):
+    with honour_settings(on.spark, "REPLACE" if replaces else entry.verb):
         return entry.run(statement, on)

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.catalog.entries import is_foreign, is_temporary
-from anabranch.catalog.names import Name, parts_of, spelled
+from anabranch.catalog.names import Name, name_to_sql, parts_of
 from anabranch.commands.opening import Location
 from anabranch.errors import InvalidOption, SqlAnalysisError, SqlSyntaxError, UnknownTable, ViewIsNoTable
 from anabranch.errors.inputs import check_session, check_text
@@ -23,15 +23,15 @@ from anabranch.expressions.dialect import TokenizedText
 from anabranch.expressions.error_pointer import excerpt
 from anabranch.spark.columns.spark_tables import unlike_delta
 from anabranch.spark.sessions.file_settings import speaking
-from anabranch.spark.sessions.sql_text import cut, joined_sql, substituted
+from anabranch.spark.sessions.sql_text import cut, sql_from_parts, substitute_variables
 from anabranch.statements import reading, registry
 from anabranch.statements.executor import frame_views, temporary_views
 from anabranch.statements.executor import names as on_names
-from anabranch.statements.executor.computed_names import Asked, asked, set_from
-from anabranch.statements.executor.error_position import placed_in
+from anabranch.statements.executor.computed_names import Asked, evaluate_computed_names, set_from
+from anabranch.statements.executor.error_position import locate_errors_in
 from anabranch.statements.executor.name_resolver import Names
 from anabranch.statements.executor.running import Running, check_quotes
-from anabranch.statements.executor.temporary_views import shown_table
+from anabranch.statements.executor.temporary_views import table_behind_view
 from anabranch.statements.grammar.parts import Query, Statement, View
 from anabranch.statements.grammar.values import ExplainChange
 from anabranch.statements.prefilter import glance, may_touch_delta
@@ -90,13 +90,19 @@ def _ran(run: Running, written: str, args: Any, names: Names) -> DataFrame:
     def touches(text: str) -> bool:
         return may_touch_delta(text, names)
 
-    said = asked(spark, _filled(written, spark, names), args, touches, lambda each: _filled(each, spark, names))
+    said = evaluate_computed_names(
+        spark,
+        _substitute_variables(written, spark, names),
+        args,
+        touches,
+        lambda each: _substitute_variables(each, spark, names),
+    )
     source = TokenizedText(said.text)
     temporary_views.renew(run, source)
     if not (touches(said.text) or temporary_views.are_changed(spark, source)):
         return _plain(run, written, args, source)
     try:
-        statement = _understood(spark, said, source, names)
+        statement = _parse_statement(spark, said, source, names)
     except UnknownTable as error:
         name = parts_of(error.facts["name"])
         raise (unlike_delta(spark, name, excerpt=error.facts.get("excerpt")) if name else error) from None
@@ -106,7 +112,7 @@ def _ran(run: Running, written: str, args: Any, names: Names) -> DataFrame:
     if isinstance(statement, Query):
         _check_rows_changed(spark, source)
     reshapes = not isinstance(statement, Query) and registry.entry_of(statement).reshapes
-    with placed_in(said.text):
+    with locate_errors_in(said.text):
         found = on_names.run(statement, names, run, lambda: registry.run(statement, run), reshapes=reshapes)
     if not isinstance(statement, ExplainChange):
         for name, location in names.frame_views.items():
@@ -114,15 +120,15 @@ def _ran(run: Running, written: str, args: Any, names: Names) -> DataFrame:
     return found
 
 
-def _understood(spark: SparkSession, said: Asked, source: TokenizedText, names: Names) -> Statement | None:
+def _parse_statement(spark: SparkSession, said: Asked, source: TokenizedText, names: Names) -> Statement | None:
     """What a statement asks of Delta tables; None where it is Spark's."""
     is_ours = glance(said.text).is_ours
     if is_ours:
         check_quotes(spark, said.text)
     try:
-        with placed_in(said.text):
-            located = (names.location, names.place, names.kept, names.makes)
-            found = reading.statement(source, said.args, *located, lambda name: _shown(spark, name, names))
+        with locate_errors_in(said.text):
+            located = (names.location, names.place, names.catalog_location, names.makes)
+            found = reading.statement(source, said.args, *located, lambda name: _find_view_table(spark, name, names))
     except SqlSyntaxError:
         if is_ours or source.is_readable:
             raise
@@ -132,13 +138,13 @@ def _understood(spark: SparkSession, said: Asked, source: TokenizedText, names: 
     if not isinstance(found, Query):
         raise SqlAnalysisError(**_NO_ROWS)
     set_ = set_from(said)
-    return _understood(spark, set_, TokenizedText(set_.text), names)
+    return _parse_statement(spark, set_, TokenizedText(set_.text), names)
 
 
-def _shown(spark: SparkSession, name: Name, names: Names) -> Location | None:
+def _find_view_table(spark: SparkSession, name: Name, names: Names) -> Location | None:
     """Where the table lies whose rows a temporary view shows as they are, however the view was made."""
     if temporary_views.is_ours(spark, name):
-        return shown_table(spark, name)
+        return table_behind_view(spark, name)
     found = frame_views.table_of(spark, name)
     if found is not None:
         names.frame_views[name] = found
@@ -152,13 +158,13 @@ def _check_rows_changed(spark: SparkSession, source: TokenizedText) -> None:
     Raises:
         ViewIsNoTable: it does.
     """
-    found = temporary_views.changed_by(source)
+    found = temporary_views.find_change_target(source)
     if found is not None and (temporary_views.is_ours(spark, found.name) or frame_views.is_of_frame(spark, found.name)):
         raise _no_table(source, found)
 
 
 def _no_table(source: TokenizedText, changed: temporary_views.Changed) -> ViewIsNoTable:
-    return ViewIsNoTable(name=spelled(changed.name), excerpt=excerpt(source.text, *changed.span))
+    return ViewIsNoTable(name=name_to_sql(changed.name), excerpt=excerpt(source.text, *changed.span))
 
 
 def lasting_view(spark: SparkSession, identifier: str, resolver: Names) -> DataFrame | None:
@@ -174,11 +180,11 @@ def _plain(run: Running, written: str, args: Any, source: TokenizedText) -> Data
     """What Spark makes of a statement as the user wrote it; ``source`` is that with nothing left to be evaluated."""
     _check_rows_changed(run.spark, source)
     try:
-        found = joined_sql(run.spark, cut(written, run.frames), args)
+        found = sql_from_parts(run.spark, cut(written, run.frames), args)
     except Exception as error:  # one that Spark did not expect, with frames of Java: as for views without a table
         if isinstance(error, PySparkException) and not str(error).startswith("[INTERNAL_ERROR]"):
             raise
-        changed = temporary_views.changed_by(source)
+        changed = temporary_views.find_change_target(source)
         if changed is None or not is_temporary(run.spark, changed.name):
             raise
         raise _no_table(source, changed) from None
@@ -201,14 +207,14 @@ def _check_texts(value: Any) -> None:
             _check_texts(each)
 
 
-def _filled(text: str, spark: SparkSession, names: Names) -> str:
+def _substitute_variables(text: str, spark: SparkSession, names: Names) -> str:
     """A statement as Spark reads it; as it is where nobody can say so, and it touches no table of ours.
 
     Raises:
         InvalidOption: nobody can say what ``${…}`` stands for in it.
     """
     try:
-        return substituted(text, spark)
+        return substitute_variables(text, spark)
     except InvalidOption:
         if may_touch_delta(text, names) or glance(text).is_computed:
             raise

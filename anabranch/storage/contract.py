@@ -141,7 +141,7 @@ class Store(Protocol):
         """
 
 
-def checked(name: str, root: str) -> str:
+def check_name(name: str, root: str) -> str:
     """``name``, unless it leaves the root. Raises StoreError: it is empty or absolute, or has an empty part, ``.``,
     ``..`` or a NUL.
     """
@@ -150,6 +150,6 @@ def checked(name: str, root: str) -> str:
     return name
 
 
-def checked_folder(folder: str, root: str) -> str:
+def check_folder(folder: str, root: str) -> str:
     """``folder``, with ``""`` for the root itself and no trailing slash. Raises StoreError: it leaves the root."""
-    return checked(folder.removesuffix("/"), root) if folder else ""
+    return check_name(folder.removesuffix("/"), root) if folder else ""

@@ -33,7 +33,7 @@ def is_aside(name: str) -> bool:
     return name.startswith(".") and _ASIDE.fullmatch(name) is not None  # the first test spares most names the second
 
 
-def opened(path: str) -> tuple[BinaryIO, os.stat_result]:
+def open_regular_file(path: str) -> tuple[BinaryIO, os.stat_result]:
     """A regular file, to be read, and its state; nothing waits for a writer at the other end of a pipe, and no device
     is touched.
 
@@ -86,7 +86,7 @@ def claim(aside: str, path: str) -> bool:
     Of any number of callers, threads or processes, one gets True. The aside name may remain.
 
     Raises:
-        OSError: it is neither ours nor known to be taken; see ``decided``.
+        OSError: it is neither ours nor known to be taken; see ``is_refusal``.
     """
     try:
         os.link(aside, path)
@@ -103,7 +103,7 @@ def claim(aside: str, path: str) -> bool:
     return True
 
 
-def decided(error: OSError) -> bool:
+def is_refusal(error: OSError) -> bool:
     """Whether this failure of ``claim`` or ``os.replace`` means that nothing happened; else the outcome is unknown."""
     return error.errno in _REFUSALS
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from anabranch.storage.hadoop_settings import NAMESERVICES, Settings, suffixes, translated
+from anabranch.storage.hadoop_settings import NAMESERVICES, Settings, suffixes, translate_settings
 from anabranch.storage.obstore_options import SERVICES, WHO, plain
 
 _CONNECTOR = (
@@ -71,7 +71,7 @@ def family_of(scheme: str) -> tuple[str, ...]:
     return FAMILIES.get(scheme, _OF_HDFS)
 
 
-def not_honoured(scheme: str, authority: str, given: Settings, all_of_them: Settings) -> list[str]:
+def unsupported_settings(scheme: str, authority: str, given: Settings, all_of_them: Settings) -> list[str]:
     """Those of the given settings that concern a bucket and that our client cannot follow; what speaks of other buckets
     or services is none of them.
 
@@ -80,7 +80,7 @@ def not_honoured(scheme: str, authority: str, given: Settings, all_of_them: Sett
         authority: the bucket, or container and account.
         all_of_them: the given ones and those of the session, which count less.
     """
-    said = translated(scheme, authority, all_of_them)
+    said = translate_settings(scheme, authority, all_of_them)
     is_known_who = bool(WHO.get(SERVICES.get(scheme, ""), frozenset()).intersection(said))
     own = [key for key in given if key.startswith(family_of(scheme)) and not _is_of_another(scheme, authority, key)]
     return [

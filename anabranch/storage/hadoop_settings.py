@@ -29,7 +29,7 @@ NAMESERVICES = (
 Settings = Mapping[str, str]
 
 
-def translated(scheme: str, authority: str, settings: Settings) -> dict[str, str]:
+def translate_settings(scheme: str, authority: str, settings: Settings) -> dict[str, str]:
     """What settings of Hadoop say of a bucket, as options of `anabranch.storage.open.open_store`.
 
     Args:

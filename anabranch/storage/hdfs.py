@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from anabranch.errors import AlreadyExists, NotFound, PutOutcomeUnknown, StoreError
-from anabranch.storage.contract import Entry, checked, checked_folder
+from anabranch.storage.contract import Entry, check_folder, check_name
 from anabranch.storage.disk import is_aside
-from anabranch.storage.name_node import PAUSES_S, FileSystem, Refused, Status, Unanswered, reason, tried, typed
+from anabranch.storage.name_node import PAUSES_S, FileSystem, Refused, Status, Unanswered, reason, retry, to_store_error
 from anabranch.storage.objects import refuse_after_fork
 
 _NAME_CHARS_ASIDE = 40
@@ -66,8 +66,8 @@ class HdfsStore:
         if length < 0:
             raise ValueError(f"a range cannot have {length} bytes")
         path = self._path(name)
-        with self._typed(name):
-            return tried(lambda: self.files.read_range(path, start, length), self.pauses_s)
+        with self._translate_errors(name):
+            return retry(lambda: self.files.read_range(path, start, length), self.pauses_s)
 
     def head(self, name: str) -> Entry | None:
         """See ``Store.head``."""
@@ -76,8 +76,8 @@ class HdfsStore:
 
     def _status(self, name: str) -> Status | None:
         path = self._path(name)
-        with contextlib.suppress(NotFound), self._typed(name):
-            return tried(lambda: self.files.status(path), self.pauses_s)
+        with contextlib.suppress(NotFound), self._translate_errors(name):
+            return retry(lambda: self.files.status(path), self.pauses_s)
         return None
 
     def put_if_absent(self, name: str, data: bytes) -> None:
@@ -108,14 +108,14 @@ class HdfsStore:
     def list_from(self, start: str) -> list[Entry]:
         """See ``Store.list_from``."""
         slash = start.rfind("/") + 1
-        folder, first = checked_folder(start[:slash], self.url), start[slash:]
-        return sorted(each for each in self._scanned(folder)[0] if posixpath.basename(each.name) >= first)
+        folder, first = check_folder(start[:slash], self.url), start[slash:]
+        return sorted(each for each in self._scan_folder(folder)[0] if posixpath.basename(each.name) >= first)
 
     def list_all(self, prefix: str = "") -> list[Entry]:
         """See ``Store.list_all``."""
-        return sorted(each for files, *_ in self.walked(checked_folder(prefix, self.url)) for each in files)
+        return sorted(each for files, *_ in self.walk_folders(check_folder(prefix, self.url)) for each in files)
 
-    def walked(
+    def walk_folders(
         self, folder: str = "", skip: Callable[[str], bool] = lambda name: False
     ) -> Iterator[tuple[list[Entry], list[str], list[str]]]:
         """The files in a folder and in each folder below it, with the folders there that are gone into, and with those
@@ -123,7 +123,7 @@ class HdfsStore:
         """
         ahead = [folder]
         while ahead:
-            files, below = self._scanned(at := ahead.pop())
+            files, below = self._scan_folder(at := ahead.pop())
             if at.count("/") >= _DEEPEST:
                 raise StoreError(name=f"{at[:100]}…", root=self.url, reason="its folders have no end.")
             left_out = [name for name in below if skip(name)]
@@ -131,13 +131,13 @@ class HdfsStore:
             ahead += entered
             yield files, entered, left_out
 
-    def _scanned(self, folder: str) -> tuple[list[Entry], list[str]]:
+    def _scan_folder(self, folder: str) -> tuple[list[Entry], list[str]]:
         """The files in one folder, and the names of the folders in it; none where it is not there."""
         refuse_after_fork(folder, self.url)
         path = posixpath.join(self.root or "/", folder.rstrip("/")).rstrip("/") or "/"
         seen: list[Status] = []
-        with contextlib.suppress(NotFound), self._typed(folder):
-            seen = tried(lambda: self.files.inside(path), self.pauses_s)
+        with contextlib.suppress(NotFound), self._translate_errors(folder):
+            seen = retry(lambda: self.files.inside(path), self.pauses_s)
         named = [(self._name_in(folder, path, each), each) for each in seen if each.path != path]
         files = [_entry(name, each) for name, each in named if not each.is_folder]
         folders = [name for name, each in named if each.is_folder]
@@ -148,19 +148,19 @@ class HdfsStore:
         folder_path, _, base = found.path.rpartition("/")
         if folder_path != path.rstrip("/"):
             raise StoreError(name=repr(base[:100]), root=self.url, reason="a NameNode lists it, and it is no name.")
-        return checked(f"{folder.rstrip('/')}/{base}" if folder else base, self.url)
+        return check_name(f"{folder.rstrip('/')}/{base}" if folder else base, self.url)
 
     def remove_folder(self, folder: str) -> bool:
         """Remove a folder in which nothing is; whether it went."""
         refuse_after_fork(folder, self.url)
-        return self._deleted(posixpath.join(self.root, folder))
+        return self._try_delete(posixpath.join(self.root, folder))
 
     def delete(self, name: str) -> None:
         """See ``Store.delete``."""
         path = self._path(name)
         if self.head(name) is not None:
-            with contextlib.suppress(NotFound), self._typed(name):
-                tried(lambda: self.files.delete(path), self.pauses_s)
+            with contextlib.suppress(NotFound), self._translate_errors(name):
+                retry(lambda: self.files.delete(path), self.pauses_s)
 
     def sync(self, names: Iterable[str]) -> None:
         """See ``Store.sync``: a file that its writer has closed is on its DataNodes."""
@@ -170,10 +170,10 @@ class HdfsStore:
     def _put(self, name: str, data: bytes, *, overwrite: bool) -> None:
         path = self._path(name)
         with self._writing(name):
-            aside = tried(lambda: self._written(path, data), self.pauses_s)
+            aside = retry(lambda: self._write_aside(path, data), self.pauses_s)
         self._rename(name, aside, lambda: self.read_range(name, 0, len(data) + 1) == data, overwrite=overwrite)
 
-    def _written(self, path: str, data: bytes) -> str:
+    def _write_aside(self, path: str, data: bytes) -> str:
         """Write the bytes aside, and say where: each try has a file of its own, since an older one may come late."""
         aside = _aside(path)
         try:
@@ -196,16 +196,16 @@ class HdfsStore:
         """
         path = self._path(name)
         try:
-            tried(lambda: self.files.rename(aside, path, overwrite=overwrite), self.pauses_s)
+            retry(lambda: self.files.rename(aside, path, overwrite=overwrite), self.pauses_s)
         except Unanswered as error:  # the file stays: it may have the name already, or get it yet
             raise PutOutcomeUnknown(name=name, root=self.url, reason=reason(error)) from None
         except Refused as error:
-            self._refused(name, aside, has_it, error)
+            self._decide_refusal(name, aside, has_it, error)
         except BaseException:
-            self._deleted(aside)
+            self._try_delete(aside)
             raise
 
-    def _refused(self, name: str, aside: str, has_it: Callable[[], bool], error: Refused) -> None:
+    def _decide_refusal(self, name: str, aside: str, has_it: Callable[[], bool], error: Refused) -> None:
         """Decide what a refusal to rename means, since an earlier request may have been carried out, or may come yet.
 
         A file that is removed aside can no longer be renamed; nor can one while there is another of the name.
@@ -215,18 +215,18 @@ class HdfsStore:
                 if has_it():
                     return
             raise PutOutcomeUnknown(name=name, root=self.url, reason=reason(error)) from None
-        went = self._deleted(aside)
+        went = self._try_delete(aside)
         if error.is_existence:
             raise AlreadyExists(name=name, root=self.url) from None
         if not went:
             raise PutOutcomeUnknown(name=name, root=self.url, reason=reason(error)) from None
-        raise typed(name, self.url, error) from None
+        raise to_store_error(name, self.url, error) from None
 
     # -- what can go wrong ---------------------------------------------------------------------------------------------
 
     def _path(self, name: str) -> str:
         refuse_after_fork(name, self.url)
-        path = f"{self.root}/{checked(name, self.url)}"
+        path = f"{self.root}/{check_name(name, self.url)}"
         if is_aside(posixpath.basename(path)):
             raise StoreError(name=name, root=self.url, reason="such names are kept for writes under way.")
         return path
@@ -237,14 +237,14 @@ class HdfsStore:
             raise NotFound(name=name, root=self.url)
         return entry
 
-    def _deleted(self, path: str) -> bool:
+    def _try_delete(self, path: str) -> bool:
         """Remove a file, or an empty folder, if that can be done; whether this request did it."""
         with contextlib.suppress(Refused, Unanswered):
             return self.files.delete(path)
         return False
 
     @contextlib.contextmanager
-    def _typed(self, name: str) -> Iterator[None]:
+    def _translate_errors(self, name: str) -> Iterator[None]:
         with self._writing(name):
             try:
                 yield
@@ -255,11 +255,11 @@ class HdfsStore:
 
     @contextlib.contextmanager
     def _writing(self, name: str) -> Iterator[None]:
-        """As `_typed`, where an absence is a failure as any other."""
+        """As `_translate_errors`, where an absence is a failure as any other."""
         try:
             yield
         except (Refused, Unanswered) as error:
-            raise typed(name, self.url, error) from None
+            raise to_store_error(name, self.url, error) from None
 
 
 class _Counted:

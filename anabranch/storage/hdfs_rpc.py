@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from anabranch.errors import UnknownStore
 from anabranch.errors.process_state import memo
 from anabranch.storage.hdfs import HdfsStore
-from anabranch.storage.name_node import Refused, Status, Unanswered, reason, tried
+from anabranch.storage.name_node import Refused, Status, Unanswered, reason, retry
 
 _Found = TypeVar("_Found")
 
@@ -124,7 +124,7 @@ class NativeFiles:
     def _give_up(self, path: str, file: Any) -> None:
         """Remove a file that is not whole; then close it, which waits for blocks that are missing while it is there."""
         with contextlib.suppress(Refused, Unanswered):
-            tried(lambda: self.delete(path), _PAUSES_S)
+            retry(lambda: self.delete(path), _PAUSES_S)
         if file is not None:
             with contextlib.suppress(Refused, Unanswered):
                 self._answer(lambda _: file.close())

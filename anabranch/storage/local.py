@@ -24,7 +24,7 @@ from typing import TypeVar
 from anabranch.errors import AlreadyExists, NotFound, PutOutcomeUnknown, StoreError, StoreFull, StorePermissionDenied
 from anabranch.errors.rows import cause
 from anabranch.storage import disk
-from anabranch.storage.contract import Entry, checked, checked_folder
+from anabranch.storage.contract import Entry, check_folder, check_name
 
 _Placed = TypeVar("_Placed")
 _Found = list[tuple[str, "os.DirEntry[str]"]]
@@ -61,7 +61,7 @@ class LocalStore:
     def get(self, name: str, *, etag: str | None = None) -> bytes:
         """See ``Store.get``."""
         with self._reading(name):
-            file, seen = disk.opened(self._path(name))
+            file, seen = disk.open_regular_file(self._path(name))
             with file:
                 if etag is not None and _etag(seen) != etag:
                     raise NotFound(name=name, root=self.url)
@@ -72,7 +72,7 @@ class LocalStore:
         if length < 0:
             raise ValueError(f"a range cannot have {length} bytes")
         with self._reading(name):
-            file, seen = disk.opened(self._path(name))
+            file, seen = disk.open_regular_file(self._path(name))
             with file:
                 first = start if start >= 0 else max(0, seen.st_size + start)
                 file.seek(first)
@@ -89,11 +89,11 @@ class LocalStore:
     def put_if_absent(self, name: str, data: bytes) -> None:
         """See ``Store.put_if_absent``."""
         path = self._path_to_write(name)
-        won = not os.path.lexists(path) and self._placed(disk.claim, name, path, (data,))
+        won = not os.path.lexists(path) and self._write_and_place(disk.claim, name, path, (data,))
         # The loser waits for the winner's name to be durable, too: it builds on it, or finds that it is its own.
         self._settle(name, path)
         if not won:
-            raise self._taken(name, path)
+            raise self._taken_error(name, path)
 
     def put(self, name: str, data: bytes) -> None:
         """See ``Store.put``."""
@@ -102,25 +102,25 @@ class LocalStore:
     def put_stream(self, name: str, chunks: Iterable[bytes]) -> None:
         """See ``Store.put_stream``."""
         path = self._path_to_write(name)
-        self._placed(os.replace, name, path, chunks)
+        self._write_and_place(os.replace, name, path, chunks)
         self._settle(name, path)
 
     def put_hint(self, name: str, data: bytes) -> None:
         """See ``Store.put_hint``."""
         path = self._path_to_write(name)
-        if os.path.lexists(path) or not self._placed(disk.claim, name, path, (data,), durably=False):
-            raise self._taken(name, path)
+        if os.path.lexists(path) or not self._write_and_place(disk.claim, name, path, (data,), durably=False):
+            raise self._taken_error(name, path)
 
     def list_from(self, start: str) -> list[Entry]:
         """See ``Store.list_from``."""
         slash = start.rfind("/") + 1
-        folder, first = checked_folder(start[:slash], self.url), start[slash:]
+        folder, first = check_folder(start[:slash], self.url), start[slash:]
         return sorted(self._files(folder, self._scan(folder, first)))
 
     def list_all(self, prefix: str = "") -> list[Entry]:
         """See ``Store.list_all``."""
         entries: list[Entry] = []
-        folders = [checked_folder(prefix, self.url)]
+        folders = [check_folder(prefix, self.url)]
         self._inside(prefix, os.path.join(self.root, folders[0], ""))
         while folders:
             folder = folders.pop()
@@ -152,7 +152,7 @@ class LocalStore:
     # -- names and paths -----------------------------------------------------------------------------------------------
 
     def _path(self, name: str) -> str:
-        path = os.path.join(self.root, checked(name, self.url))
+        path = os.path.join(self.root, check_name(name, self.url))
         if disk.is_aside(os.path.basename(path)):
             raise StoreError(name=name, root=self.url, reason="such names are kept for writes under way.")
         return path
@@ -199,7 +199,7 @@ class LocalStore:
 
     # -- writing and what can go wrong ---------------------------------------------------------------------------------
 
-    def _placed(
+    def _write_and_place(
         self,
         place: Callable[[str, str], _Placed],
         name: str,
@@ -210,11 +210,11 @@ class LocalStore:
     ) -> _Placed:
         """Write the chunks aside, then call ``place(aside, path)``; an undecided failure raises `PutOutcomeUnknown`."""
         with self._writing(name):
-            aside = _written_aside(path, chunks, durably=durably)
+            aside = _write_aside(path, chunks, durably=durably)
         try:
             return place(aside, path)
         except OSError as error:
-            raise (self._failed if disk.decided(error) else self._unknown)(name, error) from cause(error)
+            raise (self._to_store_error if disk.is_refusal(error) else self._unknown)(name, error) from cause(error)
         finally:
             disk.forget(aside)
 
@@ -230,7 +230,7 @@ class LocalStore:
         try:
             yield
         except OSError as error:
-            failed = NotFound(name=name, root=self.url) if _is_absence(error) else self._failed(name, error)
+            failed = NotFound(name=name, root=self.url) if _is_absence(error) else self._to_store_error(name, error)
             raise failed from cause(error)  # which quotes the path
 
     @contextlib.contextmanager
@@ -238,16 +238,16 @@ class LocalStore:
         try:
             yield
         except OSError as error:
-            raise self._failed(name, error) from cause(error)
+            raise self._to_store_error(name, error) from cause(error)
 
-    def _taken(self, name: str, path: str) -> StoreError:
+    def _taken_error(self, name: str, path: str) -> StoreError:
         """The error of a name that is taken; no reader ever sees what is no file, so nobody would find a winner."""
         if os.path.lexists(path) and not os.path.isfile(path):
             found = "what is there is no file, or a link to none. Remove it, if nobody needs it."
             return StoreError(name=name, root=self.url, reason=found)
         return AlreadyExists(name=name, root=self.url)
 
-    def _failed(self, name: str, error: OSError) -> StoreError:
+    def _to_store_error(self, name: str, error: OSError) -> StoreError:
         """Our error for a disk's refusal; nothing has happened."""
         if error.errno in _DENIED:
             reason = f"{_reason(error)} Check the folder's owner."
@@ -264,7 +264,7 @@ class LocalStore:
         return PutOutcomeUnknown(name=name, root=self.url, reason=_reason(error))
 
 
-def _written_aside(path: str, chunks: Iterable[bytes], *, durably: bool) -> str:
+def _write_aside(path: str, chunks: Iterable[bytes], *, durably: bool) -> str:
     """`disk.write_aside` after the folder is made, and again if the empty folder was removed meanwhile. (Then no chunk
     was consumed yet.)
     """

@@ -104,7 +104,7 @@ class FileSystem(Protocol):
         """Remove a file or an empty folder; whether it went. False says nothing about an earlier request."""
 
 
-def tried(ask: Callable[[], _T], pauses_s: Iterable[float] = PAUSES_S) -> _T:
+def retry(ask: Callable[[], _T], pauses_s: Iterable[float] = PAUSES_S) -> _T:
     """What a request gives that may be sent again without harm, as often as what hinders it may pass.
 
     Raises:
@@ -122,7 +122,7 @@ def tried(ask: Callable[[], _T], pauses_s: Iterable[float] = PAUSES_S) -> _T:
     return ask()
 
 
-def typed(name: str, root: str, error: Refused | Unanswered) -> StoreError:
+def to_store_error(name: str, root: str, error: Refused | Unanswered) -> StoreError:
     """The error of a failed request that has changed nothing."""
     text = reason(error)
     if _DENIED.search(text):

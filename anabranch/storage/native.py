@@ -31,7 +31,7 @@ class Span(NamedTuple):
 def native_file(data: bytes | memoryview) -> pa.NativeFile:
     """A file with a copy of these bytes."""
     buffer = pa.allocate_buffer(len(data))
-    _filled(buffer, 0, data)
+    _fill(buffer, 0, data)
     return pa.BufferReader(buffer)
 
 
@@ -48,7 +48,7 @@ def file_with(store: Store, name: str, size: int, spans: Iterable[Span]) -> pa.N
     pieces = list(_pieces(spans, size))
 
     def fetch(piece: Span) -> None:
-        _filled(buffer, piece.start, store.read_range(name, piece.start, piece.end - piece.start))
+        _fill(buffer, piece.start, store.read_range(name, piece.start, piece.end - piece.start))
 
     if len(pieces) < 2:
         list(map(fetch, pieces))
@@ -58,7 +58,7 @@ def file_with(store: Store, name: str, size: int, spans: Iterable[Span]) -> pa.N
     return pa.BufferReader(buffer)
 
 
-def _filled(buffer: pa.Buffer, at: int, data: bytes | memoryview) -> None:
+def _fill(buffer: pa.Buffer, at: int, data: bytes | memoryview) -> None:
     with memoryview(buffer) as memory:
         memory.cast("B")[at : at + len(data)] = data
 

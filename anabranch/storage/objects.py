@@ -35,8 +35,8 @@ from anabranch.errors import (
     WrongRegion,
 )
 from anabranch.errors.process_state import hold
-from anabranch.storage.contract import Entry, checked, checked_folder
-from anabranch.storage.service_errors import is_refusal, reason, safe_cause, typed
+from anabranch.storage.contract import Entry, check_folder, check_name
+from anabranch.storage.service_errors import is_refusal, reason, safe_cause, to_store_error
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
@@ -75,7 +75,7 @@ class ObjectStore:
         """See ``Store.get``. The answer itself says its etag, where a service may ignore a condition; one that spells
         it in another way there is asked again.
         """
-        with self._typed(name):
+        with self._translate_errors(name):
             found = obstore.get(self.bucket, self._key(name))
             data = found.bytes().to_bytes()
             if etag not in (None, self._entry(found.meta).etag) and self._existing(name).etag != etag:
@@ -87,7 +87,7 @@ class ObjectStore:
         if length < 0:
             raise ValueError(f"a range cannot have {length} bytes")
         try:
-            with self._typed(name):
+            with self._translate_errors(name):
                 return self._range(self._key(name), start, length)
         except (NotFound, StorePermissionDenied, NoSuchBucket, WrongRegion):
             raise
@@ -97,7 +97,7 @@ class ObjectStore:
 
     def head(self, name: str) -> Entry | None:
         """See ``Store.head``."""
-        with contextlib.suppress(NotFound), self._typed(name):
+        with contextlib.suppress(NotFound), self._translate_errors(name):
             return self._entry(obstore.head(self.bucket, self._key(name)))
         return None
 
@@ -106,16 +106,16 @@ class ObjectStore:
         try:
             obstore.put(self.once, self._key(name), data, mode="create")
         except (AlreadyExistsError, PreconditionError) as error:
-            raise self._lost(name) from safe_cause(error)
+            raise self._conflict_error(name) from safe_cause(error)
         except _FAILURES as error:
-            raise self._failed_put(name, error) from safe_cause(error)
+            raise self._to_put_error(name, error) from safe_cause(error)
 
     def put(self, name: str, data: bytes) -> None:
         """See ``Store.put``."""
         try:
             obstore.put(self.bucket, self._key(name), data)
         except _FAILURES as error:
-            raise self._failed_put(name, error) from safe_cause(error)
+            raise self._to_put_error(name, error) from safe_cause(error)
 
     def put_stream(self, name: str, chunks: Iterable[bytes]) -> None:
         """See ``Store.put_stream``: a multipart upload with few parts at a time."""
@@ -130,7 +130,7 @@ class ObjectStore:
         except _FAILURES as error:
             if watched.failed is not None:
                 raise watched.failed from None
-            raise self._failed_put(name, error) from safe_cause(error)
+            raise self._to_put_error(name, error) from safe_cause(error)
 
     def copy_from(self, other: ObjectStore, source: str, name: str) -> bool:
         """Let the service copy a name from a store in the same bucket; False if it cannot, and nothing happened. Raises
@@ -139,7 +139,7 @@ class ObjectStore:
         if other.bucket is not self.bucket:
             return False
         try:
-            with self._typed(source):
+            with self._translate_errors(source):
                 obstore.copy(self.bucket, other._key(source), self._key(name))
         except NotFound:
             raise
@@ -153,30 +153,30 @@ class ObjectStore:
 
     def list_from(self, start: str) -> list[Entry]:
         """See ``Store.list_from``."""
-        folder = checked_folder(start[: start.rfind("/") + 1], self.url)
-        with self._typed(start):
+        folder = check_folder(start[: start.rfind("/") + 1], self.url)
+        with self._translate_errors(start):
             if folder:
-                found = self._listed(folder, _just_before(self._at(start)))
+                found = self._list_entries(folder, _just_before(self._at(start)))
             else:  # without a walk: a table's root is full of folders that are not worth walking through
                 found = self._entries("", obstore.list_with_delimiter(self.bucket, self._at("") or None)["objects"])
             return sorted(entry for entry in found if entry.name >= start and entry.name.rpartition("/")[0] == folder)
 
     def list_all(self, prefix: str = "") -> list[Entry]:
         """See ``Store.list_all``."""
-        folder = checked_folder(prefix, self.url)
-        with self._typed(prefix):
-            return sorted(self._listed(folder, None))
+        folder = check_folder(prefix, self.url)
+        with self._translate_errors(prefix):
+            return sorted(self._list_entries(folder, None))
 
     def top_folders(self) -> list[str]:
         """The folders at the root that hold a key, sorted, to split a listing by."""
         inside = len(self.prefix) + 1 if self.prefix else 0
-        with self._typed(""):
+        with self._translate_errors(""):
             found = obstore.list_with_delimiter(self.bucket, self._at("") or None)["common_prefixes"]
             return sorted(self._below("", prefix)[inside:].strip("/") for prefix in found)
 
     def delete(self, name: str) -> None:
         """See ``Store.delete``."""
-        with contextlib.suppress(NotFound), self._typed(name):
+        with contextlib.suppress(NotFound), self._translate_errors(name):
             obstore.delete(self.bucket, self._key(name))
 
     def sync(self, names: Iterable[str]) -> None:
@@ -192,7 +192,7 @@ class ObjectStore:
     def _key(self, name: str) -> str:
         if any(letter in name for letter in self.confused):
             raise StoreError(name=repr(name), root=self.url, reason="the service would take it for another name.")
-        return self._at(checked(name, self.url))
+        return self._at(check_name(name, self.url))
 
     def _entry(self, meta: ObjectMeta) -> Entry:
         name = meta["path"][len(self.prefix) + 1 :] if self.prefix else meta["path"]
@@ -215,7 +215,7 @@ class ObjectStore:
     def _range_within(self, entry: Entry, start: int, length: int) -> bytes:
         first = start if start >= 0 else max(0, entry.size + start)
         length = min(length, entry.size - first)
-        with self._typed(entry.name):
+        with self._translate_errors(entry.name):
             return self._range(self._key(entry.name), first, length) if length > 0 else b""
 
     def _existing(self, name: str) -> Entry:
@@ -224,7 +224,7 @@ class ObjectStore:
             raise NotFound(name=name, root=self.url)
         return entry
 
-    def _listed(self, folder: str, after: str | None) -> Iterator[Entry]:
+    def _list_entries(self, folder: str, after: str | None) -> Iterator[Entry]:
         """All entries below a folder, at any depth, whose keys come after ``after``."""
         key, seen = self._at(folder), set[Entry]()
         for found in obstore.list(self.bucket, key or None, offset=after, chunk_size=_LISTED_AT_ONCE):
@@ -253,20 +253,20 @@ class ObjectStore:
     # -- what can go wrong ---------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def _typed(self, name: str) -> Iterator[None]:
+    def _translate_errors(self, name: str) -> Iterator[None]:
         try:
             yield
         except FileNotFoundError as error:
             raise NotFound(name=name, root=self.url) from safe_cause(error)
         except _FAILURES as error:
-            raise typed(name, self.url, error) from safe_cause(error)
+            raise to_store_error(name, self.url, error) from safe_cause(error)
 
-    def _failed_put(self, name: str, error: Exception) -> StoreError:
+    def _to_put_error(self, name: str, error: Exception) -> StoreError:
         if is_refusal(error):
-            return typed(name, self.url, error)
+            return to_store_error(name, self.url, error)
         return PutOutcomeUnknown(name=name, root=self.url, reason=reason(self.url, error))
 
-    def _lost(self, name: str) -> StoreError:
+    def _conflict_error(self, name: str) -> StoreError:
         """The error of a conflict: it is a loss only if the name exists."""
         with contextlib.suppress(StoreError):
             if self.head(name) is not None:

@@ -29,7 +29,7 @@ from anabranch.storage.hdfs_rpc import open_hdfs
 from anabranch.storage.local import LocalStore
 from anabranch.storage.objects import ObjectStore
 from anabranch.storage.obstore_options import SERVICES
-from anabranch.storage.told import told_options, working_folder
+from anabranch.storage.told import bucket_options, working_folder
 from anabranch.storage.web import WebStore, open_web
 from anabranch.storage.webhdfs import open_webhdfs
 
@@ -115,7 +115,7 @@ def open_store(location: str | os.PathLike[str], storage_options: Mapping[str, s
         's3://lake/events'
     """
     given = dict(storage_options or {})
-    allowed = listed_stores(str(given.pop(ALLOWED_OPTION, "")))
+    allowed = parse_store_list(str(given.pop(ALLOWED_OPTION, "")))
     store = _open(location, given)
     return (
         replace(store, allowed=allowed)
@@ -153,7 +153,7 @@ def location_text(location: str | os.PathLike[str]) -> str:
     return os.fspath(location)
 
 
-def listed_stores(text: str) -> tuple[str, ...]:
+def parse_store_list(text: str) -> tuple[str, ...]:
     """The URLs of a comma-separated list."""
     return tuple(each.strip() for each in text.split(",") if each.strip())
 
@@ -179,7 +179,7 @@ def _open(location: str | os.PathLike[str], options: Mapping[str, str]) -> Store
         folder = working_folder()
         if folder is not None and folder.partition(":")[0].lower() == scheme:  # Hadoop takes the default's server
             return _below(folder, f"/{rest.lstrip('/')}", options)
-    return _opened(scheme, *_authority_and_path(text, rest), options)
+    return _open_store(scheme, *_authority_and_path(text, rest), options)
 
 
 def _below(folder: str | None, path: str, options: Mapping[str, str]) -> Store:
@@ -194,12 +194,12 @@ def _below(folder: str | None, path: str, options: Mapping[str, str]) -> Store:
         _refuse(path, f"for Spark it is on {scheme}:, and a table must be at {_KNOWN}")
     authority, _, start = rest.removeprefix("//").partition("/")
     whole = posixpath.normpath(posixpath.join(f"/{start}", path)).strip("/")
-    return _opened(scheme, authority, whole, options)
+    return _open_store(scheme, authority, whole, options)
 
 
-def _opened(scheme: str, authority: str, path: str, options: Mapping[str, str]) -> Store:
+def _open_store(scheme: str, authority: str, path: str, options: Mapping[str, str]) -> Store:
     if scheme in _HADOOP:
-        return open_hdfs(scheme, authority, path, {**told_options(scheme, authority, options), **options})
+        return open_hdfs(scheme, authority, path, {**bucket_options(scheme, authority, options), **options})
     if scheme == "webhdfs":
         return open_webhdfs(authority, path, options)
     return _memory(authority, path) if scheme == "memory" else _cloud(scheme, authority, path, options)
@@ -265,7 +265,7 @@ def _cloud(scheme: str, authority: str, path: str, options: Mapping[str, str]) -
     root, confused = f"{canonical}://{authority}", _CONFUSED.get(service, "")
     if any(letter in path for letter in confused):
         _refuse(_join(root, path), "the service would take this path for another one.")
-    bucket, once = _buckets(root, *_split(service, {**told_options(canonical, authority, options), **options}))
+    bucket, once = _buckets(root, *_split(service, {**bucket_options(canonical, authority, options), **options}))
     return ObjectStore(_join(root, path), path, bucket, once, confused)
 
 
@@ -349,10 +349,10 @@ def _split(service: str, options: Mapping[str, str]) -> tuple[_Options, _Options
             client[plain] = value
         else:
             config[key.lower()] = value
-    return _sorted(config), _sorted(client), _sorted(environment)
+    return _sort_options(config), _sort_options(client), _sort_options(environment)
 
 
-def _sorted(options: Mapping[str, Any]) -> _Options:
+def _sort_options(options: Mapping[str, Any]) -> _Options:
     return tuple(sorted(options.items()))
 
 

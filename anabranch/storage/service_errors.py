@@ -38,7 +38,7 @@ _CREDENTIALS = {
 _CREDENTIALS["az"] = f"set AZURE_STORAGE_ACCOUNT_NAME, and {_CREDENTIALS['abfss'].removeprefix('set ')}"
 
 
-def typed(name: str, root: str, error: Exception) -> StoreError:
+def to_store_error(name: str, root: str, error: Exception) -> StoreError:
     """The error of a failed request that has changed nothing."""
     text = str(error)
     if _NO_CREDENTIALS.search(text):

@@ -82,7 +82,7 @@ def sentence(root: str, text: str) -> str:
     is_silent = answer is not None and answer["status"] == "403" and not answer["body"].strip()
     if scheme == "s3" and request is not None and request["method"] == "HEAD" and is_silent:
         return _SILENT
-    return _ended(_without_markup(text))
+    return _end_sentence(_without_markup(text))
 
 
 def _where(scheme: str) -> str:
@@ -116,5 +116,5 @@ def _without_markup(text: str) -> str:
     return ": ".join([text[: begins.start()].rstrip(": \n"), *filter(None, said)])
 
 
-def _ended(text: str) -> str:
+def _end_sentence(text: str) -> str:
     return text if text.endswith(".") else f"{text.rstrip(': ')}."

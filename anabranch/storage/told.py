@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from anabranch.errors import InvalidOption, NotBuilt
-from anabranch.storage.hadoop_names import FAMILIES, family_of, lacks, not_honoured
-from anabranch.storage.hadoop_settings import translated
+from anabranch.storage.hadoop_names import FAMILIES, family_of, lacks, unsupported_settings
+from anabranch.storage.hadoop_settings import translate_settings
 from anabranch.storage.obstore_options import SERVICES, WHERE, WHO, plain
 
 _HADOOP = ("HADOOP_CONF_DIR", "HADOOP_HOME")
@@ -84,7 +84,7 @@ def telling(
         _current.reset(token)
 
 
-def handed_on(work: Callable[..., _Found]) -> Callable[..., _Found]:
+def bind_context(work: Callable[..., _Found]) -> Callable[..., _Found]:
     """The same work, for other threads: they hear nothing of what is said here, unless it is handed on. Whatever may
     open a store in a thread of a pool needs it: it would ask another server else, which knows no such file.
     """
@@ -98,8 +98,8 @@ def working_folder() -> str | None:
     return None if told is None else told.working_folder()
 
 
-def told_of(scheme: str) -> dict[str, dict[str, str]]:
-    """What is said here of one kind of bucket, for a process that knows no session: arguments of `stay_told`."""
+def export_settings(scheme: str) -> dict[str, dict[str, str]]:
+    """What is said here of one kind of bucket, for a process that knows no session: arguments of `adopt_settings`."""
     told, family = _current.get(), FAMILIES.get(scheme, ())
     if told is None or not family:
         return {}
@@ -107,18 +107,18 @@ def told_of(scheme: str) -> dict[str, dict[str, str]]:
     return {of: {key: value for key, value in each.items() if key.startswith(family)} for of, each in said.items()}
 
 
-def stay_told(settings: Mapping[str, str], given: Mapping[str, str]) -> None:
+def adopt_settings(settings: Mapping[str, str], given: Mapping[str, str]) -> None:
     """Say it for the rest of this thread: of a process that reads one table."""
     _current.set(Told(None, lambda _: settings, given))
 
 
-def given() -> dict[str, str]:
+def call_options() -> dict[str, str]:
     """What is given for one call, which Spark's readers and writers take as options."""
     told = _current.get()
     return {} if told is None else dict(told.given)
 
 
-def told_options(scheme: str, authority: str, options: Mapping[str, str]) -> dict[str, str]:
+def bucket_options(scheme: str, authority: str, options: Mapping[str, str]) -> dict[str, str]:
     """What is said of a bucket, as options of obstore, beside those that a caller has.
 
     Args:
@@ -135,15 +135,15 @@ def told_options(scheme: str, authority: str, options: Mapping[str, str]) -> dic
     mine = {plain(service, key) for key in options}
     if told is None or (not told.given and (mine & (who | where) or (service == "hdfs" and options))):
         return {}
-    alone = _followed(scheme, authority, told)
-    said = translated(scheme, authority, told.settings(scheme))
+    alone = _translate_given(scheme, authority, told)
+    said = translate_settings(scheme, authority, told.settings(scheme))
     if service == "hdfs":
         said = {} if not alone and any(map(os.environ.get, _HADOOP)) else said
     elif (who | where) & alone.keys():
-        _check_unmixed(scheme, _spoken(service) & (who | where), said)
+        _check_unmixed(scheme, _environment_options(service) & (who | where), said)
     else:
-        _check_same_server(service, _spoken(service), said)
-        said = _of_session(_with_a_file(said), _spoken(service), who, where) | alone
+        _check_same_server(service, _environment_options(service), said)
+        said = _of_session(_with_a_file(said), _environment_options(service), who, where) | alone
     return {key: value for key, value in said.items() if key not in mine}
 
 
@@ -164,16 +164,16 @@ def _check_same_server(service: str, spoken: set[str], said: Mapping[str, str]) 
         raise InvalidOption(option="spark.hadoop.fs.s3a.endpoint", value=said["endpoint"], reason=reason)
 
 
-def _followed(scheme: str, authority: str, told: Told) -> dict[str, str]:
+def _translate_given(scheme: str, authority: str, told: Told) -> dict[str, str]:
     """What is given for this call, as options. Raises NotBuilt, InvalidOption: our client cannot follow it."""
     if not told.given:
         return {}
-    for name in not_honoured(scheme, authority, told.given, told.settings(scheme)):
+    for name in unsupported_settings(scheme, authority, told.given, told.settings(scheme)):
         instead = "Leave it out, or set it for Spark and our client by themselves: docs/concepts/stores.md."
         raise NotBuilt(what=f"the setting {name} for one call", instead=instead)
     if (missing := lacks(scheme, authority, told.given)) is not None:
         raise InvalidOption(option=missing, value=None, reason="a key and its secret are given together.")
-    return translated(scheme, authority, told.given)
+    return translate_settings(scheme, authority, told.given)
 
 
 def _check_unmixed(scheme: str, spoken: set[str], said: Mapping[str, str]) -> None:
@@ -184,7 +184,7 @@ def _check_unmixed(scheme: str, spoken: set[str], said: Mapping[str, str]) -> No
         raise InvalidOption(option=f"a setting of {scheme}", value=mixed[0], reason=reason)
 
 
-def _spoken(service: str) -> set[str]:
+def _environment_options(service: str) -> set[str]:
     """The options of a service that the environment has."""
     prefix = f"{service.upper()}_"
     return {plain(service, name) for name, value in os.environ.items() if name.startswith(prefix) and value}

@@ -65,7 +65,7 @@ def links(store: Store, skip: Skip) -> list[str]:
     return _local(store, skip, threads=1).links if isinstance(store, LocalStore) else []
 
 
-def meant_too(store: Store, names: Iterable[str], files: Iterable[Entry]) -> set[str]:
+def find_aliased(store: Store, names: Iterable[str], files: Iterable[Entry]) -> set[str]:
     """The names of those files that one of these other names means too, which may be a path: through a link, or on a
     disk that does not tell its letters from others.
     """
@@ -125,7 +125,7 @@ def remove_hollow(store: Store, folder: str) -> None:
 
 def _hdfs(store: HdfsStore, skip: Skip, folder: str = "") -> Tree:
     found = Tree()
-    for files, entered, left_out in store.walked(folder, skip):
+    for files, entered, left_out in store.walk_folders(folder, skip):
         found.add(Tree(files, entered, left_out))
     return found
 
@@ -133,17 +133,17 @@ def _hdfs(store: HdfsStore, skip: Skip, folder: str = "") -> Tree:
 def _local(store: LocalStore, skip: Skip, threads: int) -> Tree:
     found = Tree()
     with ThreadPoolExecutor(threads, thread_name_prefix="anabranch-list") as pool:
-        pending: set[Future[tuple[Tree, list[str]]]] = {pool.submit(_scanned, store, "", skip)}
+        pending: set[Future[tuple[Tree, list[str]]]] = {pool.submit(_scan_folder, store, "", skip)}
         while pending:
             done, pending = wait(pending, return_when=FIRST_COMPLETED)
             for each in done:
                 part, below = each.result()
                 found.add(part)
-                pending |= {pool.submit(_scanned, store, folder, skip) for folder in below}
+                pending |= {pool.submit(_scan_folder, store, folder, skip) for folder in below}
     return found
 
 
-def _scanned(store: LocalStore, folder: str, skip: Skip) -> tuple[Tree, list[str]]:
+def _scan_folder(store: LocalStore, folder: str, skip: Skip) -> tuple[Tree, list[str]]:
     """One folder, and the folders in it that are still to be listed."""
     found, below, before = Tree(), list[str](), f"{folder}/" if folder else ""
     try:
@@ -153,7 +153,7 @@ def _scanned(store: LocalStore, folder: str, skip: Skip) -> tuple[Tree, list[str
                 if entry.is_dir(follow_symlinks=False):
                     (found.left_out if skip(name) else below).append(name)
                 elif entry.is_file(follow_symlinks=False) and not disk.is_aside(entry.name):
-                    found.files.extend(_seen(name, entry))
+                    found.files.extend(_stat_entry(name, entry))
                 elif entry.is_symlink():
                     found.links.append(name)
     except (FileNotFoundError, NotADirectoryError):
@@ -164,7 +164,7 @@ def _scanned(store: LocalStore, folder: str, skip: Skip) -> tuple[Tree, list[str
     return found, below
 
 
-def _seen(name: str, entry: os.DirEntry[str]) -> list[Entry]:
+def _stat_entry(name: str, entry: os.DirEntry[str]) -> list[Entry]:
     try:
         seen = entry.stat(follow_symlinks=False)
     except FileNotFoundError:

@@ -17,10 +17,10 @@ from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 
 from anabranch.errors import NotFound, StoreError, StorePermissionDenied, UnknownStore
 from anabranch.errors.process_state import memo
-from anabranch.storage.contract import Entry, checked, checked_folder
-from anabranch.storage.name_node import Unanswered, reason, tried
+from anabranch.storage.contract import Entry, check_folder, check_name
+from anabranch.storage.name_node import Unanswered, reason, retry
 from anabranch.storage.web_client import Answer, WebClient, proxy_by_environment
-from anabranch.storage.webdav import Listed, listed, modified_ms, plain_etag, whole_number
+from anabranch.storage.webdav import Listed, parse_date_ms, parse_listing, plain_etag, whole_number
 
 Options = tuple[tuple[str, Any], ...]
 
@@ -61,8 +61,8 @@ class WebStore:
 
     def get(self, name: str, *, etag: str | None = None) -> bytes:
         """See ``Store.get``."""
-        with self._typed(name):
-            answer = self._asked("GET", checked(name, self.url), {200}, _LARGEST_BYTES)
+        with self._translate_errors(name):
+            answer = self._ask("GET", check_name(name, self.url), {200}, _LARGEST_BYTES)
             if not answer.says_its_end:
                 raise ValueError("it does not say where the file ends")
         said = plain_etag(answer.headers.get("etag"))
@@ -82,11 +82,11 @@ class WebStore:
 
     def head(self, name: str) -> Entry | None:
         """See ``Store.head``."""
-        with contextlib.suppress(NotFound), self._typed(name):
-            answer = self._asked("HEAD", checked(name, self.url), {200}, 0)
+        with contextlib.suppress(NotFound), self._translate_errors(name):
+            answer = self._ask("HEAD", check_name(name, self.url), {200}, 0)
             size = whole_number(answer.headers.get("content-length"))
             etag = plain_etag(answer.headers.get("etag"))
-            return Entry(name, size, modified_ms(answer.headers.get("last-modified")), etag)
+            return Entry(name, size, parse_date_ms(answer.headers.get("last-modified")), etag)
         return None
 
     def put_if_absent(self, name: str, data: bytes) -> None:
@@ -114,13 +114,13 @@ class WebStore:
 
     def list_from(self, start: str) -> list[Entry]:
         """See ``Store.list_from``."""
-        folder = checked_folder(start[: start.rfind("/") + 1], self.url)
+        folder = check_folder(start[: start.rfind("/") + 1], self.url)
         found = (_entry(each) for each in self._inside(folder) if not each.is_folder)
         return sorted(each for each in found if each.name >= start and each.name.rpartition("/")[0] == folder)
 
     def list_all(self, prefix: str = "") -> list[Entry]:
         """See ``Store.list_all``."""
-        ahead, seen, found = [checked_folder(prefix, self.url)], set[str](), dict[str, Entry]()
+        ahead, seen, found = [check_folder(prefix, self.url)], set[str](), dict[str, Entry]()
         while ahead:
             folder = ahead.pop()
             if folder.count("/") > _DEEPEST:
@@ -137,10 +137,10 @@ class WebStore:
 
     def _range(self, name: str, start: int, length: int) -> bytes:
         """Bytes from ``start`` on; of a server that gives whole files only, the first ones are read and passed by."""
-        with self._typed(name):
+        with self._translate_errors(name):
             said = {"Range": f"bytes={start}-{start + length - 1}"}
             asked = {200, 206, _BEYOND}
-            answer = self._asked("GET", checked(name, self.url), asked, start + length, said, cut=True)
+            answer = self._ask("GET", check_name(name, self.url), asked, start + length, said, cut=True)
             if answer.status == _BEYOND:
                 return b""
             if answer.status == 200:
@@ -153,16 +153,16 @@ class WebStore:
     def _inside(self, folder: str) -> list[Listed]:
         """What is in a folder, by its names in the store; nothing where there is no folder."""
         before = f"{folder}/" if folder else ""
-        with contextlib.suppress(NotFound), self._typed(folder):
-            answer = self._asked("PROPFIND", before, {207}, _LISTED_BYTES, {"Depth": "1"})
+        with contextlib.suppress(NotFound), self._translate_errors(folder):
+            answer = self._ask("PROPFIND", before, {207}, _LISTED_BYTES, {"Depth": "1"})
             return [
                 each._replace(name=before + each.name)
-                for each in listed(answer.data, self._address(before))
+                for each in parse_listing(answer.data, self._address(before))
                 if each.name
             ]
         return []
 
-    def _asked(
+    def _ask(
         self,
         method: str,
         name: str,
@@ -179,9 +179,9 @@ class WebStore:
                 raise Unanswered(f"the server answers with status {found.status}", passes=True)
             return found
 
-        answer = tried(ask, _PAUSES_S)
+        answer = retry(ask, _PAUSES_S)
         if answer.status not in wanted:
-            raise self._failed(method, name, answer, address)
+            raise self._to_store_error(method, name, answer, address)
         return answer
 
     def _address(self, name: str) -> str:
@@ -191,7 +191,7 @@ class WebStore:
 
     # -- what can go wrong ---------------------------------------------------------------------------------------------
 
-    def _failed(self, method: str, name: str, answer: Answer, address: str) -> StoreError:
+    def _to_store_error(self, method: str, name: str, answer: Answer, address: str) -> StoreError:
         if answer.status in _GONE or (answer.status in _REDIRECTS and _is_of_folder(answer, address)):
             return NotFound(name=name, root=self.url)
         if answer.status in _DENIED:
@@ -214,10 +214,10 @@ class WebStore:
 
     def _refuse(self, name: str) -> NoReturn:
         why = "a table on a web server is read-only: HTTP has no put-if-absent."
-        raise StoreError(name=checked(name, self.url), root=self.url, reason=why)
+        raise StoreError(name=check_name(name, self.url), root=self.url, reason=why)
 
     @contextlib.contextmanager
-    def _typed(self, name: str) -> Iterator[None]:
+    def _translate_errors(self, name: str) -> Iterator[None]:
         try:
             yield
         except Unanswered as error:
@@ -243,7 +243,7 @@ def open_web(url: str, query: str, unknown: Mapping[str, Any], options: Mapping[
     if url.startswith("http:") and str(options.get("allow_http", "true")).lower() not in _TRUE:
         raise UnknownStore(location=url, reason="the option allow_http forbids plain http.")
     try:
-        said = {name: _followed(name, value) for name, value in options.items() if name in _FOLLOWED}
+        said = {name: _parse_option(name, value) for name, value in options.items() if name in _FOLLOWED}
         chosen = tuple(sorted(said.items()))
         _ = (client_of(chosen), urlsplit(url).port)
         if not urlsplit(url).hostname:
@@ -253,7 +253,7 @@ def open_web(url: str, query: str, unknown: Mapping[str, Any], options: Mapping[
     return WebStore(url, query, chosen)
 
 
-def _followed(name: str, value: Any) -> Any:
+def _parse_option(name: str, value: Any) -> Any:
     if name == "allow_invalid_certificates":
         return str(value).lower() in _TRUE
     if name not in ("timeout", "connect_timeout"):

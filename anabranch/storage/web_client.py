@@ -102,23 +102,23 @@ class WebClient:
             Unanswered: the server cannot be asked, or does not answer as it should.
         """
         try:
-            return self._asked(method, url, most_bytes, {**self._headers, **(headers or {})}, body, cut)
+            return self._ask(method, url, most_bytes, {**self._headers, **(headers or {})}, body, cut)
         except TimeoutError:
             raise Unanswered("the server takes too long to answer", passes=False) from None
         except OSError as error:
-            raise Unanswered(_said(error), passes=True) from None
+            raise Unanswered(_describe_error(error), passes=True) from None
         except HTTPException as error:
             raise Unanswered("the server's answer breaks off, or is none of HTTP", passes=_broke(error)) from None
         except ValueError:
             raise Unanswered("the address cannot be asked by HTTP", passes=False) from None
 
-    def _asked(
+    def _ask(
         self, method: str, url: str, most: int, headers: Mapping[str, str], body: Iterable[bytes] | None, cut: bool
     ) -> Answer:
         address, response, whole = urlsplit(url), None, False
         connection, target, more = self._connection(address)
         try:
-            response = self._sent(connection, method, target, {**headers, **more}, body, most)
+            response = self._send(connection, method, target, {**headers, **more}, body, most)
             data = _body(response, most, cut)
             whole = response.isclosed() and not response.will_close
             return Answer(response.status, {key.lower(): value for key, value in response.getheaders()}, data)
@@ -130,7 +130,7 @@ class WebClient:
             else:
                 connection.close()
 
-    def _sent(
+    def _send(
         self,
         connection: HTTPConnection,
         method: str,
@@ -290,7 +290,7 @@ def _is_dropped(sock: socket.socket) -> bool:
         return True
 
 
-def _said(error: OSError) -> str:
+def _describe_error(error: OSError) -> str:
     """The machine's own words; an error of TLS may quote a server's certificate, so it is told by its kind."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return "the server's certificate is not trusted, or is that of another one"

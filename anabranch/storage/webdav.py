@@ -29,7 +29,7 @@ class Listed(NamedTuple):
     etag: str | None
 
 
-def listed(body: bytes, asked: str) -> list[Listed]:
+def parse_listing(body: bytes, asked: str) -> list[Listed]:
     """The files and folders in an answer.
 
     Args:
@@ -48,10 +48,10 @@ def listed(body: bytes, asked: str) -> list[Listed]:
     if not reading.is_answer:
         raise ValueError("it lists nothing")
     base = _parts(urlsplit(asked).path)
-    return [_listed(fields, asked, base) for fields in reading.found]
+    return [_parse_entry(fields, asked, base) for fields in reading.found]
 
 
-def modified_ms(date: str | None) -> int:
+def parse_date_ms(date: str | None) -> int:
     """A date of HTTP in milliseconds since 1970; 0 where it is none."""
     try:
         return int(parsedate_to_datetime(date or "").timestamp()) * 1000
@@ -71,7 +71,7 @@ def plain_etag(text: str | None) -> str | None:
     return text.strip().strip('"') or None if text else None
 
 
-def _listed(fields: dict[str, str], asked: str, base: list[str]) -> Listed:
+def _parse_entry(fields: dict[str, str], asked: str, base: list[str]) -> Listed:
     if "status" in fields and not _is_good(fields["status"]):
         raise ValueError("it does not say all that is there")
     try:
@@ -89,7 +89,7 @@ def _listed(fields: dict[str, str], asked: str, base: list[str]) -> Listed:
     if not inside and not is_folder:
         raise ValueError("it is that of no folder")
     size = 0 if is_folder else whole_number(fields.get("getcontentlength"))
-    changed, etag = modified_ms(fields.get("getlastmodified")), plain_etag(fields.get("getetag"))
+    changed, etag = parse_date_ms(fields.get("getlastmodified")), plain_etag(fields.get("getetag"))
     return Listed("/".join(inside), is_folder, size, changed, etag)
 
 

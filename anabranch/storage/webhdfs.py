@@ -63,7 +63,7 @@ class WebFiles:
 
     def status(self, path: str) -> Status:
         """See ``FileSystem.status``."""
-        return self._told("GET", path, "GETFILESTATUS", lambda told: _status(path, told["FileStatus"]))
+        return self._ask_json("GET", path, "GETFILESTATUS", lambda told: _status(path, told["FileStatus"]))
 
     def inside(self, path: str) -> list[Status]:
         """See ``FileSystem.inside``."""
@@ -73,13 +73,13 @@ class WebFiles:
             found = [(each["pathSuffix"], each) for each in told["FileStatuses"]["FileStatus"]]
             return [_status(f"{folder}/{suffix}" if suffix else path, each) for suffix, each in found]
 
-        return self._told("GET", path, "LISTSTATUS", read, _LISTED_BYTES)
+        return self._ask_json("GET", path, "LISTSTATUS", read, _LISTED_BYTES)
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         """See ``FileSystem.read_range``."""
         if start >= 0 and length > 0:
             try:
-                return self._opened(path, start, length)
+                return self._read_data(path, start, length)
             except Refused as error:
                 if _BEYOND not in error.sentence and error.kind != "EOFException":  # as an empty file's DataNode says
                     raise
@@ -89,10 +89,10 @@ class WebFiles:
     def write(self, path: str, chunks: Iterable[bytes]) -> None:
         """See ``FileSystem.write``."""
         body, flags = _Chunks(chunks), "CREATE,SYNC_BLOCK"
-        asked = self._asked("PUT", path, "CREATE", _HANDED_ON, overwrite="false", createflag=flags)
+        asked = self._ask("PUT", path, "CREATE", _HANDED_ON, overwrite="false", createflag=flags)
         node = self._data_node(path, asked)
         try:
-            self._sent("PUT", node, _DONE, body=body, headers={"Content-Type": "application/octet-stream"})
+            self._send("PUT", node, _DONE, body=body, headers={"Content-Type": "application/octet-stream"})
         except BaseException:
             self._give_up(path)
             if body.failed is not None:
@@ -110,13 +110,13 @@ class WebFiles:
     def rename(self, source: str, path: str, *, overwrite: bool) -> None:
         """See ``FileSystem.rename``."""
         options = "OVERWRITE" if overwrite else "NONE"
-        told = self._asked("PUT", source, "RENAME", _DONE, destination=path, renameoptions=options)
+        told = self._ask("PUT", source, "RENAME", _DONE, destination=path, renameoptions=options)
         if told.data:
             raise Unanswered("the server does not rename as a NameNode does, so it is none", passes=False)
 
     def delete(self, path: str) -> bool:
         """See ``FileSystem.delete``."""
-        return self._told("DELETE", path, "DELETE", lambda told: told["boolean"] is True, recursive="false")
+        return self._ask_json("DELETE", path, "DELETE", lambda told: told["boolean"] is True, recursive="false")
 
     # -- requests ------------------------------------------------------------------------------------------------------
 
@@ -129,19 +129,19 @@ class WebFiles:
         length = min(length, before.length - first)
         if length <= 0:
             return b""
-        data = self._opened(path, first, length)
+        data = self._read_data(path, first, length)
         if self.status(path) != before:
             raise Unanswered("the file was replaced while it was read", passes=True)
         return data
 
-    def _opened(self, path: str, start: int, length: int) -> bytes:
-        asked = self._asked("GET", path, "OPEN", _HANDED_ON, offset=str(start), length=str(length))
-        answer = self._sent("GET", self._data_node(path, asked), _DONE, length)
+    def _read_data(self, path: str, start: int, length: int) -> bytes:
+        asked = self._ask("GET", path, "OPEN", _HANDED_ON, offset=str(start), length=str(length))
+        answer = self._send("GET", self._data_node(path, asked), _DONE, length)
         if "content-length" not in answer.headers:
             raise Unanswered("the DataNode does not say how much it gives", passes=True)
         return answer.data
 
-    def _told(
+    def _ask_json(
         self,
         method: str,
         path: str,
@@ -151,13 +151,13 @@ class WebFiles:
         **parameters: str,
     ) -> _T:
         """What ``read`` finds in an answer of JSON."""
-        answer = self._asked(method, path, operation, _DONE, most_bytes, **parameters)
+        answer = self._ask(method, path, operation, _DONE, most_bytes, **parameters)
         try:
             return read(json.loads(answer.data))
         except _TORN:
             raise Unanswered("the answer is none of a NameNode's", passes=False) from None
 
-    def _asked(
+    def _ask(
         self,
         method: str,
         path: str,
@@ -167,7 +167,7 @@ class WebFiles:
         **parameters: str,
     ) -> Answer:
         query = urlencode({"op": operation, **parameters, **dict(self.who)}, quote_via=quote, safe="")
-        return self._sent(method, f"{self.root}{_SERVICE}{quote(path, safe='/')}?{query}", wanted, most_bytes)
+        return self._send(method, f"{self.root}{_SERVICE}{quote(path, safe='/')}?{query}", wanted, most_bytes)
 
     def _data_node(self, path: str, answer: Answer) -> str:
         """The address at the DataNode that a NameNode hands a request to.
@@ -180,7 +180,7 @@ class WebFiles:
             raise Unanswered("the NameNode names no DataNode", passes=False) from None
         return found._replace(path=f"{_SERVICE}{quote(path, safe='/')}").geturl()
 
-    def _sent(self, method: str, url: str, wanted: set[int], most_bytes: int = _TOLD_BYTES, **more: Any) -> Answer:
+    def _send(self, method: str, url: str, wanted: set[int], most_bytes: int = _TOLD_BYTES, **more: Any) -> Answer:
         answer = self.client.ask(method, url, max(most_bytes, _TOLD_BYTES), **more)
         if answer.status not in wanted:
             raise self._refusal(answer)

@@ -44,22 +44,22 @@ def rows_of(task: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
 
 
 def _rows_of_file(file: Mapping[str, Any], wanted: pa.Schema, physical: pa.Schema) -> Iterator[pa.RecordBatch]:
-    with _opened(file) as source:
+    with _open_file(file) as source:
         parquet = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
         there = {name.lower(): name for name in reversed(parquet.schema_arrow.names)}
         constants: Mapping[str, Any] = file["constants"]
-        read = [_spelled(there, name) for name in physical.names if name not in constants]
+        read = [_name_in_file(there, name) for name in physical.names if name not in constants]
         names = [name for name in read if name is not None]
         mask = _mask(file)
         if mask is not None and len(mask) > parquet.metadata.num_rows:
             raise ValueError(
-                f"[DELTA_DELETION_VECTOR_CORRUPT] {_said(file)}, which has fewer rows than its vector says."
+                f"[DELTA_DELETION_VECTOR_CORRUPT] {_describe_file(file)}, which has fewer rows than its vector says."
             )
         for group, first, count in _groups(parquet.metadata, file["share"]):
             if mask is not None and not _part(mask, file, first, count).true_count:
                 continue
             for batch in parquet.iter_batches(BATCH_ROWS, row_groups=[group], columns=names, use_threads=False):
-                shown = _fitted_batch(batch, wanted, physical, there, constants)
+                shown = _fit_batch(batch, wanted, physical, there, constants)
                 if mask is not None:
                     shown = shown.filter(_part(mask, file, first, batch.num_rows))
                 first += batch.num_rows
@@ -67,7 +67,7 @@ def _rows_of_file(file: Mapping[str, Any], wanted: pa.Schema, physical: pa.Schem
                     yield shown
 
 
-def _opened(file: Mapping[str, Any]) -> Any:
+def _open_file(file: Mapping[str, Any]) -> Any:
     """The file. Raises FileNotFoundError, ValueError: it is gone, or is not the one that the log names."""
     try:
         if file["store"] is None:
@@ -81,11 +81,13 @@ def _opened(file: Mapping[str, Any]) -> Any:
         reason = (
             "is no file, or missing: a VACUUM may have removed it, since the stream is behind the table's retention."
         )
-        raise FileNotFoundError(f"[DELTA_DATA_FILE_MISSING] {_said(file)}, which {reason}") from None
+        raise FileNotFoundError(f"[DELTA_DATA_FILE_MISSING] {_describe_file(file)}, which {reason}") from None
     size = source.size()
     if file["size"] and size != file["size"]:
         source.close()
-        raise ValueError(f"[DELTA_DATA_FILE_MISSING] {_said(file)}, which has {size} bytes, not {file['size']}.")
+        raise ValueError(
+            f"[DELTA_DATA_FILE_MISSING] {_describe_file(file)}, which has {size} bytes, not {file['size']}."
+        )
     return source
 
 
@@ -106,8 +108,8 @@ def bucket_of(store: str, said: Mapping[str, str] = _NOTHING) -> tuple[Any, str]
 
 
 def _s3(bucket: str, said: Mapping[str, str]) -> tuple[Any, str]:
-    endpoint = said.get("endpoint") or _said_by("AWS_ENDPOINT_URL", "AWS_ENDPOINT")
-    region = said.get("region") or _said_by("AWS_REGION", "AWS_DEFAULT_REGION")
+    endpoint = said.get("endpoint") or _from_environment("AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+    region = said.get("region") or _from_environment("AWS_REGION", "AWS_DEFAULT_REGION")
     if not (said or endpoint or region):
         found: tuple[Any, str] = pafs.FileSystem.from_uri(f"s3://{bucket}")
         return found
@@ -123,9 +125,9 @@ def _s3(bucket: str, said: Mapping[str, str]) -> tuple[Any, str]:
 
 def _google(said: Mapping[str, str]) -> Any:
     """Arrow's client of Google Cloud. By default it asks 15 minutes long for credentials that are not there."""
-    scheme, _, server = (said.get("base_url") or _said_by("GOOGLE_BASE_URL")).rpartition("://")
+    scheme, _, server = (said.get("base_url") or _from_environment("GOOGLE_BASE_URL")).rpartition("://")
     known: dict[str, Any] = {"endpoint_override": server, "scheme": scheme or "https"} if server else {}
-    anonymous = "skip_signature" in said or _said_by("GOOGLE_SKIP_SIGNATURE").lower() == "true"
+    anonymous = "skip_signature" in said or _from_environment("GOOGLE_SKIP_SIGNATURE").lower() == "true"
     return pafs.GcsFileSystem(anonymous=anonymous, retry_time_limit=GOOGLE_PATIENCE, **known)
 
 
@@ -134,14 +136,14 @@ def _azure(container: str, host: str, said: Mapping[str, str]) -> tuple[Any, str
     to it; it finds an identity of the machine itself.
     """
     account = host.partition(".")[0]
-    known: dict[str, Any] = azure_server(account, _said_by("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"))
+    known: dict[str, Any] = azure_server(account, _from_environment("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"))
     principal = {
-        name: said.get(name) or _said_by(f"AZURE_STORAGE_{name.upper()}", f"AZURE_{name.upper()}")
+        name: said.get(name) or _from_environment(f"AZURE_STORAGE_{name.upper()}", f"AZURE_{name.upper()}")
         for name in ("client_id", "client_secret", "tenant_id")
     }
-    if key := said.get("account_key") or _said_by(*_AZURE_KEYS):
+    if key := said.get("account_key") or _from_environment(*_AZURE_KEYS):
         known["account_key"] = key
-    elif token := said.get("sas_key") or _said_by(*_AZURE_TOKENS):
+    elif token := said.get("sas_key") or _from_environment(*_AZURE_TOKENS):
         known["sas_token"] = f"?{token.removeprefix('?')}"
     elif all(principal.values()):
         known |= principal
@@ -162,15 +164,15 @@ def azure_server(account: str, endpoint: str) -> dict[str, str]:
     return {"blob_storage_authority": authority, "dfs_storage_authority": data_lake, **schemes}
 
 
-def _said_by(*names: str) -> str:
+def _from_environment(*names: str) -> str:
     return next((os.environ[name] for name in names if os.environ.get(name)), "")
 
 
-def _said(file: Mapping[str, Any]) -> str:
+def _describe_file(file: Mapping[str, Any]) -> str:
     return f"Version {file['version']} of the table at {file['table']} needs the data file {file['path']}"
 
 
-def _spelled(there: Mapping[str, str], name: str) -> str | None:
+def _name_in_file(there: Mapping[str, str], name: str) -> str | None:
     """The name of a column in a file; None where the file does not have it."""
     return name if name in there.values() else there.get(name.lower())
 
@@ -206,7 +208,7 @@ def _part(mask: pa.BooleanArray, file: Mapping[str, Any], first: int, count: int
 # -- columns -----------------------------------------------------------------------------------------------------------
 
 
-def _fitted_batch(
+def _fit_batch(
     batch: pa.RecordBatch,
     wanted: pa.Schema,
     physical: pa.Schema,
@@ -216,31 +218,31 @@ def _fitted_batch(
     """The batch with the columns of the table."""
     columns = []
     for field, inside in zip(wanted, physical, strict=True):
-        name = _spelled(there, inside.name)
+        name = _name_in_file(there, inside.name)
         if inside.name in constants:
             columns.append(pa.repeat(pa.scalar(constants[inside.name], field.type), batch.num_rows))
         elif name is None:
             columns.append(pa.nulls(batch.num_rows, field.type))
         else:
-            columns.append(_fitted(batch.column(name), field.type, inside.type, field.name))
+            columns.append(_fit_values(batch.column(name), field.type, inside.type, field.name))
     return pa.RecordBatch.from_arrays(columns, schema=wanted)
 
 
-def _fitted(values: pa.Array, wanted: pa.DataType, physical: pa.DataType, path: str) -> pa.Array:
+def _fit_values(values: pa.Array, wanted: pa.DataType, physical: pa.DataType, path: str) -> pa.Array:
     """Values of a file as those of a column; members of structs are found by their names in files."""
     values = _plain(values)
     if pa.types.is_struct(wanted) and pa.types.is_struct(values.type):
-        return _fitted_struct(values, wanted, physical, path)
+        return _fit_struct(values, wanted, physical, path)
     if pa.types.is_map(wanted) and pa.types.is_map(values.type):
-        keys = _fitted(values.keys, wanted.key_type, physical.key_type, f"{path}.key")
-        items = _fitted(values.items, wanted.item_type, physical.item_type, f"{path}.value")
+        keys = _fit_values(values.keys, wanted.key_type, physical.key_type, f"{path}.key")
+        items = _fit_values(values.items, wanted.item_type, physical.item_type, f"{path}.value")
         entries = pa.StructArray.from_arrays([keys, items], fields=[wanted.key_field, wanted.item_field])
         return _around(values, wanted, entries)
     if pa.types.is_list(wanted) and pa.types.is_list(values.type):
         return _around(
-            values, wanted, _fitted(values.values, wanted.value_type, physical.value_type, f"{path}.element")
+            values, wanted, _fit_values(values.values, wanted.value_type, physical.value_type, f"{path}.element")
         )
-    return _fitted_plain(values, wanted, path)
+    return _fit_plain(values, wanted, path)
 
 
 def _plain(values: pa.Array) -> pa.Array:
@@ -259,20 +261,20 @@ def _around(values: pa.Array, wanted: pa.DataType, inside: pa.Array) -> pa.Array
     return pa.Array.from_buffers(wanted, len(values), values.buffers()[:2], offset=values.offset, children=[inside])
 
 
-def _fitted_struct(values: pa.Array, wanted: pa.DataType, physical: pa.DataType, path: str) -> pa.Array:
+def _fit_struct(values: pa.Array, wanted: pa.DataType, physical: pa.DataType, path: str) -> pa.Array:
     there = {field.name.lower(): field.name for field in reversed(list(values.type))}
     members = []
     for field, inside in zip(wanted, physical, strict=True):
-        name = _spelled(there, inside.name)
+        name = _name_in_file(there, inside.name)
         if name is None:
             members.append(pa.nulls(len(values), field.type))
         else:
             found = values.field(values.type.get_field_index(name))
-            members.append(_fitted(found, field.type, inside.type, f"{path}.{field.name}"))
+            members.append(_fit_values(found, field.type, inside.type, f"{path}.{field.name}"))
     return pa.StructArray.from_arrays(members, fields=list(wanted), mask=values.is_null()) if members else values
 
 
-def _fitted_plain(values: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
+def _fit_plain(values: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
     """Values of one type as those of a wider one. Raises ValueError: they are of another kind."""
     there = values.type
     if there.equals(wanted):

@@ -45,7 +45,7 @@ class TableStream(DataSource):
         return _READER(self.options[REQUEST], self.options[HOME], self.options[SECRETS])
 
 
-def named(name: str) -> type[TableStream]:
+def with_name(name: str) -> type[TableStream]:
     """The same source with another name."""
     return type("TableStream", (TableStream,), {"name": classmethod(lambda cls: name)})
 
@@ -66,9 +66,9 @@ class Reader(DataSourceStreamReader):
             from anabranch.streaming.source import Source
 
             if said := json.loads(self._secrets):
-                from anabranch.storage.told import stay_told
+                from anabranch.storage.told import adopt_settings
 
-                stay_told(**said)
+                adopt_settings(**said)
             self._planned = Source(StreamRead.from_json(self._request))
         return self._planned
 

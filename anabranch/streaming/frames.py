@@ -19,7 +19,7 @@ from anabranch.errors.process_state import PerObject, hold
 from anabranch.protocol.sizes import size_of
 from anabranch.spark.columns.types import spark_schema
 from anabranch.spark.sessions.session import is_connect
-from anabranch.storage.told import told_of
+from anabranch.storage.told import export_settings
 from anabranch.streaming import arrow_rows, data_source
 from anabranch.streaming.reading import Splits, StreamRead
 from anabranch.streaming.tasks import columns_of
@@ -36,7 +36,7 @@ def open_stream(spark: SparkSession, reader: Any, read: StreamRead) -> DataFrame
         for module in (arrow_rows, data_source):
             cloudpickle.register_pickle_by_value(module)
         _registered[spark] = _register(spark)
-    secrets = json.dumps(told_of(read.table.partition(":")[0]))
+    secrets = json.dumps(export_settings(read.table.partition(":")[0]))
     said = {data_source.REQUEST: read.to_json(), data_source.HOME: _HOME, data_source.SECRETS: secrets}
     rows: DataFrame = reader.format(_registered[spark]).schema(spark_schema(columns_of(read))).options(**said).load()
     return rows
@@ -49,7 +49,7 @@ def _register(spark: SparkSession) -> str:
     for number in itertools.count(1):
         name = data_source.NAME if number == 1 else f"{data_source.NAME}_{number}"
         try:
-            spark.dataSource.register(data_source.named(name))
+            spark.dataSource.register(data_source.with_name(name))
         except AnalysisException as error:
             if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
                 raise

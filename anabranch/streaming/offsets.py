@@ -73,8 +73,8 @@ class Offset:
     def to_json(self) -> dict[str, Any]:
         """What Spark keeps in the checkpoint."""
         at = self.position or _BEFORE_ALL
-        said = {"sourceVersion": 1, "reservoirId": self.table_id, **_said(at)}
-        began = {} if self.began is None else {"began": _said(self.began)}
+        said = {"sourceVersion": 1, "reservoirId": self.table_id, **_position_fields(at)}
+        began = {} if self.began is None else {"began": _position_fields(self.began)}
         return {**said, **began, **({} if self.commit is None else {"commit": self.commit})}
 
     @classmethod
@@ -91,7 +91,7 @@ class Offset:
         """
         try:
             if said["sourceVersion"] not in _FORMATS:
-                raise ValueError(f"its sourceVersion is {shown(said['sourceVersion'])}")
+                raise ValueError(f"its sourceVersion is {display_text(said['sourceVersion'])}")
             found, at = said["reservoirId"], _position(said)
             commit = said.get("commit")
             if type(found) is not str or not isinstance(commit, str | None):
@@ -100,14 +100,14 @@ class Offset:
             if _NOWHERE in (at.version, began and began.version) and (began is not None or at != _BEFORE_ALL):
                 raise ValueError("no table has a version before 0")
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            reason = f"it is not as it must be ({shown(error)})."
-            raise InvalidStreamOffset(table=table, offset=shown(said), reason=reason) from None
+            reason = f"it is not as it must be ({display_text(error)})."
+            raise InvalidStreamOffset(table=table, offset=display_text(said), reason=reason) from None
         if found != table_id:
-            raise StreamTableReplaced(table=table, version=at.version, expected=shown(found), found=table_id)
+            raise StreamTableReplaced(table=table, version=at.version, expected=display_text(found), found=table_id)
         return cls(table_id, None if at == _BEFORE_ALL else at, began, commit)
 
 
-def shown(said: object) -> str:
+def display_text(said: object) -> str:
     """The text of anything that a checkpoint says, or its beginning."""
     try:
         text = str(said)
@@ -116,7 +116,7 @@ def shown(said: object) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
-def _said(at: Position) -> dict[str, Any]:
+def _position_fields(at: Position) -> dict[str, Any]:
     return {"reservoirVersion": at.version, "index": at.index, "isStartingVersion": at.in_snapshot}
 
 

@@ -68,7 +68,7 @@ def of_snapshot(files: pa.Table, vectors: Mapping[str, BitMap64], version: int, 
     return [_piece(row, version, hidden=vectors.get(row["path"]), shown=shown) for row in ordered.to_pylist()]
 
 
-def inserted(changes: VersionChanges, actions: pa.Table) -> list[Group]:
+def groups_of_inserts(changes: VersionChanges, actions: pa.Table) -> list[Group]:
     """The rows that a commit added, for each of its adds that states a data change.
 
     Args:
@@ -79,9 +79,9 @@ def inserted(changes: VersionChanges, actions: pa.Table) -> list[Group]:
     return [tuple(each for each in group if each.shown is not None and each.shown.change == INSERT) for group in adds]
 
 
-def fed(changes: VersionChanges, actions: pa.Table) -> list[Group]:
+def groups_of_changes(changes: VersionChanges, actions: pa.Table) -> list[Group]:
     """All changes of a commit, for each of its files of change data, else for each action that states a data change;
-    arguments as of `inserted`.
+    arguments as of `groups_of_inserts`.
     """
     said = Shown(None, changes.version, changes.timestamp)
     written: list[Group] = [(_piece(row, changes.version, shown=said),) for row in changes.written.to_pylist()]
@@ -91,13 +91,13 @@ def fed(changes: VersionChanges, actions: pa.Table) -> list[Group]:
 def _by_action(changes: VersionChanges, actions: pa.Table) -> Iterator[tuple[str, Group]]:
     """The kind of each action that states a data change, and what it gives."""
     found: dict[tuple[str, str], Group] = {}
-    for kind, piece in _derived(changes):
+    for kind, piece in _pieces_with_kind(changes):
         found[kind, piece.path] = (*found.get((kind, piece.path), ()), piece)
     for row in changing(actions).to_pylist():
         yield row["kind"], found.pop((row["kind"], row["path"]), ())
 
 
-def _derived(changes: VersionChanges) -> Iterator[tuple[str, Piece]]:
+def _pieces_with_kind(changes: VersionChanges) -> Iterator[tuple[str, Piece]]:
     """The rows, each with the kind of the action that gives them: of a file that was added again, its add."""
     version = changes.version
     for row in changes.whole.to_pylist():

@@ -14,10 +14,12 @@ from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct,
 def difference(before: Metadata, after: Metadata) -> str:
     """What differs between the metadata of two versions, in words; names only, no values."""
     said = [
-        *_listed("columns added", _names(after) - _names(before)),
-        *_listed("columns dropped or renamed", _names(before) - _names(after)),
-        *_listed("columns changed", {name for name in _names(before) & _names(after) if _changed(before, after, name)}),
-        *_listed("properties changed", _properties(before, after)),
+        *_list_names("columns added", _names(after) - _names(before)),
+        *_list_names("columns dropped or renamed", _names(before) - _names(after)),
+        *_list_names(
+            "columns changed", {name for name in _names(before) & _names(after) if _is_changed(before, after, name)}
+        ),
+        *_list_names("properties changed", _properties(before, after)),
     ]
     if before.partition_columns != after.partition_columns:
         said.append("partitioned by other columns")
@@ -30,7 +32,7 @@ def _names(metadata: Metadata) -> set[str]:
     return set(metadata.schema.names)
 
 
-def _changed(before: Metadata, after: Metadata, name: str) -> bool:
+def _is_changed(before: Metadata, after: Metadata, name: str) -> bool:
     return before.schema.field(name) != after.schema.field(name)
 
 
@@ -38,7 +40,7 @@ def _properties(before: Metadata, after: Metadata) -> set[str]:
     return {key for key, _ in set(before.configuration.items()) ^ set(after.configuration.items())}
 
 
-def _listed(what: str, names: set[str]) -> list[str]:
+def _list_names(what: str, names: set[str]) -> list[str]:
     return [f"{what}: {', '.join(sorted(names))}"] if names else []
 
 

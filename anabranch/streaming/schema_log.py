@@ -55,10 +55,10 @@ class SchemaLog:
                 raise ValueError("it is of no version of this table")
             _ = known.metadata.schema  # which is read here for the first time
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, InvalidSchema) as error:
-            raise self.refused(max(numbers), f"is not as it must be ({type(error).__name__})") from cause(error)
+            raise self.file_error(max(numbers), f"is not as it must be ({type(error).__name__})") from cause(error)
         return known
 
-    def refused(self, number: int, why: str) -> InvalidStreamOffset:
+    def file_error(self, number: int, why: str) -> InvalidStreamOffset:
         """The error for one of its files."""
         name = self._name(number)
         return InvalidStreamOffset(
@@ -75,10 +75,10 @@ class SchemaLog:
         except VersionNotFound:
             if known.version <= log.snapshot().version:
                 return
-            raise self.refused(max(self._numbers()), f"is of version {known.version}, which there is not") from None
+            raise self.file_error(max(self._numbers()), f"is of version {known.version}, which there is not") from None
         is_alike = _read_with(then.metadata) == _read_with(known.metadata)
         if not is_alike and not same_but_marks(then.metadata, known.metadata):
-            raise self.refused(max(self._numbers()), f"has not the columns of version {known.version}")
+            raise self.file_error(max(self._numbers()), f"has not the columns of version {known.version}")
 
     def note(self, known: Known) -> None:
         """Note what the stream reads with from now on, unless that is noted already.
@@ -91,7 +91,7 @@ class SchemaLog:
         while (last := self.newest()) is None or last.version < known.version:
             number = max(number, *(each + 1 for each in self._numbers()), 0)
             if number == 10**_DIGITS:
-                raise self.refused(number - 1, "has the highest number, so that none can come behind it")
+                raise self.file_error(number - 1, "has the highest number, so that none can come behind it")
             try:
                 self._store.put_if_absent(self._name(number), data)
             except AlreadyExists:  # another process of the same query was faster, or what is there is no file
@@ -110,7 +110,7 @@ def _read_with(metadata: Metadata) -> tuple[object, ...]:
     return (metadata.schema_string, metadata.partition_columns, dict(metadata.configuration))
 
 
-def known_columns(newest: Snapshot, schemas: str | None, start: int | None) -> Known:
+def starting_columns(newest: Snapshot, schemas: str | None, start: int | None) -> Known:
     """The columns with which a stream begins, or goes on, as far as its options say; where nothing is noted yet its
     source knows more (`anabranch.streaming.source`), and notes it.
 

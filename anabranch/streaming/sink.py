@@ -26,7 +26,7 @@ from anabranch.protocol.options import WRITE
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.frames.dataframe_source import under
 from anabranch.spark.sessions.file_settings import speaking
-from anabranch.spark.sessions.settings import honoured
+from anabranch.spark.sessions.settings import honour_settings
 from anabranch.storage import open_store
 from anabranch.transaction.own_commits import another_program
 
@@ -46,7 +46,7 @@ class Sink:
         mode: the output mode.
         merges: whether rows may add columns; None: as the session says.
         reads: which versions of which tables a query's plan reads besides its stream, by the names that
-            `anabranch.spark.frames.dataframe_source.carried` gives: Spark hides the plan from each batch.
+            `anabranch.spark.frames.dataframe_source.source_names` gives: Spark hides the plan from each batch.
         file_settings: settings of file systems that are given for this query alone.
     """
 
@@ -106,7 +106,7 @@ class Sink:
             DeltaConcurrentModificationException: the query joins the table itself, which has changed since it was read.
         """
         engine, spark = SparkEngine(batch.sparkSession), batch.sparkSession
-        with speaking(spark, self.file_settings), honoured(spark, "a write"):
+        with speaking(spark, self.file_settings), honour_settings(spark, "a write"):
             merges = engine.merges_schema() if self.merges is None else self.merges
             change = self.write.schema_change or ("merge" if merges else None)
             numbered = StreamBatch(query, number, self.mode, casts=engine.casts())

@@ -32,7 +32,8 @@ from anabranch.errors import (
     StreamVersionsLost,
     VersionNotFound,
 )
-from anabranch.log.changes import as_partitioned, check_recorded, commits_between, derived_changes, recorded_changes
+from anabranch.log import changes
+from anabranch.log.changes import check_recorded, commits_between
 from anabranch.log.commits import Commit
 from anabranch.log.file_names import commit_name, commit_version, first_name
 from anabranch.log.segment import earliest_version
@@ -43,8 +44,8 @@ from anabranch.protocol.actions import Metadata
 from anabranch.protocol.change_feed import changing
 from anabranch.protocol.rules.identity import same_but_marks
 from anabranch.streaming.marks import Marks
-from anabranch.streaming.offsets import Offset, Position, shown
-from anabranch.streaming.pieces import Group, Piece, fed, inserted, of_snapshot
+from anabranch.streaming.offsets import Offset, Position, display_text
+from anabranch.streaming.pieces import Group, Piece, groups_of_changes, groups_of_inserts, of_snapshot
 from anabranch.streaming.reading import LATEST, Limits, StreamRead
 from anabranch.streaming.schema_changes import difference, loss, unreadable
 from anabranch.streaming.schema_log import Known, SchemaLog
@@ -270,9 +271,10 @@ class Source:
         for commit in self._read(begins.version, last):
             self._check(commit)
             if line is None:
-                groups = self._added_by(commit)
+                groups = self._groups_of_adds(commit)
             else:
-                groups = fed(recorded_changes(self.log, commit, line, self.metadata), commit.in_order)
+                fed = changes.changes_of_commit(self.log, commit, line, self.metadata)
+                groups = groups_of_changes(fed, commit.in_order)
             for at in (begins, ends):
                 if groups and at is not None and at.version == commit.version:
                     self._check_index(at, len(groups) - 1)
@@ -298,16 +300,17 @@ class Source:
             end = min(start + COMMITS_AT_ONCE - 1, last)
             missing = [version for version in range(start, end + 1) if version not in self._commits]
             if missing:
-                for commit in self._found(missing[0], end):
+                for commit in self._find_commits(missing[0], end):
                     self._commits[commit.version] = commit
             yield from (self._commits[version] for version in range(start, end + 1) if version in self._commits)
 
-    def _found(self, first: int, last: int) -> list[Commit]:
+    def _find_commits(self, first: int, last: int) -> list[Commit]:
         """The commits of versions that are there. Raises StreamVersionsLost: one is not, and no option lets it."""
         keys, newest = self.metadata.partition_keys, self._newest().version
         try:
             found = commits_between(self.log, first, last, keys, newest) if first <= last else []
-            return [as_partitioned(each) if each.version < self._known_at else each for each in found]
+            own, before = changes.with_own_partition_columns, self._known_at
+            return [own(each) if each.version < before else each for each in found]
         except (VersionNotFound, CorruptLog):
             entries = list(self.log.store.list_from(first_name(first)))
             there = {version for entry in entries if (version := commit_version(entry.name)) is not None}
@@ -318,7 +321,7 @@ class Source:
             behind = min((version for version in there if version > lost), default=newest + 1)
             facts = {"table": self.log.table, "version": lost, "earliest": behind, "latest": newest}
             self._leave_out(lost, min(behind - 1, last), facts)
-            return [*self._found(first, lost - 1), *self._found(behind, last)]
+            return [*self._find_commits(first, lost - 1), *self._find_commits(behind, last)]
 
     def _leave_out(self, first: int, last: int, facts: Mapping[str, Any]) -> None:
         """Pass over versions that were cleaned up. Raises StreamVersionsLost: no option lets it."""
@@ -328,17 +331,16 @@ class Source:
 
     # -- one commit ----------------------------------------------------------------------------------------------------
 
-    def _added_by(self, commit: Commit) -> list[Group]:
+    def _groups_of_adds(self, commit: Commit) -> list[Group]:
         """The rows that a commit added. Raises StreamDeletes, StreamChanges: it deleted rows, which no option lets."""
         lets = self.read.tolerance
         removes, adds = changing(commit.removes), changing(commit.adds)
         if len(removes) and lets.change_commits:
             return []
         writes = len(adds) and not pc.all(pc.is_in(adds["path"], value_set=removes["path"].combine_chunks())).as_py()
-        found = inserted(derived_changes(self.log, commit, 0, None), commit.in_order)
-        if (
-            len(removes) and not lets.changes and (writes or any(found) or not lets.deletes)
-        ):  # a RESTORE brings rows back
+        found = groups_of_inserts(changes.changes_from_files(self.log, commit, 0, None), commit.in_order)
+        # A RESTORE brings rows back.
+        if len(removes) and not lets.changes and (writes or any(found) or not lets.deletes):
             kind = StreamChanges if len(adds) else StreamDeletes
             facts = {"version": commit.version, "operation": commit.head.info.get("operation", "unknown")}
             raise kind(table=self.log.table, file=removes["path"][0].as_py(), **facts)
@@ -454,7 +456,8 @@ class Source:
 
     def _refuse(self, offset: Offset, reason: str) -> NoReturn:
         at = offset.position.version if offset.position is not None else 0
-        raise InvalidStreamOffset(table=self.log.table, version=at, offset=shown(offset.to_json()), reason=reason)
+        text = display_text(offset.to_json())
+        raise InvalidStreamOffset(table=self.log.table, version=at, offset=text, reason=reason)
 
 
 def _cut(version: int, groups: list[Group], begins: Position, ends: Position | None, *, whole: bool) -> Iterator[Step]:

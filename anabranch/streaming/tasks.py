@@ -18,16 +18,16 @@ from pyroaring import BitMap64
 from anabranch.commands.field_id_names import is_by_id, layouts_of
 from anabranch.errors import CorruptVector, InvalidPartitionValue, UnknownStore
 from anabranch.log.changes import check_feed_columns
-from anabranch.log.file_locations import located_file
+from anabranch.log.file_locations import locate_in_store
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.change_feed import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, FIELDS
-from anabranch.protocol.partitions import read_value, zoned
+from anabranch.protocol.partitions import has_zone, read_value
 from anabranch.protocol.schema.column_mapping import physical_schema
 from anabranch.protocol.schema.evolution import all_nullable
 from anabranch.protocol.schema.types import Field, Struct, to_arrow
 from anabranch.protocol.timestamps import zone_of
 from anabranch.storage.contract import Store
-from anabranch.storage.told import told_options
+from anabranch.storage.told import bucket_options
 from anabranch.streaming.pieces import Piece
 from anabranch.streaming.reading import Splits, StreamRead
 
@@ -62,7 +62,7 @@ def tasks_of(read: StreamRead, store: Store, pieces: Sequence[Piece]) -> list[di
     files = [_file(read, metadata, store, piece) for piece in pieces]
     if is_by_id(metadata):
         _with_layouts(store, metadata, columns, files)
-    return [{**frame, "files": packed} for packed in _packed(files, read.splits)]
+    return [{**frame, "files": packed} for packed in _pack_files(files, read.splits)]
 
 
 def _with_layouts(store: Store, metadata: Metadata, columns: Struct, files: list[dict[str, Any]]) -> None:
@@ -93,14 +93,14 @@ def _place(store: Store, path: str) -> dict[str, Any]:
     """The bucket of a file, None for this machine's disks, its name there, and how the session reaches it. Raises
     UnknownStore: executors cannot read there.
     """
-    folder, name = located_file(store, path)
+    folder, name = locate_in_store(store, path)
     scheme, _, rest = folder.url.partition("://")
     bucket, _, inside = rest.partition("/")
     if scheme == "file":
         return {"store": None, "name": f"/{inside}/{name}"}
     if scheme not in _REACHABLE:
         raise UnknownStore(location=folder.url, reason="a stream reads files, s3, gs and abfss only.")
-    said = told_options(scheme, bucket, {})
+    said = bucket_options(scheme, bucket, {})
     return {"store": f"{scheme}://{bucket}", "name": f"{inside}/{name}" if inside else name, "said": said}
 
 
@@ -145,7 +145,7 @@ def _partition_values(read: StreamRead, metadata: Metadata, table: str, piece: P
 def _value(read: StreamRead, table: str, path: str, field: Field, text: str | None) -> Any:
     try:
         value = read_value(text, str(field.type))
-        if field.type == "timestamp" and value is not None and not zoned(pa.array([text]))[0].as_py():
+        if field.type == "timestamp" and value is not None and not has_zone(pa.array([text]))[0].as_py():
             return value.replace(tzinfo=zone_of(read.zone))  # it means the session's zone, as in delta-spark
         return value
     except ValueError:
@@ -156,7 +156,7 @@ def _value(read: StreamRead, table: str, path: str, field: Field, text: str | No
 # -- tasks -------------------------------------------------------------------------------------------------------------
 
 
-def _packed(files: Sequence[Mapping[str, Any]], splits: Splits) -> Iterator[list[Mapping[str, Any]]]:
+def _pack_files(files: Sequence[Mapping[str, Any]], splits: Splits) -> Iterator[list[Mapping[str, Any]]]:
     """The files in groups as Spark makes them: a group ends where the next file's bytes would be too many."""
     total = sum(file["size"] + splits.open_bytes for file in files)
     most = min(splits.most_bytes, max(splits.open_bytes, total // max(splits.tasks, 1)))

@@ -18,13 +18,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
-from anabranch.arrow.fitting import fitted_to_rules
-from anabranch.commands.dml.append import partitioned, stored
+from anabranch.arrow.fitting import fit_to_rules
+from anabranch.commands.dml.append import split_by_partition, to_file_rows
 from anabranch.errors import AmbiguousMerge
-from anabranch.log.file_locations import located_file
+from anabranch.log.file_locations import locate_in_store
 from anabranch.log.positions import SourceVersions
 from anabranch.protocol.actions import Metadata
-from anabranch.protocol.change_feed import CHANGE_TYPE, POSTIMAGE, PREIMAGE, Images, recorded, recorded_columns
+from anabranch.protocol.change_feed import (
+    CHANGE_TYPE,
+    POSTIMAGE,
+    PREIMAGE,
+    Images,
+    change_data_columns,
+    change_data_files,
+)
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.features.row_tracking import Tracked
 from anabranch.protocol.features.widening import TYPE_CHANGES
@@ -42,7 +49,7 @@ from anabranch.protocol.schema.types import DataType, Field, Struct, from_arrow,
 from anabranch.protocol.steps import Tell
 from anabranch.storage import Store, open_store
 from anabranch.storage.native import native_file
-from anabranch.testing.arrow_merge import Held, Join, Row, assigned, inserted, numbered
+from anabranch.testing.arrow_merge import Held, Join, Row, evaluate_assignments, reserved_values, row_to_insert
 
 __all__ = ["ArrowEngine", "Row", "logical_rows", "read_from"]
 
@@ -87,7 +94,7 @@ class ArrowEngine:
     def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
         """New images of the marked rows."""
         changed: list[Row] = [
-            _as_changed(files, _assigned(row, assignments))
+            _as_new_image(files, _assign(row, assignments))
             for path, rows in self._rows(files, ids=True)
             for i, row in rows
             if i in marks.get(path, ())
@@ -104,7 +111,7 @@ class ArrowEngine:
                 if i not in marks.get(path, ()):
                     kept.append(row)
                 elif assignments is not None:
-                    changed.append(_as_changed(files, _assigned(row, assignments)))
+                    changed.append(_as_new_image(files, _assign(row, assignments)))
                     kept.append(changed[-1])
         self._check(files, changed)
         self._put(files, kept, folder)
@@ -112,28 +119,28 @@ class ArrowEngine:
     def record(self, changes: Sequence[Images], folder: str) -> None:
         """The rows as they lie in their files."""
         files = changes[0].files
-        rows = _table(recorded_columns(files.schema), [row for each in changes for row in self._changed(each)])
+        rows = _table(change_data_columns(files.schema), [row for each in changes for row in self._change_rows(each)])
         store, both = open_store(files.root), files.rules.materialised
         self._write(rows, files.schema, files.partition_columns, store, folder, (CHANGE_TYPE,), materialised=both)
 
     def record_update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
         """The marked rows, and what the assignments make of them."""
         old = [row for path, rows in self._rows(files, ids=True) for i, row in rows if i in marks.get(path, ())]
-        new = [_as_changed(files, _assigned(row, assignments)) for row in old]
+        new = [_as_new_image(files, _assign(row, assignments)) for row in old]
         self._check(files, new)
         found = [{**row, CHANGE_TYPE: change} for change, rows in ((PREIMAGE, old), (POSTIMAGE, new)) for row in rows]
-        self._put(files, found, folder, recorded_columns(files.schema).fields[-1:])
+        self._put(files, found, folder, change_data_columns(files.schema).fields[-1:])
 
     def write_postimages(self, files: FileSet, count: int, folder: str) -> None:
         """The rows of that kind."""
-        rows = [row for _, found in self._rows(recorded(files), ids=True) for _, row in found]
+        rows = [row for _, found in self._rows(change_data_files(files), ids=True) for _, row in found]
         self._put(files, [row for row in rows if row.pop(CHANGE_TYPE) == POSTIMAGE], folder)
 
-    def _changed(self, images: Images) -> list[Row]:
+    def _change_rows(self, images: Images) -> list[Row]:
         if images.joined is not None and images.change == POSTIMAGE:
             return [{**row, CHANGE_TYPE: POSTIMAGE} for row in images.joined.images]
         every, marked = images.rows is None, images.rows or {}
-        found = [(path, i, row) for path, rows in self._rows(images.chosen) for i, row in rows]
+        found = [(path, i, row) for path, rows in self._rows(images.selected_files) for i, row in rows]
         rows = [row for path, i, row in found if every or i in marked.get(path, ())]
         return [{**row, CHANGE_TYPE: images.change} for row in rows]
 
@@ -168,7 +175,7 @@ class ArrowEngine:
         rules: Rules = NONE,
     ) -> None:
         """A table's rows."""
-        rows = fitted_to_rules(root, source, schema, rules)
+        rows = fit_to_rules(root, source, schema, rules)
         self._write(rows, schema, partition_columns, open_store(root), folder, materialised=rules.materialised)
 
     @contextmanager
@@ -177,7 +184,7 @@ class ArrowEngine:
         work()
         yield
 
-    def carried(self, work: Callable[[], None]) -> Callable[[], None]:
+    def for_other_thread(self, work: Callable[[], None]) -> Callable[[], None]:
         """As it is: there is nothing to be carried."""
         return work
 
@@ -187,7 +194,7 @@ class ArrowEngine:
 
     def with_numbers(self, held: Held, values: Mapping[str, range]) -> pa.Table:
         """The values in the order of the rows."""
-        return pa.Table.from_pylist([{**row, **numbered(values, i)} for i, row in enumerate(held.records)])
+        return pa.Table.from_pylist([{**row, **reserved_values(values, i)} for i, row in enumerate(held.records)])
 
     def join(self, files: FileSet, matching: Matching, held: Held, folder: str) -> Joined:
         """Each live row with each source row; conditions and values are functions of both rows."""
@@ -195,7 +202,7 @@ class ArrowEngine:
         for path, rows in self._rows(files, ids=True):
             self.evaluated.append(path)
             for i, row in rows:
-                found.add(path, i, _as_changed(files, row))
+                found.add(path, i, _as_new_image(files, row))
         if found.ambiguous:
             raise AmbiguousMerge(table=files.root, count=found.ambiguous)
         return found.result()
@@ -211,7 +218,9 @@ class ArrowEngine:
         """The source rows that no join matched."""
         matched = {number for each in joined for number in each.handle.sources}
         rows = [(number, row) for number, row in enumerate(held.records) if number not in matched]
-        new = [image for number, row in rows if (image := inserted(matching, row, files.schema, number)) is not None]
+        new = [
+            image for number, row in rows if (image := row_to_insert(matching, row, files.schema, number)) is not None
+        ]
         if new:
             self._check(files, new)
             self._put(files, new, folder)
@@ -239,7 +248,7 @@ class ArrowEngine:
 
     def source_versions(self, source: pa.Table, root: str, table_id: str) -> SourceVersions | None:
         """Rows in memory read no table, unless they say so (`read_from`)."""
-        return versions_said(source)
+        return source_versions_of(source)
 
     def query_versions(
         self, condition: Condition, values: Sequence[Any], schema: Struct, root: str, table_id: str
@@ -270,7 +279,7 @@ class ArrowEngine:
             dead = files.vectors.get(path, ())
             layout = files.layouts.get(path, files.schema)
             layout = layout if tracked is None else tracked.beside(layout)
-            rows = _whole(logical_rows(*located_file(store, path), layout), files.schema)
+            rows = _whole(logical_rows(*locate_in_store(store, path), layout), files.schema)
             whole = [(i, {n: {**row, **values}.get(n) for n in files.schema.names}) for i, row in enumerate(rows)]
             if tracked is not None:
                 whole = [(i, {**row, **_ids(tracked, file, i, rows[i])}) for i, row in whole]
@@ -293,8 +302,8 @@ class ArrowEngine:
         hidden = () if files.tracked is None else files.tracked.fields
         table = _table(Struct((*files.schema.fields, *hidden)), rows)
         metadata = _metadata_of(files.schema, files.partition_columns, files.rules.materialised)
-        ((_, part),) = partitioned(table, metadata)
-        file = _stored(part, metadata, tuple(each.name for each in hidden))
+        ((_, part),) = split_by_partition(table, metadata)
+        file = _to_file_rows(part, metadata, tuple(each.name for each in hidden))
         open_store(files.root).put(f"{name}-{self._new_id()}.parquet", parquet_bytes(file))
 
     def _write(
@@ -309,10 +318,10 @@ class ArrowEngine:
         materialised: bool,
     ) -> None:
         metadata = _metadata_of(schema, columns, materialised)
-        for values, part in partitioned(rows, metadata):
+        for values, part in split_by_partition(rows, metadata):
             keys = zip(folder_keys(metadata), metadata.partition_keys, strict=True)
             folders = [hive_segment(folder, values[key]) for folder, key in keys]
-            file = _stored(part, metadata, hidden)
+            file = _to_file_rows(part, metadata, hidden)
             store.put("/".join([folder, *folders, f"part-{self._new_id()}.parquet"]), parquet_bytes(file))
 
 
@@ -321,9 +330,9 @@ def _metadata_of(schema: Struct, columns: tuple[str, ...], materialised: bool) -
     return Metadata("", schema_json(schema), columns, {**mode, ICEBERG_V2: str(materialised)})
 
 
-def _stored(part: pa.Table, metadata: Metadata, hidden: tuple[str, ...]) -> pa.Table:
+def _to_file_rows(part: pa.Table, metadata: Metadata, hidden: tuple[str, ...]) -> pa.Table:
     """Rows as a file holds them, with the columns by which rows are tracked."""
-    file = stored(part.drop_columns(list(hidden)), metadata)
+    file = to_file_rows(part.drop_columns(list(hidden)), metadata)
     for name in hidden:
         file = file.append_column(name, part.column(name))
     return file
@@ -336,7 +345,7 @@ def read_from(rows: pa.Table, version: int, commit: str = "") -> pa.Table:
     return rows.replace_schema_metadata({_READ: f"{version} {commit}"})
 
 
-def versions_said(source: pa.Table) -> SourceVersions | None:
+def source_versions_of(source: pa.Table) -> SourceVersions | None:
     """From which versions of the table such rows say that they were read."""
     said = (source.schema.metadata or {}).get(_READ)
     if said is None:
@@ -356,7 +365,7 @@ def _ids(tracked: Tracked, file: Row, position: int, row: Row) -> Row:
     }
 
 
-def _as_changed(files: FileSet, row: Row) -> Row:
+def _as_new_image(files: FileSet, row: Row) -> Row:
     """A row as its new image: it keeps its id, and its version is that of the commit to come."""
     return row if files.tracked is None else {**row, files.tracked.commit_version: None}
 
@@ -375,14 +384,14 @@ def _whole(rows: list[Row], schema: Struct) -> list[Row]:
     if not nested.fields:
         return rows
     wanted = pa.schema([field.with_nullable(True) for field in to_arrow(nested)])
-    images = [{each.name: _widened(row.get(each.name), each.type) for each in nested} for row in rows]
+    images = [{each.name: _widen(row.get(each.name), each.type) for each in nested} for row in rows]
     images = pa.Table.from_pylist(images, schema=wanted).to_pylist()
     return [{**row, **image} for row, image in zip(rows, images, strict=True)]
 
 
 def logical_rows(store: Store, name: str, schema: Struct) -> list[Row]:
     """The rows of one small Parquet file, those that a vector deletes too, under the logical names of columns."""
-    rows, there = _decoded(store.get(name))
+    rows, there = _decode(store.get(name))
     if not is_renamed(schema):
         return rows
     found = renaming(there, schema)
@@ -395,7 +404,7 @@ def _values_of(files: FileSet, partition: Mapping[str, str | None]) -> Row:
     return {each.name: read_value(partition.get(each.physical_name), str(each.type)) for each in columns}
 
 
-def _widened(value: Any, data_type: DataType) -> Any:
+def _widen(value: Any, data_type: DataType) -> Any:
     """A day as the moment at which it begins, where the column holds moments; Arrow widens all else by itself."""
     if data_type == "timestamp_ntz" and type(value) is dt.date:
         return dt.datetime.combine(value, dt.time())
@@ -403,11 +412,11 @@ def _widened(value: Any, data_type: DataType) -> Any:
 
 
 @lru_cache(maxsize=512)
-def _decoded(data: bytes) -> tuple[list[Row], pa.Schema]:
+def _decode(data: bytes) -> tuple[list[Row], pa.Schema]:
     """Kept, since a test reads the same few files again and again; nobody changes a row in place."""
     read = pq.ParquetFile(native_file(data)).read(use_threads=False)
     return read.to_pylist(), read.schema
 
 
-def _assigned(row: Row, assignments: Mapping[str, Any]) -> Row:
-    return {**row, **assigned(row, assignments, lambda value: value(row) if callable(value) else value)}
+def _assign(row: Row, assignments: Mapping[str, Any]) -> Row:
+    return {**row, **evaluate_assignments(row, assignments, lambda value: value(row) if callable(value) else value)}

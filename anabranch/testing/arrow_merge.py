@@ -92,17 +92,17 @@ class Join:
             self.images.append({**row, **_values(clause, row, source)})
 
 
-def inserted(matching: Matching, source: Row, schema: Struct, number: int) -> Row | None:
+def row_to_insert(matching: Matching, source: Row, schema: Struct, number: int) -> Row | None:
     """The row that a source row inserts, which has this number in the source; None where no clause acts."""
     clauses = matching.of("not matched")
     clause = next((c for c in clauses if c.condition is None or c.condition({}, source) is True), None)
     if clause is None:
         return None
     reserved = {name: value.values for name, value in clause.values.items() if isinstance(value, Reserved)}
-    return {**dict.fromkeys(schema.names), **_values(clause, {}, source), **numbered(reserved, number)}
+    return {**dict.fromkeys(schema.names), **_values(clause, {}, source), **reserved_values(reserved, number)}
 
 
-def numbered(values: Mapping[str, range], number: int) -> Row:
+def reserved_values(values: Mapping[str, range], number: int) -> Row:
     """The reserved identity values of a source row."""
     return {name: each[number] for name, each in values.items()}
 
@@ -115,10 +115,10 @@ def _values(clause: Clause, row: Row, source: Row) -> Row:
             )
         return value(row, source) if callable(value) else value
 
-    return assigned(row, clause.values, value_of)
+    return evaluate_assignments(row, clause.values, value_of)
 
 
-def assigned(old: Row, values: Mapping[str, Any], value_of: Callable[[Any], Any]) -> Row:
+def evaluate_assignments(old: Row, values: Mapping[str, Any], value_of: Callable[[Any], Any]) -> Row:
     """What assignments make of the columns, or members, that they name."""
     return {
         name: _rebuilt(old.get(name), value, value_of) if isinstance(value, Members) else value_of(value)
@@ -130,4 +130,4 @@ def _rebuilt(old: Row | None, members: Members, value_of: Callable[[Any], Any]) 
     """A struct with new values in these members."""
     if old is None and members.whole is not None and value_of(members.whole) is None:
         return None
-    return {**(old or {}), **assigned(old or {}, members.values, value_of)}
+    return {**(old or {}), **evaluate_assignments(old or {}, members.values, value_of)}

@@ -56,7 +56,7 @@ INTERRUPTS = (
 """Somebody interrupts the call: before its effect, or behind it."""
 
 
-def lost(call: Call) -> PutOutcomeUnknown:
+def unanswered_put_error(call: Call) -> PutOutcomeUnknown:
     """The error of a put that nobody answered."""
     return PutOutcomeUnknown(name=str(call.about), root="t", reason="as the test asked.")
 

@@ -116,7 +116,7 @@ class Cell:
         return self.documented != _CANNOT and not any(run.refusal_expected or run.condition for run in self.runs)
 
     @property
-    def refused(self) -> int:
+    def refusal_count(self) -> int:
         """How many runs of ours were refused."""
         return sum(run.condition is not None for run in self.runs)
 
@@ -167,7 +167,7 @@ def _cell_as_json(cell: Cell) -> dict[str, Any]:
         "documented": cell.documented,
         "asDocumented": cell.as_documented,
         "beyond": cell.is_beyond,
-        "refused": cell.refused,
+        "refused": cell.refusal_count,
         "runs": [_run_as_json(run) for run in cell.runs],
     }
 
@@ -190,7 +190,7 @@ def _run_as_json(run: Run) -> dict[str, Any]:
 _CANNOT = "cannot conflict"
 
 
-def documented(dial: str, level: str, ours: str, winner: str) -> str:
+def documented_words(dial: str, level: str, ours: str, winner: str) -> str:
     """The words of a cell; a change that meets an INSERT depends on the level, the rest does not."""
     if _OPTIMIZE in (ours, winner):
         return _with_optimize(dial, {ours, winner})
@@ -207,7 +207,7 @@ def _with_optimize(dial: str, both: set[str]) -> str:
     return "can conflict without deletion vectors or with ZORDER BY"
 
 
-def refusal_expected(dial: str, level: str, ours: str, winner: str, where: str) -> bool:
+def expects_refusal(dial: str, level: str, ours: str, winner: str, where: str) -> bool:
     """What the words mean for two statements that meet there.
 
     By files, a MERGE looks at every file of the partition that its condition names, since statistics know nothing of
@@ -251,7 +251,7 @@ class _Table:
 def _cell(table: _Table, ours: str, winner: str) -> Cell:
     pairs = [(o, w) for o in GROUPS[ours] for w in GROUPS[winner]]
     runs = [_run(table, o, w, where) for o, w in pairs for where in _places(w)]
-    return Cell(ours, winner, documented(table.dial, table.level, ours, winner), tuple(runs))
+    return Cell(ours, winner, documented_words(table.dial, table.level, ours, winner), tuple(runs))
 
 
 def _places(winner: str) -> Iterable[str]:
@@ -272,7 +272,7 @@ def _run(table: _Table, ours: str, winner: str, where: str) -> Run:
     right_rows = _is_any_of(copy, orders)
     forget(open_store(str(copy)).url)
     shutil.rmtree(copy)
-    expected = refusal_expected(table.dial, table.level, ours, winner, where)
+    expected = expects_refusal(table.dial, table.level, ours, winner, where)
     return Run(ours, winner, where, expected, condition, right_rows)
 
 

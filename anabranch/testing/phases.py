@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from anabranch.errors import InvalidOption
-from anabranch.transaction.phases import PHASES, listen, undisturbed, unlisten
+from anabranch.transaction.phases import PHASES, listen, mute_listeners, unlisten
 
 __all__ = ["at_phase"]
 
@@ -55,5 +55,5 @@ class _Trap:
     def __call__(self, phase: str) -> None:
         if phase == self._phase and not self.has_fired:
             self.has_fired = True
-            with undisturbed():
+            with mute_listeners():
                 self._other()

@@ -59,13 +59,13 @@ def _rows_of(folder: Path, add: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         raise ContradictoryLog(str(error)) from error
     _require(json.loads(add["stats"])["numRecords"] == len(rows), f"{add['path']} has {len(rows)} rows")
     vector = add.get("deletionVector")
-    deleted = _deleted(folder, vector) if vector else BitMap64()
+    deleted = _read_vector(folder, vector) if vector else BitMap64()
     _require(not deleted or deleted.max() < len(rows), f"rows are deleted that {add['path']} does not have")
     values = {name: int(text) for name, text in add["partitionValues"].items()}
     return ({**row, **values} for number, row in enumerate(rows) if number not in deleted)
 
 
-def _deleted(folder: Path, vector: Mapping[str, Any]) -> BitMap64:
+def _read_vector(folder: Path, vector: Mapping[str, Any]) -> BitMap64:
     """The positions in a deletion vector, inline or in a file of its own."""
     text, size = vector["pathOrInlineDv"], vector["sizeInBytes"]
     if vector["storageType"] == "i":

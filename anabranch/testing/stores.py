@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from anabranch.errors import AlreadyExists, NotFound
-from anabranch.storage.contract import Entry, Store, checked, checked_folder
+from anabranch.storage.contract import Entry, Store, check_folder, check_name
 
 
 class Kept(NamedTuple):
@@ -60,7 +60,7 @@ class DictStore:
 
     def get(self, name: str, *, etag: str | None = None) -> bytes:
         """All bytes of a name, as long as they are those that had an etag."""
-        found = self._kept.get(checked(name, self.url))
+        found = self._kept.get(check_name(name, self.url))
         if found is None or (etag is not None and found.entry.etag != etag):
             raise NotFound(name=name, root=self.url)
         return found.data
@@ -73,20 +73,20 @@ class DictStore:
 
     def head(self, name: str) -> Entry | None:
         """The entry of a name."""
-        found = self._kept.get(checked(name, self.url))
+        found = self._kept.get(check_name(name, self.url))
         return None if found is None else found.entry
 
     def put_if_absent(self, name: str, data: bytes) -> None:
         """Create a name, if nobody has."""
         with self._lock:
-            if checked(name, self.url) in self._kept:
+            if check_name(name, self.url) in self._kept:
                 raise AlreadyExists(name=name, root=self.url)
             self._keep(name, data)
 
     def put(self, name: str, data: bytes) -> None:
         """Create or replace a name."""
         with self._lock:
-            self._keep(checked(name, self.url), data)
+            self._keep(check_name(name, self.url), data)
 
     def put_stream(self, name: str, chunks: Iterable[bytes]) -> None:
         """Create or replace a name."""
@@ -99,7 +99,7 @@ class DictStore:
     def list_from(self, start: str) -> list[Entry]:
         """The entries of one folder from a name on."""
         folder = start[: start.rfind("/") + 1]
-        checked_folder(folder, self.url)
+        check_folder(folder, self.url)
         inside = len(folder)
         with self._lock:
             names = [name for name in self._kept if name.startswith(folder)]
@@ -107,20 +107,20 @@ class DictStore:
 
     def list_all(self, prefix: str = "") -> list[Entry]:
         """Every entry below a folder."""
-        folder = checked_folder(prefix, self.url)
+        folder = check_folder(prefix, self.url)
         with self._lock:
             return self._entries(name for name in self._kept if not folder or name.startswith(folder + "/"))
 
     def delete(self, name: str) -> None:
         """Remove a name."""
         with self._lock:
-            if (found := self._kept.pop(checked(name, self.url), None)) is not None:
+            if (found := self._kept.pop(check_name(name, self.url), None)) is not None:
                 self._gone[name] = found
 
     def sync(self, names: Iterable[str]) -> None:
         """Nothing is more durable here than it is."""
         for name in names:
-            checked(name, self.url)
+            check_name(name, self.url)
 
     def _keep(self, name: str, data: bytes) -> None:
         self._puts += 1

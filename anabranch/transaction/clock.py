@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from anabranch.protocol.in_commit_timestamps import bounded, is_enabled
+from anabranch.protocol.in_commit_timestamps import is_enabled, with_boundary
 from anabranch.transaction.transaction import Transaction
 
 
-def stamped(ours: Transaction, *, version: int, previous_ms: int | None, now_ms: int) -> tuple[Transaction, int | None]:
+def stamp(ours: Transaction, *, version: int, previous_ms: int | None, now_ms: int) -> tuple[Transaction, int | None]:
     """Ours as it would stand at ``version``, and its in-commit timestamp, None where the table has none.
 
     Args:
@@ -25,5 +25,5 @@ def stamped(ours: Transaction, *, version: int, previous_ms: int | None, now_ms:
     if ours.says.metadata is None:
         return ours, moment
     before = None if ours.base is None else ours.base.metadata
-    metadata = bounded(ours.says.metadata, before, version=version, timestamp=moment)
+    metadata = with_boundary(ours.says.metadata, before, version=version, timestamp=moment)
     return replace(ours, says=replace(ours.says, metadata=metadata)), moment

@@ -53,7 +53,7 @@ def commit(ours: Transaction, log: Log, handler: RebaseHandler, retry: RetryPoli
     """
     rebase, put = Rebase(ours, log, handler, runtime), Put(log, retry, runtime)
     try:
-        committed = _placed(rebase, put, log, retry, runtime)
+        committed = _place(rebase, put, log, retry, runtime)
     except CommitOutcomeUnknown:
         raise
     except Exception as error:
@@ -70,7 +70,7 @@ def commit(ours: Transaction, log: Log, handler: RebaseHandler, retry: RetryPoli
     return committed
 
 
-def _placed(rebase: Rebase, put: Put, log: Log, retry: RetryPolicy, runtime: Runtime) -> Committed:
+def _place(rebase: Rebase, put: Put, log: Log, retry: RetryPolicy, runtime: Runtime) -> Committed:
     """Look, judge, carry over, put; again for every put that was lost."""
     rebase.keep_identity_values()
     looked = (runtime.now_ms(), runtime.seconds())
@@ -84,7 +84,7 @@ def _placed(rebase: Rebase, put: Put, log: Log, retry: RetryPolicy, runtime: Run
         if landed is not None:  # our reply was lost, not our commit
             put.may_stand_at = landed.version
             note_own(rebase.ours, landed.version, landed.identity[0])
-            return _committed(rebase.ours, landed.version, attempt - 1)
+            return _make_committed(rebase.ours, landed.version, attempt - 1)
         rebase.over(window)
         put.write_vectors(rebase.to_put)
         rebase.check_files()
@@ -95,7 +95,7 @@ def _placed(rebase: Rebase, put: Put, log: Log, retry: RetryPolicy, runtime: Run
             note_own(rebase.ours, version, len(data))
             check_stands(rebase.ours, log, version, looked, runtime)
             write_checksum(rebase.ours, log, rebase.winners, version, data)
-            return _committed(rebase.to_put, version, attempt)
+            return _make_committed(rebase.to_put, version, attempt)
     raise rebase.allotted_time_exceeded()
 
 
@@ -114,7 +114,7 @@ def _attempts(ours: Transaction, put: Put, retry: RetryPolicy, runtime: Runtime)
             runtime.sleep(retry.pause(attempt - 2, runtime, put.took))
 
 
-def _committed(ours: Transaction, version: int, attempts: int) -> Committed:
+def _make_committed(ours: Transaction, version: int, attempts: int) -> Committed:
     return Committed(version, ours.stands.rebased_over, attempts, ours.info.metrics, ours.info.steps)
 
 

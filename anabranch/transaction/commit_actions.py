@@ -45,7 +45,7 @@ def write_vectors(ours: Transaction, store: Store, runtime: Runtime) -> VectorFi
     """Put the joined vectors of all files that ours marks; a file whose every row is deleted needs none. Raises
     StoreError: nothing was committed.
     """
-    vectors = {path: vector for path in sorted(ours.does.marks) if (vector := joined_vector(ours, path)) is not None}
+    vectors = {path: vector for path in sorted(ours.does.marks) if (vector := join_vector(ours, path)) is not None}
     vectors |= {row["path"]: rows for row in buried_files(ours) if (rows := _partly(ours, row)) is not None}
     if not vectors:
         return VectorFile(None, {})
@@ -66,7 +66,7 @@ def remove_vectors(store: Store, name: str) -> None:
         _logger.warning("the vectors' file %s, which nothing names, was left in %s: %s", name, store.url, error)
 
 
-def joined_vector(ours: Transaction, path: str) -> BitMap64 | None:
+def join_vector(ours: Transaction, path: str) -> BitMap64 | None:
     """The rows of a file that winners have deleted, and those that ours deletes; None where these are all."""
     source = ours.does.sources[path]
     vector = source.vector | ours.does.marks[path]
@@ -96,7 +96,7 @@ def _new_files(ours: Transaction, files: pa.Table, vectors: VectorFile) -> pa.Ta
 
 
 def _with_vector(row: FileRow, descriptor: Descriptor | None) -> FileRow:
-    return row if descriptor is None else _marked(row, descriptor)
+    return row if descriptor is None else _with_new_vector(row, descriptor)
 
 
 def commit_lines(
@@ -117,13 +117,13 @@ def commit_lines(
         yield line("metaData", ours.says.metadata.to_json())
     yield from (line("txn", t.to_json()) for t in ours.says.app_transactions)
     yield from (line("domainMetadata", d.to_json()) for d in (*ours.says.domains, *ids.domains))
-    for path in sorted(ours.touched):
+    for path in sorted(ours.touched_paths):
         row = ours.does.sources[path].row
         yield line("remove", remove_body(row, deletion_timestamp=now_ms, data_change=ours.does.data_change))
         if path in vectors.descriptors:
-            marked = ids.of(_marked(row, vectors.descriptors[path]))
+            marked = ids.of(_with_new_vector(row, vectors.descriptors[path]))
             yield line("add", add_body(marked, data_change=ours.does.data_change))
-    for path in sorted(ids.recommitted(ours)):
+    for path in sorted(ids.paths_to_recommit(ours)):
         yield line("add", add_body(ids.of(ours.does.sources[path].row), data_change=False))
     yield from add_lines(_new_files(ours, ids.new_files(ours), vectors), data_change=ours.does.data_change)
     yield from (line("cdc", cdc_body(file)) for file in ours.does.change_files.to_pylist())
@@ -170,7 +170,7 @@ def _tags(ours: Transaction) -> dict[str, str]:
         tags[READ] = ours.reads.condition.text
         tags["anabranch.rowLocal"] = str(ours.reads.row_local).lower()
     if ours.info.steps.steps:
-        tags[STEPS] = ours.info.steps.recorded
+        tags[STEPS] = ours.info.steps.commit_text
     return {**tags, **ours.info.tags}
 
 
@@ -178,11 +178,11 @@ def _metrics(ours: Transaction, vectors: VectorFile) -> dict[str, int]:
     """The command's own metrics with those that depend on where ours stands, in Delta's names; a command that is judged
     by whole files alone has counted them itself.
     """
-    if not ours.touched or "numRemovedFiles" in ours.info.metrics:
+    if not ours.touched_paths or "numRemovedFiles" in ours.info.metrics:
         return dict(ours.info.metrics)
-    with_old = [path for path in ours.touched if ours.does.sources[path].row.get("deletionVector") is not None]
+    with_old = [path for path in ours.touched_paths if ours.does.sources[path].row.get("deletionVector") is not None]
     kept = set(vectors.descriptors)
-    gone = ours.touched - kept
+    gone = ours.touched_paths - kept
     moved = {} if ours.does.groups is None else _metrics_of_moves(ours)
     return {
         **ours.info.metrics,
@@ -211,7 +211,7 @@ def _metrics_of_moves(ours: Transaction) -> dict[str, int]:
     }
 
 
-def _marked(row: FileRow, descriptor: Descriptor) -> FileRow:
+def _with_new_vector(row: FileRow, descriptor: Descriptor) -> FileRow:
     """The file with its new vector; its bounds may now be wider than its rows."""
     stats = row.get("stats")
     wide = with_wide_bounds(stats) if stats else stats

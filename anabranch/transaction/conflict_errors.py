@@ -86,7 +86,7 @@ class Conflict:
             rows=list(self.rows) if self.rows else NOWHERE,
             row_count=self.row_count,
             samples=samples,
-            shown=_shown(self.rows, self.row_count, samples),
+            shown=_format_rows(self.rows, self.row_count, samples),
             narrower=narrower,
             suggestion=_suggestion(self.sub_condition, ours, self.winner, narrower),
             retryable=not _is_held(ours),
@@ -224,15 +224,17 @@ def _winner_facts(winner: Commit | None) -> dict[str, Any]:
     }
 
 
-def _shown(rows: Sequence[int], count: int, samples: Sequence[Mapping[str, Any]]) -> str:
+def _format_rows(rows: Sequence[int], count: int, samples: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
         return NOWHERE
-    values = "; ".join(", ".join(f"{name} = {_said(value)}" for name, value in each.items()) for each in samples)
+    values = "; ".join(
+        ", ".join(f"{name} = {_format_value(value)}" for name, value in each.items()) for each in samples
+    )
     more = f" ({len(rows)} of {count:,})" if count > len(rows) else ""
     return f"{list(rows)} in it{more}" + (f", with {values}" if values else "")
 
 
-def _said(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """A value in a sentence: texts in quotes, numbers and times as they are."""
     return repr(value) if isinstance(value, str | bytes) else str(value)
 

@@ -38,12 +38,12 @@ from anabranch.protocol.layout.file_sets import Marks
 from anabranch.protocol.stats.statistics import num_records
 from anabranch.transaction.conflict_errors import SAMPLE, Conflict, file_of, some_of, why_files, why_rows
 from anabranch.transaction.identity_marks import (
-    fallen_back,
+    find_mark_reset,
     is_reservation,
     lowers_row_ids,
+    may_have_uncounted_values,
     only_marks,
     passes,
-    uncounted,
 )
 from anabranch.transaction.net_effect import NO_EFFECT, Added, Change, Net, growth, net_effect
 from anabranch.transaction.rebase_handler import RebaseHandler
@@ -84,13 +84,13 @@ def judge(ours: Transaction, window: Sequence[Commit], handler: RebaseHandler) -
         for rule in HEAD_RULES:
             if conflict := rule(ours, winner):
                 return Verdict(conflict, (), NO_EFFECT)
-    if (back := fallen_back(ours, window)) is not None:
+    if (back := find_mark_reset(ours, window)) is not None:
         said = "the mark of an identity column was set back, so that values of ours may be given again"
         return Verdict(Conflict(MetadataChangedException, "METADATA_CHANGE", said, back), (), NO_EFFECT)
     if ours.is_blind or ours.identity.reserved_for is not None:
         return Verdict(Clear(), (), NO_EFFECT)  # an insert that read nothing cannot conflict, at any level
     behind, then = _segment(window[: cut_of(ours, window)]) if ours.does.groups is None else (window, None)
-    known = ours.touched | ours.does.recommits | (ours.reads.files if ours.reads else frozenset())
+    known = ours.touched_paths | ours.does.recommits | (ours.reads.files if ours.reads else frozenset())
     net = net_effect(behind, known)
     outcome = _judge_rows(ours, net, handler) if ours.does.groups is None else Clear()
     if not isinstance(outcome, Conflict) and (conflict := _unseen_writer(ours, window)):
@@ -200,7 +200,7 @@ def metadata_changed(ours: Transaction, winner: Commit) -> Conflict | None:
     if winner.head.metadata is None or passes(ours, winner):
         return None
     said = "the metadata was changed"
-    if only_marks(ours, winner) and uncounted(ours, winner):
+    if only_marks(ours, winner) and may_have_uncounted_values(ours, winner):
         said = "SYNC IDENTITY did not count the identity values that ours brings"
     return Conflict(MetadataChangedException, "METADATA_CHANGE", said, winner)
 
@@ -234,7 +234,7 @@ HEAD_RULES: tuple[Callable[[Transaction, Commit], Conflict | None], ...] = (
 
 def marked_rows_are_gone(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
     """C1: every row that ours marks must still be where ours found it."""
-    for path in sorted(ours.touched & net.changed.keys()):
+    for path in sorted(ours.touched_paths & net.changed.keys()):
         if conflict := _same_rows(ours, path, net, handler):
             return conflict
     return None
@@ -248,7 +248,7 @@ def _same_rows(ours: Transaction, path: str, net: Net, handler: RebaseHandler) -
         return _row_conflict(ours, change.winners[-1], change.before, marks or _live(source), count)
     grown, shrunk = growth(ours.does.sources[path].vector, handler.vector(change.after))
     if shrunk:  # a union of vectors would delete the restored rows again
-        return _restored(ConcurrentDeleteReadException, change, shrunk)
+        return _restored_rows_conflict(ConcurrentDeleteReadException, change, shrunk)
     both = grown if path in ours.does.removes else grown & ours.does.marks[path]
     return _row_conflict(ours, _who_marked(change.winners, path, both, handler), change.before, both) if both else None
 
@@ -290,18 +290,20 @@ def matched_rows_are_gone(ours: Transaction, net: Net, handler: RebaseHandler) -
     return None
 
 
-def restored_rows(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
+def restored_rows_match(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
     """C2 on rows that a winner brought back to life inside an old file: they are new, and not looked at one by one."""
     for path, change in sorted(net.changed.items()):
-        if change.after is None or path in ours.touched:
+        if change.after is None or path in ours.touched_paths:
             continue
         _, shrunk = growth(handler.vector(change.before), handler.vector(change.after))
         if shrunk and len(handler.could_match(files_table([change.after]))):
-            return _restored(ConcurrentAppendException, change, shrunk)
+            return _restored_rows_conflict(ConcurrentAppendException, change, shrunk)
     return None
 
 
-def _restored(kind: type[DeltaConcurrentModificationException], change: Change, rows: BitMap64) -> Conflict:
+def _restored_rows_conflict(
+    kind: type[DeltaConcurrentModificationException], change: Change, rows: BitMap64
+) -> Conflict:
     said, winner = "rows were restored", change.winners[-1]
     return Conflict(kind, "ROW_LEVEL_CHANGES", said, winner, change.after, some_of(rows), len(rows))
 
@@ -334,7 +336,7 @@ def _rows_that_match(added: Added, handler: RebaseHandler) -> Marks:
     return handler.matches(candidates) if len(candidates) else {}
 
 
-ROW_RULES = (marked_rows_are_gone, matched_rows_are_gone, restored_rows, new_rows_match, blind_rows_match)
+ROW_RULES = (marked_rows_are_gone, matched_rows_are_gone, restored_rows_match, new_rows_match, blind_rows_match)
 
 
 # -- the file level: the documented matrix without row-level concurrency -----------------------------------------------
@@ -342,16 +344,16 @@ ROW_RULES = (marked_rows_are_gone, matched_rows_are_gone, restored_rows, new_row
 
 def files_added_that_ours_should_have_read(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
     """A winner that had read the table added a file that may hold rows which ours selects."""
-    return _added_file(ours, net.seeing, handler)
+    return _added_file_conflict(ours, net.seeing, handler)
 
 
 def blind_files_added(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
     """The same for blind appends: at Serializable, and where ours cannot be redone row by row."""
     redoable = ours.reads is not None and ours.reads.row_local and not ours.serializable
-    return None if redoable else _added_file(ours, net.blind, handler)
+    return None if redoable else _added_file_conflict(ours, net.blind, handler)
 
 
-def _added_file(ours: Transaction, added: Added, handler: RebaseHandler) -> Conflict | None:
+def _added_file_conflict(ours: Transaction, added: Added, handler: RebaseHandler) -> Conflict | None:
     candidates = handler.could_match(added.files) if len(added.files) else added.files
     for path in sorted(candidates["path"].to_pylist()):
         said = "a file was added that may hold rows which the condition selects"
@@ -370,7 +372,7 @@ def files_that_ours_read_are_changed(ours: Transaction, net: Net, handler: Rebas
 
 def files_that_ours_removes_are_gone(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
     """A winner removed or marked a file that ours removes or marks without having read it."""
-    for path in sorted(ours.touched & net.changed.keys()):
+    for path in sorted(ours.touched_paths & net.changed.keys()):
         change, said = net.changed[path], "both delete from one file"
         return _file_conflict(ours, ConcurrentDeleteDeleteException, said, change.winners[0], change.before)
     return None

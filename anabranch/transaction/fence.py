@@ -7,7 +7,8 @@ Everything else that ours is about to commit is put again under new names. To lo
 prove nothing: it may go between the look and the put. The whole argument is docs/concepts/the-fence.md. Against a
 folder that is put back from a backup, which no commit announces, that look is all that there is.
 
-Guarantee: of the files that `Fence.passed` leaves in ours, no VACUUM removes one whose START is among the winners.
+Guarantee: of the files that `Fence.restage_threatened` leaves in ours, no VACUUM removes one whose START is among the
+winners.
 """
 
 from __future__ import annotations
@@ -90,13 +91,13 @@ def _start(commit: Commit) -> Start | None:
     info = commit.head.info
     tags = info.get("tags") or {}
     if SPARES not in tags:
-        return None if _retained_ms(info) >= FOREIGN_HARMLESS_MS else Start(commit, frozenset(), None)
+        return None if _retention_ms(info) >= FOREIGN_HARMLESS_MS else Start(commit, frozenset(), None)
     named = str(tags[SPARES])
     jobs = None if named == EVERY_JOB else frozenset(named.split(",")) - {""}
     return Start(commit, jobs, whole(tags.get(CUTOFF)))
 
 
-def _retained_ms(info: Mapping[str, object]) -> int:
+def _retention_ms(info: Mapping[str, object]) -> int:
     """How long another engine's VACUUM retains files, as far as it says; 0 where it does not."""
     said = info.get("operationParameters")
     return retention_of(said if isinstance(said, Mapping) else {}) or 0
@@ -119,7 +120,7 @@ class Fence:
         self._passed = -1
         self._copies: list[str] = []
 
-    def passed(self, ours: Transaction, winners: Sequence[Commit]) -> Transaction:
+    def restage_threatened(self, ours: Transaction, winners: Sequence[Commit]) -> Transaction:
         """Ours behind these winners, all that were seen since its base: what a START among them threatens is put again.
 
         Wherever there is a new START, another object comes back, so that the vectors' file is put again as well.
@@ -133,16 +134,16 @@ class Fence:
         if not starts:
             return ours
         staged = pa.concat_tables([ours.does.adds, ours.does.change_files])
-        threatened = _threatened(_without(staged, ours.restated), starts)
+        threatened = _find_threatened(_without(staged, ours.restated_paths), starts)
         renamed = {row["path"]: self._again(row, start) for row, start in threatened}
         present = {path: renamed.get(now, now) for path, now in ours.does.restaged.items()}
         groups = ours.does.groups
         does = replace(
             ours.does,
-            adds=_renamed(ours.does.adds, renamed),
-            change_files=_renamed(ours.does.change_files, renamed),
+            adds=_rename_paths(ours.does.adds, renamed),
+            change_files=_rename_paths(ours.does.change_files, renamed),
             restaged={**present, **renamed},
-            groups=None if groups is None else tuple(each.renamed(renamed) for each in groups),
+            groups=None if groups is None else tuple(each.rename_outputs(renamed) for each in groups),
             buried={renamed.get(path, path): rows for path, rows in ours.does.buried.items()},
         )
         return replace(ours, does=does)
@@ -151,7 +152,7 @@ class Fence:
         """Why ours may not be put now: a file that it has staged is gone, as all are where the table's folder was put
         back from a backup. One of them is looked at, so that a commit takes one request more and not one for each.
         """
-        columns = (_without(files, ours.restated)["path"] for files in (ours.does.adds, ours.does.change_files))
+        columns = (_without(files, ours.restated_paths)["path"] for files in (ours.does.adds, ours.does.change_files))
         names = (store_name(self._store.url, path.as_py()) for column in columns for path in column)
         name = next((each for each in names if each is not None), None)
         if name is None or self._store.head(name) is not None:
@@ -207,14 +208,14 @@ def _without(files: pa.Table, paths: Collection[str]) -> pa.Table:
     return files.filter(pc.invert(pc.is_in(files["path"], value_set=pa.array(sorted(paths), pa.string()))))
 
 
-def _threatened(adds: pa.Table, starts: Sequence[Start]) -> list[tuple[FileRow, Start]]:
+def _find_threatened(adds: pa.Table, starts: Sequence[Start]) -> list[tuple[FileRow, Start]]:
     """The files that one of these VACUUMs may remove, each with the first of them."""
     rows = adds.select(["path", "size", "modificationTime", "deletionVector"]).to_pylist()
     found = ((row, next((start for start in starts if start.threatens(row)), None)) for row in rows)
     return [(row, start) for row, start in found if start is not None]
 
 
-def _renamed(adds: pa.Table, names: Mapping[str, str]) -> pa.Table:
+def _rename_paths(adds: pa.Table, names: Mapping[str, str]) -> pa.Table:
     if not names:
         return adds
     paths = pa.array([names.get(path, path) for path in adds["path"].to_pylist()], pa.string())

@@ -24,7 +24,7 @@ def only_marks(ours: Transaction, winner: Commit) -> bool:
     return known is not None and found is not None and is_watermark(known.metadata, found)
 
 
-def fallen_back(ours: Transaction, window: Sequence[Commit]) -> Commit | None:
+def find_mark_reset(ours: Transaction, window: Sequence[Commit]) -> Commit | None:
     """The first winner whose metadata set the mark of an identity column behind where an earlier version had it: the
     values between may be ours, and would be given again.
     """
@@ -63,13 +63,17 @@ def passes(ours: Transaction, winner: Commit) -> bool:
     By files, tables with identity columns conflict as documented, but not with what was reserved for ours; and of two
     reservations the second must take other values.
     """
-    if ours.identity.reserved_for is not None or not only_marks(ours, winner) or uncounted(ours, winner):
+    if (
+        ours.identity.reserved_for is not None
+        or not only_marks(ours, winner)
+        or may_have_uncounted_values(ours, winner)
+    ):
         return False
     writer = ours.identity.writer
     return ours.resolution != "file" or (writer is not None and reservation_of(winner) == writer)
 
 
-def uncounted(ours: Transaction, winner: Commit) -> bool:
+def may_have_uncounted_values(ours: Transaction, winner: Commit) -> bool:
     """Whether ours may bring a value of a user that lies behind the mark which a SYNC IDENTITY has set meanwhile, so
     that the table would give it once more.
     """

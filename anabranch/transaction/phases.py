@@ -30,7 +30,7 @@ def listen(listener: Listener) -> None:
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
+def mute_listeners() -> Iterator[None]:
     """Let another transaction of this thread run unheard; those who listen inside the block are heard there."""
     ours, _local.listeners = getattr(_local, "listeners", ()), ()
     try:

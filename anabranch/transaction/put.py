@@ -15,7 +15,7 @@ from anabranch.errors.rows import cause, detail
 from anabranch.log.cleanup import YOUNGEST_MS
 from anabranch.log.commits import Commit
 from anabranch.log.log import Before, Log
-from anabranch.transaction.clock import stamped
+from anabranch.transaction.clock import stamp
 from anabranch.transaction.commit_actions import VectorFile, commit_lines, remove_vectors, write_vectors
 from anabranch.transaction.retry import RetryPolicy, Runtime
 from anabranch.transaction.row_ids import row_ids
@@ -66,7 +66,7 @@ class Put:
         """
         now, base = self._runtime.now_ms(), to_put.base
         before = [*([] if base is None else [base.timestamp]), *(winner.timestamp for winner in winners)]
-        ours, moment = stamped(to_put, version=version, previous_ms=max(before, default=None), now_ms=now)
+        ours, moment = stamp(to_put, version=version, previous_ms=max(before, default=None), now_ms=now)
         ids, user = row_ids(ours, winners, version), self._runtime.user()
         lines = commit_lines(ours, self._vectors, ids, now_ms=now, user=user, in_commit_ms=moment)
         text = "\n".join([*lines, ""])
@@ -82,7 +82,7 @@ class Put:
         began = self._runtime.seconds()
         self.may_stand_at = version
         self.has_seen_winner = False
-        if decided(lambda: self._put(ours, version, data, look), ours, version, self._retry, self._runtime):
+        if put_until_decided(lambda: self._put(ours, version, data, look), ours, version, self._retry, self._runtime):
             return True
         self.may_stand_at = None
         self.took = self._runtime.seconds() - began
@@ -91,7 +91,7 @@ class Put:
     def _put(self, ours: Transaction, version: int, data: bytes, look: Look) -> bool:
         if self._log.put(version, data):
             return True
-        window = _looked(look)
+        window = _try_look(look)
         winner = next((each for each in window if each.version == version), None)
         self.has_seen_winner = winner is not None
         return is_ours(ours, self._log, version, winner)
@@ -102,7 +102,9 @@ def unknown(ours: Transaction, version: int, reason: str) -> CommitOutcomeUnknow
     return CommitOutcomeUnknown(table=ours.table, version=version, txn_id=ours.txn_id, reason=reason)
 
 
-def decided(put: Callable[[], bool], ours: Transaction, version: int, retry: RetryPolicy, runtime: Runtime) -> bool:
+def put_until_decided(
+    put: Callable[[], bool], ours: Transaction, version: int, retry: RetryPolicy, runtime: Runtime
+) -> bool:
     """Put until the store has answered: True if version is ours, False if it is another's; never a maybe."""
     deadline, doubt, attempt = runtime.seconds() + retry.unknown_seconds, False, 0
     reason: StoreError
@@ -126,7 +128,7 @@ def decided(put: Callable[[], bool], ours: Transaction, version: int, retry: Ret
         attempt += 1
 
 
-def _looked(look: Look) -> Sequence[Commit]:
+def _try_look(look: Look) -> Sequence[Commit]:
     """The winners; none where they cannot be seen, whatever the reason: the next look tells it."""
     try:
         return look()
@@ -175,6 +177,6 @@ def write_checksum(ours: Transaction, log: Log, winners: Sequence[Commit], versi
     """
     try:
         before = None if ours.base is None else Before(ours.base, winners)
-        log.write_checksum(version, data, before, ours.restated)
+        log.write_checksum(version, data, before, ours.restated_paths)
     except Exception as error:  # whatever it is, the commit stands
         _logger.info("version %s of %s has no checksum file: %s", version, log.table, error)

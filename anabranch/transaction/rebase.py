@@ -26,7 +26,7 @@ from anabranch.log.positions import LogPosition
 from anabranch.log.row_lineage import origins_of
 from anabranch.protocol.actions import FileRow
 from anabranch.protocol.properties import Properties
-from anabranch.protocol.rules.identity import values_kept
+from anabranch.protocol.rules.identity import keep_assigned_values
 from anabranch.protocol.stats.statistics import num_records, with_num_records
 from anabranch.transaction.conflict_errors import Conflict
 from anabranch.transaction.conflicts import Clear, Redo, Verdict, judge
@@ -34,7 +34,7 @@ from anabranch.transaction.fence import Fence, StagedFileGone
 from anabranch.transaction.phases import reach
 from anabranch.transaction.rebase_handler import Guarded, RebaseHandler
 from anabranch.transaction.rebase_limits import Bounded, Bounds, Exceeded
-from anabranch.transaction.relocation import Loaders, Relocation, followed, overtaken, relocation_of
+from anabranch.transaction.relocation import Loaders, Relocation, follow_relocation, overtaken, relocation_of
 from anabranch.transaction.retry import Runtime
 from anabranch.transaction.transaction import ReadSet, Source, Transaction
 
@@ -71,7 +71,7 @@ class Rebase:
         """
         base, metadata = self.ours.base, self.ours.says.metadata
         if base is not None and metadata is not None:
-            says = replace(self.ours.says, metadata=values_kept(base.metadata, metadata))
+            says = replace(self.ours.says, metadata=keep_assigned_values(base.metadata, metadata))
             self.ours = self.to_put = replace(self.ours, says=says)
 
     def look(self) -> Sequence[Commit]:
@@ -133,21 +133,21 @@ class Rebase:
 
     def _over(self, window: Sequence[Commit]) -> None:
         """Judge ours and carry it over; where winners only moved rows, segment by segment between them."""
-        verdict = self._judged(self.ours, window)
+        verdict = self._judge(self.ours, window)
         reach("checked")
         self._raise_conflict(verdict)
-        ours = self._carried_over(self._fenced(), verdict)
+        ours = self._carry_over(self._restage_threatened(), verdict)
         while verdict.then is not None:
-            ours = self._followed(ours, verdict.then)
+            ours = self._follow_relocation(ours, verdict.then)
             window = [winner for winner in window if winner.version > ours.stands.rebased_to]
-            verdict = self._judged(ours, window)
+            verdict = self._judge(ours, window)
             self._raise_conflict(verdict)
-            ours = self._carried_over(ours, verdict)
+            ours = self._carry_over(ours, verdict)
         self.ours, self.to_put = ours, self._at_new_addresses(ours, window)
 
-    def _judged(self, ours: Transaction, window: Sequence[Commit]) -> Verdict:
+    def _judge(self, ours: Transaction, window: Sequence[Commit]) -> Verdict:
         try:
-            with self._handler.timed():
+            with self._handler.count_time():
                 return judge(ours, window, self._handler)
         except ExecutionFailed as error:
             # the condition cannot be evaluated on a winner's rows: whether they matter is unknown, so they do
@@ -159,7 +159,7 @@ class Rebase:
         if isinstance(verdict.outcome, Conflict):
             raise self.error(verdict.outcome)
 
-    def _fenced(self) -> Transaction:
+    def _restage_threatened(self) -> Transaction:
         """Ours with nothing staged that a VACUUM may still remove; what is staged later, none of them has seen.
 
         Whoever names files that were there before looks after them by itself (`check_files`): only its vectors are put
@@ -168,31 +168,31 @@ class Rebase:
         if self._guard is not None:
             return replace(self.ours)
         try:
-            return self._fence.passed(self.ours, self.winners)
+            return self._fence.restage_threatened(self.ours, self.winners)
         except StagedFileGone as gone:
             raise self.error(gone.conflict) from None
 
-    def _carried_over(self, ours: Transaction, verdict: Verdict) -> Transaction:
+    def _carry_over(self, ours: Transaction, verdict: Verdict) -> Transaction:
         if ours.does.groups is None:
-            return carried_over(ours, verdict, self._handler, self._loaders)
-        with self._handler.timed():  # a redo counts its time by itself, a relocation does not
-            return carried_over(ours, verdict, self._handler, self._loaders)
+            return carry_over(ours, verdict, self._handler, self._loaders)
+        with self._handler.count_time():  # a redo counts its time by itself, a relocation does not
+            return carry_over(ours, verdict, self._handler, self._loaders)
 
-    def _followed(self, ours: Transaction, relocation: Relocation) -> Transaction:
-        with self._handler.timed():
-            outcome = followed(ours, relocation, self._loaders)
+    def _follow_relocation(self, ours: Transaction, relocation: Relocation) -> Transaction:
+        with self._handler.count_time():
+            outcome = follow_relocation(ours, relocation, self._loaders)
         if isinstance(outcome, Conflict):
             raise self.error(outcome)
         return outcome
 
     def _at_new_addresses(self, ours: Transaction, window: Sequence[Commit]) -> Transaction:
         """Ours as it is put behind winners that it precedes: nothing that they did matters, but where rows are now."""
-        if ours.reads is None and not ours.touched:
+        if ours.reads is None and not ours.touched_paths:
             return ours
         to_put = ours
         for winner in window:
             relocation = relocation_of(winner) if winner.version > ours.stands.rebased_to else None
-            to_put = to_put if relocation is None else self._followed(to_put, relocation)
+            to_put = to_put if relocation is None else self._follow_relocation(to_put, relocation)
         if to_put is ours:
             return ours
         return replace(to_put, stands=replace(to_put.stands, rebased_to=ours.stands.rebased_to))
@@ -211,7 +211,7 @@ def _bounds(ours: Transaction) -> Bounds:
 # -- the transforms ----------------------------------------------------------------------------------------------------
 
 
-def carried_over(ours: Transaction, verdict: Verdict, handler: RebaseHandler, loaders: Loaders) -> Transaction:
+def carry_over(ours: Transaction, verdict: Verdict, handler: RebaseHandler, loaders: Loaders) -> Transaction:
     """Ours behind all winners of the verdict: sources re-pointed at their newest state, and rows of blind winners
     redone; a relocation with what they deleted. Raises NothingLeft: ours only moves rows, and others have moved them
     all.
@@ -220,9 +220,9 @@ def carried_over(ours: Transaction, verdict: Verdict, handler: RebaseHandler, lo
         return ours
     if ours.does.groups is not None:
         return overtaken(ours, verdict.net, verdict.behind, loaders)
-    moved = repointed(ours, verdict, handler)
+    moved = repoint_sources(ours, verdict, handler)
     if isinstance(verdict.outcome, Redo):
-        moved = joined(moved, handler.redo(verdict.outcome.files, verdict.outcome.rows))
+        moved = join_transactions(moved, handler.redo(verdict.outcome.files, verdict.outcome.rows))
     versions = tuple(winner.version for winner in verdict.behind)
     moved = _with_marks(still_reading(moved, verdict, handler), verdict)
     return replace(moved, stands=moved.stands.behind(*versions))
@@ -236,12 +236,12 @@ def _with_marks(ours: Transaction, verdict: Verdict) -> Transaction:
     ours = replace(ours, stands=replace(ours.stands, passed=known[-1]))
     if ours.says.metadata is None:
         return ours
-    return replace(ours, says=replace(ours.says, metadata=values_kept(known[-1], ours.says.metadata)))
+    return replace(ours, says=replace(ours.says, metadata=keep_assigned_values(known[-1], ours.says.metadata)))
 
 
-def joined(ours: Transaction, extra: Transaction) -> Transaction:
+def join_transactions(ours: Transaction, extra: Transaction) -> Transaction:
     """Ours together with what was done in addition, on files that ours had not touched."""
-    assert not ours.touched & extra.touched, "a redo may only touch files that came in since"
+    assert not ours.touched_paths & extra.touched_paths, "a redo may only touch files that came in since"
     # A redo knows ours by the names under which it staged them.
     withdrawn = frozenset(ours.does.restaged.get(path, path) for path in extra.does.withdraws)
     does = replace(
@@ -269,25 +269,25 @@ def _both(ours: ReadSet | None, extra: ReadSet | None) -> ReadSet | None:
     return replace(ours, matched={**ours.matched, **extra.matched})
 
 
-def repointed(ours: Transaction, verdict: Verdict, handler: RebaseHandler) -> Transaction:
+def repoint_sources(ours: Transaction, verdict: Verdict, handler: RebaseHandler) -> Transaction:
     """The winners' newest rows and vectors for the files that ours touches; marks of ours are joined to these where the
     vectors are written (`anabranch.transaction.commit_actions`).
     """
     assert isinstance(verdict.outcome, Clear | Redo)
     moved, gone = dict(ours.does.sources), set()
-    for path in (ours.touched | ours.does.recommits) & verdict.net.changed.keys():
+    for path in (ours.touched_paths | ours.does.recommits) & verdict.net.changed.keys():
         after = verdict.net.changed[path].after
         if after is None:
-            assert path not in ours.touched, "a touched file that is gone is a conflict"
+            assert path not in ours.touched_paths, "a touched file that is gone is a conflict"
             gone.add(path)
             continue
         vector = handler.vector(after)
         assert not ours.does.sources[path].vector - vector, "a shrunken vector is a conflict"
-        moved[path] = Source(_counted(after, ours.does.sources[path].row), vector)
+        moved[path] = Source(_with_row_count(after, ours.does.sources[path].row), vector)
     return replace(ours, does=replace(ours.does, sources=moved, recommits=ours.does.recommits - gone))
 
 
-def _counted(after: FileRow, before: FileRow) -> FileRow:
+def _with_row_count(after: FileRow, before: FileRow) -> FileRow:
     """The winner's row; where it does not say how many rows the file holds, which never changes, ours does."""
     count = num_records(before.get("stats"))
     if count is None or num_records(after.get("stats")) is not None:

@@ -55,13 +55,13 @@ class Bounded:
         self._began: float | None = None
 
     @contextmanager
-    def timed(self) -> Iterator[None]:
+    def count_time(self) -> Iterator[None]:
         """Count the time of the block; waiting for the next put is not part of one."""
         self._began = self._clock()
         try:
             yield
         finally:
-            self._seconds, self._began = self._spent(), None
+            self._seconds, self._began = self._total_seconds(), None
 
     def vector(self, file: FileRow) -> BitMap64:
         """The deleted positions of a file; while ours is judged, in time."""
@@ -85,7 +85,7 @@ class Bounded:
     def redo(self, files: pa.Table, rows: Marks) -> Transaction:
         """See `RebaseHandler.redo`; in time."""
         self.check_time()
-        with self.timed():
+        with self.count_time():
             return self._handler.redo(files, rows)
 
     def discard(self) -> None:
@@ -102,9 +102,9 @@ class Bounded:
 
     def check_time(self) -> None:
         """Raises Exceeded if no time is left."""
-        spent, allowed = self._spent(), self._bounds().seconds
+        spent, allowed = self._total_seconds(), self._bounds().seconds
         if spent > allowed:
             raise Exceeded(RESOLUTION_SECONDS, allowed, spent)
 
-    def _spent(self) -> float:
+    def _total_seconds(self) -> float:
         return self._seconds + (0.0 if self._began is None else self._clock() - self._began)

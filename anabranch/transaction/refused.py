@@ -35,7 +35,7 @@ def note(ours: Transaction, error: BaseException) -> None:
         _refused[ours.table, ours.base.metadata.id, ours.txn_id] = refused
 
 
-def refused_of(table: str, table_id: str) -> tuple[Refused, ...]:
+def find_refused(table: str, table_id: str) -> tuple[Refused, ...]:
     """Those of the table at a location with this id, oldest first."""
     found = ((key, _refused.get(key)) for key in _refused if key[:2] == (table, table_id))
     return tuple(sorted((each for _, each in found if each is not None), key=lambda each: each.timestamp))

@@ -2,9 +2,9 @@
 
 Knows footprints, positions and the record of moves, never a row's values. A commit that only moves rows changes nothing
 that a reader could see, so it stands in nobody's way: a change that meets one takes its own marks along to the new
-addresses (`followed`), and a relocation that meets changes takes theirs (`overtaken`), or leaves those files alone.
-Guarantee: each marked row has exactly one new address, or there is a conflict; a row that a winner deleted never comes
-back by having been copied; errors mean conflict.
+addresses (`follow_relocation`), and a relocation that meets changes takes theirs (`overtaken`), or leaves those files
+alone. Guarantee: each marked row has exactly one new address, or there is a conflict; a row that a winner deleted never
+comes back by having been copied; errors mean conflict.
 
 Source: beyond the documented matrix, which promises this of OPTIMIZE without ZORDER only.
 """
@@ -114,9 +114,9 @@ def _live_rows(files: pa.Table, records: Mapping[str, int]) -> int:
 # -- ours has marked rows, and a winner moved them ---------------------------------------------------------------------
 
 
-def followed(ours: Transaction, relocation: Relocation, loaders: Loaders) -> Transaction | Conflict:
+def follow_relocation(ours: Transaction, relocation: Relocation, loaders: Loaders) -> Transaction | Conflict:
     """Ours behind a relocation: what it marks, removes and watches, at the new addresses."""
-    if ours.does.means_files and ours.touched & relocation.left:
+    if ours.does.means_files and ours.touched_paths & relocation.left:
         return _in_the_way(ours, relocation, "the rows of files that ours takes away were moved to others")
     try:
         for group in relocation.groups:
@@ -132,11 +132,11 @@ def _through(ours: Transaction, group: Group, relocation: Relocation, loaders: L
     ours = replace(ours, does=replace(ours.does, recommits=ours.does.recommits - gone))
     if ours.reads is not None:
         ours = replace(ours, reads=_reads(ours.reads, gone, group, winner, loaders))
-    touched = ours.touched & gone
+    touched = ours.touched_paths & gone
     if not touched:
         return ours
-    rows = {each.path: _taken(ours, each, loaders) for each in group.sources if each.path in touched}
-    found = moves.moved(group, rows, loaders.vector, loaders.origins)
+    rows = {each.path: _rows_to_remove(ours, each, loaders) for each in group.sources if each.path in touched}
+    found = moves.locate_rows(group, rows, loaders.vector, loaders.origins)
     outputs = {path: _output(winner, path, loaders) for path in found}
     left = {path: source for path, source in ours.does.sources.items() if path not in touched}
     marks = {path: positions for path, positions in ours.does.marks.items() if path not in touched}
@@ -144,7 +144,7 @@ def _through(ours: Transaction, group: Group, relocation: Relocation, loaders: L
     return _taking(replace(ours, does=does), found)
 
 
-def _taken(ours: Transaction, origin: Origin, loaders: Loaders) -> BitMap64:
+def _rows_to_remove(ours: Transaction, origin: Origin, loaders: Loaders) -> BitMap64:
     """The rows of a file that ours takes away. (Who takes whole files away need not have read their vectors.)"""
     row = ours.does.sources[origin.path].row
     if num_records(row.get("stats")) not in (None, origin.records):
@@ -182,7 +182,7 @@ def _reads(reads: ReadSet, gone: frozenset[str], group: Group, winner: Commit, l
     """What ours watches: the files that the rows lie in now, and where what it had matched is."""
     matched = {path: rows for path, rows in reads.matched.items() if path in gone}
     if matched:
-        found = moves.moved(group, matched, loaders.vector, loaders.origins)
+        found = moves.locate_rows(group, matched, loaders.vector, loaders.origins)
         kept = {path: rows for path, rows in reads.matched.items() if path not in gone}
         reads = replace(reads, matched=union_of([kept, found]))
     if not reads.files & gone:
@@ -192,7 +192,7 @@ def _reads(reads: ReadSet, gone: frozenset[str], group: Group, winner: Commit, l
 
 
 def _in_the_way(ours: Transaction, relocation: Relocation, said: str) -> Conflict:
-    winner, path = relocation.winner, min(ours.touched & relocation.left, default=None)
+    winner, path = relocation.winner, min(ours.touched_paths & relocation.left, default=None)
     file = None if path is None else ours.does.sources[path].row
     return Conflict(ConcurrentDeleteReadException, "WITHOUT_HINT", said, winner, file)
 
@@ -249,7 +249,7 @@ def _overtaken(ours: Transaction, group: Group, net: Net, loaders: Loaders) -> _
         lost = {path: rows for path, (_, rows) in states.items() if rows}
         if lost and not (ours.base is not None and ours.base.properties.vectors):
             return None
-        buried = moves.moved(group, lost, loaders.vector, loaders.origins) if lost else {}
+        buried = moves.locate_rows(group, lost, loaders.vector, loaders.origins) if lost else {}
     except (Misplaced, AnabranchError):
         return None
     newest = {**known, **{path: source for path, (source, _) in states.items()}}

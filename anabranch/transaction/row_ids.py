@@ -25,13 +25,13 @@ from anabranch.protocol.features.row_tracking import (
     FILE_FIELDS,
     NOTHING,
     PRESERVED,
+    assign_row_ids,
     assigns,
     domain_of,
     highest,
     is_supported,
     mark_of,
-    numbered,
-    tracked,
+    tracking_columns,
 )
 from anabranch.transaction.transaction import Transaction
 
@@ -60,7 +60,7 @@ class RowIds:
         """A file that is named again, as it is committed."""
         return {**file, **self.again.get(file["path"], {})}
 
-    def recommitted(self, ours: Transaction) -> frozenset[str]:
+    def paths_to_recommit(self, ours: Transaction) -> frozenset[str]:
         """Those of the files that ours would name again only for their ids which still lack them."""
         return ours.does.recommits & self.again.keys()
 
@@ -85,8 +85,8 @@ def row_ids(ours: Transaction, winners: Sequence[Commit], version: int) -> RowId
         return NO_ROW_IDS
     if not assigns(protocol, metadata):
         brings = ours.does.row_mark != NOTHING
-        return RowIds(domains=_moved(_mark(base, winners), ours.does.row_mark)) if brings else NO_ROW_IDS
-    kept = tracked(protocol, metadata) is not None or not ours.touched
+        return RowIds(domains=_mark_domains(_mark(base, winners), ours.does.row_mark)) if brings else NO_ROW_IDS
+    kept = tracking_columns(protocol, metadata) is not None or not ours.touched_paths
     tags = {PRESERVED: str(kept).lower()}
     named = sorted(ours.does.recommits | ours.does.marks.keys())
     rows = [ours.does.sources[path].row for path in named]
@@ -95,14 +95,14 @@ def row_ids(ours: Transaction, winners: Sequence[Commit], version: int) -> RowId
         return RowIds(ours.does.adds, tags=tags)
     before = _mark(base, winners)
     try:
-        files, mark = numbered(files_table(again), max(before, ours.does.row_mark), version)
-        adds, mark = numbered(ours.does.adds, mark, version)
+        files, mark = assign_row_ids(files_table(again), max(before, ours.does.row_mark), version)
+        adds, mark = assign_row_ids(ours.does.adds, mark, version)
     except OverflowError as error:
         raise CorruptLog(table=ours.table, file=commit_name(version - 1), reason=f"{error}.") from None
-    return RowIds(adds, _fields(files), _moved(before, mark), tags)
+    return RowIds(adds, _fields(files), _mark_domains(before, mark), tags)
 
 
-def _moved(before: int, mark: int) -> tuple[DomainMetadata, ...]:
+def _mark_domains(before: int, mark: int) -> tuple[DomainMetadata, ...]:
     return (domain_of(mark),) if mark > before else ()
 
 
@@ -116,13 +116,13 @@ def _mark(base: Snapshot | None, winners: Sequence[Commit]) -> int:
     stated = [(each, commit.version) for commit in winners for each in commit.head.domains if each.domain == DOMAIN]
     if base is not None and (known := base.state.domains.get(DOMAIN)) is not None:
         stated.append((known, base.version))
-    marks = [_stated(domain, version, base) for domain, version in stated if not domain.removed]
+    marks = [_read_mark(domain, version, base) for domain, version in stated if not domain.removed]
     if not marks and base is not None:
         return highest(base.files)
     return max(marks, default=NOTHING)
 
 
-def _stated(domain: DomainMetadata, version: int, base: Snapshot | None) -> int:
+def _read_mark(domain: DomainMetadata, version: int, base: Snapshot | None) -> int:
     try:
         return mark_of(domain)
     except (ValueError, RecursionError) as error:

@@ -249,15 +249,15 @@ class Transaction:
     def is_blind(self) -> bool:
         """An append whose rows came from elsewhere: it read nothing and takes nothing away."""
         unchanged = self.says.metadata is None and self.says.protocol is None and not self.says.domains
-        return self.reads is None and not self.touched and not self.does.recommits and unchanged
+        return self.reads is None and not self.touched_paths and not self.does.recommits and unchanged
 
     @property
-    def touched(self) -> frozenset[str]:
+    def touched_paths(self) -> frozenset[str]:
         """The paths of existing files that it marks or removes."""
         return self.does.removes | frozenset(self.does.marks)
 
     @lazy
-    def restated(self) -> frozenset[str]:
+    def restated_paths(self) -> frozenset[str]:
         """The paths of live files that it names again without taking them away."""
         does, base = self.does, self.base
         if base is None or does.data_change or not base.files_are_loaded:
@@ -268,7 +268,7 @@ class Transaction:
     @property
     def only_deletes(self) -> bool:
         """Whether it takes rows away and brings none."""
-        return bool(self.touched) and len(self.does.adds) == 0
+        return bool(self.touched_paths) and len(self.does.adds) == 0
 
     @property
     def serializable(self) -> bool:

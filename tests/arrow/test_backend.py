@@ -31,7 +31,7 @@ def ids(table: Table) -> dict[int, int]:
     files = file_set(snapshot)
     assert files.tracked is not None
     columns = ["id", files.tracked.row_id]
-    found = [each.rows for each in finding.fetched(alone(snapshot.store), files, None, columns)]
+    found = [each.rows for each in finding.fetch_file_rows(alone(snapshot.store), files, None, columns)]
     return dict(zip(*(pa.Table.from_batches(found).column(name).to_pylist() for name in columns), strict=True))
 
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from anabranch.arrow.dictionaries import KIND, compacted, with_dictionaries
-from anabranch.arrow.files import attempted
+from anabranch.arrow.dictionaries import KIND, compact_dictionaries, with_dictionaries
+from anabranch.arrow.files import write_packed_file
 from tests.support.tiers import examples
 
 WANTED = pa.schema([pa.field("word", pa.string(), metadata={"PARQUET:field_id": "7"}), pa.field("n", pa.int64())])
@@ -65,7 +65,7 @@ def test_a_column_whose_name_may_be_that_of_a_member_is_read_as_it_is(tmp_path: 
     wanted = pa.schema([inside.schema.field("a"), pa.field("a.b", pa.string()), inside.schema.field("n")])
     task = {**task_of(tmp_path, inside), "wanted": wanted}
     assert with_dictionaries(task)["wanted"].equals(wanted)
-    path, _ = attempted(task)
+    path, _ = write_packed_file(task)
     assert pq.read_table(path)["a"].to_pylist() == inside["a"].to_pylist()
 
 
@@ -73,7 +73,7 @@ def test_what_was_deleted_is_in_no_dictionary_of_the_new_file(tmp_path: Path) ->
     """A dictionary is in the file as it is: a text that no row has would outlive a PURGE, and widen the bounds."""
     secret = few().set_column(0, "word", pa.array(["secret" if i == 3 else f"word {i % 5}" for i in range(1_000)]))
     bits = np.packbits(np.arange(8) == 3, bitorder="little").tobytes()
-    path, rows = attempted(task_of(tmp_path, secret, deleted=zlib.compress(bits)))
+    path, rows = write_packed_file(task_of(tmp_path, secret, deleted=zlib.compress(bits)))
     assert rows == 999
     assert b"secret" in (tmp_path / "0.parquet").read_bytes()
     assert b"secret" not in Path(path).read_bytes()
@@ -88,22 +88,22 @@ def test_dictionaries_become_one_that_holds_what_is_in_the_rows() -> None:
         pa.array(["c", "a"]).dictionary_encode(),
         pa.nulls(1, KIND),
     ]
-    rows = compacted(pa.table({"word": pa.chunked_array(parts), "n": [1, 2, 3, 4, 5]}))
+    rows = compact_dictionaries(pa.table({"word": pa.chunked_array(parts), "n": [1, 2, 3, 4, 5]}))
     assert rows["word"].to_pylist() == ["a", None, "c", "a", None]
     assert rows["word"].chunk(0).dictionary.to_pylist() == ["a", "c"]
     assert rows["n"].to_pylist() == [1, 2, 3, 4, 5]
 
 
 def test_a_file_without_the_column_has_nulls_for_it(tmp_path: Path) -> None:
-    path, _ = attempted(task_of(tmp_path, few(), few().slice(0, 0), few(3).drop_columns(["word"]), few()))
+    path, _ = write_packed_file(task_of(tmp_path, few(), few().slice(0, 0), few(3).drop_columns(["word"]), few()))
     words = few()["word"].to_pylist()
     assert pq.read_table(path)["word"].to_pylist() == [*words, None, None, None, *words]
 
 
 def test_where_no_file_has_the_column_all_of_it_is_null(tmp_path: Path) -> None:
     table = pa.table({"word": pa.nulls(3, KIND), "n": [1, 2, 3]})
-    assert compacted(table)["word"].to_pylist() == [None] * 3
-    path, _ = attempted(task_of(tmp_path, few(3).drop_columns(["word"])))
+    assert compact_dictionaries(table)["word"].to_pylist() == [None] * 3
+    path, _ = write_packed_file(task_of(tmp_path, few(3).drop_columns(["word"])))
     assert pq.read_table(path)["word"].to_pylist() == [None] * 3
 
 
@@ -111,7 +111,7 @@ GARBLED = """
 import random, sys
 from pathlib import Path
 from anabranch.arrow.dictionaries import with_dictionaries
-from anabranch.arrow.files import attempted
+from anabranch.arrow.files import write_packed_file
 sys.path.insert(0, sys.argv[1])
 from tests.arrow.test_dictionaries import few, task_of
 
@@ -123,7 +123,7 @@ for at in range(begin, len(whole), int(sys.argv[4])):
     for value in random.Random(at).sample(range(256), int(sys.argv[3])):
         (folder / "0.parquet").write_bytes(whole[:at] + bytes([value]) + whole[at + 1 :])
         try:
-            attempted(task)
+            write_packed_file(task)
         except Exception:
             count += 1
 print("refused", count)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from anabranch.arrow import files as arrow_files
-from anabranch.arrow.files import live, written
+from anabranch.arrow.files import live, write_batches
 
 
 def task_of(file: Path, table: pa.Table) -> dict[str, Any]:
@@ -75,6 +75,6 @@ def test_a_row_group_ends_where_its_rows_take_as_many_bytes_as_one_is_to_have(tm
     table = distinct(1_000, 10)
     task = {"wanted": table.schema, "codec": "snappy", "group_bytes": 2_500, "says": {}}
     batches = (table.slice(at, 1).to_batches()[0] for at in range(10))
-    assert written(str(tmp_path / "a.parquet"), task, batches) == 10
+    assert write_batches(str(tmp_path / "a.parquet"), task, batches) == 10
     found = pq.ParquetFile(tmp_path / "a.parquet").metadata
     assert [found.row_group(i).num_rows for i in range(found.num_row_groups)] == [3, 3, 3, 1]

@@ -34,7 +34,7 @@ from anabranch.spark.reading import row_addresses
 from anabranch.spark.reading.scan import scan
 from anabranch.spark.writing import sites
 from anabranch.spark.writing.sites import site_of
-from anabranch.statements.conditions import understood
+from anabranch.statements.conditions import resolve_condition
 from anabranch.storage import open_store
 from tests.support.readers import duckdb_rows
 from tests.support.spark_jobs import jobs
@@ -115,7 +115,7 @@ def opened(path: str) -> FileSet:
 
 
 def condition(path: str, text: str, spark: SparkSession) -> Condition:
-    return understood(text, Log(open_store(path)).snapshot(), SparkEngine(spark))
+    return resolve_condition(text, Log(open_store(path)).snapshot(), SparkEngine(spark))
 
 
 def comparisons() -> list[str]:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from anabranch.arrow.merge_clauses import Acting, columns_of, computed_clauses
+from anabranch.arrow.merge_clauses import Acting, columns_of, resolve_clauses
 from anabranch.arrow.merge_source import SourceColumns
 from anabranch.protocol.expressions.computation import Computation, computation_of_syntax
-from anabranch.protocol.expressions.parser import parsed
+from anabranch.protocol.expressions.parser import parse_expression
 from anabranch.protocol.expressions.resolving import Scope
 from anabranch.protocol.expressions.tree import Column, Constant
 from anabranch.protocol.layout.file_sets import FileSet
@@ -36,14 +36,15 @@ def files(tmp_path: Path) -> FileSet:
 
 def over_source(text: str) -> Computed:
     return Computed(
-        text, computation_of_syntax(parsed(text), Scope(lambda parts: Column(("source", *parts), TYPES[parts[0]])))
+        text,
+        computation_of_syntax(parse_expression(text), Scope(lambda parts: Column(("source", *parts), TYPES[parts[0]]))),
     )
 
 
 def update(files: FileSet, condition: Any = None, **values: Any) -> Acting | None:
     matching = Matching(None, (Clause("matched", "update", condition, values),))
     try:
-        (found,) = computed_clauses(matching, "matched", files, SOURCE)
+        (found,) = resolve_clauses(matching, "matched", files, SOURCE)
     except Unsupported:
         return None
     return found
@@ -95,7 +96,7 @@ def test_what_spark_looks_at_when_it_stores_it_is_left_to_it(files: FileSet) -> 
 
 def test_an_insert_stores_null_in_what_it_does_not_name_unless_that_has_a_default(files: FileSet) -> None:
     matching = Matching(None, (Clause("not matched", "insert", None, {"id": SourceColumn("id")}),))
-    found = computed_clauses(matching, "not matched", files, SOURCE)
+    found = resolve_clauses(matching, "not matched", files, SOURCE)
     assert {name for name, value in found[0].values.items() if isinstance(value.tree, Constant)} == {
         "s",
         "short",
@@ -103,13 +104,13 @@ def test_an_insert_stores_null_in_what_it_does_not_name_unless_that_has_a_defaul
     }
     given = replace(files, rules=Rules(defaults={"s": "'x'"}))
     with pytest.raises(Unsupported, match="s is computed by Spark"):
-        computed_clauses(matching, "not matched", given, SOURCE)
+        resolve_clauses(matching, "not matched", given, SOURCE)
 
 
 def test_only_the_clauses_of_one_kind_are_asked_for(files: FileSet) -> None:
     kinds = Matching(None, (Clause("not matched by source", "delete", "rand() < 1"), Clause("matched", "delete")))
-    assert computed_clauses(kinds, "matched", files, SOURCE) == [Acting(1, NOTHING_MORE, False, {})]
-    assert computed_clauses(kinds, "not matched", files, SOURCE) == []
+    assert resolve_clauses(kinds, "matched", files, SOURCE) == [Acting(1, NOTHING_MORE, False, {})]
+    assert resolve_clauses(kinds, "not matched", files, SOURCE) == []
 
 
 def test_the_tables_columns_that_computations_read_are_known_by_name() -> None:

@@ -17,7 +17,7 @@ from anabranch.arrow.merge_source import SourceColumns, SourceRows
 from anabranch.arrow.pairs import NONE
 from anabranch.arrow.site import alone
 from anabranch.protocol.expressions.computation import Computation, computation_of_syntax
-from anabranch.protocol.expressions.parser import parsed
+from anabranch.protocol.expressions.parser import parse_expression
 from anabranch.protocol.expressions.resolving import Scope
 from anabranch.protocol.expressions.tree import Column
 from anabranch.protocol.layout.addresses import address_of
@@ -40,7 +40,7 @@ def join(tmp_path: Path) -> Join:
 def over_pairs(text: str) -> Computation:
     types = {"id": "long", "s": "string"}
     return computation_of_syntax(
-        parsed(text),
+        parse_expression(text),
         Scope(lambda parts: Column(({"t": "target", "g": "source"}[parts[0]], parts[1]), types[parts[1]])),
     )
 

@@ -220,10 +220,10 @@ def test_a_merge_whose_conditions_and_values_are_computed_here_is_joined_without
     files = file_set(tmp_path, [], Struct((Field("k", "long"), Field("v", "long"))))
     source = SourceColumns(("k", "v"), ("long", "long"))
     plain = Matching(None, (update_all("k", "v"),), keys=(("k", "k"),), rest=NOTHING_MORE)
-    assert merge_keys.computed_join(files, plain, source).matched
+    assert merge_keys.resolve_join(files, plain, source).matched
     alone = Clause("not matched by source", "delete")
-    assert merge_keys.computed_join(files, replace(plain, recorded=True), source).matched
-    assert merge_keys.computed_join(files, replace(plain, clauses=(*plain.clauses, alone)), source).alone
+    assert merge_keys.resolve_join(files, replace(plain, recorded=True), source).matched
+    assert merge_keys.resolve_join(files, replace(plain, clauses=(*plain.clauses, alone)), source).alone
     for other in (
         replace(plain, rest=UNREAD),
         replace(plain, evolves=True),
@@ -234,8 +234,8 @@ def test_a_merge_whose_conditions_and_values_are_computed_here_is_joined_without
         replace(plain, keys=()),
     ):
         with pytest.raises(Unsupported):
-            merge_keys.computed_join(files, other, source)
-    assert merge_keys.computed_join(replace(files, tracked=Tracked("i", "c")), plain, source).update
+            merge_keys.resolve_join(files, other, source)
+    assert merge_keys.resolve_join(replace(files, tracked=Tracked("i", "c")), plain, source).update
 
 
 EMPTY_CHUNKS = pa.table({"k": pa.chunked_array([[3], [], [1, 2]], pa.int64())})

@@ -14,7 +14,7 @@ import pytest
 
 from anabranch.arrow import orders
 from anabranch.arrow.files import CalledOff
-from anabranch.arrow.orders import ordered
+from anabranch.arrow.orders import write_along_curve
 from anabranch.protocol.layout.curves import bits_per_column, places
 from anabranch.protocol.unsupported import Unsupported
 from tests.support.patience import until
@@ -63,7 +63,7 @@ def task_of(folder: Path, files: int = 3, keys: tuple[str, ...] = ("a", "b"), **
 
 def made_by(task: dict[str, Any]) -> list[tuple[int, list[Any], list[Any]]]:
     """The outputs with their rows, and where these came from."""
-    found = ordered(task)
+    found = write_along_curve(task)
     for _, path, _, count in found:
         assert pq.read_metadata(path).num_rows == count
     return [
@@ -115,7 +115,7 @@ def test_rows_that_are_wider_than_the_first_ones_are_read_again_in_smaller_parts
     assert made_by(task | {"most_bytes": 3 << 20}) == whole
     reads = len(read)
     read.clear()
-    ordered(task | {"most_bytes": 3 << 20, "files": task["files"][::-1], "folder": str(tmp_path / "again")})
+    write_along_curve(task | {"most_bytes": 3 << 20, "files": task["files"][::-1], "folder": str(tmp_path / "again")})
     assert reads > len(read), "the same rows, of which the wide ones come first"
 
 
@@ -123,7 +123,7 @@ def test_rows_that_are_wider_than_the_first_ones_are_read_again_in_smaller_parts
 @pytest.mark.parametrize("most", [1 << 20, 1 << 18], ids=["an output", "the columns of the curve"])
 def test_what_does_not_fit_into_memory_at_all_is_refused_whole(tmp_path: Path, most: int) -> None:
     with pytest.raises(Unsupported, match="more memory"):
-        ordered(task_of(tmp_path, outputs=1, most_bytes=most))
+        write_along_curve(task_of(tmp_path, outputs=1, most_bytes=most))
     assert not left_in(tmp_path)
 
 
@@ -135,7 +135,7 @@ def threads() -> list[threading.Thread]:
 def test_where_one_thread_fails_nothing_is_left_and_nobody_writes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, begun = orders.written, list[str]()
+    real, begun = orders.write_batches, list[str]()
 
     def failing(path: str, task: Any, batches: Any) -> int:
         begun.append(path)
@@ -145,9 +145,9 @@ def test_where_one_thread_fails_nothing_is_left_and_nobody_writes_on(
         until(task["is_called_off"])
         return found
 
-    monkeypatch.setattr(orders, "written", failing)
+    monkeypatch.setattr(orders, "write_batches", failing)
     with pytest.raises(OSError, match="no space"):
-        ordered(task_of(tmp_path))
+        write_along_curve(task_of(tmp_path))
     assert len(begun) == 2, "one for each thread"
     assert not left_in(tmp_path)
     assert not threads()
@@ -162,7 +162,7 @@ def test_it_stops_where_it_is_called_off(tmp_path: Path) -> None:
         return len(asked) > 8
 
     with pytest.raises(CalledOff):
-        ordered(task_of(tmp_path, is_called_off=is_called_off))
+        write_along_curve(task_of(tmp_path, is_called_off=is_called_off))
     assert not left_in(tmp_path)
     assert not threads()
 
@@ -179,5 +179,5 @@ def test_a_file_that_is_another_one_the_second_time_is_refused(tmp_path: Path, m
     monkeypatch.setattr(orders, "live", changing)
     task = task_of(tmp_path, threads=1)
     with pytest.raises(Unsupported, match="other rows than before"):
-        ordered(task)
+        write_along_curve(task)
     assert not left_in(tmp_path)

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from anabranch.arrow import pairs
-from anabranch.arrow.pairs import NONE, Acting, Half, Pairs, acting_on, stored
+from anabranch.arrow.pairs import NONE, Acting, Half, Pairs, acting_on, compute_clause_values
 from anabranch.protocol.expressions.computation import Computation, computation_of_syntax
-from anabranch.protocol.expressions.parser import parsed
+from anabranch.protocol.expressions.parser import parse_expression
 from anabranch.protocol.expressions.resolving import Scope
 from anabranch.protocol.expressions.tree import Column
 from anabranch.protocol.merges import NOTHING_MORE
@@ -29,7 +29,7 @@ def over_pairs(text: str) -> Computation:
     def column(parts: tuple[str, ...]) -> Column:
         return Column(({"t": "target", "s": "source"}[parts[0]], parts[1]), TYPES[parts[1]])
 
-    return computation_of_syntax(parsed(text), Scope(column))
+    return computation_of_syntax(parse_expression(text), Scope(column))
 
 
 def clause(number: int, condition: str | None = None, **values: str) -> Acting:
@@ -66,7 +66,7 @@ def test_a_condition_is_computed_only_where_no_clause_before_it_acts() -> None:
 
 def test_a_clause_stores_its_values_in_the_order_of_the_columns() -> None:
     schema = Struct((Field("id", "long"), Field("w", "string"), Field("v", "long")))
-    found = stored(clause(0, v="t.v - s.v", id="t.id"), PAIRS, np.array([2, 3]), schema)
+    found = compute_clause_values(clause(0, v="t.v - s.v", id="t.id"), PAIRS, np.array([2, 3]), schema)
     assert {name: column.to_pylist() for name, column in found.items()} == {"id": [3, 3], "v": [25, -10]}
     assert list(found) == ["id", "v"]
 
@@ -74,4 +74,4 @@ def test_a_clause_stores_its_values_in_the_order_of_the_columns() -> None:
 def test_values_that_take_too_much_memory_are_left_to_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pairs, "MOST_BYTES", 20)
     with pytest.raises(Unsupported):
-        stored(clause(0, v="t.v - s.v"), PAIRS, EVERY, Struct((Field("v", "long"),)))
+        compute_clause_values(clause(0, v="t.v - s.v"), PAIRS, EVERY, Struct((Field("v", "long"),)))

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from anabranch.arrow import places as arrow_places
-from anabranch.arrow.places import begins, bounds_of, ordered_indexes, placed, range_numbers, splits_of
+from anabranch.arrow.places import begins, bounds_of, curve_places, range_numbers, sort_indexes, splits_of
 
 MAKERS: dict[str, tuple[pa.DataType, Callable[[random.Random], Any]]] = {
     "few numbers": (pa.int64(), lambda dice: dice.randrange(50)),
@@ -51,7 +51,7 @@ def test_the_number_of_a_range_is_how_many_bounds_are_not_above_a_value(what: st
 def test_rows_are_ordered_by_their_keys_nulls_first_and_alike_ones_stay(what: str) -> None:
     keys = column(what, 0.2).to_pylist()
     expected = sorted(range(len(keys)), key=lambda row: (keys[row] is not None, keys[row] or _least(keys), row))
-    assert ordered_indexes(column(what, 0.2)).tolist() == expected
+    assert sort_indexes(column(what, 0.2)).tolist() == expected
 
 
 def _least(keys: list[Any]) -> Any:
@@ -63,17 +63,17 @@ def _least(keys: list[Any]) -> Any:
 def test_places_are_ordered_as_any_numbers(most: int) -> None:
     """By digits where they are places of a curve."""
     places = np.random.default_rng(0).integers(0, most, 5_000).astype(np.int32)
-    assert ordered_indexes(pa.array(places)).tolist() == np.argsort(places, kind="stable").tolist()
+    assert sort_indexes(pa.array(places)).tolist() == np.argsort(places, kind="stable").tolist()
 
 
 @pytest.mark.parametrize("keys", [[3, -1, 2, -(2**31), -1], [-1], []])
 def test_numbers_below_zero_are_no_places_and_are_ordered_all_the_same(keys: list[int]) -> None:
-    assert ordered_indexes(pa.array(keys, pa.int32())).tolist() == np.argsort(keys, kind="stable").tolist()
+    assert sort_indexes(pa.array(keys, pa.int32())).tolist() == np.argsort(keys, kind="stable").tolist()
 
 
 def test_a_cell_is_looked_up_on_the_curve() -> None:
     values, bounds = [pa.array([5, None, 1]), pa.array(["b", "a", None])], [pa.array([3]), pa.array(["b"])]
-    assert placed(values, bounds, 2, np.arange(16) * 10).tolist() == [(2 << 2 | 2) * 10, 10, (1 << 2) * 10]
+    assert curve_places(values, bounds, 2, np.arange(16) * 10).tolist() == [(2 << 2 | 2) * 10, 10, (1 << 2) * 10]
 
 
 @pytest.mark.parametrize("every", [1, 3, 1_000])
@@ -84,7 +84,7 @@ def test_outputs_begin_at_rows_of_the_sample_with_equal_shares_between_them(
 ) -> None:
     keys = column("few numbers", nulls)
     sample = np.arange(0, len(keys), every)
-    order, looked_at = ordered_indexes(keys), keys.take(pa.array(sample))
+    order, looked_at = sort_indexes(keys), keys.take(pa.array(sample))
     splits = splits_of(looked_at, outputs)
     found = begins(keys, order, looked_at.take(pa.array(splits)), sample[splits]).tolist()
     starts = sorted({len(sample) * i // outputs for i in range(1, outputs)} - {0})
@@ -98,7 +98,7 @@ def test_a_text_that_the_sample_knows_by_its_beginning_comes_after_that(monkeypa
     keys = pa.array(["a", "bb", "ba", "b", "c"])
     looked_at = arrow_places.short(keys)
     assert looked_at.to_pylist() == ["a", "b", "b", "b", "c"]
-    order = ordered_indexes(keys)
+    order = sort_indexes(keys)
     assert order.tolist() == [0, 3, 2, 1, 4]
     split = pa.array(["b"])
     assert begins(keys, order, split, np.array([2])).tolist() == [0, 1, 5]

@@ -14,7 +14,7 @@ import pytest
 
 import anabranch
 from anabranch.arrow import finding
-from anabranch.arrow.reading import mapped_ahead
+from anabranch.arrow.reading import map_ahead
 from anabranch.arrow.site import alone
 from anabranch.commands.opening import file_set, open_log
 from anabranch.errors import NeedsSpark
@@ -64,7 +64,7 @@ def test_a_file_whose_values_arrow_cannot_cast_is_left_to_spark(tmp_path: Path) 
 
 @pytest.mark.parametrize("threads", [0, 1, 3])
 def test_what_threads_make_comes_in_the_order_of_what_they_were_given(threads: int) -> None:
-    found = list(mapped_ahead(lambda each: each * 2, range(20), threads))
+    found = list(map_ahead(lambda each: each * 2, range(20), threads))
     assert found == [(each, each * 2) for each in range(20)]
 
 
@@ -72,7 +72,7 @@ def test_no_more_than_a_few_are_taken_ahead_and_of_large_ones_fewer() -> None:
     for most_bytes, most in ((None, 5), (25, 3), (1, 2)):
         taken = list[int]()
         given = (taken.append(each) or each for each in range(20))
-        for each, _ in mapped_ahead(str, given, 4, size_of=lambda _: 10, most_bytes=most_bytes):
+        for each, _ in map_ahead(str, given, 4, size_of=lambda _: 10, most_bytes=most_bytes):
             assert len(taken) - each <= most, f"{most_bytes}: {each} was asked for, and {len(taken)} are taken"
         assert len(taken) == 20
 
@@ -87,13 +87,13 @@ def test_a_failure_is_that_of_the_first_that_fails_and_nothing_is_begun_after_it
         return each
 
     with pytest.raises(ValueError, match="3"):
-        list(mapped_ahead(work, range(1_000), 2, waits=True))
+        list(map_ahead(work, range(1_000), 2, waits=True))
     assert len(begun) < 10
     assert "anabranch-rows" not in {thread.name[:14] for thread in threading.enumerate()}
 
 
 def test_who_stops_asking_ends_the_threads() -> None:
-    several = mapped_ahead(str, range(1_000), 2, waits=True)
+    several = map_ahead(str, range(1_000), 2, waits=True)
     assert next(several) == (0, "0")
     several.close()
     assert "anabranch-rows" not in {thread.name[:14] for thread in threading.enumerate()}

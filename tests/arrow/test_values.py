@@ -33,7 +33,7 @@ from anabranch.protocol.unsupported import Unsupported
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.merging.expression_checks import check_change
 from anabranch.spark.reading.scan import scan
-from anabranch.spark.writing.write import changed
+from anabranch.spark.writing.write import assign_where
 from anabranch.statements.conditions import context_for
 from anabranch.storage import open_store
 from tests.support.tiers import examples
@@ -119,8 +119,8 @@ def test_every_plain_value_is_what_spark_stores(spark: SparkSession, files: File
     for together in islice(rounds(pairs), examples(10, 2)):
         texts = {name: value.expression for name, value in together.items()}
         check_change(spark, files, ALL, texts)  # Spark refuses none
-        stored = changed(scan(spark, files), files, texts, F.lit(True)).toArrow().cast(types)
-        made = arrow_values.assigned(rows, files.schema, check_assigned(together, files.schema))
+        stored = assign_where(scan(spark, files), files, texts, F.lit(True)).toArrow().cast(types)
+        made = arrow_values.assign_values(rows, files.schema, check_assigned(together, files.schema))
         assert made.schema == types
         for name in types.names:
             assert repr(made[name].to_pylist()) == repr(stored[name].to_pylist()), texts.get(name)
@@ -129,7 +129,7 @@ def test_every_plain_value_is_what_spark_stores(spark: SparkSession, files: File
 def makes(rows: pa.Table, files: FileSet, name: str, value: Computed) -> bool:
     """Whether Arrow makes these values, and does not leave them to Spark."""
     try:
-        return len(arrow_values.assigned(rows, files.schema, check_assigned({name: value}, files.schema))) > 0
+        return len(arrow_values.assign_values(rows, files.schema, check_assigned({name: value}, files.schema))) > 0
     except (Unsupported, pa.ArrowException):
         return False
 

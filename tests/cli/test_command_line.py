@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import anabranch
 from anabranch import errors
 from anabranch.cli import app
-from anabranch.cli.statements import BEGINNINGS, begun
+from anabranch.cli.statements import BEGINNINGS, complete_statement
 from tests.support.patience import PATIENCE
 from tests.support.worlds import World
 from tests.test_storeys import IMPORT_WITHOUT_SPARK, ROOT
@@ -47,9 +47,9 @@ def test_shells_complete_commands_and_statements(shell: str, words: str, offered
 
 
 def test_statements_are_completed_in_the_case_of_what_is_typed() -> None:
-    assert (begun("vac"), begun("VAC")) == (["vacuum"], ["VACUUM"])
-    assert begun("") == list(BEGINNINGS)
-    assert begun("nothing") == []
+    assert (complete_statement("vac"), complete_statement("VAC")) == (["vacuum"], ["VACUUM"])
+    assert complete_statement("") == list(BEGINNINGS)
+    assert complete_statement("nothing") == []
 
 
 def test_what_is_offered_are_statements() -> None:
@@ -116,7 +116,7 @@ def test_a_mistyped_path_starts_no_session(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     monkeypatch.setattr(session.SparkSession, "getActiveSession", lambda: None)
     with pytest.raises(errors.UnknownPathOrName, match=r"poeple.*spark\.sql\.catalogImplementation"):
-        session.looked_up("poeple", started)
+        session.look_up_entry("poeple", started)
     (tmp_path / "spark-defaults.conf").write_text("spark.sql.catalogImplementation  hive\n")
     with pytest.raises(AssertionError, match="a session was started"):
-        session.looked_up("poeple", started)
+        session.look_up_entry("poeple", started)

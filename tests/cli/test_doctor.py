@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 import anabranch
 from anabranch.cli import app, diagnosis, machine
 from anabranch.cli.diagnosis import Check, worst
-from anabranch.cli.machine import connector, required, workers
-from anabranch.cli.store_probe import at_once_check, put_check, store_checks, tried
+from anabranch.cli.machine import connector, requirements, workers
+from anabranch.cli.store_probe import at_once_check, put_check, put_checks, store_checks
 from anabranch.errors import StoreError, StorePermissionDenied
 from anabranch.spark.sessions.java import release_of
 from anabranch.storage import open_store
@@ -127,10 +127,10 @@ def test_packages_are_within_their_bounds(version: str | None, state: str) -> No
 def test_what_is_required_is_read_from_the_package_and_optional_parts_are_none_of_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert {"obstore", "pyarrow", "sqlglot"} <= {name for name, _ in required()}
+    assert {"obstore", "pyarrow", "sqlglot"} <= {name for name, _ in requirements()}
     said = ["obstore >=0.8, <1", 'pyspark>=4.0; extra == "spark"', "sqlglot"]
     monkeypatch.setattr(machine.metadata, "requires", lambda package: said)
-    assert required() == [("obstore", ">=0.8,<1"), ("sqlglot", "")]
+    assert requirements() == [("obstore", ">=0.8,<1"), ("sqlglot", "")]
 
 
 @pytest.mark.parametrize(
@@ -229,20 +229,20 @@ class Careless:
 def test_a_store_without_put_if_absent_is_found(tmp_path: Path) -> None:
     store: Any = Careless(str(tmp_path), deletes=True)
     failed = [("put-if-absent", "failed"), ("puts at once", "failed")]
-    assert [(each.name, each.state) for each in tried(store, NAME)] == [*failed, CLOCK]
+    assert [(each.name, each.state) for each in put_checks(store, NAME)] == [*failed, CLOCK]
     assert store.list_all() == []
 
 
 def test_what_cannot_be_removed_is_told(tmp_path: Path) -> None:
     store: Any = Careless(str(tmp_path), deletes=False)
-    *_, last = tried(store, NAME)
+    *_, last = put_checks(store, NAME)
     assert (last.name, last.state) == ("cleaning up", "warning")
     assert NAME in last.advice
 
 
 def test_keys_that_may_not_delete_fail(tmp_path: Path) -> None:
     store: Any = Careless(str(tmp_path), deletes=False, refusal=StorePermissionDenied)
-    *_, last = tried(store, NAME)
+    *_, last = put_checks(store, NAME)
     assert (last.name, last.state) == ("deleting", "failed")
     assert last.found == "these keys may not delete; Spark's writes and VACUUM need it"
     assert NAME in last.advice
@@ -268,7 +268,7 @@ def test_a_server_that_looks_before_it_writes_is_found(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(S3Response, "_get_checksum", together)
     with moto_s3.serving(turn=nullcontext()) as environment:
-        found = {each.name: each for each in tried(open_store("s3://bucket/looks", environment), NAME)}
+        found = {each.name: each for each in put_checks(open_store("s3://bucket/looks", environment), NAME)}
     assert found["put-if-absent"].state == "ok"
     assert found["puts at once"].state == "failed"
     assert "were told that they won" in found["puts at once"].found
@@ -279,9 +279,9 @@ def test_a_server_that_looks_before_it_writes_is_found(monkeypatch: pytest.Monke
 def test_a_server_is_tried_and_a_bucket_that_is_missing_needs_no_other_credentials() -> None:
     with moto_s3.serving() as environment:
         store = open_store("s3://bucket/tried", environment)
-        assert worst(tried(store, NAME)) == "ok"
+        assert worst(put_checks(store, NAME)) == "ok"
         assert store.list_all() == []
-        (missing,) = tried(open_store("s3://elsewhere/x", environment), NAME)
+        (missing,) = put_checks(open_store("s3://elsewhere/x", environment), NAME)
     assert (missing.state, missing.advice) == ("failed", "")
     assert "There is no bucket" in missing.found
 
@@ -340,9 +340,9 @@ def test_spark_writes_and_reads_at_the_location_and_leaves_nothing(spark: Any, t
     ],
 )
 def test_a_store_that_spark_cannot_reach_fails_by_its_reason(spark: Any, root: str, why: str) -> None:
-    from anabranch.cli.spark_probe import written_and_read
+    from anabranch.cli.spark_probe import check_write_and_read
 
-    check = written_and_read(spark, root, "folder/spark")
+    check = check_write_and_read(spark, root, "folder/spark")
     assert check.state == "failed"
     assert why in check.found
 
@@ -350,9 +350,9 @@ def test_a_store_that_spark_cannot_reach_fails_by_its_reason(spark: Any, root: s
 @pytest.mark.spark
 def test_spark_that_may_not_write_fails(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
-    from anabranch.cli.spark_probe import written_and_read
+    from anabranch.cli.spark_probe import check_write_and_read
 
-    check = written_and_read(spark, f"file://{tmp_path}/file", "folder/spark")
+    check = check_write_and_read(spark, f"file://{tmp_path}/file", "folder/spark")
     assert check.state == "failed"
     assert "at org.apache" not in check.found
 

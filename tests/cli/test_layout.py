@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import anabranch
 from anabranch.cli import app
-from anabranch.cli.layout import GAP, fitting, laid, wrapped
+from anabranch.cli.layout import GAP, fitting, lay_out, wrap_text
 from anabranch.cli.output import print_table, print_values, width
 
 ROWS = [["1", "x" * 30, "long " * 12, "UA"], ["22", "y", "", "é日本"]]
@@ -18,26 +18,26 @@ COLUMNS = ["id", "name", "note", "carrier"]
 
 @pytest.mark.parametrize("room", [10, 40, 80, 200])
 def test_a_table_fits_and_what_is_left_out_is_named(room: int) -> None:
-    found = laid(COLUMNS, ROWS, room)
+    found = lay_out(COLUMNS, ROWS, room)
     assert all(len(line) <= room for line in (found.head, *found.lines))
     assert set(found.head.split()) | set(found.left_out) == set(COLUMNS)
     assert bool(found.left_out) == (room < 200)
 
 
 def test_no_room_is_as_much_as_it_takes() -> None:
-    found = laid(COLUMNS, ROWS, None)
+    found = lay_out(COLUMNS, ROWS, None)
     assert found.left_out == ()
     assert found.head.split() == COLUMNS
 
 
 def test_what_is_important_stays_and_the_columns_keep_their_order() -> None:
-    found = laid(COLUMNS, ROWS, 30, importance=("carrier", "id"))
+    found = lay_out(COLUMNS, ROWS, 30, importance=("carrier", "id"))
     assert found.head.split() == ["id", "carrier"]
     assert found.left_out == ("name", "note")
 
 
 def test_the_most_important_column_is_whole_whatever_its_width() -> None:
-    found = laid(["path", "size"], [["p" * 200, "1"]], 80)
+    found = lay_out(["path", "size"], [["p" * 200, "1"]], 80)
     assert found.lines == ("p" * 200,)
     assert found.left_out == ("size",)
 
@@ -49,13 +49,13 @@ def test_a_column_that_fits_exactly_is_shown() -> None:
 
 
 def test_a_text_of_several_lines_becomes_one() -> None:
-    assert laid(["a"], [["one\ntwo"]], 80).lines == ("one two",)
+    assert lay_out(["a"], [["one\ntwo"]], 80).lines == ("one two",)
 
 
 def test_long_values_break_between_words_only() -> None:
-    assert wrapped("one two three", 8) == ["one two", "three"]
-    assert wrapped("part-00000-abc.parquet", 8) == ["part-00000-abc.parquet"]
-    assert wrapped("", 8) == [""]
+    assert wrap_text("one two three", 8) == ["one two", "three"]
+    assert wrap_text("part-00000-abc.parquet", 8) == ["part-00000-abc.parquet"]
+    assert wrap_text("", 8) == [""]
 
 
 def test_without_a_terminal_a_line_has_80_columns_unless_the_environment_says_else(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.cli.sessions import interrupts_wait, started
+from anabranch.cli.sessions import get_or_start_session, interrupts_wait
 from tests.support.patience import PATIENCE, until
 from tests.test_storeys import ROOT
 
@@ -82,7 +82,7 @@ def test_a_command_that_is_interrupted_while_java_starts_waits_for_it(monkeypatc
     monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)
     monkeypatch.setattr(importlib.import_module("anabranch.api.session"), "session", session)
     with pytest.raises(KeyboardInterrupt):
-        started("interrupted")
+        get_or_start_session("interrupted")
     assert begun == ["interrupted"]
 
 

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import Row
 from pyspark.sql.types import VariantVal
 
-from anabranch.cli.values import json_value, shown
+from anabranch.cli.values import cell_text, json_value
 
 MOMENT = dt.datetime(2026, 1, 31, 12, 30)
 NAN = float("nan")
@@ -48,11 +48,11 @@ def test_a_value_has_its_json_value(value: Any, expected: Any) -> None:
 def test_a_variant_is_the_json_value_that_it_holds() -> None:
     variant = VariantVal.parseJson('{"a": [1, null]}')
     assert json_value([variant]) == [{"a": [1, None]}]
-    assert shown(variant) == '{"a": [1, null]}'
+    assert cell_text(variant) == '{"a": [1, null]}'
 
 
 @pytest.mark.parametrize(
     ("value", "text"), [([dt.date(2026, 1, 31)], '["2026-01-31"]'), ({"a": b"\x00"}, '{"a": "AA=="}'), (1, "1")]
 )
 def test_a_cell_shows_what_has_parts_as_json(value: Any, text: str) -> None:
-    assert shown(value) == text
+    assert cell_text(value) == text

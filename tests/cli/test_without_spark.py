@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 import anabranch
 from anabranch.cli import app, statements
 from anabranch.cli.arrow_rows import ArrowRows
-from anabranch.cli.without_spark import FORMS, understood
+from anabranch.cli.without_spark import FORMS, parse_statement
 from anabranch.errors import MissingJava, NeedsSpark, StatementNeedsSpark
 from anabranch.statements.registry import entry_of
 from tests.support.patience import PATIENCE
@@ -325,7 +325,7 @@ def test_each_form_is_a_statement_that_a_session_runs() -> None:
     for form in FORMS[1:]:
         assert entry_of(form.value.__new__(form.value)).grammar is form.grammar
     with pytest.raises(NeedsSpark, match="ALTER TABLE"):
-        understood("ALTER TABLE delta.`/t` ADD COLUMNS (a INT)")
+        parse_statement("ALTER TABLE delta.`/t` ADD COLUMNS (a INT)")
 
 
 # -- where there is no Spark -------------------------------------------------------------------------------------------
@@ -355,7 +355,7 @@ def test_without_java_statements_run_all_the_same(monkeypatch: pytest.MonkeyPatc
     def started(_: str) -> Any:
         raise MissingJava(reason="there is none.", instead="Install one.")
 
-    monkeypatch.setattr(statements, "started", started)
+    monkeypatch.setattr(statements, "get_or_start_session", started)
     done = CliRunner().invoke(app, ["sql", "SELECT count(*) AS n FROM delta.`t`", "--csv"])
     assert done.stdout.splitlines() == ["n", "4"], done.exception
     refused = CliRunner().invoke(app, ["sql", "SELECT DISTINCT id FROM delta.`t`"]).exception

@@ -12,7 +12,7 @@ import anabranch
 from anabranch.api.progress import BOARD
 from anabranch.commands import Vacuum
 from anabranch.commands.context import RunContext
-from anabranch.commands.watching import Work, counted, tell, watch_with, working
+from anabranch.commands.watching import Work, tell, track_progress, watch_with, working
 from anabranch.errors import NotATable
 from anabranch.testing import at_phase
 from anabranch.transaction.phases import reach
@@ -140,7 +140,7 @@ def test_where_nobody_watches_nothing_listens(path: str, seen: Watching) -> None
         assert work is None
         reach("staged")
         tell("anything", 1, 2)
-        assert list(counted("anything", "abc", 3)) == ["a", "b", "c"]
+        assert list(track_progress("anything", "abc", 3)) == ["a", "b", "c"]
     assert not seen.steps
 
 

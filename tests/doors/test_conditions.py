@@ -14,7 +14,7 @@ from anabranch import errors
 from anabranch.commands.opening import open_log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.predicates import Compare
-from anabranch.statements.conditions import understood, understood_values
+from anabranch.statements.conditions import resolve_condition, resolve_values
 
 
 class Engine:
@@ -40,32 +40,32 @@ def snapshot(tmp_path: Path) -> Snapshot:
 
 @pytest.mark.parametrize("text", ["t.id = 1", "T.id = 1", "`t`.id = 1", "id = 1"])
 def test_a_condition_by_the_alias_skips_files_as_one_without(snapshot: Snapshot, text: str) -> None:
-    found = understood(text, snapshot, ENGINE, alias="t")
+    found = resolve_condition(text, snapshot, ENGINE, alias="t")
     assert (found.predicate, found.row_local) == (Compare("id", "=", 1), True)
     assert found.expression == "id = 1"
 
 
 def test_a_subquery_keeps_its_words_and_the_alias(snapshot: Snapshot) -> None:
     text = "EXISTS (SELECT 1 FROM v AS t WHERE t.id = 2)"
-    found = understood(text, snapshot, ENGINE, queries=True, alias="t")
+    found = resolve_condition(text, snapshot, ENGINE, queries=True, alias="t")
     assert (found.expression, found.alias, found.asks) == (text, "t", True)
 
 
 def test_values_speak_by_the_alias(snapshot: Snapshot) -> None:
-    found = understood_values({"t.id": "t.id + 1"}, snapshot, ENGINE, "t")
+    found = resolve_values({"t.id": "t.id + 1"}, snapshot, ENGINE, "t")
     assert {name: str(value) for name, value in found.items()} == {"id": "id + 1"}
 
 
 def test_an_alias_that_is_a_column_too_is_refused_where_it_could_mean_both(snapshot: Snapshot) -> None:
-    assert understood("id = 1", snapshot, ENGINE, alias="s").predicate == Compare("id", "=", 1)
+    assert resolve_condition("id = 1", snapshot, ENGINE, alias="s").predicate == Compare("id", "=", 1)
     with pytest.raises(errors.InvalidCondition, match="choose another alias"):
-        understood("s.id = 5", snapshot, ENGINE, alias="S")
+        resolve_condition("s.id = 5", snapshot, ENGINE, alias="S")
     with pytest.raises(errors.InvalidCondition, match="choose another alias"):
-        understood_values({"id": "`s`.id"}, snapshot, ENGINE, "s")
+        resolve_values({"id": "`s`.id"}, snapshot, ENGINE, "s")
 
 
 @pytest.mark.parametrize("given", [5, True, ["id = 1"]])
 def test_what_is_no_condition_is_caught_as_a_type_error_and_a_value_error(snapshot: Snapshot, given: Any) -> None:
     for kind in (TypeError, ValueError, errors.InvalidOption):
         with pytest.raises(kind, match="SQL text or a Column"):
-            understood(given, snapshot, ENGINE)
+            resolve_condition(given, snapshot, ENGINE)

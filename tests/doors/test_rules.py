@@ -23,7 +23,7 @@ from anabranch.commands.opening import open_log
 from anabranch.log.log import forget
 from anabranch.protocol.schema.types import Array, Field, Map, Struct
 from anabranch.spark.engine import SparkEngine
-from anabranch.statements.conditions import understood
+from anabranch.statements.conditions import resolve_condition
 from anabranch.testing import at_phase
 from tests.support.raw_logs import metadata, put_commit
 from tests.support.readers import deltalake_rows, same_rows
@@ -559,8 +559,8 @@ def test_a_constraint_is_added_as_text_since_it_stands_in_the_log(sql: SparkSess
     declared(sql, path).addColumn("id", "BIGINT").execute()
     engine, snapshot = SparkEngine(sql), open_log(path).snapshot()
     with pytest.raises(errors.InvalidCondition, match="as text"):
-        AddConstraint(path, "c", understood(F.col("id") > 0, snapshot, engine)).run(engine)
-    AddConstraint(path, "c", understood("id > 0", snapshot, engine)).run(engine)
+        AddConstraint(path, "c", resolve_condition(F.col("id") > 0, snapshot, engine)).run(engine)
+    AddConstraint(path, "c", resolve_condition("id > 0", snapshot, engine)).run(engine)
     with pytest.raises(errors.CheckConstraintViolated):
         append(sql, path, "id")
 

@@ -17,7 +17,7 @@ from anabranch.errors import (
     DeltaConcurrentModificationException,
     StagedFilesVacuumed,
 )
-from anabranch.errors.cards import as_text, told, without_ours
+from anabranch.errors.cards import as_text, card_sections, without_ours
 from anabranch.testing import at_phase
 
 HOSTILE = "<script>\x1b[2Jx"
@@ -37,7 +37,7 @@ def conflict(tmp_path: Path) -> DeltaConcurrentModificationException:
 
 
 def test_a_card_says_what_who_why_where_and_what_to_do(tmp_path: Path) -> None:
-    said = told(conflict(tmp_path))
+    said = card_sections(conflict(tmp_path))
     assert said["What"].endswith("was deleted or changed.")
     assert said["Winner"].startswith("version 2, RESTORE by ")
     assert said["Ours"].startswith("RESTORE where TRUE based on version 1 by ")
@@ -48,12 +48,12 @@ def test_a_card_says_what_who_why_where_and_what_to_do(tmp_path: Path) -> None:
 
 def test_rows_that_were_in_the_way_are_on_the_card() -> None:
     error = ConcurrentDeleteReadException(table="/t", file="a.parquet", shown="[0] in it, with id = 2", rows=[0])
-    assert told(error)["Rows"] == "[0] in it, with id = 2"
+    assert card_sections(error)["Rows"] == "[0] in it, with id = 2"
 
 
 @pytest.mark.parametrize("kind", [DeltaConcurrentModificationException, ConcurrentWriteException, StagedFilesVacuumed])
 def test_a_card_leaves_out_what_is_not_known(kind: type[DeltaConcurrentModificationException]) -> None:
-    said = told(kind(table="/t"))
+    said = card_sections(kind(table="/t"))
     assert set(said) == {"What", "Rule", "What to do"}
     assert "Run the command again" not in said["What"]
     assert "Reason" not in said["What"]

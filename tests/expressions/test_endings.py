@@ -9,7 +9,7 @@ import pytest
 from anabranch.errors import UnreadableExpression
 from anabranch.expressions import Context, assignment, condition
 from anabranch.expressions.dialect import TokenizedText
-from anabranch.expressions.endings import unnamed
+from anabranch.expressions.endings import prevent_alias
 from anabranch.protocol.schema.types import Field, Struct
 
 CONTEXT = Context("t", Struct((Field("id", "long"),)), dt.datetime(2026, 1, 1, tzinfo=dt.UTC), "UTC", lambda _: True)
@@ -27,16 +27,16 @@ IN_PARENTHESES = [
 
 @pytest.mark.parametrize("text", WHOLE)
 def test_an_expression_that_ends_by_itself_stays(text: str) -> None:
-    assert unnamed(TokenizedText(text), "t") == text
+    assert prevent_alias(TokenizedText(text), "t") == text
 
 
 @pytest.mark.parametrize("text", IN_PARENTHESES)
 def test_where_the_last_word_may_be_a_name_no_name_can_stand(text: str) -> None:
-    assert unnamed(TokenizedText(text), "t") == f"({text})"
+    assert prevent_alias(TokenizedText(text), "t") == f"({text})"
 
 
 def test_a_comment_at_the_end_hides_no_parenthesis() -> None:
-    assert unnamed(TokenizedText("id = 1 x -- why"), "t") == "(id = 1 x -- why\n)"
+    assert prevent_alias(TokenizedText("id = 1 x -- why"), "t") == "(id = 1 x -- why\n)"
 
 
 @pytest.mark.parametrize("text", ["id = 1 and", "id = 1 OR", "(id = 1) AND -- id = 2"])

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch import errors
-from anabranch.expressions import Context, Sides, parameters_of, understood_merge
+from anabranch.expressions import Context, Sides, analyze_merge, parameters_of
 from anabranch.expressions.computations import HIDDEN
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.expressions.computation import Computation
@@ -59,7 +59,7 @@ def merged(
     is_builtin: Callable[[frozenset[str]], bool] = lambda names: True,
 ) -> tuple[Condition, Matching]:
     context = Context("table", SCHEMA, NOW, "UTC", is_builtin)
-    return understood_merge(on, clauses, Sides(SCHEMA, columns, target, source), context)
+    return analyze_merge(on, clauses, Sides(SCHEMA, columns, target, source), context)
 
 
 def said_of(on: Any, **sides: Any) -> Predicate:
@@ -323,7 +323,7 @@ DESCRIBED = Struct((Field("id", "long"), Field("day", "date"), Field("name", "st
 
 def computed(on: str, *clauses: Clause, is_builtin: Callable[[frozenset[str]], bool] = lambda names: True) -> Matching:
     context, names = Context("table", SCHEMA, NOW, "UTC", is_builtin), tuple(DESCRIBED.names)
-    return understood_merge(on, clauses, Sides(SCHEMA, names, "t", "src", described=DESCRIBED), context)[1]
+    return analyze_merge(on, clauses, Sides(SCHEMA, names, "t", "src", described=DESCRIBED), context)[1]
 
 
 def read_by(computation: Computation) -> set[Name]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from anabranch import errors
 from anabranch.expressions import Context, check_assigned, column_condition, column_value
-from anabranch.expressions.printed_columns import printed
+from anabranch.expressions.printed_columns import expression_text
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.predicates import And, Compare, In, IsNull, Not, Or, Predicate, StartsWith, Unknown
 from anabranch.protocol.schema.types import Field, Struct
@@ -355,7 +355,7 @@ ARGUMENT = (
 def test_a_function_of_python_is_shown_with_the_names_of_its_arguments() -> None:
     found = said_of(f"<(<lambda>({ARGUMENT.format('id')}, {ARGUMENT.format('t, x')}), 20)")
     assert found.text == "<(<lambda>(id, t.x), 20)"
-    assert printed(Printed(f"f({ARGUMENT.format('id')})")) == "f(id)"
+    assert expression_text(Printed(f"f({ARGUMENT.format('id')})")) == "f(id)"
 
 
 def test_a_function_of_python_with_the_name_of_one_of_sparks_is_not_taken_for_that() -> None:

@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from anabranch.expressions.printed_syntax import parts_of, syntax_of
-from anabranch.protocol.expressions.parser import parsed
-from anabranch.protocol.expressions.spelling import spelled
+from anabranch.protocol.expressions.parser import parse_expression
+from anabranch.protocol.expressions.spelling import to_sql
 
 NAMES = {name: parts_of(name) for name in ("id", "c", "b", "s.x", "arr", "m", "a b", "t", "`s.x`")}
 SQL = {
@@ -62,7 +62,7 @@ NOT_SURE = [
 def test_a_print_is_read_as_the_text_that_means_the_same(text: str) -> None:
     found = syntax_of(text, NAMES.get)
     assert found is not None
-    assert spelled(found) == spelled(parsed(SQL[text]))
+    assert to_sql(found) == to_sql(parse_expression(SQL[text]))
 
 
 @pytest.mark.parametrize("text", NOT_SURE)
@@ -73,7 +73,7 @@ def test_a_print_that_may_mean_something_else_is_not_read(text: str) -> None:
 def test_a_text_with_a_backslash_is_not_certain() -> None:
     found = syntax_of("=(c, 'O\\'Hara, (\\\\n`')", NAMES.get)
     assert found is not None
-    assert spelled(found) == "(`c` = 'O\\'Hara, (\\\\n`')"
+    assert to_sql(found) == "(`c` = 'O\\'Hara, (\\\\n`')"
     assert not found.operands[1].is_certain  # type: ignore[union-attr]
 
 
@@ -88,7 +88,7 @@ def test_a_moment_is_read_where_all_zones_agree() -> None:
     zone, other = dt.timezone(here.utcoffset() or dt.timedelta()), dt.timezone(dt.timedelta(hours=-13))
     found, moment = syntax_of("=(t, 2020-01-02 03:04:05.0)", NAMES.get, zone), here.astimezone(dt.UTC)
     assert found is not None
-    assert spelled(found) == f"(`t` = TIMESTAMP '{moment:%Y-%m-%d %H:%M:%S.%f} UTC')"
+    assert to_sql(found) == f"(`t` = TIMESTAMP '{moment:%Y-%m-%d %H:%M:%S.%f} UTC')"
     assert syntax_of("=(t, 2020-01-02 03:04:05.0)", NAMES.get, other) is None
 
 
@@ -99,7 +99,7 @@ def test_a_moment_of_an_hour_that_clocks_repeat_is_not_sure() -> None:
 @pytest.mark.parametrize(("text", "sql"), [("==(id, 3)", "id = 3"), ("==(c, b)", None), ("==(c, 2020-01-02)", None)])
 def test_where_texts_have_no_quotes_two_words_are_not_sure(text: str, sql: str | None) -> None:
     found = syntax_of(text, NAMES.get, quotes=False)
-    assert (found and spelled(found)) == (sql and spelled(parsed(sql)))
+    assert (found and to_sql(found)) == (sql and to_sql(parse_expression(sql)))
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from anabranch import errors
-from anabranch.expressions import Context, Sides, assigned
-from anabranch.expressions.sides import evolved_by, name_parts
+from anabranch.expressions import Context, Sides, resolve_assignments
+from anabranch.expressions.sides import evolve_by_clause, name_parts
 from anabranch.protocol.merges import SourceColumn
 from anabranch.protocol.schema.assignments import Members
 from anabranch.protocol.schema.types import Field, Struct
@@ -28,7 +28,7 @@ CONTEXT = Context("table", SCHEMA, dt.datetime(2026, 1, 1, tzinfo=dt.UTC), "UTC"
 
 
 def set_of(values: Any, *, columns: tuple[str, ...] = ("ID", "name", "a b", "a.b", "st", "more")) -> dict[str, Any]:
-    return assigned(values, "set", Sides(SCHEMA, columns, "t", "s"), CONTEXT)
+    return resolve_assignments(values, "set", Sides(SCHEMA, columns, "t", "s"), CONTEXT)
 
 
 @pytest.mark.parametrize(
@@ -82,20 +82,22 @@ AMBIGUOUS = Struct((Field("a", Struct((Field("b", "long"),))), Field("a.b", "lon
     ],
 )
 def test_a_member_and_a_column_with_a_dot_in_its_name_are_told_apart(key: str, alias: str, wanted: Any) -> None:
-    assert assigned({key: 1}, "set", Sides(AMBIGUOUS, (), alias), replace(CONTEXT, schema=AMBIGUOUS)) == wanted
+    assert (
+        resolve_assignments({key: 1}, "set", Sides(AMBIGUOUS, (), alias), replace(CONTEXT, schema=AMBIGUOUS)) == wanted
+    )
 
 
 def test_a_struct_that_is_called_as_the_table_is_has_its_members() -> None:
     sides = Sides(SCHEMA, (), "st")
-    assert assigned({"st.x": 1, "st.id": 2}, "set", sides, CONTEXT) == {"st": Members({"x": 1}), "id": 2}
+    assert resolve_assignments({"st.x": 1, "st.id": 2}, "set", sides, CONTEXT) == {"st": Members({"x": 1}), "id": 2}
 
 
 def test_a_member_that_is_set_adds_no_column_with_a_dot_in_its_name() -> None:
     given = Struct((Field("a.b", "long"), Field("a", Struct((Field("c", "long"),)))))
     table = Struct(AMBIGUOUS.fields[:1])
     sides = Sides(table, tuple(given.names), "t", "s", described=given)
-    assert evolved_by({"a.b": "1"}, table, sides, lambda was, rows: was) == table
-    assert evolved_by({"`a.b`": "1"}, table, sides, lambda was, rows: was).names == ("a", "a.b")
+    assert evolve_by_clause({"a.b": "1"}, table, sides, lambda was, rows: was) == table
+    assert evolve_by_clause({"`a.b`": "1"}, table, sides, lambda was, rows: was).names == ("a", "a.b")
 
 
 @pytest.mark.parametrize("key", ["st.nope", "st.x.y", "id.x"])
@@ -150,11 +152,11 @@ def as_it_was(columns: Struct, rows: Struct) -> Struct:
 
 def evolving() -> Sides:
     plain = Sides(TARGET, SOURCE.names, "t", "s", described=SOURCE)
-    return replace(plain, evolved=evolved_by(None, TARGET, plain, as_it_was))
+    return replace(plain, evolved=evolve_by_clause(None, TARGET, plain, as_it_was))
 
 
 def test_a_star_adds_all_that_only_the_source_has() -> None:
-    assert evolved_by(None, TARGET, evolving(), as_it_was) == Struct((*TARGET.fields, Field("new", "long")))
+    assert evolve_by_clause(None, TARGET, evolving(), as_it_was) == Struct((*TARGET.fields, Field("new", "long")))
 
 
 @pytest.mark.parametrize(
@@ -163,14 +165,14 @@ def test_a_star_adds_all_that_only_the_source_has() -> None:
 )
 def test_a_key_adds_what_the_source_has_of_its_name(key: str, added: list[str]) -> None:
     assert [
-        name for name in evolved_by({key: "1"}, TARGET, evolving(), as_it_was).names if name not in TARGET.names
+        name for name in evolve_by_clause({key: "1"}, TARGET, evolving(), as_it_was).names if name not in TARGET.names
     ] == added
 
 
 def test_a_key_adds_a_member() -> None:
     table = Struct((Field("st", Struct((Field("x", "integer"),))),))
     sides = Sides(table, SOURCE.names, described=SOURCE)
-    inner = evolved_by({"st.y": "1"}, table, sides, as_it_was).field("st").type
+    inner = evolve_by_clause({"st.y": "1"}, table, sides, as_it_was).field("st").type
     assert inner == Struct((Field("x", "integer"), Field("Y", "date")))
 
 
@@ -179,17 +181,17 @@ def test_a_key_adds_a_member() -> None:
 )
 def test_what_a_clause_sets_may_widen_what_is_there(key: str | None, seen: list[str]) -> None:
     asked: list[str] = []
-    evolved_by(
+    evolve_by_clause(
         None if key is None else {key: "1"}, TARGET, evolving(), lambda was, rows: asked.extend(rows.names) or was
     )
     assert asked == seen
 
 
 def test_a_star_that_evolves_keeps_what_the_source_lacks_in_an_update_only() -> None:
-    updated = assigned(None, "set", evolving(), CONTEXT, keeps=True)
+    updated = resolve_assignments(None, "set", evolving(), CONTEXT, keeps=True)
     member = Members({"y": SourceColumn("st", ("Y",))}, SourceColumn("st"))
     assert updated == {"id": SourceColumn("ID"), "st": member, "new": SourceColumn("new")}
-    inserted = assigned(None, "set", evolving(), CONTEXT)
+    inserted = resolve_assignments(None, "set", evolving(), CONTEXT)
     assert inserted == {"id": SourceColumn("ID"), "st": SourceColumn("st"), "new": SourceColumn("new")}
 
 

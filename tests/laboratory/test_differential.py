@@ -53,8 +53,8 @@ def test_rows_come_in_pieces_where_they_are_to() -> None:
 class Losing(ArrowBackend):
     """Forgets the last row of what an UPDATE or MERGE writes."""
 
-    def _fetched(self, files: FileSet, marks: Marks | None) -> Iterator[finding.FileRows]:
-        for each in super()._fetched(files, marks):
+    def _fetch_rows(self, files: FileSet, marks: Marks | None) -> Iterator[finding.FileRows]:
+        for each in super()._fetch_rows(files, marks):
             yield finding.FileRows(each.path, each.positions[:-1], each.rows.slice(0, len(each.rows) - 1))
 
 

@@ -66,7 +66,7 @@ def test_a_vacuum_that_believes_a_log_without_its_newest_commit_is_noticed(monke
     without = {name: data for name, data in files.items() if name != lost}
     case = Case(0, "commit", "commits", files, Mutation("delete", lost, without))
     assert examined(case) == mutations.NAMED
-    monkeypatch.setattr("anabranch.commands.maintenance.vacuum.hold_confirmed", lambda *args: None)
+    monkeypatch.setattr("anabranch.commands.maintenance.vacuum.require_confirmation", lambda *args: None)
     monkeypatch.setattr("anabranch.log.log.end_of", lambda *args: End.RIGHT)
     with pytest.raises(Fault, match="reading gives what is not true"):
         examined(case)

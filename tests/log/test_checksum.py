@@ -205,8 +205,8 @@ def test_adds_that_state_live_files_anew_end_the_chain(tmp_path: Path) -> None:
     first, second = (log.read(version) for version in (1, 2))
     assert first is not None
     assert second is not None
-    assert summed.followed_by(first) is None
-    assert log.snapshot(1).checksum().followed_by(second) is None, "the remove does not say its size"
+    assert summed.advance_by(first) is None
+    assert log.snapshot(1).checksum().advance_by(second) is None, "the remove does not say its size"
 
 
 def test_a_commit_stands_whatever_becomes_of_its_checksum() -> None:

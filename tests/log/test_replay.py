@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from anabranch.log.commit_files import Raw
 from anabranch.log.commits import parse_commit, parse_files
-from anabranch.log.replay import applied, keys, replay, without
+from anabranch.log.replay import apply_actions, keys, replay, without
 from anabranch.protocol.actions import FILES, REMOVES, empty_files
 from tests.log.histories import COLUMNS, Body, as_bodies, expected, replayed, spelled
 from tests.support.raw_logs import Action, add, remove, text_of
@@ -43,7 +43,7 @@ def test_commit_by_commit_gives_what_all_at_once_gives(history: History) -> None
     commits, raws = history
     files = empty_files()
     for number, raw in enumerate(raws, start=1):
-        files, _ = applied(files, *parse_files("t", [raw], COLUMNS))
+        files, _ = apply_actions(files, *parse_files("t", [raw], COLUMNS))
         assert as_bodies(files) == expected(replayed(commits[:number])[0], FILES)
 
 
@@ -101,4 +101,4 @@ def test_an_add_of_a_live_file_replaces_what_was_said_of_it() -> None:
 def test_nothing_said_changes_nothing(count: int) -> None:
     files, _, _ = replay(*parse_files("t", [Raw(0, text_of(add("a"), add("b")).encode())], ()))
     nothing = parse_files("t", [Raw(1, b'{"commitInfo":{}}\n')] * count, ())
-    assert applied(files, *nothing) == (files, None)
+    assert apply_actions(files, *nothing) == (files, None)

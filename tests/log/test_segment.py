@@ -313,7 +313,7 @@ def sum_up(store: Store, *versions: int) -> None:
 
 
 def way(segment: Segment) -> list[Any]:
-    return [compacted_range(entry.name) or commit_version(entry.name) for entry in segment.replayed]
+    return [compacted_range(entry.name) or commit_version(entry.name) for entry in segment.entries_to_replay]
 
 
 def test_a_compaction_stands_for_its_commits_but_the_newest_is_read_too(store: Store) -> None:

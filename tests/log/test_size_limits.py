@@ -83,7 +83,7 @@ def out_of_memory(*_: Any, **__: Any) -> Any:
 
 BOUNDARIES: dict[str, tuple[Any, str]] = {
     "parsing a line": (commits.json, "loads"),
-    "telling lines apart": (commits, "separated"),
+    "telling lines apart": (commits, "separate_file_lines"),
     "parsing file actions": (commits, "file_actions"),
 }
 

@@ -19,7 +19,7 @@ from anabranch.errors import CorruptLog, InvalidOption
 from anabranch.log.file_names import LAST_CHECKPOINT, checkpoint_name, checksum_name, commit_name
 from anabranch.log.log import forget
 from anabranch.log.row_groups import RowGroups
-from anabranch.log.size_limits import LARGEST_UNFOLDED, largest_unfolded
+from anabranch.log.size_limits import LARGEST_UNFOLDED, largest_unfolded_bytes
 from anabranch.log.unfolding import TooLarge, check_unfolded
 from tests.support.drawing import SLOW
 from tests.support.tiers import examples
@@ -178,9 +178,9 @@ def test_a_table_is_read_by_its_commits_where_they_are_there(tmp_path: Path, mon
 
 def test_by_default_a_file_may_take_what_is_much_for_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(LARGEST_UNFOLDED, raising=False)
-    assert largest_unfolded(133_000) == 1 << 30
-    assert largest_unfolded(100 * MIB) == 10_000 * MIB
+    assert largest_unfolded_bytes(133_000) == 1 << 30
+    assert largest_unfolded_bytes(100 * MIB) == 10_000 * MIB
     for value in ("0", "-1", "many", "1e9"):
         monkeypatch.setenv(LARGEST_UNFOLDED, value)
         with pytest.raises(InvalidOption, match=LARGEST_UNFOLDED):
-            largest_unfolded(1)
+            largest_unfolded_bytes(1)

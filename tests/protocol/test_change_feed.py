@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 from anabranch.protocol.actions import ADDS, DROPS
-from anabranch.protocol.change_feed import DELETE, INSERT, VersionChanges, changes_nothing, derived, unreadable, written
+from anabranch.protocol.change_feed import (
+    DELETE,
+    INSERT,
+    VersionChanges,
+    changes_from_cdc,
+    changes_nothing,
+    derive_changes,
+    unreadable,
+)
 from anabranch.protocol.schema.types import PHYSICAL_NAME, Array, Field, Map, Struct
 
 ROWS = 6
@@ -37,7 +45,7 @@ def vector_in(row: Mapping[str, Any]) -> BitMap64:
 
 def changes_of(adds: list[dict[str, Any]], removes: list[dict[str, Any]]) -> VersionChanges:
     tables = (pa.Table.from_pylist(rows, schema=schema) for rows, schema in ((adds, ADDS), (removes, DROPS)))
-    return derived(3, 7_000, *tables, vector_in)
+    return derive_changes(3, 7_000, *tables, vector_in)
 
 
 def rows_of(found: VersionChanges) -> Counter[tuple[str, str, int]]:
@@ -83,7 +91,7 @@ def test_what_says_that_no_data_changed_gives_nothing() -> None:
 
 def test_files_of_change_data_say_all_themselves() -> None:
     said = [{"path": "_change_data/c", "partitionValues": {"p": "2"}, "size": 5, "dataChange": False}]
-    found = written(1, 2, said)
+    found = changes_from_cdc(1, 2, said)
     assert found.written.to_pylist() == [{"path": "_change_data/c", "partitionValues": [("p", "2")], "size": 5}]
     assert found.paths == {"_change_data/c"}
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from anabranch.protocol.actions import files_table
-from anabranch.protocol.cloning import copied, deep, named, shallow
+from anabranch.protocol.cloning import absolute_row, deep, row_of_copy, shallow
 from anabranch.protocol.layout.deletion_vectors import Descriptor
 
 ROOT, TARGET = "file:///data/origin é", "file:///data/clone"
@@ -25,24 +25,24 @@ def copies_of(source: list[dict[str, Any]]) -> list[dict[str, Any]]:
     needed = deep(source, ROOT, []).copies
     own = Descriptor("u", "job-1ab^-aqEH.-t@S}K{vb[*k^", 40, 2, 1)
     return [
-        files_table([copied(each, f"job-1/{i}.parquet", 100, own if each.row["deletionVector"] else None)]).to_pylist()[
-            0
-        ]
+        files_table(
+            [row_of_copy(each, f"job-1/{i}.parquet", 100, own if each.row["deletionVector"] else None)]
+        ).to_pylist()[0]
         for i, each in enumerate(needed)
     ]
 
 
 def test_a_file_is_named_by_an_absolute_uri_and_its_vector_too() -> None:
-    found = named(row("p=a%20b/x.parquet", VECTOR, tags={"anabranch.clonedFrom": "y", "kept": "z"}), ROOT)
+    found = absolute_row(row("p=a%20b/x.parquet", VECTOR, tags={"anabranch.clonedFrom": "y", "kept": "z"}), ROOT)
     assert found["path"] == "file:/data/origin%20é/p=a%20b/x.parquet"
     assert found["deletionVector"]["storageType"] == "p"
     assert found["deletionVector"]["pathOrInlineDv"].startswith("file:/data/origin%20é/ab/deletion_vector_")
     assert found["tags"] == {"kept": "z"}
-    assert named(row(vector=OTHER), ROOT)["deletionVector"] == OTHER.to_row()
+    assert absolute_row(row(vector=OTHER), ROOT)["deletionVector"] == OTHER.to_row()
 
 
 def test_a_file_that_lies_at_the_target_is_named_as_its_own() -> None:
-    assert named(row("file:/data/clone/b%201.parquet"), ROOT, TARGET)["path"] == "b%201.parquet"
+    assert absolute_row(row("file:/data/clone/b%201.parquet"), ROOT, TARGET)["path"] == "b%201.parquet"
 
 
 def test_a_shallow_clone_has_what_it_names_with_the_same_vector() -> None:

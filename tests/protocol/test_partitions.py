@@ -15,16 +15,16 @@ from hypothesis import strategies as st
 
 from anabranch.errors import InvalidPartitionValue
 from anabranch.protocol.partitions import (
+    has_zone,
     hive_segment,
     map_column,
     parse_hive_path,
     partition_arrays,
     read_value,
+    read_values,
     split,
-    typed_values,
     write_value,
-    written_texts,
-    zoned,
+    write_values,
 )
 from anabranch.protocol.schema.types import Field, Struct, arrow_type
 
@@ -191,7 +191,7 @@ def test_texts_are_written_as_the_protocol_says(value: Any, data_type: str, text
 
 def test_only_a_zone_tells_the_instant() -> None:
     texts = ["2020-01-01 00:00:00", "2020-01-01", "2020-01-01T00:00:00.5Z", "2020-01-01 00:00:00-08:00", None]
-    assert zoned(pa.array(texts)).to_pylist() == [False, False, True, True, None]
+    assert has_zone(pa.array(texts)).to_pylist() == [False, False, True, True, None]
 
 
 # -- columns -----------------------------------------------------------------------------------------------------------
@@ -243,17 +243,17 @@ def test_a_file_without_a_value_for_the_column_has_null() -> None:
 
 
 def test_typed_values_say_which_texts_are_none() -> None:
-    values, valid = typed_values(pa.array(["5", "x", None, ""]), "integer")
+    values, valid = read_values(pa.array(["5", "x", None, ""]), "integer")
     assert values.to_pylist() == [5, None, None, None]
     assert valid.to_pylist() == [True, False, True, True]
 
 
 def test_typed_values_are_written_as_they_were_read() -> None:
     texts = pa.chunked_array([["2020-01-31", None], ["0001-01-01", "2020-01-31"]], pa.string())
-    values, _ = typed_values(texts.combine_chunks(), "date")
-    assert written_texts(pa.chunked_array([values]), "date").to_pylist() == texts.to_pylist()
+    values, _ = read_values(texts.combine_chunks(), "date")
+    assert write_values(pa.chunked_array([values]), "date").to_pylist() == texts.to_pylist()
     with pytest.raises(ValueError, match="is not a string"):
-        written_texts(pa.array([2**31]), "string")
+        write_values(pa.array([2**31]), "string")
 
 
 def test_rows_are_split_by_the_texts_of_their_partitions_in_which_an_empty_one_is_null() -> None:

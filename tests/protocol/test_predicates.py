@@ -23,10 +23,10 @@ from anabranch.protocol.predicates import (
     StartsWith,
     Unknown,
     columns_of,
-    compared,
+    compare_values,
     date_of,
     holds,
-    negated,
+    negate,
     normal_form,
     truth_form,
 )
@@ -67,7 +67,7 @@ def test_the_normal_form_means_the_same_for_every_row(predicate: Predicate, row:
 
 @given(predicates, rows)
 def test_a_negation_means_not(predicate: Predicate, row: dict[str, Any]) -> None:
-    assert holds(negated(predicate), row) is holds(Not(predicate), row)
+    assert holds(negate(predicate), row) is holds(Not(predicate), row)
 
 
 @pytest.mark.slow
@@ -154,7 +154,7 @@ def test_columns_are_those_that_any_part_names() -> None:
     ],
 )
 def test_values_compare_as_in_spark(left: Any, op: Any, right: Any, truth: bool | None) -> None:
-    assert compared(left, op, right) is truth
+    assert compare_values(left, op, right) is truth
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_values_compare_as_in_spark(left: Any, op: Any, right: Any, truth: bool 
 )
 def test_values_of_different_kinds_are_not_compared(left: Any, right: Any) -> None:
     with pytest.raises(TypeError):
-        compared(left, "=", right)
+        compare_values(left, "=", right)
 
 
 def test_in_is_null_where_a_null_might_have_matched() -> None:

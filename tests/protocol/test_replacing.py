@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from anabranch.errors import InvalidOption
-from anabranch.protocol.replacing import lost, replaced
+from anabranch.protocol.replacing import paths_to_drop, replace_columns
 from anabranch.protocol.rules.table_rules import DEFAULT
 from anabranch.protocol.schema.lengths import LENGTH
 from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
@@ -35,33 +35,33 @@ def with_field(name: str, **changed: Any) -> Struct:
 def test_order_comments_and_null_may_differ_and_the_rest_is_kept() -> None:
     n, ell, m = (TABLE.field(name) for name in "nlm")
     wanted = Struct((m, Field("S", "string", metadata={"comment": "new"}), Field("ID", "long"), ell, n))
-    found = replaced(TABLE, wanted, no_objection)
+    found = replace_columns(TABLE, wanted, no_objection)
     assert found.names == ("m", "s", "id", "l", "n")
     assert found.field("s").metadata == {"comment": "new", DEFAULT: "'x'"}
     assert found.field("id") == Field("id", "long", True, {"delta.columnMapping.id": 1})
-    assert replaced(TABLE, Struct(tuple(TABLE)), no_objection) == TABLE
+    assert replace_columns(TABLE, Struct(tuple(TABLE)), no_objection) == TABLE
 
 
 def test_what_is_nested_is_replaced_too() -> None:
     inner = Struct((Field("b", "string", metadata={"comment": "c"}), Field("a", "long"), Field("z", "date")))
-    found = replaced(TABLE, with_field("n", type=inner), no_objection).field("n").type
+    found = replace_columns(TABLE, with_field("n", type=inner), no_objection).field("n").type
     assert isinstance(found, Struct)
     assert found.names == ("b", "a", "z")
     assert found.field("a").type == "long"
     assert found.field("a").metadata["k"] == 1
     assert found.field("a").metadata["delta.typeChanges"] == [{"fromType": "integer", "toType": "long"}]
-    deeper = replaced(TABLE, with_field("l", type=Array(Struct((Field("x", "long"),)))), no_objection)
+    deeper = replace_columns(TABLE, with_field("l", type=Array(Struct((Field("x", "long"),)))), no_objection)
     assert deeper.field("l").type.element.field("x").type == "long"  # type: ignore[union-attr]
-    loosened = replaced(TABLE, with_field("m", type=Map("string", "integer")), no_objection)
+    loosened = replace_columns(TABLE, with_field("m", type=Map("string", "integer")), no_objection)
     assert loosened.field("m").type == Map("string", "integer")
 
 
 def test_columns_that_go_are_told() -> None:
     inner = Struct((Field("a", "integer"),))
-    assert list(lost(TABLE, with_field("n", type=inner))) == [("n", "b")]
-    assert list(lost(TABLE, Struct((TABLE.field("id"),)))) == [("s",), ("n",), ("l",), ("m",)]
+    assert list(paths_to_drop(TABLE, with_field("n", type=inner))) == [("n", "b")]
+    assert list(paths_to_drop(TABLE, Struct((TABLE.field("id"),)))) == [("s",), ("n",), ("l",), ("m",)]
     element = with_field("l", type=Array(Struct((Field("y", "integer"),))))
-    assert list(lost(TABLE, element)) == [("l", "element", "x")]
+    assert list(paths_to_drop(TABLE, element)) == [("l", "element", "x")]
 
 
 @pytest.mark.parametrize(
@@ -82,10 +82,12 @@ def test_columns_that_go_are_told() -> None:
 )
 def test_what_would_change_rows_or_could_be_a_rename_is_refused(wanted: Struct, column: str) -> None:
     with pytest.raises(InvalidOption) as refused:
-        replaced(TABLE, wanted, no_objection)
+        replace_columns(TABLE, wanted, no_objection)
     assert column in (refused.value.facts["value"], refused.value.facts.get("column"))
 
 
 def test_a_table_may_object_to_another_type() -> None:
     with pytest.raises(InvalidOption, match="first"):
-        replaced(TABLE, with_field("n", type=Struct((Field("a", "long"), Field("b", "string")))), lambda *_: "first")
+        replace_columns(
+            TABLE, with_field("n", type=Struct((Field("a", "long"), Field("b", "string")))), lambda *_: "first"
+        )

@@ -27,15 +27,15 @@ def test_groups_of_files_that_are_written_anew_alike_are_counted() -> None:
 
 def test_a_commit_holds_no_literal_of_an_expression() -> None:
     secret = """the text 'a ''secret'' \\' one' or "another secret": it is not read in one way"""
-    assert RowPlan((Step("find rows", secret),)).recorded == (
+    assert RowPlan((Step("find rows", secret),)).commit_text == (
         "find rows: Spark, since the text '…' or '…': it is not read in one way"
     )
 
 
 def test_what_a_commit_holds_is_short_and_of_one_line_for_each_step() -> None:
     long = RowPlan(tuple(Step(f"step {i}", f"the column {'x' * 1000}\n is\x1b read") for i in range(100)))
-    lines = long.recorded.split("\n")
+    lines = long.commit_text.split("\n")
     assert len(lines) == 21
     assert lines[-1] == "and 80 more steps"
     assert max(map(len, lines)) == 200
-    assert "\x1b" not in RowPlan((Step("a", "\x1b[31m"),)).recorded
+    assert "\x1b" not in RowPlan((Step("a", "\x1b[31m"),)).commit_text

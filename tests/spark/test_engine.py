@@ -23,7 +23,7 @@ from anabranch.spark.columns.types import parse_type, schema_of, spark_schema
 from anabranch.spark.engine import SparkEngine
 from anabranch.spark.sessions import session
 from anabranch.spark.writing import relocating
-from anabranch.storage.told import given
+from anabranch.storage.told import call_options
 from tests.spark.tables import condition, numbered
 
 
@@ -76,7 +76,7 @@ def test_what_is_laid_out_at_once_runs_under_the_settings_and_the_job_group_of_t
 
     def watched(*given_to_it: Any) -> None:
         group = spark.sparkContext.getLocalProperty("spark.jobGroup.id")
-        said.append((threading.current_thread().name, given(), group))
+        said.append((threading.current_thread().name, call_options(), group))
         real(*given_to_it)
 
     monkeypatch.setattr(relocating, "cluster", watched)

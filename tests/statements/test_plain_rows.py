@@ -23,7 +23,7 @@ from anabranch.protocol.expressions.computation import Computation
 from anabranch.protocol.expressions.meeting import common
 from anabranch.protocol.expressions.table import Given, Unfit
 from anabranch.protocol.schema.types import INTEGERS, Field, Struct
-from anabranch.protocol.storing import stored_in
+from anabranch.protocol.storing import cast_to_column
 from anabranch.protocol.unsupported import Unsupported
 from anabranch.spark.engine import SparkEngine
 from anabranch.statements import plain_rows
@@ -109,7 +109,7 @@ def are_alike(*values: Computation) -> bool:
 
 def is_made(field: Field, value: Computation) -> bool:
     """Whether a column stores a value that is made here; where it does not fit, the whole statement fails."""
-    stored = stored_in(value, field)
+    stored = cast_to_column(value, field)
     with contextlib.suppress(Unsupported, pa.ArrowException):
         return stored.reason is None and len(plain_rows_made([[stored]], [field], Struct((field,)))) == 1
     return False

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch.errors import SqlSyntaxError
-from anabranch.expressions.dialect import tokenized
+from anabranch.expressions.dialect import tokenize
 from anabranch.statements.grammar.tables_read import tables_read
 from anabranch.statements.prefilter import glance
 from tests.support import corpus
@@ -29,7 +29,7 @@ def closes_only_what_is_open(words: list[str]) -> bool:
 
 
 def read_in_full(text: str) -> set[tuple[str, ...]]:
-    return {each.parts for each in tables_read(tokenized(text))}
+    return {each.parts for each in tables_read(tokenize(text))}
 
 
 @settings(max_examples=examples(400, 40))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from anabranch.storage.hadoop_names import for_spark, lacks, not_honoured
-from anabranch.storage.hadoop_settings import translated
+from anabranch.storage.hadoop_names import for_spark, lacks, unsupported_settings
+from anabranch.storage.hadoop_settings import translate_settings
 
 HOST = "account.dfs.core.windows.net"
 KEYS = {"fs.s3a.access.key": "KEY", "fs.s3a.secret.key": "SECRET"}
@@ -25,7 +25,7 @@ KEYS = {"fs.s3a.access.key": "KEY", "fs.s3a.secret.key": "SECRET"}
     ],
 )
 def test_what_both_can_follow_or_speaks_of_others_is_honoured(name: str) -> None:
-    assert not_honoured("s3", "lake", {name: "x"}, {name: "x"}) == []
+    assert unsupported_settings("s3", "lake", {name: "x"}, {name: "x"}) == []
 
 
 @pytest.mark.parametrize(
@@ -43,14 +43,14 @@ def test_what_both_can_follow_or_speaks_of_others_is_honoured(name: str) -> None
     ],
 )
 def test_what_our_client_cannot_follow_is_named(scheme: str, authority: str, name: str) -> None:
-    assert not_honoured(scheme, authority, {name: "Own"}, {name: "Own"}) == [name]
+    assert unsupported_settings(scheme, authority, {name: "Own"}, {name: "Own"}) == [name]
 
 
 def test_a_provider_of_keys_is_honoured_where_there_are_keys() -> None:
     name = "fs.s3a.aws.credentials.provider"
     given = {name: "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider"}
-    assert not_honoured("s3", "lake", given, {**KEYS, **given}) == []
-    assert not_honoured("s3", "lake", given, given) == [name]
+    assert unsupported_settings("s3", "lake", given, {**KEYS, **given}) == []
+    assert unsupported_settings("s3", "lake", given, given) == [name]
 
 
 def test_a_key_without_its_secret_is_named() -> None:
@@ -77,8 +77,8 @@ def test_options_come_back_from_the_settings_that_spark_gets(
 ) -> None:
     told, untold = for_spark(scheme, authority, options)
     assert untold == []
-    assert translated(scheme, authority, told) == options
-    assert not_honoured(scheme, authority, told, told) == []
+    assert translate_settings(scheme, authority, told) == options
+    assert unsupported_settings(scheme, authority, told, told) == []
 
 
 def test_an_endpoint_is_one_for_both() -> None:
@@ -89,7 +89,7 @@ def test_an_endpoint_is_one_for_both() -> None:
         "true",
         [],
     )
-    assert translated("s3", "lake", told)["endpoint"] == "http://h:9000"
+    assert translate_settings("s3", "lake", told)["endpoint"] == "http://h:9000"
 
 
 def test_options_that_the_connector_cannot_be_told_are_named_as_they_were_given() -> None:

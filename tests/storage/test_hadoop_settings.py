@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from anabranch.storage.hadoop_settings import translated
+from anabranch.storage.hadoop_settings import translate_settings
 
 HOST = "account.dfs.core.windows.net"
 KEYS = {"fs.s3a.access.key": "KEY", "fs.s3a.secret.key": "SECRET"}
@@ -13,16 +13,19 @@ HADOOP = "org.apache.hadoop.fs.s3a"
 
 
 def s3(settings: dict[str, str], bucket: str = "lake") -> dict[str, str]:
-    return translated("s3", bucket, {f"fs.s3a.{name}": value for name, value in settings.items()})
+    return translate_settings("s3", bucket, {f"fs.s3a.{name}": value for name, value in settings.items()})
 
 
 def azure(settings: dict[str, str]) -> dict[str, str]:
-    return translated("abfss", f"c@{HOST}", {f"fs.azure.{name}": value for name, value in settings.items()})
+    return translate_settings("abfss", f"c@{HOST}", {f"fs.azure.{name}": value for name, value in settings.items()})
 
 
 def test_keys_and_a_token_are_one_answer() -> None:
-    assert translated("s3", "lake", KEYS) == KEYS_OF_OBSTORE
-    assert translated("s3", "lake", {**KEYS, "fs.s3a.session.token": "T"}) == {**KEYS_OF_OBSTORE, "session_token": "T"}
+    assert translate_settings("s3", "lake", KEYS) == KEYS_OF_OBSTORE
+    assert translate_settings("s3", "lake", {**KEYS, "fs.s3a.session.token": "T"}) == {
+        **KEYS_OF_OBSTORE,
+        "session_token": "T",
+    }
 
 
 @pytest.mark.parametrize("alone", ["access.key", "secret.key", "session.token"])
@@ -48,7 +51,7 @@ def test_a_bucket_of_its_own_keys_takes_nothing_of_the_keys_of_all() -> None:
     ],
 )
 def test_keys_count_where_the_connector_looks_at_them(provider: str, found: dict[str, str]) -> None:
-    assert translated("s3", "lake", {**KEYS, "fs.s3a.aws.credentials.provider": provider}) == found
+    assert translate_settings("s3", "lake", {**KEYS, "fs.s3a.aws.credentials.provider": provider}) == found
 
 
 @pytest.mark.parametrize(
@@ -104,19 +107,21 @@ def test_a_principal_of_azure_is_one_answer() -> None:
 
 def test_google_is_reached_by_a_file_or_by_nobody() -> None:
     for name in ("fs.gs.auth.service.account.json.keyfile", "google.cloud.auth.service.account.json.keyfile"):
-        assert translated("gs", "b", {name: "/key.json"}) == {"service_account": "/key.json"}
-    assert translated("gs", "b", {"fs.gs.auth.type": "UNAUTHENTICATED"}) == {"skip_signature": "true"}
-    assert translated("gs", "b", {"fs.gs.auth.null.enable": "true"}) == {"skip_signature": "true"}
-    assert translated("gs", "b", {"fs.gs.storage.root.url": "http://h:1/"}) == {
+        assert translate_settings("gs", "b", {name: "/key.json"}) == {"service_account": "/key.json"}
+    assert translate_settings("gs", "b", {"fs.gs.auth.type": "UNAUTHENTICATED"}) == {"skip_signature": "true"}
+    assert translate_settings("gs", "b", {"fs.gs.auth.null.enable": "true"}) == {"skip_signature": "true"}
+    assert translate_settings("gs", "b", {"fs.gs.storage.root.url": "http://h:1/"}) == {
         "base_url": "http://h:1",
         "allow_http": "true",
     }
-    emulator = translated("gs", "b", {"fs.gs.storage.root.url": "http://h:1", "fs.gs.auth.type": "UNAUTHENTICATED"})
+    emulator = translate_settings(
+        "gs", "b", {"fs.gs.storage.root.url": "http://h:1", "fs.gs.auth.type": "UNAUTHENTICATED"}
+    )
     assert '"disable_oauth": true' in emulator["service_account_key"], "obstore writes nothing without an account"
     machine = {"fs.gs.auth.type": "COMPUTE_ENGINE", "fs.gs.auth.service.account.json.keyfile": "/key.json"}
-    assert translated("gs", "b", machine) == {}
+    assert translate_settings("gs", "b", machine) == {}
 
 
 def test_hdfs_is_told_its_nameservices_only() -> None:
     said = {"dfs.nameservices": "a", "dfs.ha.namenodes.a": "x", "dfs.replication": "1", "fs.s3a.access.key": "k"}
-    assert translated("hdfs", "a", said) == {"dfs.nameservices": "a", "dfs.ha.namenodes.a": "x"}
+    assert translate_settings("hdfs", "a", said) == {"dfs.nameservices": "a", "dfs.ha.namenodes.a": "x"}

@@ -11,7 +11,7 @@ from moto.core.responses import ActionAuthenticatorMixin
 from moto.iam.models import iam_backends
 
 import anabranch
-from anabranch.cli.store_probe import tried
+from anabranch.cli.store_probe import put_checks
 from anabranch.errors import StorePermissionDenied
 from anabranch.log.log import forget
 from anabranch.storage import open_store
@@ -108,7 +108,7 @@ def test_keys_that_may_not_delete_are_told_of(keys: Keys) -> None:
         open_store(TABLE, options).delete(UNNAMED)
     (reason,) = anabranch.vacuum(TABLE, 0, check_retention=False, storage_options=options).failed.values()
     assert "s3:DeleteObject" in reason
-    states = {each.name: each.state for each in tried(open_store(TABLE, options), "_anabranch_doctor_x/name")}
+    states = {each.name: each.state for each in put_checks(open_store(TABLE, options), "_anabranch_doctor_x/name")}
     assert (states["put-if-absent"], states["deleting"]) == ("ok", "failed")
 
 

@@ -7,7 +7,7 @@ from obstore.exceptions import GenericError, PermissionDeniedError
 
 from anabranch import errors
 from anabranch.storage import open_store
-from anabranch.storage.service_errors import is_refusal, reason, typed
+from anabranch.storage.service_errors import is_refusal, reason, to_store_error
 
 NON_2XX = "Server returned non-2xx status code"
 NO_ROLE = "Generic S3 error: Error performing PUT http://169.254.169.254/latest/api/token: client error (Connect)"
@@ -45,7 +45,7 @@ REGION = (
     ],
 )
 def test_what_the_user_can_do_is_said_in_one_sentence(root: str, text: str, kind: type[Exception], said: str) -> None:
-    found = typed("name", root, GenericError(text))
+    found = to_store_error("name", root, GenericError(text))
     assert type(found) is kind
     assert said in str(found)
     assert not set("<>\n") & set(str(found).replace("<account>", ""))
@@ -55,12 +55,12 @@ def test_what_the_user_can_do_is_said_in_one_sentence(root: str, text: str, kind
 def test_a_token_that_the_service_repeats_is_not_shown() -> None:
     answer = f"{NON_2XX}: 400: <Error><Code>ExpiredToken</Code><Token-0>pl4nted-s3cret</Token-0></Error>"
     for text in (answer, answer.replace("Token-0", "Token"), f"https://host/b: {answer}"):
-        assert "pl4nted" not in str(typed("name", "s3://b/t", GenericError(text)))
+        assert "pl4nted" not in str(to_store_error("name", "s3://b/t", GenericError(text)))
 
 
 def test_what_is_denied_says_so() -> None:
-    assert type(typed("name", "s3://b/t", PermissionDeniedError("no"))) is errors.StorePermissionDenied
-    assert isinstance(typed("name", "s3://b/t", GenericError(NO_ROLE)), errors.StorePermissionDenied)
+    assert type(to_store_error("name", "s3://b/t", PermissionDeniedError("no"))) is errors.StorePermissionDenied
+    assert isinstance(to_store_error("name", "s3://b/t", GenericError(NO_ROLE)), errors.StorePermissionDenied)
 
 
 def test_without_credentials_nothing_was_asked_so_nothing_is_unknown() -> None:
@@ -90,7 +90,7 @@ def refused(request: str, code: str, message: str = "It is so.") -> str:
 
 
 def said_of(text: str, root: str = "s3://bucket/t") -> str:
-    found = typed("n", root, GenericError(f"{text}\n\nDebug source: <x>"))
+    found = to_store_error("n", root, GenericError(f"{text}\n\nDebug source: <x>"))
     assert type(found) is errors.StorePermissionDenied
     assert not set("<>\n") & set(str(found))
     assert "folder" not in str(found)
@@ -138,7 +138,7 @@ def test_rights_of_amazon_are_not_named_of_another_service() -> None:
 
 def test_a_page_of_a_proxy_is_not_shown() -> None:
     page = f"Generic S3 error: Error performing {PUT} in 2ms - {NON_2XX}: 502 Bad Gateway: <html><body>x</body></html>"
-    assert str(typed("n", "s3://b/t", GenericError(page))).endswith("502 Bad Gateway.")
+    assert str(to_store_error("n", "s3://b/t", GenericError(page))).endswith("502 Bad Gateway.")
 
 
 # -- requests without an answer ----------------------------------------------------------------------------------------

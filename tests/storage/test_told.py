@@ -12,7 +12,7 @@ import pytest
 from anabranch.errors import InvalidOption, NotBuilt, UnknownStore
 from anabranch.storage import open_store
 from anabranch.storage.obstore_options import plain
-from anabranch.storage.told import given, stay_told, telling, told_of, told_options
+from anabranch.storage.told import adopt_settings, bucket_options, call_options, export_settings, telling
 from tests.support.patience import started
 from tests.support.planted import SECRET
 
@@ -30,7 +30,7 @@ def no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def asked(options: dict[str, str] | None = None, scheme: str = "s3") -> dict[str, str]:
-    return told_options(scheme, "lake", options or {})
+    return bucket_options(scheme, "lake", options or {})
 
 
 def test_a_session_counts_within_its_block_only() -> None:
@@ -123,8 +123,8 @@ def test_what_is_given_counts_more_than_the_session_and_the_environment(monkeypa
         monkeypatch.setenv(name, "environment's")
     with telling(ONE, lambda _: KEYS), telling(ONE, lambda _: KEYS, OWN):
         assert asked() == {**SAID, "access_key_id": "given"}
-        assert given() == OWN
-    assert given() == {}
+        assert call_options() == OWN
+    assert call_options() == {}
 
 
 @pytest.mark.parametrize("variable", ["AWS_SESSION_TOKEN", "AWS_ENDPOINT", "AWS_SKIP_SIGNATURE"])
@@ -192,12 +192,12 @@ def test_hdfs_hears_of_a_session_unless_the_environment_names_a_folder(monkeypat
 
 def test_another_process_can_be_told_the_same() -> None:
     with telling(ONE, lambda _: {**KEYS, "fs.azure.account.key": "other"}, OWN):
-        handed, here = told_of("s3"), asked()
-        assert told_of("file") == {}
+        handed, here = export_settings("s3"), asked()
+        assert export_settings("file") == {}
     assert handed == {"settings": {**KEYS, **OWN}, "given": OWN}
 
     def there() -> dict[str, str]:
-        stay_told(**handed)
+        adopt_settings(**handed)
         return asked()
 
     assert copy_context().run(there) == here == {**SAID, "access_key_id": "given"}

@@ -10,7 +10,7 @@ from anabranch.commands.opening import open_log
 from anabranch.streaming.arrow_rows import rows_of
 from anabranch.streaming.offsets import Offset
 from anabranch.streaming.reading import Limits, StreamRead
-from anabranch.streaming.schema_log import known_columns
+from anabranch.streaming.schema_log import starting_columns
 from anabranch.streaming.source import Source
 from anabranch.streaming.tasks import tasks_of
 
@@ -21,7 +21,7 @@ def stream_read(path: str, **asked: Any) -> StreamRead:
     """What ``spark.readStream`` asks for, of the table as it is now."""
     snapshot = open_log(path).snapshot()
     begins = asked.get("start")
-    known = known_columns(snapshot, asked.get("schemas"), begins if isinstance(begins, int) else None)
+    known = starting_columns(snapshot, asked.get("schemas"), begins if isinstance(begins, int) else None)
     return StreamRead(snapshot.table, known.metadata.to_json(), known.version, **asked)
 
 

@@ -61,7 +61,7 @@ def test_optimize_conflicts_with_nobody_which_is_beyond_the_matrix(found: dict[t
     for number, each in enumerate(found.values()):
         cells = [cell for cell in each.cells if "OPTIMIZE" in (cell.ours, cell.winner)]
         assert len(cells) == 2 * len(GROUPS) - 1
-        assert not any(cell.refused for cell in cells)
+        assert not any(cell.refusal_count for cell in cells)
         beyond = {(cell.ours, cell.winner) for cell in each.cells if cell.is_beyond}
         assert beyond == {("OPTIMIZE", UPDATES), (UPDATES, "OPTIMIZE"), ("OPTIMIZE", "OPTIMIZE")}
         for cell in cells:
@@ -74,8 +74,8 @@ def test_an_insert_is_never_refused_and_refuses_nobody_at_write_serializable(
 ) -> None:
     for (_, level), each in found.items():
         for winner in ("INSERT", UPDATES):
-            assert cell(each, "INSERT", winner).refused == 0
-        assert (cell(each, UPDATES, "INSERT").refused == 0) == (level == "WriteSerializable")
+            assert cell(each, "INSERT", winner).refusal_count == 0
+        assert (cell(each, UPDATES, "INSERT").refusal_count == 0) == (level == "WriteSerializable")
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -10,7 +10,7 @@ import pytest
 from anabranch.errors import NotFound, PutOutcomeUnknown, StoreError
 from anabranch.storage import Store, open_store
 from anabranch.testing import DictStore, Watched, mounted
-from anabranch.testing.faults import always, lost, once
+from anabranch.testing.faults import always, once, unanswered_put_error
 from tests.storage.contract import StoreContract
 
 _numbers = count()
@@ -47,7 +47,7 @@ def test_a_mounted_store_is_there_within_the_block_only() -> None:
 
 
 def test_a_watched_store_tells_of_each_call_and_fails_where_it_is_told_to() -> None:
-    store = Watched(DictStore("memory://tests/watched"), after=once(lambda call: call.is_put, lost))
+    store = Watched(DictStore("memory://tests/watched"), after=once(lambda call: call.is_put, unanswered_put_error))
     with pytest.raises(PutOutcomeUnknown):
         store.put("name", b"data")
     assert store.get("name") == b"data"
@@ -55,7 +55,7 @@ def test_a_watched_store_tells_of_each_call_and_fails_where_it_is_told_to() -> N
 
 
 def test_an_error_before_a_call_comes_instead_of_its_effect() -> None:
-    store = Watched(DictStore("memory://tests/watched2"), before=always(lambda call: call.is_put, lost))
+    store = Watched(DictStore("memory://tests/watched2"), before=always(lambda call: call.is_put, unanswered_put_error))
     with pytest.raises(StoreError):
         store.put_if_absent("name", b"data")
     with pytest.raises(NotFound):

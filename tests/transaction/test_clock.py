@@ -23,7 +23,7 @@ from anabranch.protocol.in_commit_timestamps import (
     SINCE_VERSION,
     Boundary,
     boundary,
-    bounded,
+    with_boundary,
 )
 from anabranch.protocol.rules.identity import identity_metadata
 from anabranch.protocol.schema.types import Field, Struct
@@ -177,13 +177,13 @@ def test_a_boundary_that_is_not_whole_is_refused(plain: World) -> None:
             boundary(replace(metadata, configuration={**ON, **wrong}))
     whole = replace(metadata, configuration={**ON, SINCE_VERSION: "3", SINCE_TIMESTAMP: "77"})
     assert boundary(whole) == Boundary(3, 77)
-    assert bounded(whole, whole, version=9, timestamp=99) is whole
+    assert with_boundary(whole, whole, version=9, timestamp=99) is whole
     assert boundary(metadata) is None
 
 
 def test_what_another_engine_left_of_a_boundary_stays_while_there_is_none(plain: World) -> None:
     """Else a reservation of identity values would change more than its marks."""
     left = replace(plain.log.snapshot().metadata, configuration={SINCE_VERSION: "3", SINCE_TIMESTAMP: "77"})
-    assert bounded(left, left, version=9, timestamp=None) is left
-    began = bounded(replace(left, configuration={**left.configuration, **ON}), left, version=9, timestamp=99)
+    assert with_boundary(left, left, version=9, timestamp=None) is left
+    began = with_boundary(replace(left, configuration={**left.configuration, **ON}), left, version=9, timestamp=99)
     assert boundary(began) == Boundary(9, 99)

@@ -23,7 +23,7 @@ from anabranch.log.log import Log, forget
 from anabranch.storage import open_store
 from anabranch.storage.contract import Store
 from anabranch.testing import Watched
-from anabranch.testing.faults import FAULTS, Call, Decision, Fault, always, full, instant, lost, once
+from anabranch.testing.faults import FAULTS, Call, Decision, Fault, always, full, instant, once, unanswered_put_error
 from anabranch.transaction import commit
 from anabranch.transaction.retry import APPEND_ATTEMPTS_AT_LEAST, RetryPolicy, Runtime, default_retry
 from tests.support.raw_logs import listing
@@ -165,14 +165,14 @@ def is_commit(call: Call) -> bool:
 def test_a_commit_that_landed_but_was_reported_lost_is_not_committed_twice(
     world: World, through: Through, command: Command
 ) -> None:
-    store = through(Watched(open_store(world.path), after=once(is_commit, lost)))
+    store = through(Watched(open_store(world.path), after=once(is_commit, unanswered_put_error)))
     command.run(world, store, instant(), None)
     assert rows(world) == command.after
     assert world.version == 1
 
 
 def test_a_commit_that_never_arrived_is_put_again(world: World, through: Through, command: Command) -> None:
-    store = through(Watched(open_store(world.path), before=once(is_commit, lost)))
+    store = through(Watched(open_store(world.path), before=once(is_commit, unanswered_put_error)))
     command.run(world, store, instant(), None)
     assert rows(world) == command.after
     assert world.version == 1
@@ -182,7 +182,7 @@ def test_a_lost_reply_followed_by_another_winner_at_the_next_version_is_still_ou
     world: World, through: Through, command: Command
 ) -> None:
     """The other was told that version 1 is taken, and went on to 2, before we asked again."""
-    store = through(Watched(open_store(world.path), after=once(is_commit, lost)))
+    store = through(Watched(open_store(world.path), after=once(is_commit, unanswered_put_error)))
     runtime = instant(on_sleep=lambda: put_other(world) if world.version < 2 else None)
     command.run(world, store, runtime, None)
     assert rows(world) == command.after
@@ -193,7 +193,7 @@ def test_a_lost_reply_followed_by_another_winner_at_the_next_version_is_still_ou
 def test_a_commit_that_never_arrived_and_whose_version_another_took_goes_behind(
     world: World, through: Through, command: Command
 ) -> None:
-    store = through(Watched(open_store(world.path), before=once(is_commit, lost)))
+    store = through(Watched(open_store(world.path), before=once(is_commit, unanswered_put_error)))
     runtime = instant(on_sleep=lambda: put_other(world) if world.version < 1 else None)
     command.run(world, store, runtime, None)
     assert rows(world) == command.after
@@ -212,7 +212,7 @@ def test_a_store_that_does_not_yet_show_what_it_holds_does_not_make_us_commit_tw
 ) -> None:
     """The put is refused as taken, but the winner cannot be seen at first: it is found, as ours, when looked for."""
     inner = open_store(world.path)
-    store = Watched(inner, after=once(is_commit, lost))
+    store = Watched(inner, after=once(is_commit, unanswered_put_error))
     hidden = iter([True])
 
     class Stale(Watched):
@@ -234,7 +234,7 @@ def test_a_store_that_never_answers_is_not_guessed_at(
     world: World, through: Through, command: Command, lands: bool
 ) -> None:
     files = listing(world.path)
-    never = always(is_commit, lost)
+    never = always(is_commit, unanswered_put_error)
     store = Watched(open_store(world.path), after=never) if lands else Watched(open_store(world.path), before=never)
     if lands:  # it is taken, by whom cannot be read
         store.before = always(lambda call: call.method in ("head", "get") and call.about == commit_name(1), full)
@@ -255,7 +255,7 @@ def test_a_put_that_may_have_landed_is_not_refused_for_a_later_definite_failure(
     world: World, through: Through, command: Command
 ) -> None:
     """Unknown first, then a full disk: the first may stand."""
-    first = once(is_commit, lost)
+    first = once(is_commit, unanswered_put_error)
     store = Watched(
         open_store(world.path), before=lambda call: first(call) or (full(call) if is_commit(call) else None)
     )
@@ -282,7 +282,7 @@ def test_an_interrupt_in_the_put_removes_nothing(world: World, through: Through,
 
 def test_the_deadline_for_an_answer_counts_from_the_put(world: World, through: Through) -> None:
     runtime = instant()
-    store = through(Watched(open_store(world.path), before=always(is_commit, lost)))
+    store = through(Watched(open_store(world.path), before=always(is_commit, unanswered_put_error)))
     retry = RetryPolicy(attempts=5, unknown_seconds=7)
     with pytest.raises(errors.CommitOutcomeUnknown):
         Append(world.path, [{"id": 9, "x": 9}]).run(context=RunContext(runtime=runtime, retry=retry))
@@ -298,7 +298,7 @@ def test_a_commit_that_cannot_be_read_at_first_is_asked_after_until_it_is(world:
         is_read = call.method in ("head", "get") and call.about == commit_name(1)
         return full(call) if is_read and next(reads, None) is not None else None
 
-    through(Watched(open_store(world.path), before=before, after=once(is_commit, lost)))
+    through(Watched(open_store(world.path), before=before, after=once(is_commit, unanswered_put_error)))
     done = Append(world.path, [{"id": 9, "x": 9}]).run(context=RunContext(runtime=instant()))
     assert next(reads, None) is None, "it was read"
     assert (done.version, rows(world)) == (1, COMMANDS["append"].after)

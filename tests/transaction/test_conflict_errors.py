@@ -200,7 +200,7 @@ def test_rows_that_cannot_be_read_do_not_hide_the_conflict(
     def fail(*_: object) -> None:
         raise failure
 
-    monkeypatch.setattr(conflict_details, "sampled", fail)
+    monkeypatch.setattr(conflict_details, "sample_rows", fail)
     monkeypatch.setattr(conflict_details, "of_partitions", fail)
     said = refused(lambda: by_row.delete("id = 1"), lambda: by_row.delete("id = 1"))
     assert said.getCondition() == "DELTA_CONCURRENT_DELETE_DELETE.ROW_LEVEL_CHANGES"
@@ -219,7 +219,7 @@ def test_a_data_file_that_is_gone_does_not_hide_the_conflict(by_row: World) -> N
 
 def test_nothing_is_read_for_a_message_that_nobody_gets(by_row: World, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
-    monkeypatch.setattr(conflict_details, "sampled", lambda *args: asked.append(args))
+    monkeypatch.setattr(conflict_details, "sample_rows", lambda *args: asked.append(args))
     with at_phase("staged", lambda: by_row.delete("id = 2")):
         by_row.delete("id = 1")
     assert not asked

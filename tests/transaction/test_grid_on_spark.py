@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import anabranch
 from anabranch import DeltaTable, errors
-from anabranch.api.optimize_builder import optimized
+from anabranch.api.optimize_builder import run_optimize
 from anabranch.commands.maintenance.optimize import Optimize
 from anabranch.commands.maintenance.reorg import Purge
 from anabranch.protocol.layout.clustering import paths_of
@@ -91,10 +91,10 @@ class OnSpark(World):
         builder.execute()
 
     def optimize(self, *zorder_by: str, where: str | None = None, full: bool = False) -> Any:
-        return optimized(self.spark, Optimize(self.path, zorder_by=paths_of(zorder_by), full=full), where)
+        return run_optimize(self.spark, Optimize(self.path, zorder_by=paths_of(zorder_by), full=full), where)
 
     def reorg(self, where: str | None = None) -> Any:
-        return optimized(self.spark, Purge(self.path), where)
+        return run_optimize(self.spark, Purge(self.path), where)
 
 
 def on_spark(spark: SparkSession, path: str) -> OnSpark:

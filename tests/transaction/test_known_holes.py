@@ -26,7 +26,7 @@ from anabranch.log.file_names import checksum_name, commit_name
 from anabranch.log.vectors import vectors_of
 from anabranch.protocol.merges import Matching
 from anabranch.testing import DictStore, Watched, at_phase, mounted
-from anabranch.testing.faults import lost, once
+from anabranch.testing.faults import once, unanswered_put_error
 from anabranch.testing.stores import Call
 from tests.support.raw_logs import info, put_commit, put_rows, remove
 from tests.support.worlds import World, insert_all, table_path, update_all
@@ -280,7 +280,7 @@ def test_what_i_appended_myself_is_no_conflict_after_a_lost_reply(command: str) 
     store = Watched(DictStore(f"memory://holes/{uuid4()}"))
     with mounted(store) as location:
         world = World(location).create(ROWS, delta_isolationLevel="Serializable")
-        store.after = once(lambda call: call.is_commit, lost)
+        store.after = once(lambda call: call.is_commit, unanswered_put_error)
         SELF_CONFLICTING[command](world)
         assert world.version == 1
         assert check(world.log.snapshot(), deep=True).is_clean

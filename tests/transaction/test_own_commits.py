@@ -242,11 +242,11 @@ def test_each_version_that_a_frame_reads_is_known_by_its_commit(world: World) ->
     engine, table = world.engine, (world.log.table, world.log.snapshot().metadata.id)
     read = all_versions(engine.source_versions(each, *table) for each in (old, frame(world)))
     assert read is not None
-    assert (read.oldest, world.log.replaced(read.commits)) == (0, None)
+    assert (read.oldest, world.log.find_oldest_replaced(read.commits)) == (0, None)
     take_away_newest(world)
-    assert world.log.replaced(read.commits) is None  # a version that is not there is not replaced
+    assert world.log.find_oldest_replaced(read.commits) is None  # a version that is not there is not replaced
     world.append({"id": 9, "x": 90})
-    assert world.log.replaced(read.commits) == 1
+    assert world.log.find_oldest_replaced(read.commits) == 1
 
 
 def test_a_table_that_stands_there_again_when_the_write_has_begun_is_asked_for_what_it_had(world: World) -> None:

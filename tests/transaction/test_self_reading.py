@@ -23,7 +23,7 @@ from anabranch.commands.idempotence import application
 from anabranch.commands.maintenance.optimize import Optimize
 from anabranch.commands.maintenance.reorg import Purge
 from anabranch.commands.queries.read import Read
-from anabranch.commands.sources import declared_version
+from anabranch.commands.sources import parse_declared_version
 from anabranch.log.positions import SourceVersions
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.merges import Matching
@@ -295,9 +295,9 @@ def test_where_there_is_no_table_any_more_its_old_rows_are_constants(world: Worl
 @pytest.mark.parametrize("given", ["soon", -1, 1.5, 7, "7"])
 def test_what_is_no_version_cannot_be_declared(given: Any) -> None:
     with pytest.raises(errors.InvalidOption, match="a version up to 6"):
-        declared_version("readsTarget", given, 6)
+        parse_declared_version("readsTarget", given, 6)
 
 
 def test_true_declares_the_newest_version() -> None:
     given = {True: 6, "TRUE": 6, 5: 5, "0": 0, False: None, None: None}
-    assert {each: declared_version("option", each, 6) for each in given} == given
+    assert {each: parse_declared_version("option", each, 6) for each in given} == given

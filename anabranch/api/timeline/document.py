@@ -33,10 +33,10 @@ def document(timeline: TableTimeline) -> str:
         "{{title}}": html.escape(f"Timeline of {name_of(timeline.table)}"),
         "{{style}}": style,
         "{{script}}": script,
-        "{{data}}": _embedded(payload(timeline)),
+        "{{data}}": _embed_json(payload(timeline)),
     }
     head, *rest = _asset("page.html").split("{{")
-    return head + "".join(_filled(f"{{{{{part}", parts) for part in rest)
+    return head + "".join(_fill_placeholder(f"{{{{{part}", parts) for part in rest)
 
 
 def name_of(table: str) -> str:
@@ -113,12 +113,12 @@ def _figure(number: int | None) -> int | str | None:
     return number if number is None or abs(number) <= _WIDEST else str(number)
 
 
-def _filled(part: str, parts: dict[str, str]) -> str:
+def _fill_placeholder(part: str, parts: dict[str, str]) -> str:
     name, _, rest = part.partition("}}")
     return parts[f"{name}}}}}"] + rest
 
 
-def _embedded(value: Any) -> str:
+def _embed_json(value: Any) -> str:
     """JSON that cannot end the script element which holds it."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     for sign, escaped in _UNSAFE.items():

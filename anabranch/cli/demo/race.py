@@ -25,7 +25,7 @@ from anabranch.commands.opening import open_log
 from anabranch.errors import DeltaConcurrentModificationException
 from anabranch.protocol.layout.clustering import paths_of
 from anabranch.spark.engine import SparkEngine
-from anabranch.statements.conditions import understood
+from anabranch.statements.conditions import resolve_condition
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.phases import listen, unlisten
 
@@ -134,9 +134,11 @@ def _correction(engine: SparkEngine, carrier: str) -> Writer:
 
 def _update(engine: SparkEngine, path: str, values: Mapping[str, str], where: str) -> Committed | None:
     snapshot = open_log(path).snapshot()
-    return Update(path, values, understood(where, snapshot, engine)).run(engine, RunContext(at=snapshot)).committed
+    return (
+        Update(path, values, resolve_condition(where, snapshot, engine)).run(engine, RunContext(at=snapshot)).committed
+    )
 
 
 def _delete(engine: SparkEngine, path: str, where: str) -> Committed | None:
     snapshot = open_log(path).snapshot()
-    return Delete(path, understood(where, snapshot, engine)).run(engine, RunContext(at=snapshot)).committed
+    return Delete(path, resolve_condition(where, snapshot, engine)).run(engine, RunContext(at=snapshot)).committed

@@ -186,7 +186,7 @@ def table_of(race: Race) -> Table:
     table.add_column("seconds", justify="right")
     for run in sorted(race.runs, key=lambda run: run.committed.version if run.committed else len(race.runs) + 1):
         seconds = f"{run.seconds:.1f}" if run.seconds else ""
-        table.add_row(run.writer.name, run.writer.says, _outcome(run), _carried_over(run), seconds)
+        table.add_row(run.writer.name, run.writer.says, _outcome(run), _format_version_range(run), seconds)
     return table
 
 
@@ -196,7 +196,7 @@ def _outcome(run: Run) -> str:
     return f"[green]{run.committed.version}[/green]" if run.committed else f"[yellow]{run.phase}[/yellow]"
 
 
-def _carried_over(run: Run) -> str:
+def _format_version_range(run: Run) -> str:
     """The versions that came first, as a range; they ascend without a gap."""
     over = run.committed.rebased_over if run.committed else ()
     return f"{over[0]} to {over[-1]}" if len(over) > 1 else "".join(map(str, over))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from anabranch.commands.context import NEWEST, RunContext, required
+from anabranch.commands.context import NEWEST, RunContext, require_engine
 from anabranch.commands.ddl.alter import Alteration, run_alteration
 from anabranch.commands.ddl.keys import check_new_name
 from anabranch.commands.dml.delete import EVERY_ROW
@@ -18,7 +18,7 @@ from anabranch.commands.row_changes import rows_of, with_counts
 from anabranch.errors import ConstraintNotMet, InvalidCondition
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.conditions import Condition
-from anabranch.protocol.features.table_features import upgraded
+from anabranch.protocol.features.table_features import upgrade_for_metadata
 from anabranch.protocol.layout.file_sets import count_of
 from anabranch.protocol.rules.allowed import check_name, read_check
 from anabranch.protocol.rules.table_rules import CONSTRAINT_PREFIX, Check, Rules
@@ -53,8 +53,8 @@ class AddConstraint(Masked):
         if not isinstance(self.where.expression, str):
             reason = "a constraint stands in the log as SQL: state it as text, not as a Column."
             raise InvalidCondition(expression=self.where.text, table=str(self.table), reason=reason)
-        looking = required(engine, self)
-        return run_alteration(self.table, self._on, context, lambda base: self._checked(base, looking))
+        looking = require_engine(engine, self)
+        return run_alteration(self.table, self._on, context, lambda base: self._check_rows(base, looking))
 
     def _on(self, base: Snapshot) -> Alteration:
         key = f"{CONSTRAINT_PREFIX}{self.name.lower()}"
@@ -64,13 +64,13 @@ class AddConstraint(Masked):
         read_check(self._check, base.schema, base.table)
         metadata = replace(base.metadata, configuration={**known, key: self.where.text})
         parameters = {"name": self.name, "expr": self.where.text}
-        return Alteration("ADD CONSTRAINT", parameters, metadata, upgraded(base.protocol, metadata))
+        return Alteration("ADD CONSTRAINT", parameters, metadata, upgrade_for_metadata(base.protocol, metadata))
 
     @property
     def _check(self) -> Check:
         return Check(self.name, self.where.text)
 
-    def _checked(self, base: Snapshot, engine: Engine) -> tuple[ReadSet, RebaseHandler]:
+    def _check_rows(self, base: Snapshot, engine: Engine) -> tuple[ReadSet, RebaseHandler]:
         engine.check_rules(base.schema, Rules(checks=(self._check,)), base.table)
         files = with_counts(base, file_set(base))
         rows = rows_of(files.files) - count_of(files.vectors)

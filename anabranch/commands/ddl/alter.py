@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from anabranch.commands.context import NEWEST, RunContext, required
+from anabranch.commands.context import NEWEST, RunContext, require_engine
 from anabranch.commands.ddl.iceberg import check_files
 from anabranch.commands.ddl.remove_mapping import check_removable, ends_mapping, remove_mapping
-from anabranch.commands.ddl.row_tracking import backfilled
+from anabranch.commands.ddl.row_tracking import backfill_all
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.errors import (
@@ -31,22 +31,29 @@ from anabranch.protocol.actions import DomainMetadata, Metadata, Protocol, compa
 from anabranch.protocol.change_feed import check_recordable
 from anabranch.protocol.features.known import CHECKPOINT_PROTECTION
 from anabranch.protocol.features.refused import why_refused
-from anabranch.protocol.features.requested_by_properties import requested, without_requests
+from anabranch.protocol.features.requested_by_properties import read_protocol_request, without_requests
 from anabranch.protocol.features.row_tracking import PREFIX, check_columns, is_enabled, with_columns
 from anabranch.protocol.features.table_features import (
     SUPPORTED,
     check_writable,
-    required_by_types,
-    upgraded,
+    features_of_types,
+    upgrade_for_metadata,
     writer_features,
 )
 from anabranch.protocol.iceberg import flags
 from anabranch.protocol.layout.clustering import check_clustering, clustering_of
-from anabranch.protocol.properties import COMMENT, PROTECTED_BEFORE, check_retention, described, respelled_key, validate
+from anabranch.protocol.properties import (
+    COMMENT,
+    PROTECTED_BEFORE,
+    canonical_key,
+    check_retention,
+    extract_description,
+    validate,
+)
 from anabranch.protocol.rules.column_names import check_spelling
 from anabranch.protocol.rules.identity import GIVEN
 from anabranch.protocol.schema.column_mapping import MODE, UNMAPPED, check_change, is_mapped
-from anabranch.protocol.schema.editing import inserted
+from anabranch.protocol.schema.editing import insert_field
 from anabranch.protocol.schema.evolution import sql_name
 from anabranch.protocol.schema.keys import KEY_PREFIX, check_kept
 from anabranch.protocol.schema.leaves import check_stats_columns
@@ -102,10 +109,12 @@ class SetProperties(Masked):
             MetadataChangedException, ProtocolChangedException: the table was written meanwhile.
         """
         others = dict(self.properties)
-        modes = [others.pop(key) for key in self.properties if respelled_key(key) == MODE]
+        modes = [others.pop(key) for key in self.properties if canonical_key(key) == MODE]
         base = context.snapshot(open_log(self.table)) if modes else None
         if base is not None and ends_mapping(base.metadata.configuration, modes[-1]):
-            return _unmapped(replace(self, properties=others), {MODE: UNMAPPED}, engine, replace(context, at=base))
+            return _remove_mapping_and_run(
+                replace(self, properties=others), {MODE: UNMAPPED}, engine, replace(context, at=base)
+            )
         return self._set(context)
 
     def _set(self, context: RunContext) -> Committed | None:
@@ -121,7 +130,7 @@ class SetProperties(Masked):
             return run_alteration(self.table, lambda _: change, replace(context, at=base))
         _check_allowed(change, base)
         for left in reversed(range(_ATTEMPTS)):
-            base = backfilled(log, context)
+            base = backfill_all(log, context)
             try:
                 return run_alteration(self.table, altered, replace(context, at=base))
             except (MetadataChangedException, ProtocolChangedException):
@@ -134,7 +143,7 @@ class SetProperties(Masked):
         self._on(base, {}, runtime)
 
     def _on(self, base: Snapshot, parameters: Mapping[str, str], runtime: Runtime) -> Alteration:
-        asked, description = described(self.properties, base.metadata.description)
+        asked, description = extract_description(self.properties, base.metadata.description)
         rest = without_requests(asked)
         refuse_constraints(rest)
         validate(rest)
@@ -147,8 +156,10 @@ class SetProperties(Masked):
         if is_mapped(metadata.configuration) and (newly or not is_mapped(base.metadata.configuration)):
             metadata = metadata.with_schema(base.schema, runtime.new_id, named=True)
         metadata = with_columns(metadata, runtime.new_id)
-        protocol = requested(base.table, asked).on_top_of(base.protocol)
-        return Alteration("SET TBLPROPERTIES", parameters, metadata, upgraded(protocol, metadata) or protocol)
+        protocol = read_protocol_request(base.table, asked).on_top_of(base.protocol)
+        return Alteration(
+            "SET TBLPROPERTIES", parameters, metadata, upgrade_for_metadata(protocol, metadata) or protocol
+        )
 
 
 @dataclass(frozen=True)
@@ -173,10 +184,10 @@ class UnsetProperties(Masked):
             FeatureNotDropped: column mapping cannot be switched off.
             MetadataChangedException: the table was written meanwhile.
         """
-        others = [key for key in self.keys if respelled_key(key) != MODE]
+        others = [key for key in self.keys if canonical_key(key) != MODE]
         base = context.snapshot(open_log(self.table)) if len(others) < len(self.keys) else None
         if base is not None and ends_mapping(base.metadata.configuration, None):
-            return _unmapped(replace(self, keys=others), {}, engine, replace(context, at=base))
+            return _remove_mapping_and_run(replace(self, keys=others), {}, engine, replace(context, at=base))
         return run_alteration(self.table, self._on, context)
 
     def check(self, base: Snapshot, runtime: Runtime) -> None:
@@ -185,7 +196,7 @@ class UnsetProperties(Masked):
 
     def _on(self, base: Snapshot) -> Alteration:
         known, description = base.metadata.configuration, base.metadata.description
-        keys = [respelled_key(key) for key in self.keys]
+        keys = [canonical_key(key) for key in self.keys]
         refuse_constraints(dict.fromkeys(keys, ""))
         for key in keys:
             if key.startswith(PREFIX) or key == GIVEN:
@@ -202,7 +213,7 @@ class UnsetProperties(Masked):
         return Alteration("UNSET TBLPROPERTIES", parameters, metadata)
 
 
-def _unmapped(
+def _remove_mapping_and_run(
     rest: SetProperties | UnsetProperties, says: Mapping[str, str], engine: Engine | None, context: RunContext
 ) -> Committed | None:
     """Take a table's column mapping away, and then do the rest of what was asked; what of that is refused is refused
@@ -212,7 +223,7 @@ def _unmapped(
     base = context.snapshot(log)
     check_removable(base)
     rest.check(base, context.runtime)
-    done = remove_mapping(base, log, required(engine, rest), context, says)
+    done = remove_mapping(base, log, require_engine(engine, rest), context, says)
     asks = rest.properties if isinstance(rest, SetProperties) else rest.keys
     return rest.run(engine, replace(context, at="newest")) if asks else done
 
@@ -226,7 +237,7 @@ class NewColumn:
     first: bool = False
     after: str | None = None
 
-    def logged(self) -> dict[str, Any]:
+    def to_history(self) -> dict[str, Any]:
         """How Delta's history shows it."""
         path = ".".join((*self.parent, self.field.name))
         kind = self.field.type if isinstance(self.field.type, str) else sql_name(self.field.type)
@@ -264,10 +275,10 @@ class AddColumns(Masked):
     def _on(self, base: Snapshot, runtime: Runtime) -> Alteration:
         schema: Struct = base.schema
         for each in self.columns:
-            schema = inserted(schema, each.parent, each.field, first=each.first, after=each.after)
+            schema = insert_field(schema, each.parent, each.field, first=each.first, after=each.after)
         metadata = base.metadata.with_schema(schema, runtime.new_id)
-        parameters = {"columns": compact_json([each.logged() for each in self.columns])}
-        return Alteration("ADD COLUMNS", parameters, metadata, upgraded(base.protocol, metadata))
+        parameters = {"columns": compact_json([each.to_history() for each in self.columns])}
+        return Alteration("ADD COLUMNS", parameters, metadata, upgrade_for_metadata(base.protocol, metadata))
 
 
 def _check_new(field: Field) -> None:
@@ -399,4 +410,4 @@ def _check_allowed(change: Alteration, base: Snapshot) -> None:
 
 
 def _in_types(metadata: Metadata | None) -> frozenset[str]:
-    return frozenset() if metadata is None else required_by_types(metadata.schema)
+    return frozenset() if metadata is None else features_of_types(metadata.schema)

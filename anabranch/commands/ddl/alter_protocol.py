@@ -14,7 +14,7 @@ from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, Masked
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import compact_json
-from anabranch.protocol.features.table_features import upgraded_to
+from anabranch.protocol.features.table_features import upgrade_to_versions
 from anabranch.protocol.properties import FEATURE_PREFIX
 from anabranch.transaction.commit import Committed
 
@@ -41,7 +41,7 @@ class UpgradeProtocol(Masked):
         return run_alteration(self.table, self._on, context)
 
     def _on(self, base: Snapshot) -> Alteration:
-        protocol = upgraded_to(base.protocol, self.reader_version, self.writer_version)
+        protocol = upgrade_to_versions(base.protocol, self.reader_version, self.writer_version)
         parameters = {"newProtocol": compact_json(protocol.to_json())}
         return Alteration("UPGRADE PROTOCOL", parameters, protocol=protocol)
 

@@ -24,13 +24,13 @@ from anabranch.protocol.actions import Metadata, Protocol, compact_json
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.expressions.computation import computation_over
 from anabranch.protocol.features.known import TIMESTAMP_NTZ
-from anabranch.protocol.features.table_features import upgraded, with_features, writer_features
+from anabranch.protocol.features.table_features import upgrade_for_metadata, with_features, writer_features
 from anabranch.protocol.features.widening import ENABLED, NO_MOMENTS, depending_on, iceberg_keeps, is_on, with_type
 from anabranch.protocol.layout.file_sets import FileSet, count_of
 from anabranch.protocol.predicates import IsNull, Unknown
 from anabranch.protocol.rules.identity import STEP
 from anabranch.protocol.rules.table_rules import DEFAULT, GENERATION, Rules, rules_of
-from anabranch.protocol.schema.editing import edited, field_at, inside_of, moved
+from anabranch.protocol.schema.editing import edit_field, field_at, inside_of, move_field
 from anabranch.protocol.schema.lengths import LENGTH, Length, limits_of
 from anabranch.protocol.schema.types import DataType, Field, Struct, schema_json
 from anabranch.transaction.commit import Committed
@@ -94,12 +94,14 @@ class ChangeColumn(Masked):
         if _is_inside(schema, self.column):
             self._check_only_type()
             return schema
-        return moved(edited(schema, self.column, self._changed), self.column, first=self.first, after=self.after)
+        return move_field(
+            edit_field(schema, self.column, self._change_field), self.column, first=self.first, after=self.after
+        )
 
     # -- the parts of a change
 
-    def _changed(self, field: Field) -> Field:
-        facts = dict(field.metadata) if self.type is None else self._limited(field)
+    def _change_field(self, field: Field) -> Field:
+        facts = dict(field.metadata) if self.type is None else self._metadata_with_length(field)
         for key, value in (("comment", self.comment), (DEFAULT, self.default)):
             if value is not None and value != DROPPED:
                 facts[key] = value
@@ -110,7 +112,7 @@ class ChangeColumn(Masked):
         nullable = field.nullable if self.nullable is None else self.nullable
         return replace(field, metadata=facts, nullable=nullable)
 
-    def _limited(self, field: Field) -> dict[str, Any]:
+    def _metadata_with_length(self, field: Field) -> dict[str, Any]:
         """What is said of the column, with the length of its texts as it is asked for: none that is set gets shorter.
 
         Raises:
@@ -141,12 +143,12 @@ class ChangeColumn(Masked):
             reason = "elements, keys and values have a type, and nothing else that could be changed."
             raise InvalidOption(option="column", value=".".join(self.column), reason=reason)
 
-    def logged(self, schema: Struct) -> dict[str, Any]:
+    def to_history(self, schema: Struct) -> dict[str, Any]:
         """How Delta's history shows it: the column as it is now, and where it was put."""
         path = self.column
         while _is_inside(schema, path):
             path = path[:-1]
-        return NewColumn(field_at(schema, path), path[:-1], self.first, self.after).logged()
+        return NewColumn(field_at(schema, path), path[:-1], self.first, self.after).to_history()
 
     def check_filled(self, base: Snapshot, files: FileSet, engine: Backend) -> None:
         """Raises ConstraintNotMet if a row has NULL in the column."""
@@ -182,7 +184,7 @@ class ChangeColumns(Masked):
         if engine is None and (looking or any(each.default for each in self.changes)):
             reason = "SET NOT NULL looks at the rows, and a default is looked at by Spark: run it with an engine."
             raise InvalidOption(option="engine", value=None, reason=reason)
-        look = partial(_looked, looking, engine) if engine is not None and looking else None
+        look = partial(_check_all_filled, looking, engine) if engine is not None and looking else None
         return run_alteration(self.table, partial(self._on, engine=engine), context, look)
 
     def _on(self, base: Snapshot, engine: Engine | None) -> Alteration:
@@ -193,7 +195,7 @@ class ChangeColumns(Masked):
         metadata = base.metadata if schema == base.schema else changed
         if engine is not None and any(each.default for each in self.changes):
             engine.check_rules(schema, self._defaults(metadata), base.table)
-        operation, parameters = self._logged(schema)
+        operation, parameters = self._operation_and_parameters(schema)
         return Alteration(operation, parameters, metadata, self._protocol(base, metadata))
 
     def _defaults(self, metadata: Metadata) -> Rules:
@@ -204,13 +206,13 @@ class ChangeColumns(Masked):
 
     def _protocol(self, base: Snapshot, metadata: Metadata) -> Protocol | None:
         """NOT NULL asks for the feature that holds it, also of a member of a struct."""
-        protocol = upgraded(base.protocol, metadata)
+        protocol = upgrade_for_metadata(base.protocol, metadata)
         if any(each.nullable is False for each in self.changes):
             return with_features(protocol or base.protocol, frozenset({"invariants"}))
         return protocol
 
-    def _logged(self, schema: Struct) -> tuple[str, dict[str, str]]:
-        shown = [each.logged(schema) for each in self.changes]
+    def _operation_and_parameters(self, schema: Struct) -> tuple[str, dict[str, str]]:
+        shown = [each.to_history(schema) for each in self.changes]
         if len(shown) > 1:
             return "CHANGE COLUMNS", {"columns": compact_json(shown)}
         column = compact_json(shown[0]["column"])
@@ -228,7 +230,7 @@ def _check_apart(paths: Sequence[tuple[str, ...]]) -> None:
         raise InvalidOption(option="column", value="none", reason="name the column to change.")
 
 
-def _looked(changes: Sequence[ChangeColumn], engine: Engine, base: Snapshot) -> tuple[ReadSet, RebaseHandler]:
+def _check_all_filled(changes: Sequence[ChangeColumn], engine: Engine, base: Snapshot) -> tuple[ReadSet, RebaseHandler]:
     files = with_counts(base, file_set(base))
     for each in changes:
         each.check_filled(base, files, engine)

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.dml.insert import Insert, run_insert
-from anabranch.commands.dml.new_table import NewTable, completed, replaced_metadata
+from anabranch.commands.dml.new_table import NewTable, replace_metadata, with_session_defaults
 from anabranch.commands.dml.replaced_rows import EveryRow
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import OWNER, Location, Masked, check_empty, open_log
 from anabranch.log.log import Log
 from anabranch.protocol.actions import compact_json, empty_files
-from anabranch.protocol.layout.clustering import shown
+from anabranch.protocol.layout.clustering import sql_names
 from anabranch.transaction.commit import Committed
 
 
@@ -80,7 +80,7 @@ class Replace(Masked):
             LocationNotEmpty: there are files, but no table.
             DeltaConcurrentModificationException: the table was written meanwhile.
         """
-        log, new = open_log(self.table), completed(self.new)
+        log, new = open_log(self.table), with_session_defaults(self.new)
         at = context.snapshot_if_any(log) if self.or_create else context.snapshot(log)
         if at is None:
             check_empty(log)
@@ -96,7 +96,7 @@ class Replace(Masked):
                 takes=EveryRow,
                 parameters=_parameters(new, log),
                 at=at,
-                evolve=lambda metadata: replaced_metadata(new, metadata, context.runtime),
+                evolve=lambda metadata: replace_metadata(new, metadata, context.runtime),
                 lays_out=True,
             ),
             context,
@@ -106,6 +106,6 @@ class Replace(Masked):
 def _parameters(new: NewTable, log: Log) -> dict[str, str]:
     """What the history shows; a managed table's folder says whose it is before there is a log."""
     is_managed = log.store.head(OWNER) is not None
-    lists = {"partitionBy": list(new.partition_columns or ()), "clusterBy": shown(new.cluster_by or ())}
+    lists = {"partitionBy": list(new.partition_columns or ()), "clusterBy": sql_names(new.cluster_by or ())}
     said = {key: compact_json(value) for key, value in {**lists, "properties": dict(new.properties)}.items()}
     return {"description": new.description or "", "isManaged": str(is_managed).lower(), **said}

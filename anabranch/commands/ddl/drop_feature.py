@@ -12,14 +12,14 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 
-from anabranch.commands.context import NEWEST, RunContext, required
+from anabranch.commands.context import NEWEST, RunContext, require_engine
 from anabranch.commands.ddl.alter import Alteration, run_alteration
-from anabranch.commands.ddl.feature_removal import remove_traces, removed
+from anabranch.commands.ddl.feature_removal import remove_domains, remove_traces
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.errors import FeatureNotDropped, StoreError
 from anabranch.log.checkpoint_parts import checkpoints_in
-from anabranch.log.cleanup import YOUNGEST_MS, is_whole, newest_expired
+from anabranch.log.cleanup import YOUNGEST_MS, is_whole, newest_expired_version
 from anabranch.log.file_names import FOLDER, commit_version, first_name
 from anabranch.log.log import Log, forget
 from anabranch.log.snapshot import Snapshot
@@ -28,7 +28,7 @@ from anabranch.protocol.features.known import CHECKPOINT_PROTECTION, ROW_TRACKIN
 from anabranch.protocol.features.removable import (
     DOMAINS,
     Removable,
-    guarded_before,
+    checkpoint_protection_version,
     to_drop,
     without,
     without_properties,
@@ -67,9 +67,9 @@ class DropFeature(Masked):
             FeatureNotDropped: a rule forbids it, or history still needs the feature; its condition says which.
             DeltaConcurrentModificationException: the table was written meanwhile; what was done so far stays done.
         """
-        engine, log, runtime = required(engine, self), open_log(self.table), context.runtime
+        engine, log, runtime = require_engine(engine, self), open_log(self.table), context.runtime
         base = log.snapshot()
-        feature = self._allowed(base)
+        feature = self._find_removable(base)
         check_writable(base.table, base.protocol, base.metadata)
         cleaned = remove_traces(log, feature, engine, context)
         base = log.snapshot()
@@ -82,14 +82,16 @@ class DropFeature(Masked):
             _checkpoint(log, runtime)
         return done
 
-    def _allowed(self, base: Snapshot) -> Removable:
+    def _find_removable(self, base: Snapshot) -> Removable:
         return to_drop(base.table, self.feature, base.protocol, base.metadata, truncates=self.truncate_history)
 
     def _without(self, base: Snapshot) -> Alteration:
-        feature = self._allowed(base)
+        feature = self._find_removable(base)
         has_domains = feature.name == DOMAINS and bool(base.state.domains)
         if has_domains or feature.is_used_by(base.metadata) or feature.is_used_in(base.files):
-            raise self._refused(base, feature, "DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL", "it is in use again.")
+            raise self._not_dropped_error(
+                base, feature, "DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL", "it is in use again."
+            )
         guarded = feature.is_in_history and not self.truncate_history
         configuration = without_properties(base.metadata.configuration, feature.owned)
         if guarded:
@@ -97,7 +99,7 @@ class DropFeature(Masked):
         parameters = {"featureName": feature.name, "truncateHistory": str(self.truncate_history).lower()}
         metadata = replace(base.metadata, configuration=configuration)
         protocol = without(base.protocol, feature.name, guarded=guarded)
-        domains = removed(base, row_tracking.DOMAIN) if feature.name == ROW_TRACKING else ()
+        domains = remove_domains(base, row_tracking.DOMAIN) if feature.name == ROW_TRACKING else ()
         return Alteration("DROP FEATURE", parameters, metadata, protocol, domains)
 
     def _cut_off(self, log: Log, base: Snapshot, feature: Removable, runtime: Runtime, *, cleaned: bool) -> None:
@@ -106,16 +108,16 @@ class DropFeature(Masked):
         wait = f"Older versions need it. They are kept for {days}; once they are gone, run this again"
         if cleaned:
             rule = "DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD"
-            raise self._refused(base, feature, rule, f"the newest version does not use it any more. {wait}.")
+            raise self._not_dropped_error(base, feature, rule, f"the newest version does not use it any more. {wait}.")
         log.write_checkpoint(base, now_ms=runtime.now_ms())
         earliest = truncate(log, base, now_ms=min(runtime.now_ms(), _store_now(log.store)))
-        if feature.name == CHECKPOINT_PROTECTION and earliest < guarded_before(base.metadata):
+        if feature.name == CHECKPOINT_PROTECTION and earliest < checkpoint_protection_version(base.metadata):
             rule = "DELTA_FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD"
-            raise self._refused(base, feature, rule, f"the versions that it guards are still there. {wait}.")
+            raise self._not_dropped_error(base, feature, rule, f"the versions that it guards are still there. {wait}.")
         if _history_uses(log, feature, earliest, base.version):
-            raise self._refused(base, feature, "DELTA_FEATURE_DROP_HISTORICAL_VERSIONS_EXIST", f"{wait}.")
+            raise self._not_dropped_error(base, feature, "DELTA_FEATURE_DROP_HISTORICAL_VERSIONS_EXIST", f"{wait}.")
 
-    def _refused(self, base: Snapshot, feature: Removable, rule: str, reason: str) -> FeatureNotDropped:
+    def _not_dropped_error(self, base: Snapshot, feature: Removable, rule: str, reason: str) -> FeatureNotDropped:
         return FeatureNotDropped(table=base.table, feature=feature.name, delta_condition=rule, reason=reason)
 
 
@@ -159,12 +161,12 @@ def truncate(log: Log, base: Snapshot, *, now_ms: int) -> int:
     retention_ms = int(base.properties["delta.dropFeatureTruncateHistory.retentionDuration"])
     listing = log.store.list_from(first_name(0))
     commits = [entry for entry in listing if commit_version(entry.name) is not None]
-    expired = newest_expired(base, commits, now_ms - max(retention_ms, YOUNGEST_MS))
+    expired = newest_expired_version(base, commits, now_ms - max(retention_ms, YOUNGEST_MS))
     oldest_kept = min(-1 if expired is None else expired, base.version - 1) + 1
     checkpoints = [found for found in checkpoints_in(listing) if found.version <= oldest_kept]
     keep = next((found.version for found in reversed(checkpoints) if is_whole(base, found)), 0)
     earliest = commit_version(commits[0].name) or 0 if commits else 0
-    if keep <= earliest or keep < guarded_before(base.metadata):
+    if keep <= earliest or keep < checkpoint_protection_version(base.metadata):
         return earliest
     for entry in listing:
         if _version_of(entry.name, keep) < keep:

@@ -53,13 +53,13 @@ def _switch_off(base: Snapshot, feature: Removable, context: RunContext) -> bool
     """Give the properties that use the feature other values."""
     if not feature.is_switched_on(base.metadata):
         return False
-    after = feature.switched_off(base.metadata)
-    change = Alteration(*_named(base, after), replace(base.metadata, configuration=after))
+    after = feature.properties_when_off(base.metadata)
+    change = Alteration(*_operation_and_parameters(base, after), replace(base.metadata, configuration=after))
     run_alteration(base.table, lambda _: change, replace(context, at=base))
     return True
 
 
-def _named(base: Snapshot, after: dict[str, str]) -> tuple[str, dict[str, str]]:
+def _operation_and_parameters(base: Snapshot, after: dict[str, str]) -> tuple[str, dict[str, str]]:
     """How the history names another configuration."""
     known = base.metadata.configuration
     changed = {key: value for key, value in after.items() if known.get(key) != value}
@@ -77,13 +77,13 @@ def _remove_domains(log: Log, context: RunContext) -> bool:
     if not base.state.domains:
         return False
     info = CommitInfo("REMOVE DOMAIN METADATA", {"domains": compact_json(sorted(base.state.domains))})
-    says = Declarations(domains=removed(base, *base.state.domains))
+    says = Declarations(domains=remove_domains(base, *base.state.domains))
     ours = Transaction.on(base, str(context.runtime.new_id()), info, says=says)
     commit(ours, log, NoRows(), context.policy(), context.runtime)
     return True
 
 
-def removed(base: Snapshot, *names: str) -> tuple[DomainMetadata, ...]:
+def remove_domains(base: Snapshot, *names: str) -> tuple[DomainMetadata, ...]:
     """Those of these domains that a table has, as they are removed."""
     known = base.state.domains
     return tuple(replace(known[name], removed=True) for name in names if name in known)

@@ -9,7 +9,7 @@ from anabranch.commands.field_id_names import schema_of
 from anabranch.errors import InvalidProperty
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import FileRow, Metadata
-from anabranch.protocol.features.row_tracking import without_hidden
+from anabranch.protocol.features.row_tracking import without_hidden_columns
 from anabranch.protocol.iceberg import flags, lacks_numbers
 from anabranch.protocol.stats.statistics import num_records
 
@@ -33,7 +33,7 @@ def misfit(base: Snapshot, metadata: Metadata, file: FileRow) -> str | None:
     if num_records(file["stats"]) is None:
         return "has no number of rows in the log"
     there = schema_of(base.store, base.metadata, file["path"])
-    if lacks_numbers(without_hidden(there, metadata), metadata.configuration):
+    if lacks_numbers(without_hidden_columns(there, metadata), metadata.configuration):
         return "lacks field ids"
     if not set(metadata.partition_keys) <= set(there.names):
         return "lacks the columns by which the table is partitioned"

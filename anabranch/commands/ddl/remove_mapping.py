@@ -44,7 +44,7 @@ def remove_mapping(
     feature = REMOVABLE[COLUMN_MAPPING]
     if not feature.is_used_by(base.metadata):
         return None
-    configuration = {**feature.switched_off(base.metadata), **(says or {})}
+    configuration = {**feature.properties_when_off(base.metadata), **(says or {})}
     metadata = replace(without_columns_of(base.metadata, feature), configuration=configuration)
     files = base.files if is_mapped(base.metadata.configuration) else base.files.slice(0, 0)
     plan = Rewriting(base, files, metadata, operation="REMOVE COLUMN MAPPING", parameters={})

@@ -19,9 +19,9 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Metadata, compact_json
 from anabranch.protocol.rules.table_rules import may_use, rules_of
 from anabranch.protocol.schema.column_mapping import MODE, is_mapped
-from anabranch.protocol.schema.evolution import dropped, members_of, renamed, rewritten
+from anabranch.protocol.schema.evolution import drop_column, members_of, rename_column, rewrite_at
 from anabranch.protocol.schema.keys import users_of
-from anabranch.protocol.schema.leaves import STATS_COLUMNS, column_list, listed
+from anabranch.protocol.schema.leaves import STATS_COLUMNS, column_list, format_column_list
 from anabranch.protocol.schema.lengths import LENGTH
 from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct, schema_json
 from anabranch.transaction.commit import Committed
@@ -53,10 +53,10 @@ class RenameColumn(Masked):
         return run_alteration(self.table, self._on, context)
 
     def _on(self, base: Snapshot) -> Alteration:
-        path = _spelled(base, self.path, "Column rename")
+        path = _resolve_path(base, self.path, "Column rename")
         _refuse_used(base, path, _rules(base, path))
         new = (*path[:-1], self.name)
-        metadata = _with_columns(base.metadata, renamed(base.schema, path, self.name), _Following(path, new))
+        metadata = _with_columns(base.metadata, rename_column(base.schema, path, self.name), _Following(path, new))
         if len(path) == 1:
             partitions = tuple(self.name if name == path[0] else name for name in base.partition_columns)
             metadata = replace(metadata, partition_columns=partitions)
@@ -91,8 +91,8 @@ class DropColumns(Masked):
     def _on(self, base: Snapshot) -> Alteration:
         spelled, schema = droppable(base, self.paths), base.schema
         for path in spelled:
-            schema = dropped(schema, path)
-        configuration = unlisted(base.metadata.configuration, spelled)
+            schema = drop_column(schema, path)
+        configuration = unlist_stats_columns(base.metadata.configuration, spelled)
         metadata = replace(base.metadata, schema_string=schema_json(schema), configuration=configuration)
         if set(metadata.schema.names) <= set(base.partition_columns):
             reason = "only columns would be left by which the table is partitioned."
@@ -107,22 +107,22 @@ def droppable(base: Snapshot, paths: Sequence[Path]) -> list[Path]:
         InvalidProperty: the table has no column mapping. UnknownColumn: there is no such column.
         ColumnInUse: the table is partitioned or clustered by one, or a rule of the table speaks of it.
     """
-    spelled = [_spelled(base, path, "DROP COLUMN") for path in paths]
+    spelled = [_resolve_path(base, path, "DROP COLUMN") for path in paths]
     gone = frozenset(path[0] for path in spelled if len(path) == 1)
     for path in spelled:
         _refuse_used(base, path, [*_layout(base, path), *_rules(base, path, gone)])
     return spelled
 
 
-def unlisted(configuration: Mapping[str, str], paths: Sequence[Path]) -> dict[str, str]:
+def unlist_stats_columns(configuration: Mapping[str, str], paths: Sequence[Path]) -> dict[str, str]:
     """The properties without these columns in the list of those that have statistics."""
     found = dict(configuration)
     for path in paths:
-        found = _Following(path, None).applied(found)
+        found = _Following(path, None).apply_to(found)
     return found
 
 
-def _spelled(base: Snapshot, path: Path, what: str) -> Path:
+def _resolve_path(base: Snapshot, path: Path, what: str) -> Path:
     """The path as the table spells it."""
     if not is_mapped(base.metadata.configuration):
         rule = "columns are renamed and dropped under a column mapping only; set it to name first."
@@ -141,7 +141,7 @@ def _spelled(base: Snapshot, path: Path, what: str) -> Path:
         if end > 1 and isinstance(_type_at(base.schema, path[: end - 1]), Array | Map):
             spelled.append(path[end - 1].lower())
             continue
-        rewritten(base.schema, path[:end], keep)
+        rewrite_at(base.schema, path[:end], keep)
         spelled.append(found[-1].name)
     if len(path) > 1 and LENGTH in base.schema.field(path[0]).metadata:
         raise NotBuilt(what=f"changing members of {path[0]}, which has texts of limited length", instead="Leave it.")
@@ -172,7 +172,7 @@ def _text(path: Path) -> str:
 def _refuse_used(base: Snapshot, path: Path, users: Sequence[str]) -> None:
     if users:
         column = _text(path)
-        raise ColumnInUse(table=base.table, column=column, users=", ".join(users), said=_said(column, users))
+        raise ColumnInUse(table=base.table, column=column, users=", ".join(users), said=_usage_text(column, users))
 
 
 _CHECK, _GENERATED, _PARTITIONING, _CLUSTERING = (
@@ -183,7 +183,7 @@ _CHECK, _GENERATED, _PARTITIONING, _CLUSTERING = (
 )
 
 
-def _said(column: str, users: Sequence[str]) -> str:
+def _usage_text(column: str, users: Sequence[str]) -> str:
     """Why a column cannot be changed, in delta-spark's words."""
     layout = {_PARTITIONING: "partition", _CLUSTERING: "clustering"}
     said = [
@@ -224,7 +224,7 @@ def _layout(base: Snapshot, path: Path) -> Iterator[str]:
 
 
 def _with_columns(metadata: Metadata, columns: Struct, properties: _Following) -> Metadata:
-    configuration = properties.applied(metadata.configuration)
+    configuration = properties.apply_to(metadata.configuration)
     return replace(metadata, schema_string=schema_json(columns), configuration=configuration)
 
 
@@ -235,7 +235,7 @@ class _Following:
     old: Path
     new: Path | None
 
-    def applied(self, configuration: Mapping[str, str]) -> dict[str, str]:
+    def apply_to(self, configuration: Mapping[str, str]) -> dict[str, str]:
         text = configuration.get(STATS_COLUMNS, "")
         if not text.strip():
             return dict(configuration)
@@ -243,16 +243,16 @@ class _Following:
             known = column_list(text)
         except ValueError as error:
             raise InvalidProperty(property=STATS_COLUMNS, value=text, reason=f"{error}.") from None
-        found = [self._moved(path) for path in known]
+        found = [self._move_path(path) for path in known]
         left = [path for path in found if path is not None]
         rest = {key: value for key, value in configuration.items() if key != STATS_COLUMNS}
-        return {**rest, STATS_COLUMNS: listed(left)} if left else rest
+        return {**rest, STATS_COLUMNS: format_column_list(left)} if left else rest
 
-    def _moved(self, path: Path) -> Path | None:
-        if _folded(path[: len(self.old)]) != _folded(self.old):
+    def _move_path(self, path: Path) -> Path | None:
+        if _fold_case(path[: len(self.old)]) != _fold_case(self.old):
             return path
         return None if self.new is None else (*self.new, *path[len(self.old) :])
 
 
-def _folded(path: Path) -> Path:
+def _fold_case(path: Path) -> Path:
     return tuple(name.lower() for name in path)

@@ -12,14 +12,14 @@ from functools import partial
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.ddl.alter import Alteration, NewColumn, run_alteration
 from anabranch.commands.ddl.change_column import objection
-from anabranch.commands.ddl.rename_and_drop_columns import droppable, unlisted
+from anabranch.commands.ddl.rename_and_drop_columns import droppable, unlist_stats_columns
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, Masked
 from anabranch.errors import InvalidOption
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import compact_json
-from anabranch.protocol.features.table_features import upgraded
-from anabranch.protocol.replacing import lost, replaced
+from anabranch.protocol.features.table_features import upgrade_for_metadata
+from anabranch.protocol.replacing import paths_to_drop, replace_columns
 from anabranch.protocol.rules.identity import identities
 from anabranch.protocol.schema.types import Struct, check_storable
 from anabranch.transaction.commit import Committed
@@ -57,15 +57,15 @@ class ReplaceColumns(Masked):
         for each in identities(base.schema):
             reason = "the table gives its values: columns beside it are changed one by one."
             raise InvalidOption(option="REPLACE COLUMNS", value=each.column, reason=reason)
-        schema = replaced(base.schema, self.columns, partial(objection, base))
-        gone = droppable(base, list(lost(base.schema, self.columns)))
+        schema = replace_columns(base.schema, self.columns, partial(objection, base))
+        gone = droppable(base, list(paths_to_drop(base.schema, self.columns)))
         if set(schema.names) <= set(base.partition_columns):
             reason = "only columns would be left by which the table is partitioned."
             raise InvalidOption(option="REPLACE COLUMNS", value=", ".join(schema.names) or "none", reason=reason)
         metadata = base.metadata
         if schema != base.schema:
             metadata = base.metadata.with_schema(schema, runtime.new_id)
-            metadata = replace(metadata, configuration=unlisted(metadata.configuration, gone))
-        shown = [NewColumn(field).logged()["column"] for field in self.columns]
+            metadata = replace(metadata, configuration=unlist_stats_columns(metadata.configuration, gone))
+        shown = [NewColumn(field).to_history()["column"] for field in self.columns]
         parameters = {"columns": compact_json(shown)}
-        return Alteration("REPLACE COLUMNS", parameters, metadata, upgraded(base.protocol, metadata))
+        return Alteration("REPLACE COLUMNS", parameters, metadata, upgrade_for_metadata(base.protocol, metadata))

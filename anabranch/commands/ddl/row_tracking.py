@@ -23,7 +23,7 @@ from anabranch.protocol.features.row_tracking import ENABLED, SUSPENDED, is_susp
 from anabranch.protocol.features.table_features import check_writable, with_features, writer_features
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.transaction.commit import Committed, commit
-from anabranch.transaction.phases import reach, undisturbed
+from anabranch.transaction.phases import mute_listeners, reach
 from anabranch.transaction.rebase_handler import NoRows
 from anabranch.transaction.transaction import Changes, CommitInfo, Declarations, Source, Transaction
 
@@ -31,7 +31,7 @@ BATCH_FILES = 100_000
 """So many files are named in one commit, as delta-spark does."""
 
 
-def backfilled(log: Log, context: RunContext) -> Snapshot:
+def backfill_all(log: Log, context: RunContext) -> Snapshot:
     """A version in which row tracking is supported and every file has its ids; commits what is missing for that.
 
     Raises:
@@ -39,7 +39,7 @@ def backfilled(log: Log, context: RunContext) -> Snapshot:
         InvalidProperty: row tracking is suspended, so that no file may get ids.
         UnsupportedFeature: this version cannot write the table.
     """
-    with undisturbed():  # the phases that others wait for are those of the command
+    with mute_listeners():  # the phases that others wait for are those of the command
         snapshot = log.snapshot()
         _refuse_suspended(snapshot)
         if ROW_TRACKING not in writer_features(snapshot.protocol):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 
-from anabranch.commands.context import NEWEST, RunContext, required
+from anabranch.commands.context import NEWEST, RunContext, require_engine
 from anabranch.commands.ddl.alter import Alteration, NewColumn, run_alteration
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.dml.replaced_rows import EveryRow
@@ -44,7 +44,7 @@ class SyncIdentity(Masked):
             MetadataChangedException, ConcurrentAppendException: the table was written meanwhile.
         """
         base = context.snapshot(open_log(self.table))
-        farthest = _farthest(base, self._identity(base), required(engine, self))
+        farthest = _farthest(base, self._identity(base), require_engine(engine, self))
         altered = partial(self._on, farthest=farthest)
         return run_alteration(self.table, altered, replace(context, at=base), _read)
 
@@ -59,7 +59,7 @@ class SyncIdentity(Masked):
         identity = self._identity(base)
         marks = {} if farthest is None else {identity.column: identity.reaching(farthest)}
         metadata = with_marks(base.metadata, marks)
-        shown = NewColumn(base.schema.field(identity.column)).logged()["column"]
+        shown = NewColumn(base.schema.field(identity.column)).to_history()["column"]
         return Alteration("CHANGE COLUMN", {"column": compact_json(shown)}, metadata)
 
 

@@ -16,8 +16,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from anabranch.arrow.fitting import fitted_to_rules
-from anabranch.arrow.reading import mapped_ahead
+from anabranch.arrow.fitting import fit_to_rules
+from anabranch.arrow.reading import map_ahead
 from anabranch.arrow.site import alone
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.dml.identity_values import own_numbers, reserve, to_generate
@@ -40,10 +40,10 @@ from anabranch.protocol.actions import AppTransaction, Metadata, files_table
 from anabranch.protocol.iceberg import folder_keys, materialises
 from anabranch.protocol.layout.clustering import Path
 from anabranch.protocol.parquet_files import nan_free, parquet_bytes
-from anabranch.protocol.partitions import hive_segment, split, written_texts
+from anabranch.protocol.partitions import hive_segment, split, write_values
 from anabranch.protocol.properties import Properties
 from anabranch.protocol.rules.table_rules import rules_of
-from anabranch.protocol.schema.column_mapping import file_schema, is_mapped, relabelled
+from anabranch.protocol.schema.column_mapping import file_schema, is_mapped, relabel
 from anabranch.protocol.schema.evolution import all_nullable
 from anabranch.protocol.schema.types import (
     Field,
@@ -51,9 +51,9 @@ from anabranch.protocol.schema.types import (
     check_depth,
     from_arrow,
 )
-from anabranch.protocol.schema.voids import check_writable, held_columns, without_voids
+from anabranch.protocol.schema.voids import check_writable, columns_in_files, without_voids
 from anabranch.protocol.steps import WRITE_ROWS, Step
-from anabranch.storage.told import handed_on
+from anabranch.storage.told import bind_context
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.retry import Runtime
 
@@ -120,8 +120,8 @@ class Append(Masked):
         files = _SmallFiles(log, context.runtime)
 
         def stage(metadata: Metadata) -> pa.Table:
-            rows, rules = files.numbered(table, metadata), rules_of(metadata)
-            return files.write(fitted_to_rules(log.table, rows, metadata.schema, rules), metadata)
+            rows, rules = files.with_identity_values(table, metadata), rules_of(metadata)
+            return files.write(fit_to_rules(log.table, rows, metadata.schema, rules), metadata)
 
         schema = lambda: all_nullable(from_arrow(table.schema))  # noqa: E731
         insert = Insert(
@@ -150,7 +150,7 @@ class _SmallFiles:
         self.writer = str(runtime.new_id())
         self.own_numbers: frozenset[str] = frozenset()
 
-    def numbered(self, rows: pa.Table, metadata: Metadata) -> pa.Table:
+    def with_identity_values(self, rows: pa.Table, metadata: Metadata) -> pa.Table:
         """The rows with reserved values for the identity columns that they lack."""
         missing = to_generate(metadata.schema, rows.column_names, self._log.table)
         self.own_numbers = own_numbers(metadata.schema, rows.column_names)
@@ -161,7 +161,7 @@ class _SmallFiles:
 
     def write(self, rows: pa.Table, metadata: Metadata) -> pa.Table:
         """Write one file per partition, on a few threads where they are many, and describe them."""
-        parts = [each for each in partitioned(rows, metadata) if len(each[1])]
+        parts = [each for each in split_by_partition(rows, metadata) if len(each[1])]
         codec = rules_of(metadata).codec
         named = [(self._name(values, metadata, codec), values, part) for values, part in parts]
 
@@ -169,7 +169,7 @@ class _SmallFiles:
             return self._write_one(*each, metadata, codec)
 
         threads = alone(self._log.store).threads if len(named) > _FEW_FILES else 0
-        return files_table([row for _, row in mapped_ahead(handed_on(write), named, threads, waits=True)])
+        return files_table([row for _, row in map_ahead(bind_context(write), named, threads, waits=True)])
 
     def _put(self, name: str, data: bytes) -> None:
         """Put a file; what the store refused for certain is not there to be removed."""
@@ -192,7 +192,7 @@ class _SmallFiles:
     def _write_one(
         self, name: str, values: Mapping[str, str | None], rows: pa.Table, metadata: Metadata, codec: str
     ) -> dict[str, Any]:
-        data = parquet_bytes(stored(rows, metadata), codec)
+        data = parquet_bytes(to_file_rows(rows, metadata), codec)
         self._put(name, data)
         footer = pq.read_metadata(io.BytesIO(data))
         return describe_file(
@@ -214,14 +214,14 @@ class _SmallFiles:
         return [hive_segment(folder, values[key]) for folder, key in keys]
 
 
-def stored(rows: pa.Table, metadata: Metadata) -> pa.Table:
+def to_file_rows(rows: pa.Table, metadata: Metadata) -> pa.Table:
     """Rows with a table's columns, or some of them, as its files hold them: without voids, and under other names.
     Raises UnwritableVoid: void stands where no file could hold such rows.
     """
     schema = Struct(tuple(map(metadata.schema.field, rows.column_names)))
     check_writable(schema)
-    rows, schema = without_voids(rows), held_columns(schema)
-    return relabelled(rows, file_schema(schema)) if is_mapped(metadata.configuration) else rows
+    rows, schema = without_voids(rows), columns_in_files(schema)
+    return relabel(rows, file_schema(schema)) if is_mapped(metadata.configuration) else rows
 
 
 def as_arrow(rows: Any, shows: Callable[[], bool] = may_show_rows) -> pa.Table:
@@ -235,20 +235,20 @@ def as_arrow(rows: Any, shows: Callable[[], bool] = may_show_rows) -> pa.Table:
     if isinstance(rows, pa.RecordBatch):
         return pa.Table.from_batches([rows])
     if type(rows).__module__.partition(".")[0] == "pandas":
-        return _built(lambda: pa.Table.from_pandas(_with_named_index(rows), preserve_index=False), shows)
+        return _build_table(lambda: pa.Table.from_pandas(_with_named_index(rows), preserve_index=False), shows)
     if type(rows).__module__.startswith("pyspark."):  # it speaks Arrow too, but may read the very table
         raise InvalidOption(option="rows", value="a DataFrame of Spark", reason="write it by df.write, in mode append.")
     if hasattr(rows, "__arrow_c_stream__"):
         return pa.table(rows)
     if isinstance(rows, Mapping):
         _check_nesting(rows.values())
-        return _built(lambda: pa.table(dict(rows)), shows)
+        return _build_table(lambda: pa.table(dict(rows)), shows)
     if isinstance(rows, Iterable) and not isinstance(rows, str | bytes):
         listed = list(rows)
         _check_nesting(listed)
         if all(isinstance(row, Mapping) for row in listed):  # of no rows too, which are nothing to add
             names = dict.fromkeys(name for row in listed for name in row)  # Arrow would only look at the first row's
-            return _built(lambda: pa.table({name: [row.get(name) for row in listed] for name in names}), shows)
+            return _build_table(lambda: pa.table({name: [row.get(name) for row in listed] for name in names}), shows)
     raise InvalidOption(option="rows", value=type(rows).__name__, reason=f"it takes {_KINDS}.")
 
 
@@ -270,7 +270,7 @@ def _check_nesting(values: Iterable[Any]) -> None:
         left.extend((each, level + 1) for each in inside if isinstance(each, _NESTED))
 
 
-def _built(build: Any, shows: Callable[[], bool]) -> pa.Table:
+def _build_table(build: Any, shows: Callable[[], bool]) -> pa.Table:
     try:
         return build()
     except (pa.ArrowException, AttributeError, OverflowError, TypeError, ValueError, RecursionError) as error:
@@ -279,7 +279,7 @@ def _built(build: Any, shows: Callable[[], bool]) -> pa.Table:
         raise InvalidOption(option="rows", value="these rows", reason=reason) from None
 
 
-def partitioned(rows: pa.Table, metadata: Metadata) -> Iterator[tuple[Mapping[str, str | None], pa.Table]]:
+def split_by_partition(rows: pa.Table, metadata: Metadata) -> Iterator[tuple[Mapping[str, str | None], pa.Table]]:
     """The rows of each partition, without partition columns unless files hold them, and its values as the log writes
     them: by physical name.
     """
@@ -297,7 +297,7 @@ def partitioned(rows: pa.Table, metadata: Metadata) -> Iterator[tuple[Mapping[st
 
 def _partition_texts(column: pa.ChunkedArray, target: Field, shown: bool) -> pa.Array:
     try:
-        return written_texts(column, str(target.type))
+        return write_values(column, str(target.type))
     except (AnabranchError, ValueError, OverflowError) as error:
         reason = f"a partition value cannot be written ({error if shown else NOT_SHOWN})."
         raise InvalidOption(option="rows", value=target.name, reason=reason) from (error if shown else None)

@@ -21,7 +21,7 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.layout import packing
 from anabranch.protocol.session_says import current
 from anabranch.transaction.commit import Committed
-from anabranch.transaction.phases import undisturbed
+from anabranch.transaction.phases import mute_listeners
 from anabranch.transaction.retry import Runtime
 
 _logger = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ def compact_after(
     if committed is None or (base is not None and (wished or base.properties.auto_compaction) == "false"):
         return
     try:
-        with undisturbed():  # the phases are those of the write
+        with mute_listeners():  # the phases are those of the write
             _compact(committed, log, engine, runtime)
     except Exception as error:  # whatever it is, the commit stands
         said = "version %s of %s is committed; its small files are left to a later compaction: %s"

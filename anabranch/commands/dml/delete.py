@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from anabranch.commands.context import NEWEST, RunContext, required
+from anabranch.commands.context import NEWEST, RunContext, require_engine
 from anabranch.commands.dml.auto_compaction import compact_after
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, Masked, open_log
@@ -43,7 +43,7 @@ class Delete(Masked):
         """
         parameters = {} if self.operation == "TRUNCATE" else {"predicate": compact_json([self.where.text])}
         change = Change(self.operation, self.where, None, parameters)
-        engine, base = required(engine, self), context.snapshot(open_log(self.table, self.storage_options))
+        engine, base = require_engine(engine, self), context.snapshot(open_log(self.table, self.storage_options))
         outcome = run_change(change, base, engine, context)
         compact_after(outcome.committed, base, Log(base.store), engine, context.runtime)
         return outcome

@@ -16,7 +16,7 @@ from anabranch.protocol.merges import Clause, Matching, Reserved
 from anabranch.protocol.rules.identity import Identity, identities, with_marks
 from anabranch.protocol.schema.types import Struct
 from anabranch.transaction.commit import commit
-from anabranch.transaction.phases import undisturbed
+from anabranch.transaction.phases import mute_listeners
 from anabranch.transaction.rebase_handler import NoRows
 from anabranch.transaction.retry import Runtime, default_retry
 from anabranch.transaction.transaction import RESERVES, CommitInfo, Declarations, IdentityUse, Transaction
@@ -53,7 +53,7 @@ def own_numbers(schema: Struct, given: Sequence[str]) -> frozenset[str]:
     return frozenset(each.column for each in identities(schema) if each.column.lower() in names)
 
 
-def not_inserted(matching: Matching, schema: Struct, table: str) -> tuple[str, ...]:
+def omitted_identity_columns(matching: Matching, schema: Struct, table: str) -> tuple[str, ...]:
     """The identity columns that some INSERT of a MERGE leaves out. Raises IdentityColumnGiven: an UPDATE sets one, or
     an INSERT gives one whose values only the table gives.
     """
@@ -94,7 +94,7 @@ def reserve(log: Log, columns: Sequence[str], count: int, writer: str, runtime: 
         ranges = _ranges(snapshot, columns, count)
         ours = reservation(snapshot, {name: each[-1] for name, each in ranges.items()}, writer, runtime)
         try:
-            with undisturbed():  # the phases that others wait for are those of the command
+            with mute_listeners():  # the phases that others wait for are those of the command
                 commit(ours, log, NoRows(), default_retry(blind=False), runtime)
             return ranges
         except (MetadataChangedException, ProtocolChangedException):

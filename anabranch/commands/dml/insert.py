@@ -13,15 +13,15 @@ from typing import Any, Protocol
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from anabranch.commands.clustering import check_changeable, clustered, clusters_of
+from anabranch.commands.clustering import check_changeable, clusters_of, with_clustering
 from anabranch.commands.context import Newest, RunContext
 from anabranch.commands.dml.new_table import (
     NewTable,
     check_columns,
-    completed,
     first_protocol,
+    match_spelling,
     new_metadata,
-    spelled_as,
+    with_session_defaults,
 )
 from anabranch.commands.idempotence import is_written, with_txn
 from anabranch.commands.opening import live_rows
@@ -34,9 +34,9 @@ from anabranch.log.vectors import vector_of
 from anabranch.protocol import iceberg
 from anabranch.protocol.actions import AppTransaction, FileRow, Metadata, compact_json
 from anabranch.protocol.change_feed import check_recordable
-from anabranch.protocol.features.requested_by_properties import NO_REQUESTS, requested
+from anabranch.protocol.features.requested_by_properties import NO_REQUESTS, read_protocol_request
 from anabranch.protocol.features.row_tracking import check_columns as check_hidden
-from anabranch.protocol.features.table_features import check_writable, upgraded
+from anabranch.protocol.features.table_features import check_writable, upgrade_for_metadata
 from anabranch.protocol.features.widening import check_moments
 from anabranch.protocol.layout.file_sets import Marks
 from anabranch.protocol.rules.allowed import check_metadata
@@ -44,7 +44,7 @@ from anabranch.protocol.rules.column_names import check_spelling
 from anabranch.protocol.steps import Step
 from anabranch.transaction.commit import Committed, commit
 from anabranch.transaction.phases import reach
-from anabranch.transaction.rebase import joined
+from anabranch.transaction.rebase import join_transactions
 from anabranch.transaction.rebase_handler import RebaseHandler
 from anabranch.transaction.retry import Runtime
 from anabranch.transaction.transaction import CommitInfo, Declarations, IdentityUse, Transaction
@@ -187,7 +187,7 @@ def _transaction(insert: Insert, snapshot: Snapshot | None, runtime: Runtime) ->
     check_recordable(after)
     _check_layout(insert.new, snapshot.table, after)
     ours = replace(ours, info=replace(ours.info, parameters=_parameters(insert, after.partition_columns)))
-    return clustered(ours, clusters_of(insert.new.cluster_by, after, snapshot, lays_out=insert.lays_out))
+    return with_clustering(ours, clusters_of(insert.new.cluster_by, after, snapshot, lays_out=insert.lays_out))
 
 
 def under(ours: Transaction, metadata: Metadata, properties: Mapping[str, str] = NO_REQUESTS) -> Transaction:
@@ -201,9 +201,9 @@ def under(ours: Transaction, metadata: Metadata, properties: Mapping[str, str] =
     assert base is not None
     if metadata == base.metadata:
         return ours
-    asked = requested(base.table, properties).on_top_of(base.protocol)
+    asked = read_protocol_request(base.table, properties).on_top_of(base.protocol)
     check_moments(base.metadata.schema, metadata.schema, asked)
-    protocol = upgraded(asked, metadata) or (None if asked == base.protocol else asked)
+    protocol = upgrade_for_metadata(asked, metadata) or (None if asked == base.protocol else asked)
     iceberg.check_partitioning(base.metadata, metadata)
     check_columns(metadata.schema, metadata.partition_columns)
     check_spelling(metadata, base.metadata)
@@ -214,7 +214,7 @@ def under(ours: Transaction, metadata: Metadata, properties: Mapping[str, str] =
 
 def _creating(insert: Insert, runtime: Runtime) -> Transaction:
     """The first version of a table."""
-    new = completed(insert.new)
+    new = with_session_defaults(insert.new)
     metadata = new_metadata(new, runtime)
     note(insert.log.table, -1, metadata.configuration)
     check_metadata(metadata, insert.log.table)
@@ -231,13 +231,13 @@ def _creating(insert: Insert, runtime: Runtime) -> Transaction:
         table=insert.log.table,
         says=Declarations(metadata=metadata, protocol=protocol),
     )
-    return clustered(created, clusters_of(insert.new.cluster_by, metadata))
+    return with_clustering(created, clusters_of(insert.new.cluster_by, metadata))
 
 
 def _check_layout(new: NewTable, table: str, metadata: Metadata) -> None:
     """Refuse another partitioning than the table has, or is given now."""
     asked, columns = new.partition_columns, metadata.partition_columns
-    if asked is not None and spelled_as(metadata.schema, asked) != columns:
+    if asked is not None and match_spelling(metadata.schema, asked) != columns:
         by = ", ".join(columns) or "nothing"
         reason = f"Partition columns do not match the partition columns of the table at {table}, which are: {by}."
         raise InvalidOption(option="partitionBy", value=list(asked), reason=reason)
@@ -281,7 +281,7 @@ class InsertHandler:
         ours = ours.with_steps(self._insert.steps())
         if self._taking is not None:
             taken = self._taking.take(adds, metadata, runtime)
-            ours = replace(joined(ours, taken), reads=taken.reads)
+            ours = replace(join_transactions(ours, taken), reads=taken.reads)
         if self._snapshot is None or self._read.oldest is None:
             return ours
         return replace(ours, reads=whole_table(self._snapshot, held=self._read.held))

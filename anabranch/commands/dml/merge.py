@@ -18,14 +18,14 @@ import pyarrow as pa
 from anabranch.commands import conflict_details
 from anabranch.commands.change_recorder import ChangeRecorder
 from anabranch.commands.clustering import check_changeable
-from anabranch.commands.context import NEWEST, RunContext, required
+from anabranch.commands.context import NEWEST, RunContext, require_engine
 from anabranch.commands.dml.auto_compaction import compact_after
-from anabranch.commands.dml.identity_values import not_inserted, own_numbers, reserve, with_reserved
+from anabranch.commands.dml.identity_values import omitted_identity_columns, own_numbers, reserve, with_reserved
 from anabranch.commands.dml.insert import under
 from anabranch.commands.engine import Engine
 from anabranch.commands.idempotence import application_of, is_written
 from anabranch.commands.opening import Location, Masked, file_set, only, open_log
-from anabranch.commands.row_changes import RowRebaseHandler, emptied, rows_of, staged_and_committed, with_counts
+from anabranch.commands.row_changes import RowRebaseHandler, find_emptied, rows_of, stage_and_commit, with_counts
 from anabranch.commands.sources import NOTHING, VersionsRead, check_newest, versions_read, whole_table
 from anabranch.commands.staging import Staging, remove
 from anabranch.commands.watching import tell, watched
@@ -42,7 +42,7 @@ from anabranch.protocol.layout.paths import store_name
 from anabranch.protocol.merges import Joined, Matching
 from anabranch.protocol.parquet_files import Written
 from anabranch.protocol.rules.allowed import check_metadata
-from anabranch.protocol.schema.evolution import evolved
+from anabranch.protocol.schema.evolution import evolve_schema
 from anabranch.protocol.schema.types import Struct
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.phases import reach
@@ -86,7 +86,7 @@ class Merge(Masked):
             DeltaConcurrentModificationException: a winner stands in the way.
             UnknownSourceVersion: the source reads the table, and nothing says which version.
         """
-        engine, runtime = required(engine, self), context.runtime
+        engine, runtime = require_engine(engine, self), context.runtime
         log = open_log(self.table, self.storage_options)
         snapshot = context.snapshot(log)
         read = versions_read(
@@ -108,8 +108,8 @@ class Merge(Masked):
             check_metadata(snapshot.metadata, snapshot.table)
         reach("read")
         staging = Staging(log.store, str(runtime.new_id()))
-        handler = MergeHandler(self, snapshot, engine, staging, _evolved(self, snapshot, runtime), read)
-        ours, committed = staged_and_committed(handler, log, context, txn)
+        handler = MergeHandler(self, snapshot, engine, staging, _evolve_metadata(self, snapshot, runtime), read)
+        ours, committed = stage_and_commit(handler, log, context, txn)
         compact_after(committed, snapshot, log, engine, runtime)
         return Merged(committed, committed.metrics if committed else ours.info.metrics)
 
@@ -134,11 +134,11 @@ class Merged(ShownAsTable):
         return {"num_affected_rows": sum(found.values()), **found}
 
 
-def _evolved(merge: Merge, snapshot: Snapshot, runtime: Runtime) -> Metadata:
+def _evolve_metadata(merge: Merge, snapshot: Snapshot, runtime: Runtime) -> Metadata:
     """The table's metadata as the MERGE makes it."""
     schema = snapshot.schema
     if merge.schema is not None:
-        schema = evolved(following(snapshot.metadata, merge.schema), merge.schema, snapshot.table)
+        schema = evolve_schema(following(snapshot.metadata, merge.schema), merge.schema, snapshot.table)
     if schema == snapshot.schema:
         return snapshot.metadata
     return snapshot.metadata.with_schema(schema, runtime.new_id)
@@ -236,7 +236,7 @@ class MergeHandler(RowRebaseHandler):
     def _with_identities(self, runtime: Runtime) -> Matching:
         """The clauses with values for the identity columns that inserts leave out: one for each source row."""
         snapshot, matching = self._snapshot, self._matching
-        missing = not_inserted(matching, snapshot.schema, snapshot.table)
+        missing = omitted_identity_columns(matching, snapshot.schema, snapshot.table)
         log = Log(snapshot.store)
         return with_reserved(matching, reserve(log, missing, self._held.rows, self._staging.txn_id, runtime))
 
@@ -260,9 +260,9 @@ class MergeHandler(RowRebaseHandler):
         """Marks, removals and new files of one join, with all inserts as they are after it."""
         snapshot, matching = self._snapshot, self._matching
         self._joins.append(joined)
-        chosen = with_counts(snapshot, self._file_set(files).restricted(set(joined.marks)))
+        chosen = with_counts(snapshot, self._file_set(files).restrict_to(set(joined.marks)))
         keeps = snapshot.properties.vectors
-        removed = emptied(chosen, joined.marks) if keeps else set(joined.marks)
+        removed = find_emptied(chosen, joined.marks) if keeps else set(joined.marks)
         with self._recording(chosen.files, joined):
             images, copies = self._new_files(chosen, joined, keeps=keeps)
             inserts = self._inserts(chosen)
@@ -296,7 +296,7 @@ class MergeHandler(RowRebaseHandler):
     def _change_files(self, inserts: pa.Table, *, needed: bool) -> pa.Table:
         """What records all joins so far, and all inserts; what was recorded before is withdrawn."""
         self._recorder.note(INSERT, inserts)
-        changes = self._recorder.written(needed=needed)
+        changes = self._recorder.write_noted(needed=needed)
         self._replaced_by_redo |= frozenset(changes["path"].to_pylist())
         return changes
 
@@ -309,7 +309,7 @@ class MergeHandler(RowRebaseHandler):
         """New images, and without vectors the rows that stay of the files that go."""
         wanted = joined.updated + joined.updated_alone
         self._staging.note(self._engine.write_images(chosen, joined, self._staging.folder) if wanted else [])
-        images = self._collected()
+        images = self._collect_new_files()
         if (written := rows_of(images)) != wanted:
             raise ExecutionFailed(
                 what="MERGE", reason=f"{wanted} rows were to be updated, but {written} new ones were written."
@@ -317,7 +317,7 @@ class MergeHandler(RowRebaseHandler):
         if keeps or not len(chosen.files):
             return images, images.slice(0, 0)
         self._staging.note(self._engine.rewrite(chosen, joined.marks, None, self._staging.folder))
-        return images, self._collected()
+        return images, self._collect_new_files()
 
     def _inserts(self, table: FileSet) -> pa.Table:
         """All rows to insert, as they are after every join so far."""
@@ -326,7 +326,7 @@ class MergeHandler(RowRebaseHandler):
         if matching.inserts:
             written = self._engine.write_inserts(table, matching, self._held, self._joins, self._staging.folder)
         self._staging.note(written)
-        files = self._collected()
+        files = self._collect_new_files()
         self._replaced_by_redo, self._insert_count = frozenset(files["path"].to_pylist()), rows_of(files)
         return files
 

@@ -13,20 +13,20 @@ from anabranch.errors import InvalidOption
 from anabranch.protocol import iceberg
 from anabranch.protocol.actions import Metadata
 from anabranch.protocol.actions import Protocol as TableProtocol
-from anabranch.protocol.features.requested_by_properties import Requested, requested, without_requests
+from anabranch.protocol.features.requested_by_properties import Requested, read_protocol_request, without_requests
 from anabranch.protocol.features.row_tracking import with_columns
-from anabranch.protocol.features.table_features import needed_by, protocol_for
+from anabranch.protocol.features.table_features import protocol_for, required_features
 from anabranch.protocol.layout.clustering import Path
 from anabranch.protocol.properties import (
     IGNORE_DEFAULTS,
     PROTECTED_BEFORE,
     Properties,
     check_retention,
-    described,
+    extract_description,
     validate,
 )
 from anabranch.protocol.rules.column_names import check_spelling
-from anabranch.protocol.rules.identity import STEP, values_kept
+from anabranch.protocol.rules.identity import STEP, keep_assigned_values
 from anabranch.protocol.rules.table_rules import DEFAULT, GENERATION
 from anabranch.protocol.schema.column_mapping import highest_number, is_mapped
 from anabranch.protocol.schema.keys import check_keys
@@ -56,20 +56,20 @@ class NewTable:
 
 def first_protocol(table: str, new: NewTable, metadata: Metadata) -> TableProtocol:
     """The protocol of a new table: what its metadata needs, and what its properties ask for."""
-    asked = requested(table, new.properties)
+    asked = read_protocol_request(table, new.properties)
     if asked == Requested():
         return protocol_for(metadata, vectors=Properties(metadata.configuration).vectors)
-    return asked.least_for(needed_by(metadata) | asked.unversioned)
+    return asked.least_for(required_features(metadata) | asked.default_features)
 
 
-def completed(new: NewTable) -> NewTable:
+def with_session_defaults(new: NewTable) -> NewTable:
     """A new table with the properties that its session gives every one; its own count more, whatever the case of their
     names. The property ``comment`` is its description, unless it has one.
 
     Where ``delta.ignoreProtocolDefaults`` is true, those that speak of the protocol are left out.
     """
     defaults = current().defaults()
-    own, comment = described(new.properties, None)
+    own, comment = extract_description(new.properties, None)
     if {**defaults, **own}.get(IGNORE_DEFAULTS, "false").strip().lower() == "true":
         defaults = without_requests(defaults)
     description = comment if new.description is None else new.description
@@ -87,12 +87,12 @@ def new_metadata(new: NewTable, runtime: Runtime, before: Metadata | None = None
     validate(properties)
     check_retention(properties)
     schema = new.schema() if callable(new.schema) else new.schema
-    columns = spelled_as(schema, new.partition_columns or ())
+    columns = match_spelling(schema, new.partition_columns or ())
     check_columns(schema, columns, bare=new.bare)
     _check_values(schema)
     check_keys(schema, properties)
     check_stats_columns(schema, columns, properties)
-    older = requested("", new.properties).is_older_than_vectors
+    older = read_protocol_request("", new.properties).is_older_than_vectors
     vectors = properties if older else {"delta.enableDeletionVectors": "true", **properties}
     metadata = Metadata(
         id=str(runtime.new_id()),
@@ -108,14 +108,14 @@ def new_metadata(new: NewTable, runtime: Runtime, before: Metadata | None = None
     return with_columns(metadata, runtime.new_id, old=before)
 
 
-def replaced_metadata(new: NewTable, metadata: Metadata, runtime: Runtime) -> Metadata:
+def replace_metadata(new: NewTable, metadata: Metadata, runtime: Runtime) -> Metadata:
     """What REPLACE TABLE makes of a table's metadata: nothing of it stays but who the table is, which identity values
     it has given, and what guards its history.
     """
     made = new_metadata(new, runtime, metadata)  # its own time: it is never the same metadata
     guard = {key: value for key, value in metadata.configuration.items() if key == PROTECTED_BEFORE}
     made = replace(made, id=metadata.id, configuration={**made.configuration, **guard})
-    return values_kept(metadata, made)
+    return keep_assigned_values(metadata, made)
 
 
 def _check_values(schema: Struct) -> None:
@@ -133,7 +133,7 @@ def _check_values(schema: Struct) -> None:
             raise InvalidOption(option="GENERATED", value=each.metadata[GENERATION], reason=reason, **facts)
 
 
-def spelled_as(schema: Struct, names: Sequence[str]) -> tuple[str, ...]:
+def match_spelling(schema: Struct, names: Sequence[str]) -> tuple[str, ...]:
     """Names of columns as the columns spell them; one that is no column's stays as it is.
 
     Example:

@@ -27,7 +27,7 @@ from anabranch.protocol.actions import FileRow, Metadata
 from anabranch.protocol.change_feed import INSERT
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.file_sets import Marks
-from anabranch.protocol.partitions import map_column, partition_arrays, zoned
+from anabranch.protocol.partitions import has_zone, map_column, partition_arrays
 from anabranch.protocol.predicates import Unknown
 from anabranch.protocol.stats.statistics import num_records
 from anabranch.protocol.steps import FOUND_BY_LOG
@@ -82,7 +82,7 @@ class EveryRow:
 
     def sample(self, file: FileRow, rows: Sequence[int]) -> Sequence[Mapping[str, Any]]:
         """The values of a few rows that would have gone."""
-        return conflict_details.sampled(self._snapshot, file, rows, frozenset(self._snapshot.partition_columns))
+        return conflict_details.sample_rows(self._snapshot, file, rows, frozenset(self._snapshot.partition_columns))
 
     def narrower(self, ours: Transaction, file: FileRow | None) -> str | None:
         """Nothing: such an overwrite has no condition that could say more."""
@@ -155,7 +155,7 @@ class WrittenPartitions(EveryRow):
         if column.type != "timestamp":
             return
         texts = map_column(files["partitionValues"], column.physical_name)
-        unzoned = texts.filter(pc.and_(pc.not_equal(texts, ""), pc.invert(zoned(texts))))
+        unzoned = texts.filter(pc.and_(pc.not_equal(texts, ""), pc.invert(has_zone(texts))))
         if len(unzoned):
             reason = f"the value {unzoned[0]} of the partition column {name} names no time zone. Use replaceWhere."
             raise ExecutionFailed(what="a dynamic overwrite", reason=reason)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from anabranch.commands.context import NEWEST, RunContext, required
+from anabranch.commands.context import NEWEST, RunContext, require_engine
 from anabranch.commands.dml.auto_compaction import compact_after
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.dml.identity_values import check_not_assigned
@@ -43,13 +43,13 @@ class Update(Masked):
             UnknownColumn: a column to be set is not in the table.
             DeltaConcurrentModificationException: a winner stands in the way.
         """
-        engine, base = required(engine, self), context.snapshot(open_log(self.table, self.storage_options))
-        change = Change("UPDATE", self.where, self._spelled(base), {"predicate": self.where.text})
+        engine, base = require_engine(engine, self), context.snapshot(open_log(self.table, self.storage_options))
+        change = Change("UPDATE", self.where, self._resolve_assignments(base), {"predicate": self.where.text})
         outcome = run_change(change, base, engine, context)
         compact_after(outcome.committed, base, Log(base.store), engine, context.runtime)
         return outcome
 
-    def _spelled(self, snapshot: Snapshot) -> dict[str, Any]:
+    def _resolve_assignments(self, snapshot: Snapshot) -> dict[str, Any]:
         """The assignments under the table's own spelling of its columns."""
         if not self.assignments:
             raise InvalidOption(option="set", value="{}", reason="it names no column to set.")

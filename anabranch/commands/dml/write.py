@@ -13,11 +13,11 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.commands.context import NEWEST, RunContext, required
+from anabranch.commands.context import NEWEST, RunContext, require_engine
 from anabranch.commands.dml.auto_compaction import compact_after
 from anabranch.commands.dml.identity_values import own_numbers, reserve, to_generate
 from anabranch.commands.dml.insert import MODES, Insert, Taking, run_insert
-from anabranch.commands.dml.new_table import NewTable, completed, replaced_metadata, spelled_as
+from anabranch.commands.dml.new_table import NewTable, match_spelling, replace_metadata, with_session_defaults
 from anabranch.commands.dml.replaced_rows import EveryRow, SelectedRows, WrittenPartitions
 from anabranch.commands.engine import Backend, Engine, Sources
 from anabranch.commands.idempotence import application_of
@@ -35,9 +35,9 @@ from anabranch.protocol.layout.clustering import Path
 from anabranch.protocol.layout.file_sets import FileSet, count_of
 from anabranch.protocol.rules.identity import identities
 from anabranch.protocol.rules.table_rules import rules_of
-from anabranch.protocol.schema.column_mapping import inherited
-from anabranch.protocol.schema.evolution import all_nullable, evolved
-from anabranch.protocol.schema.keys import without_lost
+from anabranch.protocol.schema.column_mapping import inherit_mapping
+from anabranch.protocol.schema.evolution import all_nullable, evolve_schema
+from anabranch.protocol.schema.keys import without_invalid_keys
 from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.session_says import current
 from anabranch.protocol.settings import REPLACES_BY_DATA
@@ -126,7 +126,7 @@ class Write(Masked):
             TableAlreadyExists: mode ``error`` and there is a table.
             DeltaConcurrentModificationException: a winner stands in the way.
         """
-        engine, source, runtime = required(engine, self), self.source, context.runtime
+        engine, source, runtime = require_engine(engine, self), self.source, context.runtime
         self._check()
         log = open_log(self.table, self.storage_options)
         seen = context.snapshot_if_any(log)
@@ -158,12 +158,14 @@ class Write(Masked):
             writer=jobs.writer,
             own_numbers=lambda: jobs.own_numbers,
             steps=lambda: jobs.steps,
-            evolve=(lambda known: self._evolved(known, columns(), log.table, runtime)) if self.schema_change else None,
+            evolve=(lambda known: self._evolve_metadata(known, columns(), log.table, runtime))
+            if self.schema_change
+            else None,
             lays_out=self._replaces_schema,
         )
         if self.replaces:
-            anew = completed(replace(new, partition_columns=self.partition_by or ()))
-            evolve = lambda known: replaced_metadata(anew, known, runtime)  # noqa: E731
+            anew = with_session_defaults(replace(new, partition_columns=self.partition_by or ()))
+            evolve = lambda known: replace_metadata(anew, known, runtime)  # noqa: E731
             insert = replace(insert, new=anew, evolve=evolve, lays_out=True)
         committed = run_insert(insert, context)
         compact_after(committed, seen, log, engine, runtime)
@@ -232,23 +234,23 @@ class Write(Masked):
     def _replaces_schema(self) -> bool:
         return self.schema_change == "overwrite" and self.mode == "overwrite"
 
-    def _evolved(self, metadata: Metadata, columns: Struct, table: str, runtime: Runtime) -> Metadata:
+    def _evolve_metadata(self, metadata: Metadata, columns: Struct, table: str, runtime: Runtime) -> Metadata:
         """What the rows make of a table's metadata.
 
         Raises:
             SchemaMismatch: a column to be kept has another type in the rows.
         """
         if self._replaces_schema:
-            return self._replaced(metadata, inherited(columns, metadata.schema), runtime)
+            return self._replace_columns(metadata, inherit_mapping(columns, metadata.schema), runtime)
         if self.schema_change != "merge":
             return metadata
-        merged = evolved(following(metadata, columns), columns, None if self.casts else table)
+        merged = evolve_schema(following(metadata, columns), columns, None if self.casts else table)
         return metadata if merged == metadata.schema else metadata.with_schema(merged, runtime.new_id)
 
-    def _replaced(self, metadata: Metadata, columns: Struct, runtime: Runtime) -> Metadata:
+    def _replace_columns(self, metadata: Metadata, columns: Struct, runtime: Runtime) -> Metadata:
         changed = metadata if columns == metadata.schema else metadata.with_schema(columns, runtime.new_id)
-        configuration = without_lost(changed.schema, changed.configuration)
-        partitions = spelled_as(columns, self.partition_by or ())
+        configuration = without_invalid_keys(changed.schema, changed.configuration)
+        partitions = match_spelling(columns, self.partition_by or ())
         return replace(changed, partition_columns=partitions, configuration=configuration)
 
     def _taking(self, snapshot: Snapshot, engine: Engine, runtime: Runtime) -> Taking:

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from anabranch.commands.ddl.check_identity import values_behind_marks
 from anabranch.commands.maintenance.check_files import Finding, bytes_of, findings_of_file
 from anabranch.commands.opening import Location, open_log
-from anabranch.commands.watching import counted, working
+from anabranch.commands.watching import track_progress, working
 from anabranch.errors import AnabranchError, CorruptLog, InvalidProperty
 from anabranch.errors.html import ShownAsTable
 from anabranch.errors.visible import amount
@@ -32,15 +32,15 @@ from anabranch.log.log import Log
 from anabranch.log.segment import contiguous
 from anabranch.log.size_limits import hint
 from anabranch.log.snapshot import Snapshot
-from anabranch.log.timeline import stated_ms
+from anabranch.log.timeline import read_in_commit_ms
 from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import FileRow
 from anabranch.protocol.features.known import BY_NAME, DELETION_VECTORS, ROW_TRACKING
-from anabranch.protocol.features.row_tracking import DOMAIN, NOTHING, assigns, is_enabled, mark_of, tracked
+from anabranch.protocol.features.row_tracking import DOMAIN, NOTHING, assigns, is_enabled, mark_of, tracking_columns
 from anabranch.protocol.features.table_features import active, reader_features, writer_features
 from anabranch.protocol.in_commit_timestamps import boundary
 from anabranch.protocol.stats.statistics import num_records
-from anabranch.storage.told import handed_on
+from anabranch.storage.told import bind_context
 
 _READERS, _FEW = 8, 4
 _NEEDS_BOTH = frozenset({DELETION_VECTORS, "timestampNtz", "columnMapping", "variantType"})
@@ -93,10 +93,10 @@ def check(snapshot: Snapshot, *, deep: bool = False) -> Report:
         True
     """
     with working("CHECK", snapshot.table):
-        return _checked(snapshot, deep=deep)
+        return _check_snapshot(snapshot, deep=deep)
 
 
-def _checked(snapshot: Snapshot, *, deep: bool) -> Report:
+def _check_snapshot(snapshot: Snapshot, *, deep: bool) -> Report:
     try:
         files = snapshot.files.to_pylist()
     except CorruptLog as error:
@@ -105,10 +105,10 @@ def _checked(snapshot: Snapshot, *, deep: bool) -> Report:
     findings += [*_no_path_twice(files), *_checksum_agrees(snapshot), *_row_ids(snapshot, files)]
     findings += [Finding("no identity value is given twice", *each) for each in values_behind_marks(snapshot, files)]
     looks = _each(files, lambda file: list(findings_of_file(snapshot, file, deep=deep)))
-    for found in counted("files checked", looks, len(files)):
+    for found in track_progress("files checked", looks, len(files)):
         findings.extend(found)
     if deep and not findings:
-        findings += _kept_row_ids(snapshot, files)
+        findings += _no_row_id_twice(snapshot, files)
     for each in disagreements(snapshot) if deep else ():
         findings.append(Finding("checkpoints say what the commits say", each.file, each.problem))
     records = [num_records(file.get("stats")) for file in files]
@@ -139,7 +139,7 @@ def _each(files: list[FileRow], look: Callable[[FileRow], list[Finding]]) -> Ite
         yield from map(look, files)
         return
     with ThreadPoolExecutor(_READERS) as pool:
-        yield from pool.map(handed_on(look), files)
+        yield from pool.map(bind_context(look), files)
 
 
 def _log_is_contiguous(snapshot: Snapshot) -> Iterator[Finding]:
@@ -183,7 +183,7 @@ def _commits_say_when(snapshot: Snapshot) -> Iterator[Finding]:
     for entry in snapshot.segment.commits if since is not None else ():
         if since is None or (commit_version(entry.name) or 0) < since.version:
             continue
-        stated = stated_ms(snapshot.store, entry)
+        stated = read_in_commit_ms(snapshot.store, entry)
         if stated is None:
             yield Finding(rule, entry.name, "its commitInfo has no inCommitTimestamp")
         elif stated <= before:
@@ -243,7 +243,7 @@ def _row_ids(snapshot: Snapshot, files: list[FileRow]) -> Iterator[Finding]:
     if not assigns(snapshot.protocol, snapshot.metadata):
         return
     enabled = is_enabled(snapshot.metadata)
-    if enabled and tracked(snapshot.protocol, snapshot.metadata) is None:
+    if enabled and tracking_columns(snapshot.protocol, snapshot.metadata) is None:
         yield Finding("each file has its row ids", "_delta_log", "the hidden columns of row tracking have no names")
     for file in files if enabled else ():
         if file["baseRowId"] is None or file["defaultRowCommitVersion"] is None:
@@ -266,9 +266,9 @@ def _mark(snapshot: Snapshot) -> int:
         return NOTHING
 
 
-def _kept_row_ids(snapshot: Snapshot, files: list[FileRow]) -> Iterator[Finding]:
+def _no_row_id_twice(snapshot: Snapshot, files: list[FileRow]) -> Iterator[Finding]:
     """No two live rows have one id, those that moved into another file counted too."""
-    names = tracked(snapshot.protocol, snapshot.metadata)
+    names = tracking_columns(snapshot.protocol, snapshot.metadata)
     if names is None:
         return
     seen, mark = np.empty(0, np.int64), _mark(snapshot)

@@ -28,14 +28,14 @@ def bounds_of_footer(footer: Any) -> Bounds:
             continue
         bounded = all(chunk.has_min_max or chunk.num_values == 0 for chunk in chunks)
         values = [chunk for chunk in chunks if chunk.has_min_max] if bounded else []
-        lows, highs = ([_stated(chunk, which) for chunk in values] for which in ("min", "max"))
+        lows, highs = ([_read_bound(chunk, which) for chunk in values] for which in ("min", "max"))
         low = None if None in lows else min(lows, default=None)
         high = None if None in highs else max(highs, default=None)
         found[name] = (low, high, sum(chunk.null_count for chunk in chunks))
     return found
 
 
-def _stated(chunk: pq.Statistics, which: str) -> Any:
+def _read_bound(chunk: pq.Statistics, which: str) -> Any:
     """A bound of a chunk; None for a date or moment after the year 9999, which Python has not."""
     try:
         return getattr(chunk, which)
@@ -61,7 +61,7 @@ def python_of(value: pa.Scalar) -> Any:
         return None
 
 
-def ordered(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+def to_orderable(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     """A column in a type that Arrow can order; None where its values have no order here."""
     type_ = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_string_view(type_):

@@ -19,13 +19,13 @@ from anabranch.commands.maintenance.check_bounds import (
     bounds_of_footer,
     bounds_of_rows,
     is_above,
-    ordered,
     python_of,
+    to_orderable,
 )
 from anabranch.errors import AnabranchError, CorruptLog, FileOutsideTable, StoreError
 from anabranch.errors.html import ShownAsTable
 from anabranch.errors.secrets import without_secrets
-from anabranch.log.file_locations import located_file
+from anabranch.log.file_locations import locate_in_store
 from anabranch.log.footers import read_whole_footer
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
@@ -58,7 +58,7 @@ class Finding(ShownAsTable):
 def findings_of_file(snapshot: Snapshot, file: FileRow, *, deep: bool) -> Iterator[Finding]:
     """All that can be wrong with one live file; the later looks need the earlier ones to be well."""
     try:
-        store, name = located_file(snapshot.store, file["path"])
+        store, name = locate_in_store(snapshot.store, file["path"])
         entry = store.head(name)
     except CorruptLog as error:
         yield Finding("each path stays in the table", file["path"], error.facts["reason"])
@@ -152,14 +152,16 @@ def _live_rows(snapshot: Snapshot, file: FileRow, count: int) -> pa.Table:
     if len(rows) != count:
         raise ValueError(f"it holds {len(rows)} rows where its footer states {count}")
     rows.validate(full=True)  # a text that is none has no order
-    rows = pa.table({name: column for name in rows.column_names if (column := ordered(rows.column(name))) is not None})
+    rows = pa.table(
+        {name: column for name in rows.column_names if (column := to_orderable(rows.column(name))) is not None}
+    )
     live = np.ones(len(rows), bool)
     live[np.fromiter(vector_of(snapshot.store, {**file, "stats": None}), np.int64)] = False
     return rows.filter(pa.array(live))
 
 
 def bytes_of(snapshot: Snapshot, file: FileRow) -> pa.NativeFile:
-    store, name = located_file(snapshot.store, file["path"])
+    store, name = locate_in_store(snapshot.store, file["path"])
     return native_file(store.get(name))
 
 

@@ -42,15 +42,20 @@ from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import DomainMetadata, FileRow, Metadata, Protocol, compact_json, files_table
 from anabranch.protocol.cloning import Copy, deep, shallow
 from anabranch.protocol.features import row_tracking
-from anabranch.protocol.features.requested_by_properties import requested, without_requests
+from anabranch.protocol.features.requested_by_properties import read_protocol_request, without_requests
 from anabranch.protocol.features.row_tracking import DOMAIN as ROW_IDS
-from anabranch.protocol.features.table_features import check_writable, upgraded, with_features, writer_features
+from anabranch.protocol.features.table_features import (
+    check_writable,
+    upgrade_for_metadata,
+    with_features,
+    writer_features,
+)
 from anabranch.protocol.iceberg import check_partitioning, flags
 from anabranch.protocol.in_commit_timestamps import KEPT_BY_WRITERS
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.layout.paths import is_absolute, lies_in
-from anabranch.protocol.properties import PROTECTED_BEFORE, check_retention, described, validate
-from anabranch.protocol.rules.identity import values_kept
+from anabranch.protocol.properties import PROTECTED_BEFORE, check_retention, extract_description, validate
+from anabranch.protocol.rules.identity import keep_assigned_values
 from anabranch.protocol.schema.column_mapping import highest_number, is_mapped, mode_of
 from anabranch.protocol.schema.leaves import check_stats_columns
 from anabranch.protocol.schema.types import Struct
@@ -116,17 +121,17 @@ class Clone(Masked):
             ProtocolChangedException: another writer created or replaced the target meanwhile.
             DeltaConcurrentModificationException: another one wrote what is to be replaced.
         """
-        location, source = self._pinned(context.runtime)
+        location, source = self._resolve_source(context.runtime)
         log = open_log(self.target, self.target_options or self.storage_options)
         _check_apart(source.table, log.table)
         base = context.snapshot_if_any(log)
         if base is not None and not self.replace:
             raise TableAlreadyExists(table=log.table)
-        work = _Cloning(self, source, _spelled(location, source.table), log, base, context.runtime)
+        work = _Cloning(self, source, _with_user_scheme(location, source.table), log, base, context.runtime)
         reach("read")
         handler = CloneHandler(base, work.staging) if base is not None else CreationHandler(work.staging)
         try:
-            ours = work.staged()
+            ours = work.stage_transaction()
             if base is not None and self.shallow:
                 handler = ShallowCloneHandler(base, work.staging, ours, context.runtime)
             reach("staged")
@@ -138,13 +143,15 @@ class Clone(Masked):
         work.finish()
         return committed
 
-    def _pinned(self, runtime: Runtime) -> tuple[Location, Snapshot]:
+    def _resolve_source(self, runtime: Runtime) -> tuple[Location, Snapshot]:
         """Where the source lies, and what it is: the version that is meant, or the table that Parquet files make."""
         if self.parquet is not None:
             return self.source, Convert(self.source, self.parquet, storage_options=self.storage_options).as_table(
                 runtime
             )
-        location, version = AsOf(self.source, self.version, self.timestamp, self.zone, self.storage_options).pinned()
+        location, version = AsOf(
+            self.source, self.version, self.timestamp, self.zone, self.storage_options
+        ).resolve_version()
         return location, open_log(location, self.storage_options).snapshot(version)
 
 
@@ -196,7 +203,7 @@ class _Cloning:
         self._table = log.table
         self.staging = Staging(log.store, str(runtime.new_id()))
 
-    def staged(self) -> Transaction:
+    def stage_transaction(self) -> Transaction:
         """Ours, with every file that it names in its place."""
         metadata, base = self._metadata(), self._base
         protocol = self._protocol(metadata)
@@ -216,7 +223,7 @@ class _Cloning:
             does=Changes(
                 removes=removes,
                 sources={**sources, **again},
-                adds=self._to_be_numbered(adds, protocol, metadata),
+                adds=self._with_source_row_ids(adds, protocol, metadata),
                 recommits=frozenset(again),
                 row_mark=_mark(self._source),
             ),
@@ -242,7 +249,7 @@ class _Cloning:
 
     def _metadata(self) -> Metadata:
         """The source's, under the target's own name, with the properties that were asked for."""
-        said, description = described(self._plan.properties, None)
+        said, description = extract_description(self._plan.properties, None)
         asked, source, base = without_requests(said), self._source.metadata, self._base
         refuse_constraints(asked)
         validate(asked)
@@ -275,15 +282,17 @@ class _Cloning:
         highest = max((highest_number(each.configuration) for each in numbers), key=_number, default={})
         configuration = {**new.configuration, **guard, **highest}
         named = replace(new, id=old.id, name=old.name, description=old.description, configuration=configuration)
-        return values_kept(old, named)
+        return keep_assigned_values(old, named)
 
     def _protocol(self, metadata: Metadata) -> Protocol:
         """The source's, and what a table in its place has besides, with what the properties ask for."""
         protocol = self._source.protocol
         if self._base is not None:
             protocol = with_features(self._base.protocol, writer_features(protocol))
-        asked = requested(self._table, described(self._plan.properties, None)[0]).on_top_of(protocol)
-        return upgraded(asked, metadata) or asked
+        asked = read_protocol_request(self._table, extract_description(self._plan.properties, None)[0]).on_top_of(
+            protocol
+        )
+        return upgrade_for_metadata(asked, metadata) or asked
 
     def _domains(self) -> tuple[DomainMetadata, ...]:
         """The source's domains but for the mark of row ids; those that only the target has are taken away."""
@@ -336,14 +345,14 @@ class _Cloning:
 
     def _rows(self) -> list[FileRow]:
         rows: list[FileRow] = self._source.files.to_pylist()
-        if row_tracking.tracked(self._source.protocol, self._source.metadata) is not None:
+        if row_tracking.tracking_columns(self._source.protocol, self._source.metadata) is not None:
             return rows
         return [{**row, "baseRowId": None} for row in rows]  # some may lack theirs: the clone gives all of them
 
     def _present(self) -> list[FileRow]:
         return [] if self._base is None else self._base.files.to_pylist()
 
-    def _to_be_numbered(self, adds: list[FileRow], protocol: Protocol, metadata: Metadata) -> pa.Table:
+    def _with_source_row_ids(self, adds: list[FileRow], protocol: Protocol, metadata: Metadata) -> pa.Table:
         """The files with the row ids that they have in the source; the others get theirs with their version. Raises
         CloneRefused: ids are asked for, and a file does not say how many rows it has.
         """
@@ -393,7 +402,7 @@ def _real(url: str) -> str:
     return "file://" + os.path.realpath(url.removeprefix("file://")) if url.startswith("file://") else url
 
 
-def _spelled(location: Location, url: str) -> str:
+def _with_user_scheme(location: Location, url: str) -> str:
     """The source's root by the scheme that the user has for it: not every engine takes each name of a bucket."""
     alias = _ALIAS.match(os.fspath(location))
     return url if alias is None else f"{alias[1].lower()}{url[url.index('://') :]}"

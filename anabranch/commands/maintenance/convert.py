@@ -19,12 +19,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anabranch.commands.context import NEWEST, RunContext
-from anabranch.commands.dml.new_table import NewTable, completed, first_protocol, new_metadata
+from anabranch.commands.dml.new_table import NewTable, first_protocol, new_metadata, with_session_defaults
 from anabranch.commands.engine import Engine
 from anabranch.commands.field_id_names import is_by_id
 from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.commands.staging import describe_file
-from anabranch.commands.watching import counted, watched
+from anabranch.commands.watching import track_progress, watched
 from anabranch.errors import (
     ConversionRefused,
     EmptyDirectory,
@@ -48,7 +48,7 @@ from anabranch.protocol.iceberg import flags
 from anabranch.protocol.layout.paths import is_text
 from anabranch.protocol.partitions import folders_of, parse_hive_path, read_value, write_value
 from anabranch.protocol.schema.column_mapping import MODE
-from anabranch.protocol.schema.parquet_columns import DoNotMerge, columns_of, merged, with_partitions
+from anabranch.protocol.schema.parquet_columns import DoNotMerge, columns_of, merge_columns, with_partitions
 from anabranch.protocol.schema.types import Struct, check_storable
 from anabranch.protocol.stats.statistics import stats_json
 from anabranch.storage.contract import Entry, Store
@@ -138,7 +138,7 @@ class Convert(Masked):
         footers: Sequence[pq.FileMetaData],
     ) -> Transaction:
         columns = with_partitions(_columns(log.table, entries, footers), self.partitions)
-        new = completed(NewTable(columns, self.partitions.names, self.properties))
+        new = with_session_defaults(NewTable(columns, self.partitions.names, self.properties))
         metadata = new_metadata(new, runtime, named=True)
         _check_found(metadata)
         found = zip(entries, values, footers, strict=True)
@@ -257,7 +257,7 @@ def _identities(entries: Sequence[Entry]) -> set[tuple[Any, ...]]:
 def _footers(store: Store, entries: Sequence[Entry]) -> list[pq.FileMetaData]:
     with ThreadPoolExecutor(_READERS) as pool:
         read = pool.map(lambda entry: _footer(store, entry), entries)
-        return list(counted("footers read", read, len(entries)))
+        return list(track_progress("footers read", read, len(entries)))
 
 
 def _footer(store: Store, entry: Entry) -> pq.FileMetaData:
@@ -279,7 +279,7 @@ def _columns(table: str, entries: Sequence[Entry], footers: Sequence[pq.FileMeta
     known = Struct()
     for entry, footer in zip(entries, footers, strict=True):
         try:
-            known = merged(known, columns_of(footer))
+            known = merge_columns(known, columns_of(footer))
         except DoNotMerge as why:
             raise SchemaMergeFailed(table=table, file=entry.name, column=why.column, reason=why.reason) from None
         except (pa.ArrowException, OSError) as error:

@@ -14,7 +14,7 @@ from uuid import UUID
 from pyroaring import BitMap64
 
 from anabranch.commands.staging import Staging
-from anabranch.commands.watching import counted
+from anabranch.commands.watching import track_progress
 from anabranch.errors import (
     CloneRefused,
     MissingDataFile,
@@ -23,18 +23,18 @@ from anabranch.errors import (
     StoreError,
     StorePermissionDenied,
 )
-from anabranch.log.file_locations import allowed_by, located_file
+from anabranch.log.file_locations import allowed_stores, locate_in_store
 from anabranch.log.footers import check_is_parquet
 from anabranch.log.snapshot import Snapshot
 from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import FileRow
-from anabranch.protocol.cloning import Copy, copied
+from anabranch.protocol.cloning import Copy, row_of_copy
 from anabranch.protocol.layout.deletion_vectors import Descriptor, pack
-from anabranch.protocol.layout.outside_files import placed
+from anabranch.protocol.layout.outside_files import locate_file
 from anabranch.protocol.layout.paths import encode, is_absolute, outside
 from anabranch.storage.contract import Store
 from anabranch.storage.copying import copy_file
-from anabranch.storage.told import handed_on
+from anabranch.storage.told import bind_context
 
 _COPIERS = 4
 _LOOKERS = 16
@@ -57,12 +57,12 @@ def copy_files(source: Snapshot, copies: Sequence[Copy], staging: Staging, new_i
     keys = len(source.partition_columns)
     names = [_new_name(staging, number, each, keys) for number, each in enumerate(copies)]
     with ThreadPoolExecutor(_COPIERS, thread_name_prefix="anabranch-copy") as pool:
-        copied_to = handed_on(lambda each, name: _path_of(source, each, name, staging))
-        paths = list(counted("files copied", pool.map(copied_to, copies, names), len(copies)))
-    vectors = _copied_vectors(source, copies, staging, new_id)
+        copied_to = bind_context(lambda each, name: _path_of(source, each, name, staging))
+        paths = list(track_progress("files copied", pool.map(copied_to, copies, names), len(copies)))
+    vectors = _copy_vectors(source, copies, staging, new_id)
     times = _times(staging, copies, paths)
     return [
-        copied(each, path, time, vectors.get(number))
+        row_of_copy(each, path, time, vectors.get(number))
         for number, (each, path, time) in enumerate(zip(copies, paths, times, strict=True))
     ]
 
@@ -89,15 +89,15 @@ def check_there(source: Snapshot, target: Store, files: Sequence[FileRow]) -> No
     vectors = [Descriptor.from_row(row["deletionVector"]) for row in files if row["deletionVector"] is not None]
     wanted |= {each.path_or_inline: None for each in vectors if each.storage_type == "p"}
     for path in wanted:
-        placed(target.url, path, allowed_by(target))  # the target's readers will ask for no less
+        locate_file(target.url, path, allowed_stores(target))  # the target's readers will ask for no less
     with ThreadPoolExecutor(_LOOKERS, thread_name_prefix="anabranch-look") as pool:
-        looks = pool.map(handed_on(lambda pair: _look(source, target, *pair)), wanted.items())
-        for _ in counted("files looked for", looks, len(wanted)):
+        looks = pool.map(bind_context(lambda pair: _look(source, target, *pair)), wanted.items())
+        for _ in track_progress("files looked for", looks, len(wanted)):
             pass
 
 
 def _look(source: Snapshot, target: Store, path: str, size: int | None) -> None:
-    store, name = located_file(source.store if is_absolute(path) else target, path)
+    store, name = locate_in_store(source.store if is_absolute(path) else target, path)
     entry = store.head(name)
     if entry is None:
         raise _missing(source, path, "is not there")
@@ -122,7 +122,7 @@ def _path_of(source: Snapshot, copy: Copy, name: str, staging: Staging) -> str:
     if copy.had is not None:
         return str(copy.had["path"])
     path, size = copy.row["path"], copy.row["size"]
-    store, old = located_file(source.store, path)
+    store, old = locate_in_store(source.store, path)
     try:
         _check_is_parquet(source, staging, store, old, path, size)
         copy_file(store, old, staging.store, name, size=size)
@@ -146,7 +146,7 @@ def _check_is_parquet(source: Snapshot, staging: Staging, store: Store, name: st
         raise CloneRefused(source=source.table, table=staging.store.url, reason=reason) from None
 
 
-def _copied_vectors(
+def _copy_vectors(
     source: Snapshot, copies: Sequence[Copy], staging: Staging, new_id: Callable[[], UUID]
 ) -> dict[int, Descriptor]:
     """The vectors of copies by their numbers; those that stand in the log itself stay as they are."""

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from anabranch.commands.watching import counted
+from anabranch.commands.watching import track_progress
 from anabranch.errors import ConcurrentWriteException, CorruptLog, CorruptVector
-from anabranch.log.file_locations import located_file
+from anabranch.log.file_locations import locate_in_store
 from anabranch.log.vectors import vector_location
 from anabranch.protocol.actions import FileRow
 from anabranch.protocol.layout.deletion_vectors import Descriptor
 from anabranch.storage.contract import Store
-from anabranch.storage.told import handed_on
+from anabranch.storage.told import bind_context
 from anabranch.transaction.conflict_errors import Conflict
 
 _LOOKERS = 16
@@ -59,7 +59,7 @@ def absent(store: Store, files: pa.Table) -> list[Absent]:
     """
     there = _Known(store)
     with ThreadPoolExecutor(_LOOKERS) as pool:
-        looks = counted("files looked for", _rows(files, pool, there), len(files))
+        looks = track_progress("files looked for", _rows(files, pool, there), len(files))
         return [found for found in looks if found is not None]
 
 
@@ -76,7 +76,7 @@ def came_back(store: Store, files: pa.Table) -> Conflict | None:
 def _rows(files: pa.Table, pool: ThreadPoolExecutor, there: _Known) -> Iterator[Absent | None]:
     named = files.select(["path", "deletionVector"])
     for start in range(0, len(named), _CHUNK):
-        yield from pool.map(handed_on(there.look), named.slice(start, _CHUNK).to_pylist())
+        yield from pool.map(bind_context(there.look), named.slice(start, _CHUNK).to_pylist())
 
 
 class _Known:
@@ -87,7 +87,7 @@ class _Known:
         self._vectors: dict[tuple[str, str], bool] = {}
 
     def look(self, file: FileRow) -> Absent | None:
-        data = not self._is_there(*located_file(self._store, file["path"]))
+        data = not self._is_there(*locate_in_store(self._store, file["path"]))
         vector, missing = self._vector(file)
         return Absent(file["path"], data, vector, missing) if data or missing else None
 

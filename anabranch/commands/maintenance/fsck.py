@@ -117,7 +117,7 @@ def _transaction(base: Snapshot, found: Sequence[Absent], runtime: Runtime) -> T
     """The removal of these files. No vector is asked for, which may be what is gone: whoever touches one of the files
     meanwhile is a conflict.
     """
-    files = _named(base.files, found)
+    files = _select_absent(base.files, found)
     return Transaction.on(
         base,
         str(runtime.new_id()),
@@ -132,7 +132,7 @@ def _transaction(base: Snapshot, found: Sequence[Absent], runtime: Runtime) -> T
     )
 
 
-def _named(files: pa.Table, found: Sequence[Absent]) -> pa.Table:
+def _select_absent(files: pa.Table, found: Sequence[Absent]) -> pa.Table:
     return files.filter(pc.is_in(files["path"], value_set=pa.array([each.path for each in found], pa.string())))
 
 
@@ -140,7 +140,7 @@ class FsckHandler(NoRows):
     """The handler of one repair: it reads no row, and looks again for what was missing right before each put."""
 
     def __init__(self, base: Snapshot, found: Sequence[Absent]) -> None:
-        self._base, self._files = base, _named(base.files, found)
+        self._base, self._files = base, _select_absent(base.files, found)
 
     def before_put(self, winners: Sequence[Commit]) -> Conflict | None:
         """Returns the conflict if one of the files can be read again: its rows count."""

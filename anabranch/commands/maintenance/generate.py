@@ -20,9 +20,9 @@ from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.commands.watching import watched
 from anabranch.errors import InvalidOption, ManifestRefused
 from anabranch.errors.html import ShownAsTable
-from anabranch.log.file_locations import allowed_by
+from anabranch.log.file_locations import allowed_stores
 from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.layout.outside_files import placed
+from anabranch.protocol.layout.outside_files import locate_file
 from anabranch.protocol.partitions import hive_segment
 from anabranch.protocol.schema.column_mapping import is_mapped
 
@@ -115,7 +115,7 @@ def _location(snapshot: Snapshot, path: str) -> str:
     """Where a data file lies, absolute, and not percent-encoded, as Hadoop spells paths. Raises ManifestRefused: a
     reader would take it for two lines.
     """
-    folder, name = placed(snapshot.table, path, allowed_by(snapshot.store))
+    folder, name = locate_file(snapshot.table, path, allowed_stores(snapshot.store))
     found = f"{snapshot.table if folder is None else folder.rstrip('/')}/{name}"
     if "\n" in found or "\r" in found:
         reason = f"the location of its file {path!r} holds the end of a line, and a manifest has one file on each line."

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.commands.clustering import check_changeable
-from anabranch.commands.context import NEWEST, RunContext, required
+from anabranch.commands.context import NEWEST, RunContext, require_engine
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.engine import Engine
 from anabranch.commands.moving import Batch, Move
@@ -30,10 +30,10 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import compact_json
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout import packing
-from anabranch.protocol.layout.clustering import Path, check_zorder, respelled, shown
+from anabranch.protocol.layout.clustering import Path, check_zorder, resolve_columns, sql_names
 from anabranch.protocol.layout.cubes import PROVIDER, Cube, layout
 from anabranch.protocol.layout.curves import Curve, Kind
-from anabranch.protocol.schema.leaves import listed
+from anabranch.protocol.schema.leaves import format_column_list
 from anabranch.transaction.commit import Committed
 from anabranch.transaction.phases import reach
 from anabranch.transaction.relocation import relocation_of
@@ -88,8 +88,8 @@ class Optimize(Masked):
             InvalidOption, InvalidCondition: the table cannot be laid out so.
             DeltaConcurrentModificationException: its metadata or protocol was changed meanwhile.
         """
-        engine, base = required(engine, self), context.snapshot(open_log(self.table, self.storage_options))
-        files, batches = self.planned(base, context.runtime)
+        engine, base = require_engine(engine, self), context.snapshot(open_log(self.table, self.storage_options))
+        files, batches = self.plan_batches(base, context.runtime)
         reach("read")
         provider = PROVIDER if base.clustering_columns else None
         move = Move(
@@ -98,29 +98,29 @@ class Optimize(Masked):
         log = Log(base.store)
         return outcome_of(log, move.run(engine, log, context), len(files))
 
-    def planned(self, base: Snapshot, runtime: Runtime) -> tuple[pa.Table, list[Batch]]:
+    def plan_batches(self, base: Snapshot, runtime: Runtime) -> tuple[pa.Table, list[Batch]]:
         """The files that it looks at, and those of them that it writes anew together. Raises as `run` does."""
         check_changeable(base, "OPTIMIZE", changes_rows=False)
-        columns = self._checked(base)
-        files = selected(base, self.where)
+        columns = self._layout_columns(base)
+        files = select_files(base, self.where)
         return files, self._batches(base, files, columns, runtime)
 
-    def _checked(self, base: Snapshot) -> tuple[Path, ...]:
+    def _layout_columns(self, base: Snapshot) -> tuple[Path, ...]:
         """The columns to lay rows out by."""
         clustered = base.clustering_columns
         if clustered and self.zorder_by:
-            by = ", ".join(shown(clustered))
+            by = ", ".join(sql_names(clustered))
             reason = (
                 f"OPTIMIZE of a table with clustering cannot specify ZORDER BY; without it the order is that of {by}."
             )
-            raise InvalidOption(option="ZORDER BY", value=shown(self.zorder_by), reason=reason)
+            raise InvalidOption(option="ZORDER BY", value=sql_names(self.zorder_by), reason=reason)
         if self.full and not clustered:
             raise InvalidOption(option="FULL", value="true", reason="the table has no clustering columns.")
         if clustered and self.where is not EVERY_ROW:
             raise InvalidOption(
                 option="WHERE", value=self.where.text, reason="the table is clustered, not partitioned."
             )
-        check_zorder(columns := respelled(self.zorder_by, base.schema, "ZORDER BY"), base.metadata)
+        check_zorder(columns := resolve_columns(self.zorder_by, base.schema, "ZORDER BY"), base.metadata)
         return clustered or columns
 
     def _batches(self, base: Snapshot, files: pa.Table, columns: Sequence[Path], runtime: Runtime) -> list[Batch]:
@@ -128,7 +128,7 @@ class Optimize(Masked):
         if not columns:
             return [Batch(group) for group in packing.plan(files, target)]
         kind: Kind = "hilbert" if base.clustering_columns else "zorder"
-        cube = Cube(tuple(listed([column]) for column in columns), kind)
+        cube = Cube(tuple(format_column_list([column]) for column in columns), kind)
         groups = layout(files, cube, target, full=self.full)
         curve = Curve(cube.columns, kind)
         return [Batch(each.files, curve, each.outputs, cube.tags(runtime.new_id())) for each in groups]
@@ -137,13 +137,13 @@ class Optimize(Masked):
         predicate = [] if self.where is EVERY_ROW else [self.where.text]
         return {
             "predicate": compact_json(predicate),
-            "zOrderBy": compact_json(shown(self.zorder_by)),
-            "clusterBy": compact_json(shown(base.clustering_columns)),
+            "zOrderBy": compact_json(sql_names(self.zorder_by)),
+            "clusterBy": compact_json(sql_names(base.clustering_columns)),
             "auto": str(self.auto).lower(),
         }
 
 
-def selected(base: Snapshot, where: Condition) -> pa.Table:
+def select_files(base: Snapshot, where: Condition) -> pa.Table:
     """The live files of the partitions that a condition over partition columns selects. Raises InvalidCondition: it
     names others, or cannot be understood.
     """

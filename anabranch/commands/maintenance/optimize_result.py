@@ -32,7 +32,7 @@ RESULT = (
 """What OPTIMIZE shows: the metrics of delta-spark, under its names; those that are not known here are NULL."""
 
 
-def shown(done: Optimized, table: str, columns: Sequence[Path] = ()) -> dict[str, Any]:
+def result_row(done: Optimized, table: str, columns: Sequence[Path] = ()) -> dict[str, Any]:
     """What was done, as one row of `RESULT`."""
     changed = done.committed is not None
     vectors = {

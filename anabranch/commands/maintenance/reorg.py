@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.commands.clustering import check_changeable
-from anabranch.commands.context import NEWEST, RunContext, required
+from anabranch.commands.context import NEWEST, RunContext, require_engine
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.engine import Engine
 from anabranch.commands.field_id_names import layout_of, schema_of
-from anabranch.commands.maintenance.optimize import Optimized, outcome_of, selected
+from anabranch.commands.maintenance.optimize import Optimized, outcome_of, select_files
 from anabranch.commands.moving import Batch, Move
 from anabranch.commands.opening import Location, Masked, only, open_log
 from anabranch.commands.rewriting import PURGE
@@ -27,7 +27,7 @@ from anabranch.log.log import Log
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import compact_json
 from anabranch.protocol.conditions import Condition
-from anabranch.protocol.features.row_tracking import without_hidden
+from anabranch.protocol.features.row_tracking import without_hidden_columns
 from anabranch.protocol.schema.column_mapping import file_schema, is_mapped
 from anabranch.transaction.phases import reach
 
@@ -56,10 +56,10 @@ class Purge(Masked):
             InvalidCondition: the condition names other columns than those that partition the table.
             DeltaConcurrentModificationException: its metadata or protocol was changed meanwhile.
         """
-        engine, base = required(engine, self), context.snapshot(open_log(self.table))
+        engine, base = require_engine(engine, self), context.snapshot(open_log(self.table))
         check_changeable(base, "REORG", changes_rows=False)
         reach("read")
-        files = selected(base, self.where)
+        files = select_files(base, self.where)
         chosen = only(files, _to_purge(base, files))
         batches = [Batch(chosen.slice(i, 1)) for i in range(len(chosen))]
         where = {} if self.where is EVERY_ROW else {"predicate": compact_json([self.where.text])}
@@ -81,7 +81,7 @@ def _holds_more(base: Snapshot, path: str) -> bool:
     there = schema_of(base.store, base.metadata, path)
     wanted = file_schema(layout_of(base.metadata, there, base.table, path))
     known = [*wanted, *(pa.field(name, pa.null()) for name in base.metadata.partition_keys)]
-    return _more(list(without_hidden(there, base.metadata)), known)
+    return _more(list(without_hidden_columns(there, base.metadata)), known)
 
 
 def _more(there: list[pa.Field], wanted: list[pa.Field]) -> bool:

@@ -20,7 +20,7 @@ from pyroaring import BitMap64
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.maintenance.file_existence import absent, came_back
-from anabranch.commands.maintenance.restore_plan import Plan, planned
+from anabranch.commands.maintenance.restore_plan import Plan, make_plan
 from anabranch.commands.maintenance.returning_files import ReturningFiles
 from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.commands.queries.time_travel import AsOf
@@ -127,7 +127,7 @@ class Restore(Masked):
         base = context.snapshot(log)
         target = self._target(log, base)
         reach("read")
-        plan = planned(base, target, runtime.new_id)
+        plan = make_plan(base, target, runtime.new_id)
         plan, missing = self._without_missing(plan)
         handler = RestoreHandler(plan, runtime)
         ours = plan.transaction(self._parameters(target.version), runtime)
@@ -142,7 +142,9 @@ class Restore(Masked):
             reason = "say which version to restore, or give a timestamp."
             raise InvalidOption(option="version", value=None, reason=reason)
         try:
-            _, version = AsOf(self.table, self.version, self.timestamp, self.zone, self.storage_options).pinned()
+            _, version = AsOf(
+                self.table, self.version, self.timestamp, self.zone, self.storage_options
+            ).resolve_version()
             target = log.snapshot(version)
         except (VersionNotFound, TimestampBeforeEarliestCommit, TimestampAfterLatestCommit) as error:
             raise type(error)(**{**error.facts, "what": "restore table"}) from None
@@ -191,7 +193,7 @@ class RestoreHandler(NoRows):
         *after* that, so that what VACUUMs that have ended deleted is noticed. This holds as long as a VACUUM says its
         END only when nothing that it does can delete a file any more. What is done without is looked for again, too.
         """
-        conflict = self._returning.conflict(winners) or self._clustering_changed(winners)
+        conflict = self._returning.conflict(winners) or self._clustering_conflict(winners)
         conflict = conflict or came_back(self._plan.base.store, self._plan.left_out)
         if conflict is None:
             self.check_files()
@@ -203,7 +205,7 @@ class RestoreHandler(NoRows):
         if found:
             raise missing_files(self._plan, [each.missing for each in found])
 
-    def _clustering_changed(self, winners: Sequence[Commit]) -> Conflict | None:
+    def _clustering_conflict(self, winners: Sequence[Commit]) -> Conflict | None:
         """How the table is clustered goes back as well, so nobody may change it meanwhile."""
         for winner in winners:
             if any(each.domain == clustering.DOMAIN for each in winner.head.domains):

@@ -26,14 +26,14 @@ from anabranch.protocol.features import row_tracking
 from anabranch.protocol.features.table_features import (
     check_writable,
     reader_features,
-    upgraded,
+    upgrade_for_metadata,
     with_features,
     writer_features,
 )
 from anabranch.protocol.layout import clustering
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.properties import PROTECTED_BEFORE
-from anabranch.protocol.rules.identity import identities, is_watermark, marks_of, values_kept
+from anabranch.protocol.rules.identity import identities, is_watermark, keep_assigned_values, marks_of
 from anabranch.protocol.schema.column_mapping import MAX_ID, number_in
 from anabranch.transaction.retry import Runtime
 from anabranch.transaction.transaction import Changes, CommitInfo, Declarations, Source, Transaction
@@ -81,7 +81,7 @@ class Plan:
         that file meanwhile is a conflict. So a table whose newest vectors are lost can be restored.
         """
         base = self.base
-        touched = pa.concat_tables([self.removes, self._counted(self.again)]).to_pylist()
+        touched = pa.concat_tables([self.removes, self._with_row_counts(self.again)]).to_pylist()
         return Transaction.on(
             base,
             str(runtime.new_id()),
@@ -90,14 +90,14 @@ class Plan:
             does=Changes(
                 removes=frozenset(self.removes["path"].to_pylist()),
                 sources={row["path"]: Source(row, BitMap64()) for row in touched},
-                adds=self._counted(self.adds),
+                adds=self._with_row_counts(self.adds),
                 recommits=frozenset(self.again["path"].to_pylist()),
                 row_mark=self.row_mark,
             ),
             says=Declarations(metadata=self.metadata, protocol=self.protocol, domains=self.domains),
         )
 
-    def _counted(self, files: pa.Table) -> pa.Table:
+    def _with_row_counts(self, files: pa.Table) -> pa.Table:
         """These files, each with its number of rows where it is to get row ids."""
         protocol, metadata = self.protocol or self.base.protocol, self.metadata or self.base.metadata
         if not row_tracking.assigns(protocol, metadata):
@@ -122,7 +122,7 @@ def _bytes(files: pa.Table) -> int:
     return int(pc.sum(files["size"]).as_py() or 0)
 
 
-def planned(base: Snapshot, target: Snapshot, new_id: Callable[[], object]) -> Plan:
+def make_plan(base: Snapshot, target: Snapshot, new_id: Callable[[], object]) -> Plan:
     """What has to be done to ``base`` so that it looks like ``target``; a ``new_id`` names hidden columns.
 
     Raises:
@@ -138,10 +138,10 @@ def planned(base: Snapshot, target: Snapshot, new_id: Callable[[], object]) -> P
     mark = _mark(target)
     forgotten = mark > _mark(base)
     between = metadata_between(base, target) if identities(target.schema) else ()
-    old = row_tracking.renamed(target.metadata, base.metadata, new_id) if began_anew else target.metadata
-    metadata = restored_metadata(base.metadata, old, between)
+    old = row_tracking.with_present_columns(target.metadata, base.metadata, new_id) if began_anew else target.metadata
+    metadata = restore_metadata(base.metadata, old, between)
     after = metadata or base.metadata
-    protocol = restored_protocol(base, target, after)
+    protocol = restore_protocol(base, target, after)
     iceberg.check_partitioning(base.metadata, after)
     check_writable(base.table, protocol or base.protocol, after)
     stays = base.files.filter(pc.is_in(now, value_set=_set(then)))
@@ -190,7 +190,7 @@ def _mark(snapshot: Snapshot) -> int:
         raise CorruptLog(table=snapshot.table, file=commit_name(snapshot.version), reason=reason) from None
 
 
-def restored_metadata(base: Metadata, target: Metadata, between: Iterable[Metadata] = ()) -> Metadata | None:
+def restore_metadata(base: Metadata, target: Metadata, between: Iterable[Metadata] = ()) -> Metadata | None:
     """The metadata of an older version as it may stand again; None where the table says the same already.
 
     ``between`` are those that the table had in the meantime, of which only identity values matter.
@@ -207,19 +207,19 @@ def restored_metadata(base: Metadata, target: Metadata, between: Iterable[Metada
             configuration[key] = str(max(known))
     found = replace(target, configuration=configuration)
     for each in (*between, base):
-        found = values_kept(each, found)
+        found = keep_assigned_values(each, found)
     only_marks = is_watermark(base, found) and marks_of(base.schema) == marks_of(found.schema)
     return None if found == base or only_marks else found
 
 
-def restored_protocol(base: Snapshot, target: Snapshot, metadata: Metadata) -> Protocol | None:
+def restore_protocol(base: Snapshot, target: Snapshot, metadata: Metadata) -> Protocol | None:
     """What the table has to ask for: all that it asks for now, and what the old files and metadata need; None where it
     does. Raises UnsupportedFeature: the old version needs what is not written here.
     """
     check_writable(target.table, target.protocol, target.metadata)
     needed = reader_features(target.protocol) | writer_features(target.protocol)
     merged = with_features(base.protocol, needed)
-    merged = upgraded(merged, metadata) or merged
+    merged = upgrade_for_metadata(merged, metadata) or merged
     return None if merged == base.protocol else merged
 
 

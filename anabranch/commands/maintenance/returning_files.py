@@ -43,7 +43,7 @@ class ReturningFiles:
         said = (event_of(each.version, each.timestamp, each.head.info) for each in winners)
         events = [*self._known_vacuums, *(each for each in said if each is not None)]
         for vacuum in under_way(events, self._runtime.now_ms()):
-            file = next((row for row, removed in self._removed() if vacuum.may_delete(removed)), None)
+            file = next((row for row, removed in self._with_removal_times() if vacuum.may_delete(removed)), None)
             if file is not None:
                 return self._conflict(vacuum, file, winners)
         return None
@@ -55,7 +55,7 @@ class ReturningFiles:
         said = f"a VACUUM that began at {moment} has not said its end, and may delete a file that would come back"
         return Conflict(ConcurrentWriteException, "VACUUM_UNDER_WAY", said, winner, file)
 
-    def _removed(self) -> Iterator[tuple[FileRow, int | None]]:
+    def _with_removal_times(self) -> Iterator[tuple[FileRow, int | None]]:
         """The files, each with the moment at which it was removed, where the log still says it."""
         tombstones = self._base.tombstones
         moments = dict(zip(keys(tombstones).to_pylist(), tombstones["deletionTimestamp"].to_pylist(), strict=True))

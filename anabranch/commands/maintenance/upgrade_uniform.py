@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from anabranch.commands.context import NEWEST, RunContext, required
+from anabranch.commands.context import NEWEST, RunContext, require_engine
 from anabranch.commands.ddl.iceberg import misfit
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, Masked, only, open_log
@@ -21,7 +21,7 @@ from anabranch.commands.watching import watched
 from anabranch.errors import InvalidOption
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.actions import Metadata, compact_json
-from anabranch.protocol.features.table_features import check_writable, upgraded
+from anabranch.protocol.features.table_features import check_writable, upgrade_for_metadata
 from anabranch.protocol.iceberg import ICEBERG_V1, VECTORS, flags
 from anabranch.protocol.schema.column_mapping import BY_NAME, ICEBERG_V2, MODE, is_mapped
 from anabranch.transaction.commit import Committed
@@ -55,7 +55,7 @@ class UpgradeUniform(Masked):
         if self.version != 2:
             reason = "this command makes tables compatible with version 2."
             raise InvalidOption(option="ICEBERG_COMPAT_VERSION", value=self.version, reason=reason)
-        engine, log = required(engine, self), open_log(self.table)
+        engine, log = require_engine(engine, self), open_log(self.table)
         base = context.snapshot(log)
         check_writable(base.table, base.protocol, base.metadata)
         plan = _plan(base, context.runtime)
@@ -77,7 +77,7 @@ def _plan(base: Snapshot, runtime: Runtime) -> Rewriting | None:
         base,
         files,
         metadata,
-        upgraded(base.protocol, metadata),
+        upgrade_for_metadata(base.protocol, metadata),
         operation="REORG TABLE UPGRADE UNIFORM",
         parameters={"properties": compact_json(changed)},
     )

@@ -19,13 +19,13 @@ from typing import Any, SupportsFloat
 from anabranch.commands.context import NEWEST, Progress, RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.maintenance.vacuum_candidates import Found, in_folder, in_log, remember
-from anabranch.commands.maintenance.vacuum_confirmed import hold_confirmed
+from anabranch.commands.maintenance.vacuum_confirmed import require_confirmation
 from anabranch.commands.maintenance.vacuum_retained import (
     Hidden,
     Keeping,
+    find_known_by_alias,
     folders_of,
-    kept_names,
-    known_otherwise,
+    names_to_keep,
 )
 from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.commands.watching import tell, watched
@@ -49,7 +49,7 @@ from anabranch.storage.contract import Entry
 from anabranch.storage.trees import remove_empty
 from anabranch.transaction.commit import commit
 from anabranch.transaction.fence import job_of, start_tags
-from anabranch.transaction.phases import reach, undisturbed
+from anabranch.transaction.phases import mute_listeners, reach
 from anabranch.transaction.rebase_handler import NoRows
 from anabranch.transaction.retry import Runtime
 from anabranch.transaction.running_vacuums import DEAD_AFTER_MS, END, MARGIN_MS, START
@@ -142,13 +142,13 @@ class Vacuum(Masked):
             reach("read")
             going = plan.keeping(log, snapshot, found).going(found.files)
             if going:
-                hold_confirmed(log, snapshot, found, going)
+                require_confirmation(log, snapshot, found, going)
             if self.dry_run:
                 spared = found.running or frozenset()
                 return Vacuumed(log.table, True, going, spared=spared, directories=found.directories)
             try:
                 start = self._start(snapshot, plan, going, found, runtime)
-                keeping = self._announced(log, plan, found, start, context)
+                keeping = self._announce(log, plan, found, start, context)
             except DeltaConcurrentModificationException:
                 if not left:
                     raise
@@ -174,7 +174,7 @@ class Vacuum(Masked):
         asked_ms = min(asked_ms, now)  # no file is older than 1970, and there is no moment before all that is counted
         return Plan(self, asked_ms, now - asked_ms, now - round(self.dead_after_seconds * 1000))
 
-    def _announced(self, log: Log, plan: Plan, found: Found, start: Transaction, context: RunContext) -> Keeping:
+    def _announce(self, log: Log, plan: Plan, found: Found, start: Transaction, context: RunContext) -> Keeping:
         """Commit the START, and say what is kept as of that version or a later one.
 
         Raises:
@@ -196,7 +196,7 @@ class Vacuum(Masked):
         keeping = plan.keeping(log, snapshot, found)
         is_known = start.base is not None and same_files(snapshot.files, start.base.files)
         if not is_known and (going := keeping.going(found.files)):
-            hold_confirmed(log, snapshot, found, going)
+            require_confirmation(log, snapshot, found, going)
         return keeping
 
     def _start(
@@ -213,14 +213,14 @@ class Vacuum(Masked):
         """Say what was done. It is done, whether that can be said or not."""
         try:
             snapshot = log.snapshot()
-            through = found.worked_off(snapshot, cutoff_ms)
+            through = found.correct_through(snapshot, cutoff_ms)
             if through is not None and not done.failed:
                 remember(log.store, through)
             _check(snapshot)
             status = {"status": "FAILED" if done.failed else "COMPLETED"}
             counts = {"numDeletedFiles": len(done.files), "numVacuumedDirectories": done.directories}
             ours = Transaction.on(snapshot, str(context.runtime.new_id()), CommitInfo(END, status, counts))
-            with undisturbed():  # the phases are those of the START
+            with mute_listeners():  # the phases are those of the START
                 commit(ours, log, NoRows(), context.policy(blind=True), context.runtime)
         except AnabranchError as error:
             _logger.warning("VACUUM of %s is done, but its end is not in the history: %s", log.table, error)
@@ -249,8 +249,8 @@ class Plan:
     def keeping(self, log: Log, snapshot: Snapshot, found: Found) -> Keeping:
         """What is kept as of a version."""
         change_data = any(entry.name.startswith(f"{FOLDER}/") for entry in found.files)
-        names = kept_names(log, snapshot, self.cutoff_ms, change_data=change_data)
-        names |= known_otherwise(log.store, names, found.files)
+        names = names_to_keep(log, snapshot, self.cutoff_ms, change_data=change_data)
+        names |= find_known_by_alias(log.store, names, found.files)
         spared = found.running or frozenset()
         return Keeping(names, self.cutoff_ms, spared, found.others, Hidden.of(snapshot))
 
@@ -283,7 +283,7 @@ class _Removing:
         going = self.keeping.going(self.found.files)
         failed: dict[str, str] = {}
         done = 0
-        for number, why in self._all_removed(self._groups(going)):
+        for number, why in self._remove_all(self._groups(going)):
             failed |= why
             done += number
             self.progress("removed", min(done, len(going)), len(going))
@@ -292,7 +292,7 @@ class _Removing:
         folders = len(self._empty_folders(removed))
         return Vacuumed(self.log.table, False, removed, failed, folders, spared, self.found.directories)
 
-    def _all_removed(self, groups: Sequence[Sequence[str]]) -> Iterator[tuple[int, dict[str, str]]]:
+    def _remove_all(self, groups: Sequence[Sequence[str]]) -> Iterator[tuple[int, dict[str, str]]]:
         if self.threads == 1:
             yield from map(self._remove, groups)
             return

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from anabranch.commands.maintenance.vacuum_retained import (
     Hidden,
+    find_removed_files,
     first_since,
     folders_of,
-    removed_by,
     running_jobs,
     tables_around,
     tables_inside,
@@ -56,7 +56,7 @@ class Found:
     through: int | None
     cutoff_ms: int
 
-    def worked_off(self, snapshot: Snapshot, cutoff_ms: int) -> int | None:
+    def correct_through(self, snapshot: Snapshot, cutoff_ms: int) -> int | None:
         """``through`` for the moment that turned out to be the right one: this clock may have been ahead."""
         if self.through is None or cutoff_ms >= self.cutoff_ms:
             return self.through
@@ -99,7 +99,7 @@ def in_log(log: Log, snapshot: Snapshot, cutoff_ms: int, threads: int) -> Found:
                 table=log.table, file=f"version {version}", reason="it was removed while VACUUM read the log."
             )
         try:
-            names |= removed_by(log.table, commit)
+            names |= find_removed_files(log.table, commit)
         except ValueError as error:
             raise CorruptLog(table=log.table, file=commit.raw.file, reason=f"{error}.") from None
     with ThreadPoolExecutor(threads, thread_name_prefix="anabranch-head") as pool:

@@ -26,7 +26,7 @@ from anabranch.log.snapshot import Snapshot
 from anabranch.storage.contract import Entry
 
 
-def hold_confirmed(log: Log, snapshot: Snapshot, found: Found, going: Sequence[Entry]) -> None:
+def require_confirmation(log: Log, snapshot: Snapshot, found: Found, going: Sequence[Entry]) -> None:
     """Raises LiveFilesNotConfirmed if a second witness says that some of what goes is live in the snapshot; CorruptLog,
     CorruptVector, StoreError or UnknownStore where it cannot be found out.
     """
@@ -60,7 +60,7 @@ def _hold_not_back(log: Log, snapshot: Snapshot, going: Sequence[Entry]) -> None
     """Raises an error if a commit since their removal has added one of these files again."""
     left = {entry.name for entry in going}
     live = set[str]()
-    for commit in _worked_off(log, snapshot):
+    for commit in _pending_commits(log, snapshot):
         live -= names_of(log.table, commit.removes)
         live |= left & names_of(log.table, commit.adds)
     for name in sorted(live)[:1]:
@@ -68,7 +68,7 @@ def _hold_not_back(log: Log, snapshot: Snapshot, going: Sequence[Entry]) -> None
         raise LiveFilesNotConfirmed(table=log.table, file=name, reason=reason)
 
 
-def _worked_off(log: Log, snapshot: Snapshot) -> Iterator[Commit]:
+def _pending_commits(log: Log, snapshot: Snapshot) -> Iterator[Commit]:
     """The commits that no VACUUM has worked off yet, among them those that removed the files."""
     done = last_version(log.store)
     for version in range(0 if done is None else done + 1, snapshot.version + 1):

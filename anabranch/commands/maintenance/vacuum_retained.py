@@ -29,7 +29,7 @@ from anabranch.protocol.change_feed import FOLDER
 from anabranch.protocol.layout.deletion_vectors import Descriptor
 from anabranch.protocol.layout.paths import is_absolute, plain, store_name
 from anabranch.storage.contract import Entry, Store
-from anabranch.storage.trees import Tree, folders_above, meant_too
+from anabranch.storage.trees import Tree, find_aliased, folders_above
 from anabranch.transaction.fence import job_of
 
 LOG = "_delta_log"
@@ -105,14 +105,14 @@ def names_of(table: str, actions: pa.Table) -> set[str]:
     found = set(paths)
     for path in paths:
         if "%" in path or ":" in path or path.startswith("/"):  # most mean nothing but themselves
-            found.update(_meant(path))
+            found.update(_possible_names(path))
     vectors = actions.select(["path", "deletionVector"]).filter(pc.is_valid(actions["deletionVector"]))
     for row in vectors.to_pylist():
         found.update(_vector_names(table, row))
     return found
 
 
-def _meant(path: str) -> Iterator[str]:
+def _possible_names(path: str) -> Iterator[str]:
     """A path is percent-encoded, but engines have been known to forget it; and an absolute one may spell the table's
     folder in another way, so that everything is kept that ends like it.
     """
@@ -130,12 +130,12 @@ def _vector_names(table: str, row: Mapping[str, Any]) -> Iterator[str]:
         if descriptor.storage_type == "u":
             yield descriptor.name
         elif descriptor.storage_type == "p":
-            yield from _meant(descriptor.path_or_inline)
+            yield from _possible_names(descriptor.path_or_inline)
     except ValueError as error:
         raise CorruptVector(table=table, file=row["path"], reason=f"{error}.") from None
 
 
-def kept_names(log: Log, snapshot: Snapshot, cutoff_ms: int, *, change_data: bool) -> set[str]:
+def names_to_keep(log: Log, snapshot: Snapshot, cutoff_ms: int, *, change_data: bool) -> set[str]:
     """The names of all files of the versions that were the newest at ``cutoff_ms`` or later; with ``change_data`` of
     those files, too, that versions committed then speak of.
 
@@ -150,14 +150,14 @@ def kept_names(log: Log, snapshot: Snapshot, cutoff_ms: int, *, change_data: boo
     found = names_of(snapshot.table, snapshot.files) | names_of(snapshot.table, stones.filter(retained))
     for commit in _commits_since(log, snapshot, cutoff_ms):
         found |= names_of(snapshot.table, commit.removes)
-        found |= {name for path in change_data_of(commit) for name in _meant(path)} if change_data else set()
+        found |= {name for path in change_data_of(commit) for name in _possible_names(path)} if change_data else set()
     return found
 
 
-def known_otherwise(store: Store, names: set[str], files: Sequence[Entry]) -> set[str]:
+def find_known_by_alias(store: Store, names: set[str], files: Sequence[Entry]) -> set[str]:
     """The names of those files that the log knows by one of ``names``, which is not that of any."""
     others = names.difference(entry.name for entry in files)
-    return meant_too(store, (plain(each) if ":" in each else each for each in others), files)
+    return find_aliased(store, (plain(each) if ":" in each else each for each in others), files)
 
 
 def change_data_of(commit: Commit) -> list[str]:
@@ -178,7 +178,7 @@ def first_since(line: Timeline, moment_ms: int) -> int:
     """The index of the first commit at a moment or later, by what it says or by the store's clock: a writer's may have
     been behind.
     """
-    return min(line.at(moment_ms - 1) + 1, int(line.written.searchsorted(moment_ms)))
+    return min(line.at(moment_ms - 1) + 1, int(line.file_times_ms.searchsorted(moment_ms)))
 
 
 # -- the decision ------------------------------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ class Keeping:
         going = [entry for entry in files if self._goes(entry)]
         names = {entry.name for entry in going}
         # Hadoop writes a hidden checksum beside each local file, which is of no use without it.
-        beside = [entry for entry in files if entry.name not in names and _summed(entry.name) in names]
+        beside = [entry for entry in files if entry.name not in names and _file_of_checksum(entry.name) in names]
         return sorted([*going, *beside])
 
     def is_ours(self, folder: str) -> bool:
@@ -217,11 +217,11 @@ class Keeping:
             return False
         job = job_of(name)
         if job is not None:
-            return job not in self.spared and _summed(name) not in self.names
+            return job not in self.spared and _file_of_checksum(name) not in self.names
         return not self.hidden.holds(name)
 
 
-def _summed(name: str) -> str | None:
+def _file_of_checksum(name: str) -> str | None:
     """The file of which this is Hadoop's checksum."""
     folder, slash, base = name.rpartition("/")
     is_sum = base.startswith(".") and base.endswith(".crc")
@@ -233,7 +233,7 @@ def folders_of(files: Iterable[Entry]) -> set[str]:
     return {folder for entry in files for folder in folders_above(entry.name)}
 
 
-def removed_by(table: str, commit: Commit) -> dict[str, int]:
+def find_removed_files(table: str, commit: Commit) -> dict[str, int]:
     """The names and sizes of the files of which a commit speaks the last time: those that it removes, their vectors,
     and its change data. What lies outside the table's folder is not among them.
     """

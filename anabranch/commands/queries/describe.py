@@ -14,7 +14,7 @@ from anabranch.commands.opening import Location, open_log
 from anabranch.errors import InvalidOption
 from anabranch.log.history import history as log_history
 from anabranch.protocol.features.table_features import describe as describe_protocol
-from anabranch.protocol.layout.clustering import shown
+from anabranch.protocol.layout.clustering import sql_names
 from anabranch.protocol.steps import TAG as STEPS
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -121,7 +121,7 @@ def detail(table: Location, storage_options: Mapping[str, str] | None = None) ->
         "createdAt": _moment(metadata.created_time),
         "lastModified": _moment(snapshot.timestamp),
         "partitionColumns": list(metadata.partition_columns),
-        "clusteringColumns": shown(snapshot.clustering_columns),
+        "clusteringColumns": sql_names(snapshot.clustering_columns),
         "numFiles": len(snapshot.files),
         "sizeInBytes": pc.sum(snapshot.files["size"]).as_py() or 0,
         "properties": dict(metadata.configuration),

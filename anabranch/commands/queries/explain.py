@@ -46,12 +46,12 @@ class Skipping:
     files: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        first = f"{self.table} at version {self.version}: {self._kept}"
+        first = f"{self.table} at version {self.version}: {self._kept_text}"
         return "\n".join([first, *(f"  {each}" for each in self.by)])
 
     @property
-    def _kept(self) -> str:
-        return f"{self.kept} of {self.total} files, {shown_size(self.bytes_kept)} of {shown_size(self.bytes_total)}"
+    def _kept_text(self) -> str:
+        return f"{self.kept} of {self.total} files, {format_size(self.bytes_kept)} of {format_size(self.bytes_total)}"
 
     def _repr_html_(self) -> str:
         """For notebooks: how much is kept, which files, and what each part ruled out, or why it did not."""
@@ -62,7 +62,7 @@ class Skipping:
         kept = [*self.files, *([f"and {more:,} more"] if more else [])]
         return facts(
             f"{self.table} at version {self.version}",
-            {"condition": self.where, "kept": self._kept, "parts": parts, "files kept": kept},
+            {"condition": self.where, "kept": self._kept_text, "parts": parts, "files kept": kept},
         )
 
 
@@ -85,7 +85,7 @@ def explain(snapshot: Snapshot, where: str, predicate: Predicate, parts: Sequenc
     )
 
 
-def shown_size(count: int) -> str:
+def format_size(count: int) -> str:
     size, unit = float(count), 0
     while size >= 1000 and unit < len(_UNITS) - 1:
         size, unit = size / 1000, unit + 1

@@ -43,7 +43,7 @@ class Read(Masked):
             NotATable, VersionNotFound, UnsupportedFeature, CorruptLog, CorruptVector.
         """
         snapshot = self.snapshot() if self.version is not None else context.snapshot(self._log)
-        return file_set(snapshot, kept(snapshot, self.where))
+        return file_set(snapshot, files_to_read(snapshot, self.where))
 
     def snapshot(self) -> Snapshot:
         """The snapshot that is read."""
@@ -54,7 +54,7 @@ class Read(Masked):
         return open_log(self.table, self.storage_options)
 
 
-def known_count(snapshot: Snapshot, where: Predicate = EVERY_ROW) -> int | None:
+def count_from_log(snapshot: Snapshot, where: Predicate = EVERY_ROW) -> int | None:
     """For how many live rows a predicate is TRUE, by the log alone; None where a file would have to be read."""
     could, must = snapshot.facts.could_match(where), snapshot.facts.must_match(where)
     if pc.any(pc.and_not(could, must)).as_py():
@@ -66,7 +66,7 @@ _EXACT = (*INTEGERS, "date")
 """Types whose bounds writers neither cut nor round."""
 
 
-def known_extent(snapshot: Snapshot, column: str) -> tuple[Value | None, Value | None] | None:
+def extent_from_log(snapshot: Snapshot, column: str) -> tuple[Value | None, Value | None] | None:
     """The least and the greatest value of a column in the live rows, both None where no row has one, by the log alone;
     None where a file would have to be read.
     """
@@ -107,7 +107,7 @@ def _has_wide_bounds(files: pa.Table) -> bool:
     )
 
 
-def kept(snapshot: Snapshot, where: Predicate | None) -> pa.Table:
+def files_to_read(snapshot: Snapshot, where: Predicate | None) -> pa.Table:
     """The live files that may hold rows which satisfy the predicate."""
     if where is None:
         return snapshot.files
@@ -138,7 +138,7 @@ def files(
     ``partition_values`` (map of strings) and ``vector`` (how many rows are deleted, 0 without a deletion vector).
     """
     snapshot = Read(table, version, where, storage_options).snapshot()
-    chosen = kept(snapshot, where)
+    chosen = files_to_read(snapshot, where)
     rows, deleted = _counts(chosen)
     columns = [chosen["path"], chosen["size"], rows, _partition_values(snapshot, chosen), deleted]
     return pa.Table.from_arrays(columns, names=list(FILE_COLUMNS))
@@ -148,7 +148,7 @@ ROW_ID, ROW_COMMIT_VERSION = "_row_id", "_row_commit_version"
 """The columns under which the ids of rows, and the versions at which they were last changed, are shown."""
 
 
-def shown_ids(files: FileSet) -> dict[str, str]:
+def row_id_columns(files: FileSet) -> dict[str, str]:
     """The hidden columns of a table that tracks its rows, and the names under which they are shown.
 
     Raises:

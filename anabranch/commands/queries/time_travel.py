@@ -35,7 +35,7 @@ class AsOf(Masked):
     zone: str = "UTC"
     storage_options: Mapping[str, str] | None = None
 
-    def pinned(self) -> tuple[Location, int | None]:
+    def resolve_version(self) -> tuple[Location, int | None]:
         """The table's location and the version that is meant, None for the newest.
 
         ``path@v3`` and ``path@20240131000000000`` are a path and a version only where no table lies at exactly that
@@ -45,7 +45,7 @@ class AsOf(Masked):
             AmbiguousTimeTravel: the version is named twice. InvalidOption, InvalidTimestamp: by something that is none.
             NotATable, TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no version is meant.
         """
-        path, at = self._spelled()
+        path, at = self._split_at()
         named = {"its number": self.version, "a timestamp": self.timestamp, f"{self.table}": at}
         ways = [way for way, value in named.items() if value is not None]
         if len(ways) > 1:
@@ -62,7 +62,7 @@ class AsOf(Masked):
             return at_milliseconds(at["digits"], self.zone)
         return None if self.timestamp is None else milliseconds(self.timestamp, self.zone)
 
-    def _spelled(self) -> tuple[Location, re.Match[str] | None]:
+    def _split_at(self) -> tuple[Location, re.Match[str] | None]:
         match = _AT.match(location_text(self.table))
         if match is None or open_log(self.table, self.storage_options).exists():
             return self.table, None

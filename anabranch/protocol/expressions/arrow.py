@@ -22,7 +22,7 @@ ERRORS = (pa.ArrowException, ArithmeticError, ValueError, TypeError, KeyError)
 """What a computation raises of its own accord; it means `Unsupported`."""
 
 
-def computed(tree: Expression, rows: pa.RecordBatch, zone: dt.tzinfo | None = None) -> pa.Array:
+def compute(tree: Expression, rows: pa.RecordBatch, zone: dt.tzinfo | None = None) -> pa.Array:
     """The value of an expression for each row.
 
     Args:
@@ -45,9 +45,9 @@ def computed(tree: Expression, rows: pa.RecordBatch, zone: dt.tzinfo | None = No
     return found
 
 
-def selected(tree: Expression, rows: pa.RecordBatch, zone: dt.tzinfo | None = None) -> pa.BooleanArray:
+def compute_mask(tree: Expression, rows: pa.RecordBatch, zone: dt.tzinfo | None = None) -> pa.BooleanArray:
     """For each row whether a condition is TRUE; never NULL. Raises Unsupported."""
-    return pc.fill_null(computed(tree, rows, zone).cast(pa.bool_()), False)
+    return pc.fill_null(compute(tree, rows, zone).cast(pa.bool_()), False)
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class _Run:
             case Foreign():
                 raise Unsupported(node.reason)
         try:
-            found = self._applied(node)
+            found = self._apply(node)
         except Unsupported:
             raise
         except ERRORS:
@@ -80,7 +80,7 @@ class _Run:
             found = pc.struct_field(found, [member])  # a text would be read as a path
         return found
 
-    def _applied(self, node: Apply) -> Datum:
+    def _apply(self, node: Apply) -> Datum:
         if node.function.is_lazy:
             parts = [partial(self._part, each) for each in node.arguments]
             return node.function.kernel(parts, node.type, node.options, self.site)

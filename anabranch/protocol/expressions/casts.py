@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.protocol.expressions.instants import after, at_or_after, instants_of, locals_of, midnight
-from anabranch.protocol.expressions.meeting import MOMENTS, MOST_DIGITS, shown
+from anabranch.protocol.expressions.meeting import MOMENTS, MOST_DIGITS, format_type
 from anabranch.protocol.expressions.rounding import units
 from anabranch.protocol.expressions.table import (
     Bound,
@@ -49,7 +49,7 @@ def cast_fit(given: Given, to: DataType) -> Fit:
     if given.type == to or given.type == VOID:
         return Fit(to, (to,))
     if not (isinstance(given.type, str) and isinstance(to, str)) or _kernel(given.type, to) is None:
-        raise Unfit(f"no cast of {shown(given.type)} to {shown(to)} is computed here")
+        raise Unfit(f"no cast of {format_type(given.type)} to {format_type(to)} is computed here")
     return Fit(to, (given.type,), (given.type,))
 
 
@@ -123,11 +123,11 @@ def _decimal_to_double(values: Datum, to: str, site: Site) -> Datum:
     kind = values.type
     if kind.precision > _DOUBLE_DIGITS or kind.scale > _DOUBLE_TENS:
         raise Unsupported("a decimal of more than 15 digits becomes a double")
-    whole = _unscaled(values).cast(pa.int64()).cast(pa.float64())
+    whole = _unscaled_values(values).cast(pa.int64()).cast(pa.float64())
     return pc.divide(whole, pa.scalar(10.0**kind.scale))
 
 
-def _unscaled(values: Any) -> Any:
+def _unscaled_values(values: Any) -> Any:
     """The digits of decimals as whole numbers of at most 18 digits."""
     words = np.frombuffer(values.buffers()[1], np.int64)[values.offset * 2 : (values.offset + len(values)) * 2]
     mask = values.is_null().to_numpy(zero_copy_only=False)
@@ -251,12 +251,12 @@ def local(values: Datum, site: Site) -> Datum:
     """Moments as the local times of the session's zone. Raises Unsupported: its clocks change."""
     if values.type.tz is None:
         return values
-    return _shifted(values.cast(pa.timestamp("us", "UTC")).cast(pa.timestamp("us")), _offset(site))
+    return _shift(values.cast(pa.timestamp("us", "UTC")).cast(pa.timestamp("us")), _offset(site))
 
 
 def instants(values: Datum, site: Site) -> Datum:
     """Local times as moments."""
-    return _shifted(values, -_offset(site)).cast(pa.timestamp("us", "UTC"))
+    return _shift(values, -_offset(site)).cast(pa.timestamp("us", "UTC"))
 
 
 def _offset(site: Site) -> int:
@@ -267,7 +267,7 @@ def _offset(site: Site) -> int:
     return found // dt.timedelta(microseconds=1)
 
 
-def _shifted(values: Datum, micros: int) -> Datum:
+def _shift(values: Datum, micros: int) -> Datum:
     if micros == 0:
         return values
     moved = pc.add_checked(values.cast(pa.int64()), pa.scalar(micros, pa.int64())).cast(pa.timestamp("us"))

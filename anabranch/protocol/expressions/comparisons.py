@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.protocol.expressions.meeting import compared_as, is_spelled
+from anabranch.protocol.expressions.meeting import comparison_type, is_spelled
 from anabranch.protocol.expressions.table import Datum, Fit, Given, Site, Unfit, add, of_values
 from anabranch.protocol.schema.types import VOID
 from anabranch.protocol.unsupported import Unsupported
@@ -28,13 +28,13 @@ _ARROW: Mapping[str, Callable[..., Datum]] = {
 
 
 def _comparison_fit(given: Sequence[Given]) -> Fit:
-    kind = compared_as(given)
+    kind = comparison_type(given)
     if not isinstance(kind, str) or len(given) != 2:
         raise Unfit("only values of plain types are compared here")
     return Fit("boolean", (kind, kind))
 
 
-def compared(sign: str, left: Datum, right: Datum) -> Datum:
+def compare(sign: str, left: Datum, right: Datum) -> Datum:
     """``left sign right`` for each row, NULL where one of them is."""
     if not pa.types.is_floating(left.type):
         return _ARROW[sign](left, right)
@@ -47,12 +47,12 @@ def compared(sign: str, left: Datum, right: Datum) -> Datum:
 
 def _same(left: Datum, right: Datum) -> Datum:
     """``left <=> right``: never NULL."""
-    equal = pc.fill_null(compared("=", left, right), False)
+    equal = pc.fill_null(compare("=", left, right), False)
     return pc.or_(equal, pc.and_(pc.is_null(left), pc.is_null(right)))
 
 
 for _sign in _ARROW:
-    add(_sign, _comparison_fit, of_values(functools.partial(compared, _sign)))
+    add(_sign, _comparison_fit, of_values(functools.partial(compare, _sign)))
 add("<=>, equal_null", _comparison_fit, of_values(_same))
 
 
@@ -61,7 +61,7 @@ add("<=>, equal_null", _comparison_fit, of_values(_same))
 
 def _in_fit(given: Sequence[Given]) -> Fit:
     """By some settings all are compared as texts, if one is a text."""
-    kind = compared_as(given)
+    kind = comparison_type(given)
     if not isinstance(kind, str):
         raise Unfit("only values of plain types are compared here")
     texts = [each.constant for each in given if each.type == "string"]
@@ -79,21 +79,21 @@ def _in(searched: Datum, *values: Datum) -> Datum:
         found = pc.is_in(searched, value_set=pa.array(known, searched.type))
         unknown = pc.is_null(searched) if len(known) == len(values) else pc.invert(found)
         return pc.if_else(unknown, pa.scalar(None, pa.bool_()), found)
-    return functools.reduce(pc.or_kleene, (compared("=", searched, each) for each in values))
+    return functools.reduce(pc.or_kleene, (compare("=", searched, each) for each in values))
 
 
 def _between_fit(given: Sequence[Given]) -> Fit:
     if len(given) != 3:
         raise Unfit("it takes three arguments")
     value, low, high = given
-    kinds = {compared_as([value, low]), compared_as([value, high])}
+    kinds = {comparison_type([value, low]), comparison_type([value, high])}
     if len(kinds) != 1 or not isinstance(kind := kinds.pop(), str):
         raise Unfit("the bounds are of several types")
     return Fit("boolean", (kind,) * 3)
 
 
 def _between(value: Datum, low: Datum, high: Datum) -> Datum:
-    return pc.and_kleene(compared(">=", value, low), compared("<=", value, high))
+    return pc.and_kleene(compare(">=", value, low), compare("<=", value, high))
 
 
 add("in", _in_fit, of_values(_in))
@@ -110,7 +110,7 @@ def _truths(given: Sequence[Given]) -> Fit:
     return Fit("boolean", ("boolean",) * len(given))
 
 
-def _joined(join: Callable[..., Datum], decides: bool) -> Callable[..., Datum]:
+def _short_circuit(join: Callable[..., Datum], decides: bool) -> Callable[..., Datum]:
     """AND, or OR: what ``decides`` the outcome makes the parts behind it idle, so their errors are none."""
 
     def kernel(parts: Sequence[Callable[..., Datum]], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
@@ -137,8 +137,8 @@ def _where_open(found: Datum, part: Callable[..., Datum], decides: bool, site: S
     return pc.replace_with_mask(pa.nulls(len(is_open), pa.bool_()), is_open, values)
 
 
-add("and", _truths, _joined(pc.and_kleene, decides=False), is_lazy=True)
-add("or", _truths, _joined(pc.or_kleene, decides=True), is_lazy=True)
+add("and", _truths, _short_circuit(pc.and_kleene, decides=False), is_lazy=True)
+add("or", _truths, _short_circuit(pc.or_kleene, decides=True), is_lazy=True)
 add("not", _truths, of_values(pc.invert))
 
 

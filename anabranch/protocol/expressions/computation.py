@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from anabranch.protocol.expressions.arrow import computed, selected
-from anabranch.protocol.expressions.parser import parsed
-from anabranch.protocol.expressions.resolving import Scope, resolved
+from anabranch.protocol.expressions.arrow import compute, compute_mask
+from anabranch.protocol.expressions.parser import parse_expression
+from anabranch.protocol.expressions.resolving import Scope, resolve
 from anabranch.protocol.expressions.syntax import Syntax
 from anabranch.protocol.expressions.tree import Column, Constant, Expression, Foreign, first_foreign, names_of
 from anabranch.protocol.expressions.words import NotUnderstood, without_comments
-from anabranch.protocol.schema.assignments import spelled
+from anabranch.protocol.schema.assignments import find_path
 from anabranch.protocol.schema.leaves import leaf_at
 from anabranch.protocol.schema.lengths import char_length
 from anabranch.protocol.schema.types import VOID, Struct
@@ -56,7 +56,7 @@ class Computation:
 
     def values(self, rows: pa.RecordBatch) -> pa.Array:
         """Its value for each row. Raises Unsupported: only Spark says what it is."""
-        return computed(self.tree, rows, self.zone)
+        return compute(self.tree, rows, self.zone)
 
     def value(self) -> pa.Array:
         """Its one value, in an array, where it reads no column. Raises Unsupported, as `values`."""
@@ -64,7 +64,7 @@ class Computation:
 
     def truths(self, rows: pa.RecordBatch) -> pa.BooleanArray:
         """For each row whether it is TRUE; never NULL. Raises Unsupported: only Spark says."""
-        return selected(self.tree, rows, self.zone)
+        return compute_mask(self.tree, rows, self.zone)
 
 
 def computation_over(
@@ -91,13 +91,13 @@ def computation_over(
 
 def syntax_over(text: str, schema: Struct) -> Syntax:
     """The syntax of an SQL text over a table's columns; comments say nothing. Raises NotUnderstood."""
-    return parsed(without_comments(text), frozenset(name.lower() for name in schema.names))
+    return parse_expression(without_comments(text), frozenset(name.lower() for name in schema.names))
 
 
 def computation_of_syntax(syntax: Syntax, scope: Scope) -> Computation:
     """The computation of what was read."""
     try:
-        return Computation(resolved(syntax, scope), scope.zone)
+        return Computation(resolve(syntax, scope), scope.zone)
     except RecursionError:  # a chain in brackets, each of them as long as may be
         return Computation(Foreign("it is nested too deep"))
 
@@ -106,7 +106,7 @@ def column_of(parts: tuple[str, ...], schema: Struct) -> Expression | None:
     """The column of a table, or member of one, that a dotted name means, or what is Spark's of one: texts that are
     padded, or of another order. None for none, and for a struct.
     """
-    path = spelled(list(parts), schema)
+    path = find_path(list(parts), schema)
     name = None if path is None else path[0] if len(path) == 1 else path
     leaf = None if name is None else leaf_at(schema, name)
     if leaf is None or name is None:

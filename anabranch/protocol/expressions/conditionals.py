@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.protocol.expressions.comparisons import compared
-from anabranch.protocol.expressions.meeting import common, compared_as
+from anabranch.protocol.expressions.comparisons import compare
+from anabranch.protocol.expressions.meeting import common, comparison_type
 from anabranch.protocol.expressions.table import Datum, Fit, Given, Site, Unfit, add, of_values
 from anabranch.protocol.schema.types import VOID, DataType, arrow_type
 
@@ -21,7 +21,7 @@ Part = Callable[[Datum], Datum]
 """Computes an argument for the rows under a mask, or for all."""
 
 
-def _chosen_fit(given: Sequence[Given], least: int = 1) -> Fit:
+def _choice_fit(given: Sequence[Given], least: int = 1) -> Fit:
     if len(given) < least:
         raise Unfit(f"it takes {least} arguments or more")
     kind = common(given)
@@ -62,7 +62,7 @@ def _case(parts: Sequence[Part], gives: DataType, options: tuple[Any, ...], site
         left &= ~chosen
     if len(parts) % 2 and left.any():
         pieces.append((left, parts[-1](pa.array(left))))
-    return _joined(pieces, kind, site.count)
+    return _combine_groups(pieces, kind, site.count)
 
 
 def _spread(truths: Datum, among: Any) -> Any:
@@ -74,7 +74,7 @@ def _spread(truths: Datum, among: Any) -> Any:
     return chosen
 
 
-def _joined(pieces: Sequence[tuple[Any, Datum]], kind: pa.DataType, count: int) -> Datum:
+def _combine_groups(pieces: Sequence[tuple[Any, Datum]], kind: pa.DataType, count: int) -> Datum:
     """One array of the values of several groups of rows, each with its mask; NULL where no group is."""
     order, arrays, start = np.zeros(count, np.int64), [pa.nulls(1, kind)], 1
     for mask, values in pieces:
@@ -99,18 +99,18 @@ def _coalesce(parts: Sequence[Part], gives: DataType, options: tuple[Any, ...], 
         chosen = _spread(pc.is_valid(values), left)
         pieces.append((chosen, values.filter(pc.is_valid(values))))
         left &= ~chosen
-    return _joined(pieces, kind, site.count)
+    return _combine_groups(pieces, kind, site.count)
 
 
 add("case", _case_fit, _case, is_lazy=True)
 add("if", _if_fit, _case, is_lazy=True)
-add("coalesce", _chosen_fit, _coalesce, is_lazy=True)
+add("coalesce", _choice_fit, _coalesce, is_lazy=True)
 
 
 def _two_fit(given: Sequence[Given]) -> Fit:
     if len(given) != 2:
         raise Unfit("it takes two arguments")
-    return _chosen_fit(given)
+    return _choice_fit(given)
 
 
 add("nvl, ifnull", _two_fit, _coalesce, is_lazy=True)
@@ -133,14 +133,14 @@ add("nvl2", _nvl2_fit, _nvl2, is_lazy=True)
 
 def _nullif_fit(given: Sequence[Given]) -> Fit:
     """It is of the first one's type, whatever the other is."""
-    if len(given) != 2 or given[0].type in (None, VOID) or compared_as(given) != given[0].type:
+    if len(given) != 2 or given[0].type in (None, VOID) or comparison_type(given) != given[0].type:
         raise Unfit("the values are of several types")
     assert given[0].type is not None
     return Fit(given[0].type, (given[0].type,) * 2)
 
 
 def _nullif(value: Datum, other: Datum) -> Datum:
-    are_equal = pc.fill_null(compared("=", value, other), False)
+    are_equal = pc.fill_null(compare("=", value, other), False)
     return pc.if_else(are_equal, pa.scalar(None, value.type), value)
 
 
@@ -148,7 +148,7 @@ add("nullif", _nullif_fit, of_values(_nullif))
 
 
 def _several_fit(given: Sequence[Given]) -> Fit:
-    fit = _chosen_fit(given, least=2)
+    fit = _choice_fit(given, least=2)
     if not isinstance(fit.gives, str):
         raise Unfit("only values of plain types are compared here")
     return fit
@@ -159,7 +159,7 @@ def _extreme(sign: str) -> Callable[..., Datum]:
 
     def extreme(found: Datum, *others: Datum) -> Datum:
         for other in others:
-            is_better = pc.or_(pc.fill_null(compared(sign, other, found), False), pc.is_null(found))
+            is_better = pc.or_(pc.fill_null(compare(sign, other, found), False), pc.is_null(found))
             found = pc.if_else(is_better, other, found)
         return found
 

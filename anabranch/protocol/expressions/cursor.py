@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NoReturn, TypeVar
 
-from anabranch.protocol.expressions.words import NotUnderstood, Word, quoted
+from anabranch.protocol.expressions.words import NotUnderstood, Word, quote_name
 
 _T = TypeVar("_T")
 
@@ -46,7 +46,7 @@ class Cursor:
         return word.kind == "sign" and word.text in signs
 
     def at(self, *words: str, by: int = 0) -> bool:
-        return self.ahead(by).folded in words
+        return self.ahead(by).lower_word in words
 
     def next(self) -> Word:
         """Take a word, whatever it is."""
@@ -79,7 +79,7 @@ class Cursor:
         word = self.ahead()
         raise NotUnderstood(str(word), reason, ends=word.kind == "end", at=word.start)
 
-    def nested(self, read: Callable[[], _T]) -> _T:
+    def read_nested(self, read: Callable[[], _T]) -> _T:
         self.depth += 1
         if self.depth > MOST_NESTED:
             raise too_deep()
@@ -87,7 +87,7 @@ class Cursor:
         self.depth -= 1
         return found
 
-    def placed(self, node: _T, start: int) -> _T:
+    def with_span(self, node: _T, start: int) -> _T:
         """A node of the words from one on to the last that was taken."""
         return replace(node, start=self.words[start].start, stop=self.words[self.i - 1].stop)  # type: ignore[type-var]
 
@@ -100,7 +100,7 @@ class Cursor:
 
     def type_(self) -> str:
         """A type, in its spelling."""
-        word = self.next().folded
+        word = self.next().lower_word
         if word == "array":
             return f"ARRAY < {self._within(1)} >"
         if word == "map":
@@ -125,10 +125,10 @@ class Cursor:
 
     def _within(self, count: int) -> str:
         self.expect_sign("<")
-        found = [self.nested(self.type_)]
+        found = [self.read_nested(self.type_)]
         for _ in range(count - 1):
             self.expect_sign(",")
-            found.append(self.nested(self.type_))
+            found.append(self.read_nested(self.type_))
         self._close()
         return ", ".join(found)
 
@@ -138,9 +138,9 @@ class Cursor:
         self.expect_sign("<")
         found = []
         while True:
-            name = quoted(self.name_part().text)
+            name = quote_name(self.name_part().text)
             self.take_sign(":")
-            found.append(f"{name} {self.nested(self.type_)}")
+            found.append(f"{name} {self.read_nested(self.type_)}")
             if not self.take_sign(","):
                 break
         self._close()

@@ -105,7 +105,7 @@ _FLOORS: Mapping[str, Callable[[dt.datetime], dt.datetime]] = {
 _MONTHS = {"year": 12, "quarter": 3, "month": 1}
 
 
-def floored(unit: str, moment: dt.datetime) -> dt.datetime:
+def floor_to_unit(unit: str, moment: dt.datetime) -> dt.datetime:
     """The last beginning of a unit that is not after a local time."""
     return _FLOORS[unit](moment)
 
@@ -117,7 +117,7 @@ def after(unit: str, moment: dt.datetime) -> dt.datetime:
         >>> after("quarter", dt.datetime(2020, 11, 5))
         datetime.datetime(2021, 1, 1, 0, 0)
     """
-    start = floored(unit, moment)
+    start = floor_to_unit(unit, moment)
     if unit in _STEPS:
         return start + _STEPS[unit]
     months = start.year * 12 + start.month - 1 + _MONTHS[unit]
@@ -126,7 +126,7 @@ def after(unit: str, moment: dt.datetime) -> dt.datetime:
 
 def at_or_after(unit: str, moment: dt.datetime) -> dt.datetime:
     """The first beginning of a unit that is not before a local time."""
-    return moment if floored(unit, moment) == moment else after(unit, moment)
+    return moment if floor_to_unit(unit, moment) == moment else after(unit, moment)
 
 
 def midnight(day: dt.date) -> dt.datetime:

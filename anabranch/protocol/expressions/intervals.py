@@ -100,7 +100,7 @@ def _fit(given: Sequence[Given]) -> Fit:
     return Fit(moment.type, (moment.type,))
 
 
-def _moved(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
+def _add_interval(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
     (moments,), (unit, amount) = arguments, options
     check_years(moments)
     if unit == "months":
@@ -122,5 +122,5 @@ def _by_months(times: Datum, months: int) -> Datum:
     return pc.add(moved.cast(times.type).cast(pa.int64()), clock).cast(times.type)
 
 
-MOVE = Function("interval", _fit, _moved)
+MOVE = Function("interval", _fit, _add_interval)
 """An entry that is no word of SQL: a moment that is moved by a span, whose unit and amount are its options."""

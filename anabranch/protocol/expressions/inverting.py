@@ -57,7 +57,7 @@ class Computed:
 Term: TypeAlias = Bare | Computed
 
 
-def computed(entry: Function, call: Varying, inner: Term) -> Term | None:
+def try_monotonic_term(entry: Function, call: Varying, inner: Term) -> Term | None:
     """A call, where its values keep the order of its argument's, or turn it round; else None."""
     if entry is CAST and call.gives == inner.type and call.gives != "timestamp":  # by a setting, that is a local time
         return inner
@@ -78,7 +78,7 @@ def is_null(term: Term) -> Predicate:
 # -- comparing ---------------------------------------------------------------------------------------------------------
 
 
-def compared(term: Term, op: Operator, value: Any, zone: Zone) -> Predicate:
+def invert_comparison(term: Term, op: Operator, value: Any, zone: Zone) -> Predicate:
     """``term op value`` as a predicate of the term's column; `Unknown` where nothing is known."""
     name = _plain_name(term)
     if term.type == VOID:  # NULL in each row
@@ -88,7 +88,7 @@ def compared(term: Term, op: Operator, value: Any, zone: Zone) -> Predicate:
     if value is None:
         return Unknown()
     try:
-        return _ordered(term, op, value, zone)
+        return _invert_by_order(term, op, value, zone)
     except _ERRORS:
         return Unknown()
 
@@ -102,7 +102,7 @@ def is_one_of(term: Term, values: Sequence[Any], zone: Zone) -> Predicate:
     if len(values) > _MOST_VALUES or any(isinstance(each, str) for each in known):
         return Unknown()
     nothing = Compare(column_of(term), "=", None)
-    return Or(tuple(nothing if value is None else compared(term, "=", value, zone) for value in values))
+    return Or(tuple(nothing if value is None else invert_comparison(term, "=", value, zone) for value in values))
 
 
 def _plain_name(term: Term) -> Name | None:
@@ -136,9 +136,9 @@ def _as_in(term: Term, value: Any) -> Any:
     return float(value) if isinstance(term, Computed) and term.type == "double" and value is not None else value
 
 
-def _ordered(term: Term, op: Operator, value: Any, zone: Zone) -> Predicate:
+def _invert_by_order(term: Term, op: Operator, value: Any, zone: Zone) -> Predicate:
     term, point = _meeting(term, value, zone)
-    return _guarded(term, _by_order(term, op, point))
+    return _guard_overflow(term, _by_order(term, op, point))
 
 
 def _by_order(term: Term, op: Operator, point: Bound) -> Predicate:
@@ -160,9 +160,9 @@ def _meeting(term: Term, value: Any, zone: Zone) -> tuple[Term, Bound]:
         case "date", str():
             return term, exactly(date_of(value))
         case "date", dt.datetime():
-            return _moved(term, "timestamp_ntz" if value.tzinfo is None else "timestamp", zone), _at(value)
+            return _cast_term(term, "timestamp_ntz" if value.tzinfo is None else "timestamp", zone), _at(value)
         case "timestamp_ntz", dt.datetime() if value.tzinfo is not None:
-            return _moved(term, "timestamp", zone), _at(value)
+            return _cast_term(term, "timestamp", zone), _at(value)
         case "date", dt.date():
             return term, exactly(value)
         case (("timestamp" | "timestamp_ntz"), (dt.date() | str())):
@@ -172,7 +172,7 @@ def _meeting(term: Term, value: Any, zone: Zone) -> tuple[Term, Bound]:
     return term, exactly(value)
 
 
-def _moved(term: Term, to: str, zone: Zone) -> Term:
+def _cast_term(term: Term, to: str, zone: Zone) -> Term:
     return Computed(CAST, Varying(term.type, to, zone=zone), term)
 
 
@@ -221,7 +221,7 @@ def _from(term: Term, value: Any, is_strict: bool) -> Predicate:
     return _at_least(term.inner, bound)
 
 
-def _guarded(term: Term, found: Predicate) -> Predicate:
+def _guard_overflow(term: Term, found: Predicate) -> Predicate:
     """The same, where no value wraps; where one may, nothing is known."""
     inside = And(tuple(_inside(term)))
     return Or((And((found, inside)), And((Not(inside), Unknown())))) if inside.ps else found

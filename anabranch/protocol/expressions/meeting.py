@@ -55,13 +55,13 @@ def digits_of(given: Given) -> tuple[int, int]:
     return found
 
 
-def compared_as(given: Sequence[Given]) -> DataType:
+def comparison_type(given: Sequence[Given]) -> DataType:
     """The type in which all of these are compared. Raises Unfit: there is none, or settings choose it."""
-    return _meeting(given, _compared)
+    return _meeting(given, _pair_for_comparison)
 
 
 def common(given: Sequence[Given]) -> DataType:
-    """The type that a value has which is one of these, or is computed from them. Raises Unfit, as `compared_as`."""
+    """The type that a value has which is one of these, or is computed from them. Raises Unfit, as `comparison_type`."""
     return _meeting(given, _pair)
 
 
@@ -102,7 +102,7 @@ def _is_numeric(value: Any) -> bool:
     return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
-def _compared(one: Given, other: Given) -> DataType:
+def _pair_for_comparison(one: Given, other: Given) -> DataType:
     """A ``float`` and a small whole number are compared as one of two types, which makes no difference."""
     constants = [each.constant[0] for each in (one, other) if each.constant is not None]
     whole = one.type in INTEGERS or other.type in INTEGERS
@@ -127,7 +127,7 @@ def _pair(one: Given, other: Given) -> DataType:
     if a in MOMENTS and b in MOMENTS:
         return max(str(a), str(b), key=MOMENTS.index)
     if not (is_number(a) and is_number(b)):
-        raise Unfit(f"{shown(a)} meets {shown(b)}")
+        raise Unfit(f"{format_type(a)} meets {format_type(b)}")
     return a if a == b else _numbers(one, other)
 
 
@@ -171,6 +171,6 @@ def _is_read(text: Any, kind: DataType | None) -> bool:
     return is_spelled(text, kind)
 
 
-def shown(kind: DataType | None) -> str:
+def format_type(kind: DataType | None) -> str:
     """A type, for people."""
     return str(kind) if isinstance(kind, str | None) else type(kind).__name__.lower()

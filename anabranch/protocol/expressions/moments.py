@@ -92,14 +92,14 @@ def _shift_fit(given: Sequence[Given]) -> Fit:
 
 def _shifting(compute: Callable[[Datum, Datum], Datum]) -> Callable[..., Datum]:
     def shifted(days: Datum, count: Datum) -> Datum:
-        found = compute(_numbered(days), count.cast(pa.int32())).cast(pa.int32()).cast(pa.date32())
+        found = compute(_to_day_numbers(days), count.cast(pa.int32())).cast(pa.int32()).cast(pa.date32())
         check_years(found)
         return found
 
     return of_values(shifted)
 
 
-def _numbered(days: Datum) -> Datum:
+def _to_day_numbers(days: Datum) -> Datum:
     """Dates as numbers of days."""
     return days.cast(pa.int32())
 
@@ -117,7 +117,7 @@ add("date_sub", _shift_fit, _shifting(pc.subtract_checked), inverse=_shift_inver
 
 @function("datediff, date_diff", "date date", gives="integer")
 def _difference(end: Datum, start: Datum) -> Datum:
-    return pc.subtract_checked(_numbered(end), _numbered(start))
+    return pc.subtract_checked(_to_day_numbers(end), _to_day_numbers(start))
 
 
 def months_later(days: Datum, months: Datum) -> Datum:
@@ -125,9 +125,9 @@ def months_later(days: Datum, months: Datum) -> Datum:
     at = pc.add_checked(pc.multiply(pc.year(days), 12), pc.add(pc.month(days), pa.scalar(-1, pa.int64())))
     number = pc.add_checked(at, months.cast(pa.int64()))
     first, after = _first_of(number), _first_of(pc.add(number, 1))
-    length = pc.subtract(_numbered(after), _numbered(first))
+    length = pc.subtract(_to_day_numbers(after), _to_day_numbers(first))
     day = pc.min_element_wise(pc.day(days).cast(pa.int32()), length, skip_nulls=False)
-    return pc.add(_numbered(first), pc.subtract(day, pa.scalar(1, pa.int32()))).cast(pa.date32())
+    return pc.add(_to_day_numbers(first), pc.subtract(day, pa.scalar(1, pa.int32()))).cast(pa.date32())
 
 
 def _first_of(number: Datum) -> Datum:
@@ -157,7 +157,7 @@ add("add_months", _shift_fit, of_values(_add_months))
 def _last_day(days: Datum) -> Datum:
     check_years(days)
     number = pc.add(pc.multiply(pc.year(days), 12), pc.month(days))
-    return pc.subtract(_numbered(_first_of(number)), pa.scalar(1, pa.int32())).cast(pa.date32())
+    return pc.subtract(_to_day_numbers(_first_of(number)), pa.scalar(1, pa.int32())).cast(pa.date32())
 
 
 # -- texts -------------------------------------------------------------------------------------------------------------
@@ -217,13 +217,13 @@ def _date_trunc_fit(given: Sequence[Given]) -> Fit:
     return Fit("timestamp", ("string", "timestamp"), (_unit(given[0], tuple(_UNITS.values())),))
 
 
-def _floored(values: Datum, unit: str) -> Datum:
+def _floor_to_unit(values: Datum, unit: str) -> Datum:
     return pc.floor_temporal(values.cast(pa.timestamp("us")), unit=unit, week_starts_monday=True)
 
 
 def _trunc(days: Datum, unit: str) -> Datum:
     check_years(days)
-    found = _floored(days, unit).cast(pa.date32())
+    found = _floor_to_unit(days, unit).cast(pa.date32())
     check_years(found)
     return found
 
@@ -231,7 +231,7 @@ def _trunc(days: Datum, unit: str) -> Datum:
 def _date_trunc(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
     _, moments = arguments
     check_years(moments)
-    found = instants(_floored(local(moments, site), options[0]), site)
+    found = instants(_floor_to_unit(local(moments, site), options[0]), site)
     check_years(found)
     return found
 

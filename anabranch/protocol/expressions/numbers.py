@@ -231,7 +231,7 @@ def _negation_fit(given: Sequence[Given]) -> Fit:
     return fit
 
 
-def _negated(values: Datum) -> Datum:
+def _negate(values: Datum) -> Datum:
     return pc.negate(values) if pa.types.is_decimal(values.type) else pc.negate_checked(values)
 
 
@@ -239,7 +239,7 @@ def _absolute(values: Datum) -> Datum:
     return pc.abs(values) if pa.types.is_decimal(values.type) else pc.abs_checked(values)
 
 
-add("-x, negative", _negation_fit, _of(_negated), inverse=_NEGATION)
+add("-x, negative", _negation_fit, _of(_negate), inverse=_NEGATION)
 add("+x, positive", _one_fit, _of(lambda values: values), inverse=_ITSELF)
 add("abs", _negation_fit, _of(_absolute))
 
@@ -308,14 +308,14 @@ def _rounding(mode: str) -> Callable[..., Datum]:
             return values
         if pa.types.is_floating(values.type):
             return _by_numpy(
-                lambda each: _rounded(each, options[0], even=mode == "half_to_even"), (values,), values.type
+                lambda each: _round_doubles(each, options[0], even=mode == "half_to_even"), (values,), values.type
             )
         return pc.round(values, options[0], mode).cast(arrow_type(gives))
 
     return kernel
 
 
-def _rounded(numbers: Any, places: int, *, even: bool) -> Any:
+def _round_doubles(numbers: Any, places: int, *, even: bool) -> Any:
     """Doubles with so many decimal places; a zero loses its sign, and what is no number stays as it is."""
     is_whole = ~(np.abs(numbers) < WHOLE_DOUBLE)
     found = units(pa.array(np.where(is_whole, 0.0, numbers)), places, even=even) / 10.0**places

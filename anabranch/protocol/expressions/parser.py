@@ -26,7 +26,7 @@ from anabranch.protocol.expressions.syntax import (
     Syntax,
     Typed,
 )
-from anabranch.protocol.expressions.words import NotUnderstood, quoted, words_of
+from anabranch.protocol.expressions.words import NotUnderstood, quote_name, words_of
 
 _MOST_IN_A_ROW = 150
 """The maximum number of operators of which each takes what the one before gives; AND and OR take any number."""
@@ -68,7 +68,7 @@ _WITH_WORDS = frozenset({"extract", "overlay", "substr", "substring", "trim"})
 _READS_COLUMNS = frozenset({"from_csv", "from_json"})
 
 
-def parsed(text: str, columns: frozenset[str] = frozenset()) -> Syntax:
+def parse_expression(text: str, columns: frozenset[str] = frozenset()) -> Syntax:
     """The syntax of an expression.
 
     Args:
@@ -92,7 +92,7 @@ def parsed(text: str, columns: frozenset[str] = frozenset()) -> Syntax:
 
 @dataclass
 class _Parser(Cursor):
-    """Reads an expression; ``columns`` are those of `parsed`."""
+    """Reads an expression; ``columns`` are those of `parse_expression`."""
 
     columns: frozenset[str] = frozenset()
 
@@ -107,18 +107,18 @@ class _Parser(Cursor):
             found = self._level()
             if found < level or (found >= _PREDICATE and bound <= _PREDICATE):
                 return left
-            left, bound = self.placed(self._operation(found, left), start), found
+            left, bound = self.with_span(self._operation(found, left), start), found
         raise too_deep()
 
     def _level(self) -> int:
         """Of the operator that is ahead; 0 where there is none."""
         word = self.ahead()
-        if word.kind == "sign" or word.folded == "div":
+        if word.kind == "sign" or word.lower_word == "div":
             return _LEVELS.get(word.text.lower(), 0)
-        after = self.ahead(1).folded if word.folded == "not" else word.folded
-        if after in ("in", "between", "like", "ilike", "rlike", "regexp") or word.folded == "is":
+        after = self.ahead(1).lower_word if word.lower_word == "not" else word.lower_word
+        if after in ("in", "between", "like", "ilike", "rlike", "regexp") or word.lower_word == "is":
             return _PREDICATE
-        return {"or": _OR, "and": _AND}.get(word.folded, 0)
+        return {"or": _OR, "and": _AND}.get(word.lower_word, 0)
 
     def _operation(self, level: int, left: Syntax) -> Operation:
         if level == _PREDICATE:
@@ -138,23 +138,23 @@ class _Parser(Cursor):
         start = self.i
         if self.take("is"):
             return self._is(left, start)
-        negated, word = self.take("not"), self.next().folded
+        negated, word = self.take("not"), self.next().lower_word
         word = "rlike" if word == "regexp" else word
         if word == "in":
-            found = Operation(word, (left, *self._listed(may_be_query=True)))
+            found = Operation(word, (left, *self._expression_list(may_be_query=True)))
         elif word == "between":
             low = self.expression(_COMPARISON)
             self.expect("and")
             found = Operation(word, (left, low, self.expression(_COMPARISON)))
         elif word != "rlike" and self.at("any", "all", "some") and self.at_sign("(", by=1):
-            kind = self.next().folded
+            kind = self.next().lower_word
             quantified = f"{word} {'any' if kind == 'some' else kind}"
             if negated:  # NOT of each comparison, and not of them all
-                return Operation(f"not {quantified}", (left, *self._listed()))
-            found = Operation(quantified, (left, *self._listed()))
+                return Operation(f"not {quantified}", (left, *self._expression_list()))
+            found = Operation(quantified, (left, *self._expression_list()))
         else:
             found = Operation(word, (left, self.expression(_COMPARISON), *self._escape(word)))
-        found = self.placed(found, start)
+        found = self.with_span(found, start)
         return Operation("not", (found,)) if negated else found
 
     def _escape(self, word: str) -> tuple[Syntax, ...]:
@@ -167,10 +167,10 @@ class _Parser(Cursor):
             found = Operation("<=>", (left, self.expression(_COMPARISON)))
             negated = not negated
         elif self.at("null", "true", "false", "unknown"):
-            found = Operation(f"is {self.next().folded}", (left,))
+            found = Operation(f"is {self.next().lower_word}", (left,))
         else:
             self.fail("it does not stand behind IS")
-        found = self.placed(found, start)
+        found = self.with_span(found, start)
         return Operation("not", (found,)) if negated else found
 
     def _operand(self, level: int) -> Syntax:
@@ -179,15 +179,15 @@ class _Parser(Cursor):
             if level > _NOT:
                 self.fail("NOT stands before a whole condition; put it in parentheses")
             self.next()
-            return self.placed(Operation("not", (self.nested(lambda: self.expression(_NOT)),)), start)
+            return self.with_span(Operation("not", (self.read_nested(lambda: self.expression(_NOT)),)), start)
         if self.at_sign("-") and self.ahead(1).kind == "number":
             self.next()
             number = self.next()
-            found = self.placed(Literal("number", f"-{number.text}", f"-{number.spelling}"), start)
+            found = self.with_span(Literal("number", f"-{number.text}", f"-{number.spelling}"), start)
             return self._behind(found, start)
         if self.at_sign("+", "-", "~"):
             sign = self.next().text
-            return self.placed(Operation(f"{sign}x", (self.nested(lambda: self._operand(_PREFIX)),)), start)
+            return self.with_span(Operation(f"{sign}x", (self.read_nested(lambda: self._operand(_PREFIX)),)), start)
         return self._behind(self._primary(), start)
 
     def _negates(self) -> bool:
@@ -197,7 +197,7 @@ class _Parser(Cursor):
         """An operand with its members, subscripts and ``::`` casts."""
         for _ in range(MOST_NESTED):
             if self.take_sign("["):
-                found: Syntax = Subscript(operand, self.nested(lambda: self.expression(_COMPARISON)))
+                found: Syntax = Subscript(operand, self.read_nested(lambda: self.expression(_COMPARISON)))
                 self.expect_sign("]")
             elif self.take_sign("::"):
                 found = Cast(operand, self.type_(), "cast")
@@ -209,17 +209,17 @@ class _Parser(Cursor):
                     found = Member(operand, word.text)
             else:
                 return operand
-            operand = self.placed(found, start)
+            operand = self.with_span(found, start)
         raise too_deep()
 
-    def _listed(self, *, may_be_query: bool = False) -> tuple[Syntax, ...]:
+    def _expression_list(self, *, may_be_query: bool = False) -> tuple[Syntax, ...]:
         """Expressions in parentheses."""
         self.expect_sign("(")
         if may_be_query:
             self._refuse_query()
-        found = [self.nested(self.expression)]
+        found = [self.read_nested(self.expression)]
         while self.take_sign(","):
-            found.append(self.nested(self.expression))
+            found.append(self.read_nested(self.expression))
         self.expect_sign(")")
         return tuple(found)
 
@@ -237,50 +237,50 @@ class _Parser(Cursor):
         match word.kind:
             case "number" | "bytes":
                 self.next()
-                return self.placed(Literal(word.kind, word.text, word.spelling), start)
+                return self.with_span(Literal(word.kind, word.text, word.spelling), start)
             case "text":
                 return self._texts()
             case "sign" if word.text == "(":
                 self.next()
                 self._refuse_query()
                 self.i -= 1
-                found = self._listed()
-                return found[0] if len(found) == 1 else self.placed(Operation("row", found), start)
+                found = self._expression_list()
+                return found[0] if len(found) == 1 else self.with_span(Operation("row", found), start)
             case "word" | "name":
-                return self._named()
+                return self._primary_from_word()
         self.fail("an operand is expected there")
 
-    def _named(self) -> Syntax:
-        start, word = self.i, self.ahead().folded
+    def _primary_from_word(self) -> Syntax:
+        start, word = self.i, self.ahead().lower_word
         if word == "case" and not self._is_name():
-            return self.placed(self.nested(self._case), start)
+            return self.with_span(self.read_nested(self._case), start)
         if self.at_sign("(", by=1):
             return self._call()
         if word in _CONSTANTS:
             self.next()
-            return self.placed(Literal("null" if word == "null" else "boolean", word, word.upper()), start)
+            return self.with_span(Literal("null" if word == "null" else "boolean", word, word.upper()), start)
         if word in _TYPED and self.ahead(1).kind == "text":
             self.next()
-            return self.placed(Typed(word, self._text()), start)
+            return self.with_span(Typed(word, self._text()), start)
         if word == "interval" and word not in self.columns:
-            return self.placed(self._interval(), start)
+            return self.with_span(self._interval(), start)
         if word in _KEYWORDS and not self._is_name():
             self.fail("it has a meaning of its own; write a column of that name in backticks")
         part = self.next()
-        return self.placed(Name((part.text,), (part.kind == "name",)), start)
+        return self.with_span(Name((part.text,), (part.kind == "name",)), start)
 
     def _is_name(self) -> bool:
         """Whether a word of the grammar is the name of a column here, since nothing else could stand there."""
         after = self.ahead(1)
         ends = after.kind == "end" or (after.kind == "sign" and after.text in _ENDS_A_NAME)
-        return self.ahead().folded in self.columns and ends
+        return self.ahead().lower_word in self.columns and ends
 
     def _text(self) -> Literal:
         start, word = self.i, self.ahead()
         if word.kind != "text":
             self.fail("a text is expected there")
         self.next()
-        return self.placed(Literal("text", word.text, word.spelling, word.is_certain), start)
+        return self.with_span(Literal("text", word.text, word.spelling, word.is_certain), start)
 
     def _texts(self) -> Literal:
         """One text of all that stand side by side."""
@@ -288,7 +288,7 @@ class _Parser(Cursor):
         while self.ahead().kind == "text":
             words.append(self.next())
         content, spelling = "".join(each.text for each in words), " ".join(each.spelling for each in words)
-        return self.placed(Literal("text", content, spelling, all(each.is_certain for each in words)), start)
+        return self.with_span(Literal("text", content, spelling, all(each.is_certain for each in words)), start)
 
     def _case(self) -> Case:
         self.next()
@@ -309,16 +309,16 @@ class _Parser(Cursor):
         operator.
         """
         self.next()
-        if self.ahead().kind == "text" and self.ahead(1).folded not in _UNITS:
+        if self.ahead().kind == "text" and self.ahead(1).lower_word not in _UNITS:
             return Interval((self._text().spelling,))
         pieces: list[Syntax | str] = []
         while (count := self._amount()) > 0:
             pieces += [self.next().spelling for _ in range(count - 1)]
-            pieces.append(self.next().folded.upper())
+            pieces.append(self.next().lower_word.upper())
             if self.take("to"):
                 if not self.at(*_UNITS):
                     self.fail("a unit is expected there")
-                pieces += ["TO", self.next().folded.upper()]
+                pieces += ["TO", self.next().lower_word.upper()]
         if not pieces:
             self.fail("an interval is expected there")
         return Interval(tuple(pieces))
@@ -326,22 +326,22 @@ class _Parser(Cursor):
     def _amount(self) -> int:
         """How many words an amount with its unit has that comes next; 0 where there is none."""
         signs = 1 if self.at_sign("-", "+") else 0
-        is_amount = self.ahead(signs).kind in ("text", "number") and self.ahead(signs + 1).folded in _UNITS
+        is_amount = self.ahead(signs).kind in ("text", "number") and self.ahead(signs + 1).lower_word in _UNITS
         return signs + 2 if is_amount else 0
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 
     def _call(self) -> Syntax:
         start, word = self.i, self.next()
-        name, function = word.folded, quoted(word.text) if word.kind == "name" else word.text
+        name, function = word.lower_word, quote_name(word.text) if word.kind == "name" else word.text
         self.expect_sign("(")
         self._refuse_query()
         if name in ("cast", "try_cast"):
-            found: Syntax = self.nested(lambda: self._cast(name))
+            found: Syntax = self.read_nested(lambda: self._cast(name))
         else:
-            found = self.nested(lambda: self._arguments(function, name))
+            found = self.read_nested(lambda: self._arguments(function, name))
         self.expect_sign(")")
-        return self.placed(found, start)
+        return self.with_span(found, start)
 
     def _cast(self, how: str) -> Cast:
         operand = self.expression()
@@ -355,17 +355,17 @@ class _Parser(Cursor):
         if self.at_sign(")"):
             return Call(function, ())
         if name in _WITH_UNIT and self.at(*_UNITS) and self.at_sign(",", by=1) and self._counts_three():
-            words[0], is_value = f"{self.next().folded.upper()} ,", True
+            words[0], is_value = f"{self.next().lower_word.upper()} ,", True
             self.expect_sign(",")
         elif name in _ONLY_WITH_UNIT:
             self.fail("a unit such as DAY is expected there")
         elif name == "extract":
             if not self.at(*_FIELDS):
                 self.fail("a part of a time is expected there")
-            words[0] = f"{self.next().folded.upper()} FROM"
+            words[0] = f"{self.next().lower_word.upper()} FROM"
             self.expect("from")
         elif name == "trim" and self.at("both", "leading", "trailing"):
-            words[0] = self.next().folded.upper() + (" FROM" if self.take("from") else "")
+            words[0] = self.next().lower_word.upper() + (" FROM" if self.take("from") else "")
         elif name == "position":
             return self._position(function)
         while True:
@@ -391,14 +391,14 @@ class _Parser(Cursor):
 
     def _word_between(self, name: str, count: int) -> str:
         """The keyword that stands where others have a comma, as in ``substring(x FROM 1 FOR 2)``."""
-        return self.next().folded.upper() if self.at(*_WORDS_BETWEEN.get(name, {}).get(count, ())) else ""
+        return self.next().lower_word.upper() if self.at(*_WORDS_BETWEEN.get(name, {}).get(count, ())) else ""
 
     def _argument(self, *, is_value: bool = False) -> Syntax:
         start, arguments = self.i, self._lambda()
         if arguments is None:
             return self.expression(_COMPARISON if is_value else _OR)
-        body = self.nested(self.expression)
-        return self.placed(Lambda(arguments, body), start)
+        body = self.read_nested(self.expression)
+        return self.with_span(Lambda(arguments, body), start)
 
     def _lambda(self) -> tuple[str, ...] | None:
         """The arguments of a lambda, and its arrow; None where there is none."""
@@ -427,7 +427,7 @@ class _Parser(Cursor):
         if not spelling.startswith("'") or any(sign in spelling for sign in '{}"\\[') or self.ahead(1).kind == "text":
             raise NotUnderstood(str(word), "columns are said by one text, such as 'a INT, b STRING'", at=word.start)
         start = self.i
-        return self.placed(Columns(self._text()), start)
+        return self.with_span(Columns(self._text()), start)
 
     def _counts_three(self) -> bool:
         """Whether the call whose arguments begin here has three of them."""

@@ -115,15 +115,15 @@ class _Scanner:
         ways = [self._row(depth)]
         while self._take("|"):
             ways.append(self._row(depth))
-        return replace(_joined(ways, "|"), finds_nothing=any(each.finds_nothing for each in ways))
+        return replace(_join_parts(ways, "|"), finds_nothing=any(each.finds_nothing for each in ways))
 
     def _row(self, depth: int) -> Pattern:
         parts = []
         while self.ahead not in ("", "|", ")"):
-            parts.append(self._repeated(self._part(depth)))
+            parts.append(self._with_quantifier(self._part(depth)))
         if not parts:
             raise _unfit("a pattern with an empty part")
-        return replace(_joined(parts, ""), finds_nothing=all(each.finds_nothing for each in parts))
+        return replace(_join_parts(parts, ""), finds_nothing=all(each.finds_nothing for each in parts))
 
     def _part(self, depth: int) -> Pattern:
         letter = self._next()
@@ -139,7 +139,7 @@ class _Scanner:
             case "$":
                 return Pattern(r"\z", finds_nothing=True, is_bound=True, has_end=True)
             case "\\":
-                return self._escaped()
+                return self._escape_sequence()
         if not _is_plain(letter, _PLAIN_SIGNS):
             raise _unfit(f"a pattern with `{letter}` there")
         return Pattern(_point(letter))
@@ -152,13 +152,13 @@ class _Scanner:
             raise _unfit("a pattern with a parenthesis that is not closed")
         return replace(found, regular=f"(?:{found.regular})", is_group=True)
 
-    def _escaped(self) -> Pattern:
+    def _escape_sequence(self) -> Pattern:
         letter = self._next()
         if letter.lower() in _CLASSES:
             return Pattern(f"[{'^' if letter.isupper() else ''}{_CLASSES[letter.lower()]}]", _OF_LETTERS)
-        return Pattern(self._escaped_sign(letter))
+        return Pattern(self._literal_escape(letter))
 
-    def _escaped_sign(self, letter: str) -> str:
+    def _literal_escape(self, letter: str) -> str:
         if not letter or letter.isalnum() or not (letter.isascii() and letter.isprintable()):
             raise _unfit("a pattern with such an escape")
         return _point(letter)
@@ -176,7 +176,7 @@ class _Scanner:
         letter = self._next()
         if letter == "\\":
             letter = self._next()
-            return _CLASSES[letter] if letter in _CLASSES else self._escaped_sign(letter)
+            return _CLASSES[letter] if letter in _CLASSES else self._literal_escape(letter)
         if letter == "-" and self.ahead == "]":
             return _point("-")
         if not letter or not _is_plain(letter, _PLAIN_IN_CLASS):
@@ -192,7 +192,7 @@ class _Scanner:
             raise _unfit("a pattern with such a range")
         return f"{_point(low)}-{_point(high)}"
 
-    def _repeated(self, part: Pattern) -> Pattern:
+    def _with_quantifier(self, part: Pattern) -> Pattern:
         found = _QUANTIFIER.match(self._text, self._at)
         if found is None and self.ahead not in _BEGIN_QUANTIFIERS:
             return part
@@ -209,7 +209,7 @@ class _Scanner:
         return replace(part, regular=part.regular + found[0], size=size, finds_nothing=not least, repeats=part.is_group)
 
 
-def _joined(parts: Sequence[Pattern], between: str) -> Pattern:
+def _join_parts(parts: Sequence[Pattern], between: str) -> Pattern:
     """Parts as one, which says nothing of the empty text."""
     return Pattern(
         between.join(each.regular for each in parts),

@@ -104,7 +104,7 @@ ALTERING: Mapping[str, Altering] = {
 """All such settings by their names, but for those that `Scope` knows by themselves."""
 
 
-def altered_by(settings: Mapping[str, str]) -> frozenset[str]:
+def altered_settings(settings: Mapping[str, str]) -> frozenset[str]:
     """The names of those that have another value than usual."""
     return frozenset(name for name, each in ALTERING.items() if settings.get(name, each.usual).lower() != each.usual)
 
@@ -133,7 +133,7 @@ class Scope:
     has_session: bool = True
 
 
-def resolved(node: S.Syntax, scope: Scope) -> Expression:
+def resolve(node: S.Syntax, scope: Scope) -> Expression:
     """The tree of an expression.
 
     Example:
@@ -153,20 +153,20 @@ class _Resolver:
             case S.Literal():
                 return _literal(node, has_session=self._scope.has_session)
             case S.Typed():
-                return _typed(node, self._scope)
+                return _typed_literal(node, self._scope)
             case S.Name():
                 name = ".".join(node.parts)
                 is_function = node.quoted == (False,) and name.lower() in _BARE_FUNCTIONS
                 found = None if is_function else self._scope.column(node.parts)
                 return found if found is not None else Foreign(f"the name `{name}` is no column that is certain")
             case S.Operation(operator=("+" | "-") as sign, operands=(one, S.Interval() as other)):
-                return self._moved(one, other, is_negative=sign == "-")
+                return self._add_interval(one, other, is_negative=sign == "-")
             case S.Operation(operator="+", operands=(S.Interval() as one, other)):
-                return self._moved(other, one)
+                return self._add_interval(other, one)
             case S.Operation():
                 called = node.operator if node.operator in _LOOKED_UP else ""
                 operands = [self.of(each) for each in node.operands]
-                return self._applied(node.operator, operands, f"`{node.operator}`", called=called)
+                return self._apply(node.operator, operands, f"`{node.operator}`", called=called)
             case S.Case():
                 return self._case(node)
             case S.Cast():
@@ -186,7 +186,7 @@ class _Resolver:
 
     # -- functions -----------------------------------------------------------------------------------------------------
 
-    def _applied(self, name: str, arguments: Sequence[Expression], shown: str, *, called: str = "") -> Expression:
+    def _apply(self, name: str, arguments: Sequence[Expression], shown: str, *, called: str = "") -> Expression:
         entry = TABLE.get(_OF_DAYS.get(name, name) if _is_date_and_number(arguments) else name)
         if entry is None:
             return Foreign(f"{shown} is not in the table of functions", called, tuple(arguments))
@@ -197,9 +197,9 @@ class _Resolver:
         foreign = next((each for each in arguments if isinstance(each, Foreign)), None)
         if foreign is not None and not entry.is_lazy:
             return Foreign(foreign.reason, called, tuple(arguments), _type_of(name), entry.name)
-        return applied(entry, arguments, shown, called)
+        return apply_function(entry, arguments, shown, called)
 
-    def _moved(self, moved: S.Syntax, by: S.Interval, *, is_negative: bool = False) -> Expression:
+    def _add_interval(self, moved: S.Syntax, by: S.Interval, *, is_negative: bool = False) -> Expression:
         """A date or moment that is moved by an interval."""
         operand, span = self.of(moved), span_of(by, is_negative=is_negative)
         if span is None or operand.type not in MOMENTS or isinstance(operand, Foreign):
@@ -210,17 +210,17 @@ class _Resolver:
         if span.unit not in ("months", "days"):
             return Foreign("a date with hours is computed by Spark", "", (operand,))
         name, count = ("add_months", span.amount) if span.unit == "months" else ("date_add", span.days)
-        return applied(TABLE[name], [operand, Constant(count, "integer")], "`INTERVAL`")
+        return apply_function(TABLE[name], [operand, Constant(count, "integer")], "`INTERVAL`")
 
     def _case(self, node: S.Case) -> Expression:
         parts: list[Expression] = []
         for condition, value in node.branches:
             when = self.of(condition)
             if node.operand is not None:
-                when = self._applied("=", [self.of(node.operand), when], "`CASE`")
+                when = self._apply("=", [self.of(node.operand), when], "`CASE`")
             parts += [when, self.of(value)]
         parts += [] if node.otherwise is None else [self.of(node.otherwise)]
-        return self._applied("case", parts, "`CASE`")
+        return self._apply("case", parts, "`CASE`")
 
     def _cast(self, node: S.Cast) -> Expression:
         word = node.type.lower()
@@ -234,7 +234,7 @@ class _Resolver:
         if isinstance(operand, Foreign):
             return Foreign(operand.reason, called, (operand,), to, "cast")
         try:
-            found = brought(operand, to)
+            found = coerce(operand, to)
         except Unfit as error:
             return Foreign(f"`CAST`: {error}", called, (operand,), to, "cast")
         # What is cast is no literal any more, of which decimals take as few digits as it has.
@@ -253,21 +253,21 @@ class _Resolver:
             if to is not None:
                 return self._cast_to(arguments[0], to, name)
             return Foreign(f"`{name}` is computed by Spark", name, tuple(arguments), None, "timestamp")
-        return self._applied(name, arguments, f"`{name}`", called=name)
+        return self._apply(name, arguments, f"`{name}`", called=name)
 
     def _with_words(self, node: S.Call, arguments: list[Expression]) -> Expression:
         """A call with words of the grammar between its arguments."""
         name, words = node.name, node.words
         if name == "extract":
             field = _FIELDS.get(words[0].split()[0].lower())
-            return self._applied(field or "", arguments, f"`EXTRACT({words[0]} …)`", called=name)
+            return self._apply(field or "", arguments, f"`EXTRACT({words[0]} …)`", called=name)
         if name in ("substring", "substr") and set(words) <= {"", "FROM", "FOR", ","}:
-            return self._applied(name, arguments, f"`{name}`")
+            return self._apply(name, arguments, f"`{name}`")
         if name == "position":
-            return self._applied(name, arguments, "`POSITION`")
+            return self._apply(name, arguments, "`POSITION`")
         trims = {"BOTH FROM": "trim", "LEADING FROM": "ltrim", "TRAILING FROM": "rtrim", "FROM": "trim"}
         if name == "trim" and len(words) == 1 and words[0] in trims:
-            return self._applied(trims[words[0]], arguments, "`TRIM`")
+            return self._apply(trims[words[0]], arguments, "`TRIM`")
         return Foreign(f"`{name}` in this form is computed by Spark", name, tuple(arguments))
 
 
@@ -276,19 +276,19 @@ def _is_date_and_number(arguments: Sequence[Expression]) -> bool:
     return len(kinds) == 2 and kinds[0] == "date" and kinds[1] in INTEGERS
 
 
-def applied(entry: Function, arguments: Sequence[Expression], shown: str, called: str = "") -> Expression:
+def apply_function(entry: Function, arguments: Sequence[Expression], shown: str, called: str = "") -> Expression:
     """An entry with arguments, which are brought to the types that it takes."""
     try:
-        fit = entry.fit([_given(each) for each in arguments])
-        takes = [brought(each, to) for each, to in zip(arguments, fit.takes, strict=False)]
+        fit = entry.fit([_as_given(each) for each in arguments])
+        takes = [coerce(each, to) for each, to in zip(arguments, fit.takes, strict=False)]
     except Unfit as error:
         return Foreign(f"{shown}: {error}", called, tuple(arguments), _type_of(entry.name), entry.name)
     return Apply(entry, tuple(takes), fit.gives, fit.options, called)
 
 
-def brought(node: Expression, to: DataType) -> Expression:
+def coerce(node: Expression, to: DataType) -> Expression:
     """An expression as a value of a type. Raises Unfit: only Spark casts it so."""
-    kind = _given(node).type
+    kind = _as_given(node).type
     if isinstance(node, Foreign):
         if kind == to or (kind is None and to == "boolean"):
             return node
@@ -297,7 +297,7 @@ def brought(node: Expression, to: DataType) -> Expression:
         return node
     if isinstance(node, Constant) and isinstance(to, str) and (constant := _constant(node, to)) is not None:
         return constant
-    fit = cast_fit(_given(node), to)
+    fit = cast_fit(_as_given(node), to)
     return Apply(CAST, (node,), fit.gives, fit.options)
 
 
@@ -324,7 +324,7 @@ def _constant(node: Constant, to: str) -> Constant | None:
     return None
 
 
-def _given(node: Expression) -> Given:
+def _as_given(node: Expression) -> Given:
     if isinstance(node, Constant):
         return Given(node.type, (node.value,))
     return Given(node.type)
@@ -409,7 +409,7 @@ def _decimal(value: Decimal) -> Expression:
     return Constant(value, f"decimal({max(precision, 1)},{scale})")
 
 
-def _typed(node: S.Typed, scope: Scope) -> Expression:
+def _typed_literal(node: S.Typed, scope: Scope) -> Expression:
     """DATE '…' and TIMESTAMP '…' in their full forms."""
     text = node.text
     try:

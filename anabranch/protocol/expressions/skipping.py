@@ -2,7 +2,7 @@
 
 Pure. Guarantee: a predicate holds whatever the session's settings; every part that is not known for certain is
 `Unknown`. A call means Spark's own function, so whoever uses what is said has to know that the session has no other one
-under its name (`called_in`).
+under its name (`called_functions`).
 """
 
 from __future__ import annotations
@@ -15,11 +15,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from anabranch.protocol.expressions.arrow import computed as values_of
+from anabranch.protocol.expressions.arrow import compute as values_of
 from anabranch.protocol.expressions.casts import CAST
 from anabranch.protocol.expressions.instants import ANY_ZONE, is_fixed, local_time, midnight
 from anabranch.protocol.expressions.intervals import MOVE
-from anabranch.protocol.expressions.inverting import Bare, Term, compared, computed, is_null, is_one_of
+from anabranch.protocol.expressions.inverting import (
+    Bare,
+    Term,
+    invert_comparison,
+    is_null,
+    is_one_of,
+    try_monotonic_term,
+)
 from anabranch.protocol.expressions.meeting import are_exact
 from anabranch.protocol.expressions.table import TABLE, Function, Given, Unfit, Varying
 from anabranch.protocol.expressions.tree import (
@@ -64,7 +71,7 @@ def of_table(column: Column) -> Name:
     return column.name
 
 
-def called_in(tree: Expression) -> frozenset[str]:
+def called_functions(tree: Expression) -> frozenset[str]:
     """The functions that have to be Spark's own for what is said of a condition to be true."""
     known = (each for each in nodes(tree) if isinstance(each, Apply) or (isinstance(each, Foreign) and each.function))
     return frozenset(each.called for each in known if each.called)
@@ -76,7 +83,7 @@ def predicate_of(tree: Expression, zone: dt.tzinfo | None, named: Named = of_tab
     Args:
         zone: the session's time zone, whose clocks may change; None for one that is not known here.
         named: whose columns the tree's are.
-        calls: whether what is called (`called_in`) is Spark's own; else nothing is said of it.
+        calls: whether what is called (`called_functions`) is Spark's own; else nothing is said of it.
 
     Example:
         >>> predicate_of(computation_over("id + 0 > 5 AND lower(name) = 'a'", schema).tree, dt.UTC)
@@ -122,11 +129,11 @@ class _Reader:
                 return self._in(parts[0], parts[1:])
             case "between":
                 value, low, high = parts
-                return And((self._compared(">=", value, low), self._compared("<=", value, high)))
+                return And((self._comparison(">=", value, low), self._comparison("<=", value, high)))
             case "like" | "startswith":
                 return self._begins(node, function)
             case "=" | "<=>" | "!=" | "<" | "<=" | ">" | ">=" if len(parts) == 2:
-                return self._compared(function, *parts)
+                return self._comparison(function, *parts)
         return Unknown()
 
     def _is_known(self, node: Expression) -> bool:
@@ -145,21 +152,21 @@ class _Reader:
     def _is_truth(self, node: Expression, truth: bool) -> Predicate:
         term = self.term(node)
         is_plain = isinstance(term, Bare) and term.type == "boolean"
-        return compared(term, "<=>", truth, self.zone) if term is not None and is_plain else Unknown()
+        return invert_comparison(term, "<=>", truth, self.zone) if term is not None and is_plain else Unknown()
 
-    def _compared(self, op: Operator, left: Expression, right: Expression) -> Predicate:
+    def _comparison(self, op: Operator, left: Expression, right: Expression) -> Predicate:
         for one, other, sign in ((left, right, op), (right, left, _FLIPPED[op])):
             constant = self._constant(other)
             if constant is None:
                 continue
             if isinstance(one, Foreign) and one.function == "char":
-                return self._padded(one, sign, constant[0])
+                return self._char_equality(one, sign, constant[0])
             term = self.term(one)
             is_known = term is not None and are_exact([one.type, other.type], constant)
-            return compared(term, sign, constant[0], self.zone) if term is not None and is_known else Unknown()
+            return invert_comparison(term, sign, constant[0], self.zone) if term is not None and is_known else Unknown()
         return Unknown()
 
-    def _padded(self, char: Foreign, op: Operator, text: Any) -> Predicate:
+    def _char_equality(self, char: Foreign, op: Operator, text: Any) -> Predicate:
         """What equality with a text says of a column of char, which is padded when it is compared: what files hold lies
         between the text without the blanks at its end, and with as many as the column takes. No more is certain.
         """
@@ -183,7 +190,7 @@ class _Reader:
         if len({_kind_of(each) for each in kinds}) > 1:  # Spark brings all of them to one type
             return Unknown()
         if isinstance(searched, Foreign) and searched.function == "char":
-            return Or(tuple(self._padded(searched, "=", each) for each in values))
+            return Or(tuple(self._char_equality(searched, "=", each) for each in values))
         term = self.term(searched)
         return Unknown() if term is None else is_one_of(term, values, self.zone)
 
@@ -213,7 +220,7 @@ class _Reader:
             case Foreign(function="timestamp", parts=(Constant(value=dt.datetime() as local),)) if self._is_known(node):
                 return self._instant(local)
             case Apply() if self.calls or not functions_of(node):
-                return _computed(node, self.zone if is_fixed(self.zone) else None) or self._local(node)
+                return _compute_constant(node, self.zone if is_fixed(self.zone) else None) or self._local(node)
         return None
 
     def _local(self, node: Apply) -> tuple[Any] | None:
@@ -268,10 +275,12 @@ class _Reader:
         if inner is None:
             return None
         if isinstance(node, Apply):
-            return computed(node.function, Varying(inner.type, node.type, values, node.options, self.zone), inner)
-        return self._fitted(node, inner, place, values)
+            return try_monotonic_term(
+                node.function, Varying(inner.type, node.type, values, node.options, self.zone), inner
+            )
+        return self._foreign_term(node, inner, place, values)
 
-    def _fitted(self, node: Foreign, inner: Term, place: int, values: tuple[Any, ...]) -> Term | None:
+    def _foreign_term(self, node: Foreign, inner: Term, place: int, values: tuple[Any, ...]) -> Term | None:
         """What an entry makes of a term, where that is Spark's: in some sessions it fails, or the type is another."""
         if node.function in ("cast", "timestamp"):
             return self._cast(inner, "timestamp" if node.function == "timestamp" else node.type)
@@ -280,7 +289,7 @@ class _Reader:
             return None
         for kind in (inner.type, "date", "timestamp"):
             moved = inner if kind == inner.type else self._cast(inner, kind)
-            given = [Given(kind) if i == place else _given(each, values[i]) for i, each in enumerate(node.parts)]
+            given = [Given(kind) if i == place else _as_given(each, values[i]) for i, each in enumerate(node.parts)]
             try:
                 fit = entry.fit(given)
             except Unfit:
@@ -289,11 +298,11 @@ class _Reader:
                 moved = self._cast(moved, fit.takes[place])
             if moved is None:
                 continue
-            return computed(entry, Varying(moved.type, fit.gives, values, fit.options, self.zone), moved)
+            return try_monotonic_term(entry, Varying(moved.type, fit.gives, values, fit.options, self.zone), moved)
         return None
 
     def _cast(self, inner: Term, to: DataType | None) -> Term | None:
-        return None if to is None else computed(CAST, Varying(inner.type, to, zone=self.zone), inner)
+        return None if to is None else try_monotonic_term(CAST, Varying(inner.type, to, zone=self.zone), inner)
 
 
 def _kind_of(kind: DataType | None) -> DataType | None:
@@ -310,11 +319,11 @@ def _function_of(node: Expression) -> str | None:
     return None
 
 
-def _given(node: Expression, value: Any) -> Given:
+def _as_given(node: Expression, value: Any) -> Given:
     return Given(None) if isinstance(node, Column) else Given(node.type, (value,))
 
 
-def _computed(node: Apply, zone: dt.tzinfo | None) -> tuple[Any] | None:
+def _compute_constant(node: Apply, zone: dt.tzinfo | None) -> tuple[Any] | None:
     """The value of what names no column; None where only Spark knows it."""
     if any(isinstance(each, Column | Foreign) for each in nodes(node)):
         return None

@@ -23,12 +23,12 @@ from anabranch.protocol.expressions.syntax import (
     Syntax,
     Typed,
 )
-from anabranch.protocol.expressions.words import quoted
+from anabranch.protocol.expressions.words import quote_name
 
 Spell = Callable[[Syntax], str]
 
 
-def spelled(node: Syntax, spell_name: Callable[[Name], str] | None = None) -> str:
+def to_sql(node: Syntax, spell_name: Callable[[Name], str] | None = None) -> str:
     """The text of an expression.
 
     Args:
@@ -40,12 +40,12 @@ def spelled(node: Syntax, spell_name: Callable[[Name], str] | None = None) -> st
     """
 
     def spell(each: Syntax) -> str:
-        return spell_name(each) if isinstance(each, Name) and spell_name is not None else spelled_by(each, spell)
+        return spell_name(each) if isinstance(each, Name) and spell_name is not None else node_to_sql(each, spell)
 
     return spell(node)
 
 
-def spelled_by(node: Syntax, spell: Spell) -> str:
+def node_to_sql(node: Syntax, spell: Spell) -> str:
     """The text of a node whose parts are spelled by a function."""
     match node:
         case Literal():
@@ -55,7 +55,7 @@ def spelled_by(node: Syntax, spell: Spell) -> str:
         case Columns():
             return node.text.spelling
         case Name():
-            return ".".join(map(quoted, node.parts))
+            return ".".join(map(quote_name, node.parts))
         case Interval():
             return " ".join(["INTERVAL", *(each if isinstance(each, str) else spell(each) for each in node.pieces)])
         case Operation():
@@ -67,11 +67,11 @@ def spelled_by(node: Syntax, spell: Spell) -> str:
         case Case():
             return _case(node, spell)
         case Member():
-            return f"({spell(node.operand)}).{quoted(node.name)}"
+            return f"({spell(node.operand)}).{quote_name(node.name)}"
         case Subscript():
             return f"{spell(node.operand)}[{spell(node.index)}]"
         case Lambda():
-            names = ", ".join(map(quoted, node.arguments))
+            names = ", ".join(map(quote_name, node.arguments))
             return f"{names if len(node.arguments) == 1 else f'({names})'} -> {spell(node.body)}"
     raise TypeError(node)
 

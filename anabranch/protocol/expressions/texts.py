@@ -36,32 +36,34 @@ Spark is set to; a small sigma has two forms.
 """
 
 
-def _folded(fold: Callable[[Datum], Datum], python: Callable[[str], str]) -> Callable[[Datum], Datum]:
+def _case_function(fold: Callable[[Datum], Datum], python: Callable[[str], str]) -> Callable[[Datum], Datum]:
     def folding(values: Datum) -> Datum:
         if pc.all(pc.string_is_ascii(values), min_count=0).as_py():
             return fold(values)
-        return _each_folded(values, python)
+        return _map_texts(values, python)
 
     return folding
 
 
-def _each_folded(values: Datum, python: Callable[[str], str]) -> Datum:
-    return pa.array([None if each is None else python(_known(each)) for each in values.to_pylist()], pa.string())
+def _map_texts(values: Datum, python: Callable[[str], str]) -> Datum:
+    return pa.array(
+        [None if each is None else python(_require_foldable(each)) for each in values.to_pylist()], pa.string()
+    )
 
 
-def _known(text: str) -> str:
+def _require_foldable(text: str) -> str:
     if _FOLDED_OTHERWISE.search(text):
         raise Unsupported("a text has letters that not everybody folds alike")
     return text
 
 
-_lower = function("lower, lcase", "string", gives="string")(_folded(pc.ascii_lower, str.lower))
-function("upper, ucase", "string", gives="string")(_folded(pc.ascii_upper, str.upper))
+_lower = function("lower, lcase", "string", gives="string")(_case_function(pc.ascii_lower, str.lower))
+function("upper, ucase", "string", gives="string")(_case_function(pc.ascii_upper, str.upper))
 
 
 @function("initcap", "string", gives="string")
 def _initcap(values: Datum) -> Datum:
-    return _each_folded(values, _with_capitals)
+    return _map_texts(values, _with_capitals)
 
 
 def _with_capitals(text: str) -> str:
@@ -298,10 +300,10 @@ def regular(pattern: str) -> str:
         '(?s)^a..*\\\\z'
     """
     signs = {"%": ".*", "_": "."}
-    return "(?s)^" + "".join(signs.get(each) or _quoted(each) for each in pattern) + r"\z"
+    return "(?s)^" + "".join(signs.get(each) or _escape_letter(each) for each in pattern) + r"\z"
 
 
-def _quoted(letter: str) -> str:
+def _escape_letter(letter: str) -> str:
     return letter if letter.isalnum() or not letter.isascii() else f"\\x{ord(letter):02x}"
 
 

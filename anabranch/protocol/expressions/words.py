@@ -52,7 +52,7 @@ class Word:
     is_certain: bool = True
 
     @property
-    def folded(self) -> str:
+    def lower_word(self) -> str:
         """An unquoted word of plain letters in lower case; empty for anything else."""
         return self.text.lower() if self.kind == "word" and self.text.isascii() else ""
 
@@ -124,7 +124,7 @@ def _end_of_comment(text: str, begin: int) -> int | None:
     return None
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """A name in backticks; the caller makes sure that Spark does not substitute ``${…}`` in it."""
     return "`" + name.replace("`", "``") + "`"
 
@@ -162,10 +162,10 @@ def _content(kind: str, piece: str) -> tuple[str, bool]:
         return body, _FILLED not in body
     quote = piece[0]
     is_certain = kind == "single" and not (_FILLED in body or "\\" in body or "''" in body)
-    return _ESCAPE.sub(_unescaped, body.replace(quote * 2, quote)), is_certain
+    return _ESCAPE.sub(_unescape, body.replace(quote * 2, quote)), is_certain
 
 
-def _unescaped(found: re.Match[str]) -> str:
+def _unescape(found: re.Match[str]) -> str:
     four, eight, octal, sign = found.groups()
     if sign is not None:
         return _CONTROLS.get(sign, sign)

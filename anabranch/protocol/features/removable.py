@@ -66,7 +66,7 @@ class Removable:
 
     def is_switched_on(self, metadata: Metadata) -> bool:
         """Whether properties use it."""
-        return self.switched_off(metadata) != metadata.configuration
+        return self.properties_when_off(metadata) != metadata.configuration
 
     def is_used_by(self, metadata: Metadata) -> bool:
         """Whether metadata uses it."""
@@ -83,7 +83,7 @@ class Removable:
         """Whether file actions use it."""
         return any(files[each].null_count < len(files) for each in self.file_fields)
 
-    def switched_off(self, metadata: Metadata) -> dict[str, str]:
+    def properties_when_off(self, metadata: Metadata) -> dict[str, str]:
         """The properties with the feature switched off; the others stay."""
         found = without_properties(metadata.configuration, self.leftovers)
         for key, value in self.switches.items():
@@ -204,6 +204,6 @@ def without_properties(configuration: Mapping[str, str], keys: Iterable[str]) ->
     return {key: value for key, value in configuration.items() if key not in gone}
 
 
-def guarded_before(metadata: Metadata) -> int:
+def checkpoint_protection_version(metadata: Metadata) -> int:
     """The version before which history may only be removed in one go; 0 where nothing is protected."""
     return number_in(metadata.configuration, PROTECTED_BEFORE)

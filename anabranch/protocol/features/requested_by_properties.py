@@ -38,24 +38,24 @@ class Requested:
         return self.versions is not None and self.versions[1] < _NAMED_BY_WRITERS and not self.features
 
     @property
-    def unversioned(self) -> frozenset[str]:
+    def default_features(self) -> frozenset[str]:
         """The request of a new table unless versions are requested."""
         return frozenset({"appendOnly", "invariants"}) if self.versions is None else frozenset()
 
     def least_for(self, needed: frozenset[str]) -> Protocol:
         """The least protocol of a new table that fulfils the request and has these features."""
-        return with_features(self._asked() or Protocol(1, 1), needed | self.features)
+        return with_features(self._legacy_protocol() or Protocol(1, 1), needed | self.features)
 
     def on_top_of(self, present: Protocol) -> Protocol:
         """This protocol with the request added; lower versions change nothing."""
-        asked = self._asked()
+        asked = self._legacy_protocol()
         if asked is None or present.min_writer >= _NAMED_BY_WRITERS:
             implied = frozenset() if asked is None else reader_features(asked) | writer_features(asked)
             return with_features(present, implied | self.features)
         higher = Protocol(max(present.min_reader, asked.min_reader), max(present.min_writer, asked.min_writer))
         return with_features(higher, self.features)
 
-    def _asked(self) -> Protocol | None:
+    def _legacy_protocol(self) -> Protocol | None:
         """The requested legacy protocol. The newest versions imply no feature."""
         if self.versions is None or self.versions[1] >= _NAMED_BY_WRITERS:
             return None
@@ -73,7 +73,7 @@ def without_requests(properties: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in properties.items() if not speaks_of_protocol(key)}
 
 
-def requested(table: str, properties: Mapping[str, str]) -> Requested:
+def read_protocol_request(table: str, properties: Mapping[str, str]) -> Requested:
     """The protocol request in these properties.
 
     Raises:

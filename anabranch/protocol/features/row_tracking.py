@@ -71,7 +71,7 @@ def assigns(protocol: Protocol, metadata: Metadata) -> bool:
     return is_supported(protocol) and not _is_true(metadata.configuration, SUSPENDED)
 
 
-def tracked(protocol: Protocol, metadata: Metadata) -> Tracked | None:
+def tracking_columns(protocol: Protocol, metadata: Metadata) -> Tracked | None:
     """The hidden columns where row tracking is *enabled*, so that rows keep their ids; else None."""
     known = metadata.configuration
     if not is_supported(protocol) or not _is_true(known, ENABLED):
@@ -112,7 +112,7 @@ def with_columns(metadata: Metadata, new_id: Callable[[], object], old: Metadata
     return named
 
 
-def renamed(metadata: Metadata, present: Metadata, new_id: Callable[[], object]) -> Metadata:
+def with_present_columns(metadata: Metadata, present: Metadata, new_id: Callable[[], object]) -> Metadata:
     """An older metadata of a table whose hidden columns are those of the present one, or new: what files hold in the
     older ones counts for nothing. Raises as `with_columns`.
     """
@@ -128,7 +128,7 @@ def check_columns(metadata: Metadata) -> None:
             raise InvalidOption(option="columns", value=each.name, reason="row tracking uses this name.")
 
 
-def without_hidden(there: pa.Schema, metadata: Metadata) -> pa.Schema:
+def without_hidden_columns(there: pa.Schema, metadata: Metadata) -> pa.Schema:
     """The columns of a file without the hidden ones, which are not the table's and have no ids."""
     hidden = {metadata.configuration.get(key) for key in _PREFIXES}
     return pa.schema([field for field in there if field.name not in hidden])
@@ -177,7 +177,7 @@ def without_ids(files: pa.Table) -> pa.Table:
     return files
 
 
-def numbered(files: pa.Table, mark: int, version: int) -> tuple[pa.Table, int]:
+def assign_row_ids(files: pa.Table, mark: int, version: int) -> tuple[pa.Table, int]:
     """The files (`FILES`, each with its ``numRecords``), with fresh ids above the mark, the highest so far, for those
     without, as ``version`` commits them; and the new mark. Raises OverflowError: not enough ids are left.
     """

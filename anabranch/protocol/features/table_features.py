@@ -76,8 +76,8 @@ def writer_features(protocol: Protocol) -> frozenset[str]:
 def active(metadata: Metadata) -> frozenset[str]:
     """The features that this metadata uses."""
     configuration = metadata.configuration
-    names = set(_switched_on(configuration) - _NEVER_ACTIVE)
-    in_columns, _, by_types = _asked_by(metadata.schema_string)
+    names = set(_enabled_features(configuration) - _NEVER_ACTIVE)
+    in_columns, _, by_types = _schema_requirements(metadata.schema_string)
     names |= {feature for feature, key in _BY_COLUMN.items() if key in in_columns}
     if any(map(table_rules.is_constraint, configuration)):
         names.add(CHECK_CONSTRAINTS)
@@ -86,14 +86,14 @@ def active(metadata: Metadata) -> frozenset[str]:
     return frozenset(names | by_types)
 
 
-def _switched_on(configuration: Mapping[str, str]) -> frozenset[str]:
+def _enabled_features(configuration: Mapping[str, str]) -> frozenset[str]:
     """The features whose property has its activating value."""
     flags = _BY_FLAG.items()
     return frozenset(name for name, (key, asks) in flags if configuration.get(key, "").strip().lower() == asks)
 
 
 @memo("what schemas ask for", 256)  # asked at each commit, and a schema may have thousands of columns
-def _asked_by(schema_string: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+def _schema_requirements(schema_string: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     """The metadata keys of a schema's columns, those among them that are nested too deeply to be supported, and the
     features that the types require.
     """
@@ -102,7 +102,7 @@ def _asked_by(schema_string: str) -> tuple[frozenset[str], frozenset[str], froze
     deep.subtract(key for field in schema for key in field.metadata)
     deep.subtract(table_rules.INVARIANT for field in _members(schema) if table_rules.INVARIANT in field.metadata)
     keys = frozenset(key for field in fields_of(schema) for key in field.metadata)
-    return keys, frozenset(key for key, count in deep.items() if count > 0), required_by_types(schema)
+    return keys, frozenset(key for key, count in deep.items() if count > 0), features_of_types(schema)
 
 
 @memo("unreadable changes of types", 256)
@@ -118,7 +118,7 @@ def _check_levels(schema_string: str) -> None:
             raise InvalidSchema(reason=reason)
 
 
-def required_by_types(schema: Struct) -> frozenset[str]:
+def features_of_types(schema: Struct) -> frozenset[str]:
     """The features that the types of these columns require."""
     return frozenset(_BY_TYPE[name] for name in set(_type_names(schema)) & _BY_TYPE.keys())
 
@@ -142,7 +142,7 @@ def check_writable(table: str, protocol: Protocol, metadata: Metadata) -> None:
         _refuse(table, "writer", {f"of writer version {protocol.min_writer}"})
     _refuse(table, "writer", writer_features(protocol) - WRITABLE)
     _refuse(table, "writer", _row_tracking_faults(protocol, metadata))
-    _, deep, _ = _asked_by(metadata.schema_string)
+    _, deep, _ = _schema_requirements(metadata.schema_string)
     inside = frozenset(f"{feature} (inside a nested column)" for feature, key in _BY_COLUMN.items() if key in deep)
     _refuse(table, "writer", inside, "rules inside nested columns are not held.")
     iceberg.check(metadata, vectors_listed=DELETION_VECTORS in writer_features(protocol))
@@ -152,7 +152,7 @@ def _row_tracking_faults(protocol: Protocol, metadata: Metadata) -> frozenset[st
     """Row tracking, where a property enables it but the protocol does not list it with what it needs."""
     listed = writer_features(protocol)
     if ROW_TRACKING not in listed:
-        return _switched_on(metadata.configuration) & {ROW_TRACKING}
+        return _enabled_features(metadata.configuration) & {ROW_TRACKING}
     lacking = sorted(frozenset(BY_NAME[ROW_TRACKING].needs) - listed)
     return frozenset(f"{ROW_TRACKING} (without {each})" for each in lacking)
 
@@ -162,22 +162,22 @@ def protocol_for(metadata: Metadata, *, vectors: bool) -> Protocol:
     is needed, else features by name.
     """
     vectors_too = frozenset({DELETION_VECTORS}) if vectors else frozenset()
-    needed = (needed_by(metadata) - {DELETION_VECTORS}) | vectors_too
+    needed = (required_features(metadata) - {DELETION_VECTORS}) | vectors_too
     writers, readers = frozenset({"appendOnly", "invariants"}) | needed, needed & READABLE
     if readers:
-        return _named(readers, writers)
+        return _protocol_of_features(readers, writers)
     for version in (2, 3, 4):
         if writer_features(Protocol(1, version)) == writers:
             return Protocol(min_reader=1, min_writer=version)
     return Protocol(1, 7, None, writers)
 
 
-def needed_by(metadata: Metadata) -> frozenset[str]:
+def required_features(metadata: Metadata) -> frozenset[str]:
     """The features, of those that we enable, that a table must list to have this metadata."""
-    on = _switched_on(metadata.configuration) & SUPPORTED
+    on = _enabled_features(metadata.configuration) & SUPPORTED
     not_null = {"invariants"} if any(not each.nullable for each in metadata.schema) else set()
     by_use = active(metadata) & (_RULES | {COLUMN_MAPPING})
-    return _with_companions(required_by_types(metadata.schema) | by_use | on | not_null)
+    return _with_companions(features_of_types(metadata.schema) | by_use | on | not_null)
 
 
 def _with_companions(features: frozenset[str]) -> frozenset[str]:
@@ -204,16 +204,16 @@ def with_features(protocol: Protocol, features: frozenset[str]) -> Protocol:
         if writer_features(older) == writers and reader_features(older) == readers:
             return older
     if new & READABLE or protocol.min_reader >= 3:
-        return _named(readers, writers) if protocol.min_reader < 3 else Protocol(3, 7, readers, writers)
+        return _protocol_of_features(readers, writers) if protocol.min_reader < 3 else Protocol(3, 7, readers, writers)
     return Protocol(protocol.min_reader, 7, None, writers)
 
 
-def _named(readers: frozenset[str], writers: frozenset[str]) -> Protocol:
+def _protocol_of_features(readers: frozenset[str], writers: frozenset[str]) -> Protocol:
     """The protocol that lists features; if readers need only column mapping, their version says so."""
     return Protocol(2, 7, None, writers) if readers == {COLUMN_MAPPING} else Protocol(3, 7, readers, writers)
 
 
-def upgraded_to(protocol: Protocol, reader: int, writer: int) -> Protocol:
+def upgrade_to_versions(protocol: Protocol, reader: int, writer: int) -> Protocol:
     """The protocol at higher versions, or as it is where both are lower, as in delta-spark; the features that legacy
     versions imply are listed as soon as names are. Raises InvalidOption: one version is lower than the present one and
     the other higher, or one is invalid, or reader 3 comes without writer 7.
@@ -235,9 +235,9 @@ def upgraded_to(protocol: Protocol, reader: int, writer: int) -> Protocol:
     return Protocol(reader, writer, names, writer_features(protocol) | readers)
 
 
-def upgraded(protocol: Protocol, metadata: Metadata) -> Protocol | None:
+def upgrade_for_metadata(protocol: Protocol, metadata: Metadata) -> Protocol | None:
     """The protocol that a table needs with this metadata; None where the present one is enough."""
-    found = with_features(protocol, needed_by(metadata))
+    found = with_features(protocol, required_features(metadata))
     return None if found == protocol else found
 
 

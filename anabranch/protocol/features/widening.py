@@ -86,22 +86,22 @@ class TypeChange:
 
 def unreadable_change(schema: Struct) -> str | None:
     """The first recorded change that no reader supports, in words; None where there is none."""
-    for column, each in _remembered(schema):
+    for column, each in _type_changes_in(schema):
         before, after = each.get("fromType"), each.get("toType")
         if not can_widen(str(before), str(after)):
             return f"the column {column} was changed from {before} to {after}, which is no widening."
     return None
 
 
-def _remembered(data_type: DataType, around: tuple[str, ...] = ()) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _type_changes_in(data_type: DataType, around: tuple[str, ...] = ()) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if isinstance(data_type, Struct):
         for field in data_type:
             path = (*around, field.name)
             for each in field.metadata.get(TYPE_CHANGES) or ():
                 yield ".".join(path), each
-            yield from _remembered(field.type, path)
+            yield from _type_changes_in(field.type, path)
     for step, inner in inside_of(data_type).items():
-        yield from _remembered(inner, (*around, step))
+        yield from _type_changes_in(inner, (*around, step))
 
 
 # -- changing a type ---------------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ def following(metadata: Metadata, rows: Struct, columns: Struct | None = None) -
     def may_change(path: tuple[str, ...]) -> bool:
         return metadata.schema.find(path[0]) is None or depending_on(metadata, path) is None
 
-    return widened(schema, rows, may_change, changes)
+    return widen_columns(schema, rows, may_change, changes)
 
 
 def check_moments(before: Struct, after: Struct, protocol: Protocol) -> None:
@@ -194,8 +194,8 @@ def check_moments(before: Struct, after: Struct, protocol: Protocol) -> None:
 
     A column that is added brings the feature; a change of a type does not, in delta-spark neither.
     """
-    known = list(_remembered(before))
-    for column, each in _remembered(after):
+    known = list(_type_changes_in(before))
+    for column, each in _type_changes_in(after):
         is_new = each.get("toType") == "timestamp_ntz" and (column, each) not in known
         if is_new and TIMESTAMP_NTZ not in (protocol.writer_features or ()):
             raise _refusal(column, "date", "timestamp_ntz", NO_MOMENTS)
@@ -221,7 +221,7 @@ def depending_on(metadata: Metadata, path: Sequence[str]) -> str | None:
     return None
 
 
-def widened(
+def widen_columns(
     table: Struct, rows: Struct, allowed: Callable[[tuple[str, ...]], bool], widens: Widens = can_widen
 ) -> Struct:
     """The table's columns, each widened to the rows' type where it may be; also inside nested ones.

@@ -16,7 +16,7 @@ from anabranch.errors import CorruptLog, InvalidOption
 from anabranch.protocol.actions import DomainMetadata, Metadata
 from anabranch.protocol.properties import Properties
 from anabranch.protocol.schema.evolution import sql_name
-from anabranch.protocol.schema.leaves import column_list, indexed
+from anabranch.protocol.schema.leaves import column_list, leaves_with_stats
 from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
 
 Path: TypeAlias = tuple[str, ...]
@@ -106,12 +106,12 @@ def _parts(name: str) -> Path:
     return path
 
 
-def respelled(columns: Sequence[Path], schema: Struct, option: str = "clusterBy") -> tuple[Path, ...]:
+def resolve_columns(columns: Sequence[Path], schema: Struct, option: str = "clusterBy") -> tuple[Path, ...]:
     """The same columns in the schema's spelling. Raises InvalidOption: there is no such column as the option names."""
     return tuple(tuple(each.name for each in _fields_on(schema, column, option)) for column in columns)
 
 
-def _called(option: str) -> str:
+def _column_label(option: str) -> str:
     return "Z-Ordering column" if option == "ZORDER BY" else "column"
 
 
@@ -124,7 +124,7 @@ def _fields_on(schema: Struct, column: Path, option: str = "clusterBy") -> list[
             raise InvalidOption(
                 option=option,
                 value=".".join(column),
-                reason=f"{_called(option)} {'.'.join(column)} does not exist in data schema; the columns are "
+                reason=f"{_column_label(option)} {'.'.join(column)} does not exist in data schema; the columns are "
                 f"{', '.join(schema.names)}.",
             )
         fields.append(found)
@@ -132,7 +132,7 @@ def _fields_on(schema: Struct, column: Path, option: str = "clusterBy") -> list[
     return fields
 
 
-def shown(columns: Sequence[Path]) -> list[str]:
+def sql_names(columns: Sequence[Path]) -> list[str]:
     """The columns as SQL spells them."""
     return [".".join(map(sql_name, column)) for column in columns]
 
@@ -142,14 +142,14 @@ def check_zorder(columns: Sequence[Path], metadata: Metadata) -> None:
     paths = _with_statistics(metadata)
     for column in columns:
         if column[0] in metadata.partition_columns:
-            (name,) = shown([column])
+            (name,) = sql_names([column])
             reason = f"{name} is a partition column. Z-Ordering can only be performed on data columns."
             raise InvalidOption(option="ZORDER BY", value=name, reason=reason)
         if column not in paths:
-            raise InvalidOption(option="ZORDER BY", value=shown([column])[0], reason=_unindexed(column))
+            raise InvalidOption(option="ZORDER BY", value=sql_names([column])[0], reason=_no_statistics_reason(column))
         if _has_no_order(_fields_on(metadata.schema, column)[-1].type):
             reason = "values of this type have no order."
-            raise InvalidOption(option="ZORDER BY", value=shown([column])[0], reason=reason)
+            raise InvalidOption(option="ZORDER BY", value=sql_names([column])[0], reason=reason)
 
 
 def _has_no_order(type_: DataType) -> bool:
@@ -161,7 +161,7 @@ def _has_no_order(type_: DataType) -> bool:
 
 def _with_statistics(metadata: Metadata) -> set[Path]:
     chosen = Properties(metadata.configuration).indexed_columns()
-    return {leaf.names for leaf in indexed(metadata.schema, chosen, metadata.partition_columns)}
+    return {leaf.names for leaf in leaves_with_stats(metadata.schema, chosen, metadata.partition_columns)}
 
 
 def check_clustering(columns: Sequence[Path], metadata: Metadata) -> None:
@@ -180,11 +180,11 @@ def check_clustering(columns: Sequence[Path], metadata: Metadata) -> None:
             )
             for column in columns
         ),
-        *((column not in paths, _unindexed(column)) for column in columns),
+        *((column not in paths, _no_statistics_reason(column)) for column in columns),
     ]
     for is_wrong, reason in reasons:
         if is_wrong:
-            raise InvalidOption(option="clusterBy", value=shown(columns), reason=reason)
+            raise InvalidOption(option="clusterBy", value=sql_names(columns), reason=reason)
 
 
 def _is_ordered(schema: Struct, column: Path) -> bool:
@@ -192,5 +192,5 @@ def _is_ordered(schema: Struct, column: Path) -> bool:
     return isinstance(type_, str) and (type_ in _ORDERED or type_.startswith("decimal"))
 
 
-def _unindexed(column: Path) -> str:
+def _no_statistics_reason(column: Path) -> str:
     return f"{'.'.join(column)} gets no statistics; see delta.dataSkippingStatsColumns and …NumIndexedCols."

@@ -74,7 +74,7 @@ class FileSet:
         """The same; where the table tracks its rows, their ids and versions are among the columns."""
         return self if self.tracked is None else replace(self, schema=self.tracked.beside(self.schema))
 
-    def restricted(self, paths: Mapping[str, object] | set[str]) -> FileSet:
+    def restrict_to(self, paths: Mapping[str, object] | set[str]) -> FileSet:
         """Only the files of these paths."""
         keep = pc.is_in(self.files["path"], value_set=pa.array(list(paths), pa.string()))
         return replace(

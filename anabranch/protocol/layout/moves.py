@@ -77,7 +77,7 @@ class Group:
         """The paths of the sources."""
         return frozenset(each.path for each in self.sources)
 
-    def renamed(self, names: Mapping[str, str]) -> Group:
+    def rename_outputs(self, names: Mapping[str, str]) -> Group:
         """With other paths for some outputs."""
         outputs = (replace(each, path=names.get(each.path, each.path)) for each in self.outputs)
         return replace(self, outputs=tuple(outputs))
@@ -145,7 +145,7 @@ def _whole(value: object) -> int:
 # -- from old addresses to new ones ------------------------------------------------------------------------------------
 
 
-def moved(
+def locate_rows(
     group: Group, rows: Marks, vector: Callable[[FileRow], BitMap64], origins: Callable[[str], pa.Table]
 ) -> dict[str, BitMap64]:
     """Where these rows of a group's sources are now: path of an output -> positions. Only the complete set is known, in
@@ -167,7 +167,7 @@ def moved(
         raise Misplaced("the record of moves says another number of rows than were there")
     if all(each.live == len(asked.get(each.path, ())) for each in group.sources):
         return {each.path: _run(0, each.records) for each in group.outputs if each.records}
-    return concatenated(group, asked, dead) if group.in_order else _by_origins(group, asked, origins)
+    return locate_in_order(group, asked, dead) if group.in_order else _by_origins(group, asked, origins)
 
 
 def _dead(origin: Origin, asked: BitMap64, vector: Callable[[FileRow], BitMap64]) -> BitMap64:
@@ -180,7 +180,7 @@ def _dead(origin: Origin, asked: BitMap64, vector: Callable[[FileRow], BitMap64]
     return dead
 
 
-def concatenated(group: Group, asked: Marks, dead: Marks) -> dict[str, BitMap64]:
+def locate_in_order(group: Group, asked: Marks, dead: Marks) -> dict[str, BitMap64]:
     """Positions where one output has the live rows of all sources, in order."""
     if len(group.outputs) != 1:
         raise Misplaced("rows in their order lie in one file, and the record of moves says another number")

@@ -18,7 +18,7 @@ from anabranch.protocol.layout.paths import lies_in, plain, store_name
 _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?://(?P<authority>[^/]*))?(?P<path>/.*|$)", re.DOTALL)
 
 
-def placed(root: str, path: str, allowed: Iterable[str] = ()) -> tuple[str | None, str]:
+def locate_file(root: str, path: str, allowed: Iterable[str] = ()) -> tuple[str | None, str]:
     """The folder and name of the file at a path of the log; the folder is None for the table's own.
 
     Args:

@@ -64,7 +64,7 @@ def plan(files: pa.Table, target: int) -> list[pa.Table]:
     """The live files (`FILES`) to compact to files of ``target`` bytes (`target_size`), bin by bin, in the order of
     their rows: older ones first.
     """
-    return [_taken(files, bin_) for group in _groups(_candidates(files, target)) for bin_ in _bins(group, target)]
+    return [_take_files(files, bin_) for group in _groups(_candidates(files, target)) for bin_ in _bins(group, target)]
 
 
 def due(files: pa.Table, target: int, least: int = AUTO_FILES) -> list[pa.Table]:
@@ -77,7 +77,7 @@ def due(files: pa.Table, target: int, least: int = AUTO_FILES) -> list[pa.Table]
         []
     """
     groups = [group for group in _groups(_candidates(files, target)) if len(group) >= least]
-    return [_taken(files, bin_) for group in groups for bin_ in _bins(group, target)]
+    return [_take_files(files, bin_) for group in groups for bin_ in _bins(group, target)]
 
 
 @dataclass(frozen=True)
@@ -162,5 +162,5 @@ def _bins(group: Iterable[_Candidate], target: int) -> Iterator[list[_Candidate]
     yield from (one.members for one in bins if one.is_worth_it)
 
 
-def _taken(files: pa.Table, members: Iterable[_Candidate]) -> pa.Table:
+def _take_files(files: pa.Table, members: Iterable[_Candidate]) -> pa.Table:
     return files.take(pa.array([each.place for each in members], pa.int64()))

@@ -51,7 +51,7 @@ def encode(name: str) -> str:
     return first.replace(":", "%3A") + slash + rest
 
 
-def java_quoted(path: str) -> str:
+def quote_as_java(path: str) -> str:
     """A path quoted as by ``java.net.URI``; non-ASCII characters stay, except spaces and control characters."""
     return path if _JAVA_LEGAL.issuperset(path) else "".join(map(_java_quoted_char, path))
 
@@ -93,7 +93,7 @@ def absolute(root: str, path: str) -> str:
     if is_absolute(path):
         return path
     scheme, separator, rest = root.partition("://")
-    return f"{scheme}{':' if scheme == 'file' else separator}{java_quoted(f'{rest}/{decode(path)}')}"
+    return f"{scheme}{':' if scheme == 'file' else separator}{quote_as_java(f'{rest}/{decode(path)}')}"
 
 
 def outside(path: str) -> tuple[str, str]:

@@ -62,7 +62,7 @@ def check_metadata(metadata: Metadata, table: str) -> None:
     check_allowed(rules_of(metadata), metadata.schema, table)
 
 
-def refused(rule: str, text: str, table: str, found: str, reason: str) -> RuleRefused:
+def refusal(rule: str, text: str, table: str, found: str, reason: str) -> RuleRefused:
     """The error for a refused rule."""
     return RuleRefused(rule=rule, expression=text, table=table, found=found, reason=reason)
 
@@ -76,5 +76,5 @@ def _read(rule: str, text: str, columns: Struct, table: str, **kind: bool) -> Re
             raise UnreadableExpression(expression=text, table=table, reason=reason) from None
         if error.unknown is not None:  # a name that is misspelled, more likely than an attack
             facts = {"column": error.unknown, "delta_condition": "UNRESOLVED_COLUMN.WITH_SUGGESTION"}
-            raise RuleRefused(**facts, **refused(rule, text, table, error.found, error.reason).facts) from None
-        raise refused(rule, text, table, error.found, error.reason) from None
+            raise RuleRefused(**facts, **refusal(rule, text, table, error.found, error.reason).facts) from None
+        raise refusal(rule, text, table, error.found, error.reason) from None

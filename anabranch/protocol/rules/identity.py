@@ -1,8 +1,8 @@
 """Identity columns: numbers that the table assigns, each one once.
 
 Knows PROTOCOL.md, section "Identity Columns". Pure. Guarantee: high-water marks only move in the direction of the step,
-so that reserved values are never assigned again; and metadata written through `values_kept` remembers the values of
-dropped columns, so that a new column of that name continues after them.
+so that reserved values are never assigned again; and metadata written through `keep_assigned_values` remembers the
+values of dropped columns, so that a new column of that name continues after them.
 
 A metadata action that differs from an earlier one only in these marks, and advances them, is a *watermark*: it changes
 nothing that another writer could have relied on.
@@ -93,7 +93,7 @@ def identity_metadata(start: int, step: int, *, explicit: bool) -> dict[str, Any
 
 def with_marks(metadata: Metadata, marks: Mapping[str, int]) -> Metadata:
     """The metadata with these marks where they are further than its own."""
-    fields = tuple(_marked(each, marks.get(each.name)) for each in metadata.schema)
+    fields = tuple(_advance_mark(each, marks.get(each.name)) for each in metadata.schema)
     return replace(metadata, schema_string=schema_json(Struct(fields)))
 
 
@@ -102,7 +102,7 @@ def marks_of(schema: Struct) -> dict[str, int]:
     return {each.column: each.mark for each in identities(schema) if each.mark is not None}
 
 
-def _marked(field: Field, mark: int | None) -> Field:
+def _advance_mark(field: Field, mark: int | None) -> Field:
     if mark is None or STEP not in field.metadata:
         return field
     known = _identity(field)
@@ -141,7 +141,7 @@ class Given:
         return replace(self, low=min(self.low, other.low), high=max(self.high, other.high))
 
 
-def values_kept(before: Metadata, after: Metadata) -> Metadata:
+def keep_assigned_values(before: Metadata, after: Metadata) -> Metadata:
     """The metadata ``after`` as it replaces ``before``, such that no value is assigned again.
 
     A column of the same name, or the same name in data files, continues after the assigned values, whatever its start
@@ -156,24 +156,24 @@ def values_kept(before: Metadata, after: Metadata) -> Metadata:
         >>> values_kept(gone, counted_to_three).schema.field("id").metadata[MARK]
         10
     """
-    known = [*_given(before), *_given(after)]
+    known = [*_ranges_of_table(before), *_ranges_of_table(after)]
     if not known:
         return after
     fields = tuple(_beyond(each, known) for each in after.schema)
     marked = after if fields == after.schema.fields else replace(after, schema_string=schema_json(Struct(fields)))
-    spoken_of = [each for field in fields for each in _given_by(field)]
-    left = _remembered(known, spoken_of)
-    said = {each.column: each for each in _recalled(after)}
+    spoken_of = [each for field in fields for each in _ranges_of_field(field)]
+    left = _ranges_to_remember(known, spoken_of)
+    said = {each.column: each for each in _ranges_in_property(after)}
     return marked if all(each.within(said.get(name)) for name, each in left.items()) else _remembering(marked, left)
 
 
-def _given(metadata: Metadata) -> Iterator[Given]:
-    yield from _recalled(metadata)
+def _ranges_of_table(metadata: Metadata) -> Iterator[Given]:
+    yield from _ranges_in_property(metadata)
     for field in metadata.schema:
-        yield from _given_by(field)
+        yield from _ranges_of_field(field)
 
 
-def _given_by(field: Field) -> Iterator[Given]:
+def _ranges_of_field(field: Field) -> Iterator[Given]:
     if STEP not in field.metadata:
         return
     known = _identity(field)
@@ -196,7 +196,7 @@ def _beyond(field: Field, known: Iterable[Given]) -> Field:
     return replace(field, metadata={**field.metadata, MARK: mark})
 
 
-def _remembered(known: Iterable[Given], spoken_of: Iterable[Given]) -> dict[str, Given]:
+def _ranges_to_remember(known: Iterable[Given], spoken_of: Iterable[Given]) -> dict[str, Given]:
     """One range per name, without those covered by a present column of that name and its mark."""
     now = {each.column: each for each in spoken_of}
     found: dict[str, Given] = {}
@@ -213,7 +213,7 @@ def _remembering(metadata: Metadata, given: Mapping[str, Given]) -> Metadata:
     return replace(metadata, configuration={**metadata.configuration, GIVEN: text})
 
 
-def _recalled(metadata: Metadata) -> list[Given]:
+def _ranges_in_property(metadata: Metadata) -> list[Given]:
     text = metadata.configuration.get(GIVEN)
     if text is None:
         return []
@@ -242,7 +242,7 @@ def is_watermark(before: Metadata, after: Metadata) -> bool:
 
 def same_but_marks(one: Metadata, other: Metadata) -> bool:
     """Whether nothing differs but marks of identity columns, whichever are farther on."""
-    return one == other or _unmarked(one) == _unmarked(other)
+    return one == other or _without_marks(one) == _without_marks(other)
 
 
 def goes_back(before: Metadata, after: Metadata) -> bool:
@@ -254,6 +254,6 @@ def goes_back(before: Metadata, after: Metadata) -> bool:
     return any((new.next - old.next) * old.step < 0 for old, new in both)
 
 
-def _unmarked(metadata: Metadata) -> Metadata:
+def _without_marks(metadata: Metadata) -> Metadata:
     fields = (replace(f, metadata={k: v for k, v in f.metadata.items() if k != MARK}) for f in metadata.schema)
     return replace(metadata, schema_string=schema_json(Struct(tuple(fields))))

@@ -111,7 +111,7 @@ def rules_of(metadata: Metadata) -> Rules:
     """The rules of a table. Raises InvalidSchema: an invariant is malformed."""
     configuration = metadata.configuration.items()
     constraints = tuple(pair for pair in configuration if is_constraint(pair[0]))
-    codec = codec_named(metadata.configuration.get(CODEC_PROPERTY, "snappy"))
+    codec = parse_codec(metadata.configuration.get(CODEC_PROPERTY, "snappy"))
     optimized = metadata.configuration.get(OPTIMIZED_PROPERTY, "").strip().lower() == "true"
     found = _rules(metadata.schema_string, constraints, codec, materialises(metadata.configuration))
     return replace(found, optimized=optimized)
@@ -123,7 +123,7 @@ _CODECS = {name: name for name in ("snappy", "zstd", "gzip", "lz4_raw", "uncompr
 _CODECS |= {"lz4": "lz4_raw", "none": "uncompressed"}
 
 
-def codec_named(text: str) -> str:
+def parse_codec(text: str) -> str:
     """A compression codec of Parquet files, by Spark's name. Raises InvalidProperty: there is none of this name."""
     found = _CODECS.get(text.strip().lower())
     if found is None:
@@ -142,9 +142,9 @@ def _rules(schema_string: str, constraints: tuple[tuple[str, str], ...], codec: 
     texts = [(key[len(CONSTRAINT_PREFIX) :], text) for key, text in sorted(constraints)] + list(_invariants(schema))
     return Rules(
         not_null=tuple(not_null(schema)),
-        checks=tuple(Check(name, text, mentioned(text, schema.names)) for name, text in texts),
+        checks=tuple(Check(name, text, columns_in_text(text, schema.names)) for name, text in texts),
         generated=tuple(
-            Generated(each.name, text, mentioned(text, schema.names) - {each.name})
+            Generated(each.name, text, columns_in_text(text, schema.names) - {each.name})
             for each in schema
             if (text := generation_of(each)) is not None
         ),
@@ -164,7 +164,7 @@ def generation_of(column: Field) -> str | None:
     return column.metadata.get(GENERATION)
 
 
-def mentioned(text: str, names: Iterable[str]) -> frozenset[str]:
+def columns_in_text(text: str, names: Iterable[str]) -> frozenset[str]:
     """The columns among these that a SQL text may use; a word in a string literal counts too, a star means all.
 
     Example:
@@ -174,11 +174,11 @@ def mentioned(text: str, names: Iterable[str]) -> frozenset[str]:
     names = list(names)
     if _STAR.search(text) is not None:
         return frozenset(names)
-    found, odd = _said(text, names)
+    found, odd = _split_names(text, names)
     return frozenset(found) | frozenset(name for name in odd if _word(name).search(text))
 
 
-def _said(text: str, names: Sequence[str]) -> tuple[list[str], list[str]]:
+def _split_names(text: str, names: Sequence[str]) -> tuple[list[str], list[str]]:
     """Of these names those that are words of a text; and those that may be, and have to be looked for."""
     if not text.isascii():
         return [], list(names)

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from anabranch.protocol.expressions.cursor import too_deep
-from anabranch.protocol.expressions.parser import parsed
-from anabranch.protocol.expressions.spelling import spelled_by
+from anabranch.protocol.expressions.parser import parse_expression
+from anabranch.protocol.expressions.spelling import node_to_sql
 from anabranch.protocol.expressions.syntax import (
     Call,
     Cast,
@@ -25,7 +25,7 @@ from anabranch.protocol.expressions.syntax import (
     Syntax,
     Typed,
 )
-from anabranch.protocol.expressions.words import NotUnderstood, quoted
+from anabranch.protocol.expressions.words import NotUnderstood, quote_name
 from anabranch.protocol.rules.clocks import MOMENTS, has_moments, is_clock, is_of_today
 from anabranch.protocol.rules.functions import CLOCKS, CLOCKS_WITHOUT_ARGUMENTS, FUNCTIONS, TIMES
 from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
@@ -73,7 +73,7 @@ def read(text: str, columns: Struct, *, clock: bool, clock_texts: bool = False, 
         raise NotUnderstood("a value that is no text", "a rule is SQL")
     reader = _Reader(columns, clock, clock_texts, gives_moment)
     try:
-        respelled = reader.spell(parsed(text, frozenset(name.lower() for name in columns.names)))
+        respelled = reader.spell(parse_expression(text, frozenset(name.lower() for name in columns.names)))
     except RecursionError:
         raise too_deep() from None
     reader.check_texts()
@@ -108,15 +108,15 @@ class _Reader:
                 self._check_cast(node)
             case Call():
                 self._check_call(node)
-                return spelled_by(node, self._as_written if node.name in _NAMING else self.spell)
+                return node_to_sql(node, self._spell_as_written if node.name in _NAMING else self.spell)
             case Operation(operator):
                 self.functions |= {operator} & _AS_FUNCTIONS
             case Subscript():
                 self.subscripts = True
             case Lambda():
                 with self._scope(node.arguments):
-                    return spelled_by(node, self.spell)
-        return spelled_by(node, self.spell)
+                    return node_to_sql(node, self.spell)
+        return node_to_sql(node, self.spell)
 
     # -- names ---------------------------------------------------------------------------------------------------------
 
@@ -126,14 +126,14 @@ class _Reader:
         yield
         self.scopes.pop()
 
-    def _as_written(self, node: Syntax) -> str:
+    def _spell_as_written(self, node: Syntax) -> str:
         return self._name(node, as_written=True) if isinstance(node, Name) else self.spell(node)
 
     def _name(self, node: Name, *, as_written: bool = False) -> str:
         """A lambda's argument, or a column and its members in the schema's spelling, the last one perhaps not."""
         first, *members = node.parts
         if any(first.lower() in scope for scope in self.scopes):
-            return ".".join(map(quoted, node.parts))
+            return ".".join(map(quote_name, node.parts))
         found = self.columns.find(first)
         if found is None:
             return self._no_column(node)
@@ -143,7 +143,7 @@ class _Reader:
             name, kind = _member(kind, each, node)
             path.append(name)
         path = [*path[:-1], node.parts[-1]] if as_written else path
-        return ".".join(map(quoted, path))
+        return ".".join(map(quote_name, path))
 
     def _no_column(self, node: Name) -> str:
         name = node.parts[0]

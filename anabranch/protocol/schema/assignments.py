@@ -58,26 +58,26 @@ def wholes(values: Mapping[str, Any], above: Path = ()) -> Iterator[tuple[Path, 
             yield from wholes(value.values, (*above, name))
 
 
-def mapped(values: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
+def map_values(values: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
     """The same assignments with other values; what a struct's members are taken from stays."""
     return {
-        name: replace(value, values=mapped(value.values, change)) if isinstance(value, Members) else change(value)
+        name: replace(value, values=map_values(value.values, change)) if isinstance(value, Members) else change(value)
         for name, value in values.items()
     }
 
 
-def spelled(path: Sequence[str], schema: Struct) -> Path | None:
+def find_path(path: Sequence[str], schema: Struct) -> Path | None:
     """A path in the schema's spelling; None where it does not exist, or leads through something other than structs."""
     found = schema.find(path[0]) if path else None
     if found is None:
         return None
     if len(path) == 1:
         return (found.name,)
-    rest = spelled(path[1:], found.type) if isinstance(found.type, Struct) else None
+    rest = find_path(path[1:], found.type) if isinstance(found.type, Struct) else None
     return None if rest is None else (found.name, *rest)
 
 
-def gathered(pairs: Sequence[tuple[str, Path, Any]], option: str) -> dict[str, Any]:
+def build_assignments(pairs: Sequence[tuple[str, Path, Any]], option: str) -> dict[str, Any]:
     """Assignments from pairs of paths and values, each with the user's key for it. Raises InvalidOption: a column or
     member is set twice, or a struct both as a whole and in part.
     """
@@ -91,15 +91,15 @@ def gathered(pairs: Sequence[tuple[str, Path, Any]], option: str) -> dict[str, A
         if path[-1] in inner:
             raise _twice(option, key)
         inner[path[-1]] = value
-    return _closed(found)
+    return _to_members(found)
 
 
 class _Open(dict[str, Any]):
     """Members that are still being collected; no value of a user has this type."""
 
 
-def _closed(found: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: Members(_closed(each)) if isinstance(each, _Open) else each for name, each in found.items()}
+def _to_members(found: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: Members(_to_members(each)) if isinstance(each, _Open) else each for name, each in found.items()}
 
 
 def _twice(option: str, key: str) -> InvalidOption:

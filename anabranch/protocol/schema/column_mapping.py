@@ -50,7 +50,7 @@ def is_mapped(configuration: Mapping[str, str]) -> bool:
     return mode_of(configuration) != UNMAPPED
 
 
-def mapped(schema: Struct, configuration: Mapping[str, str]) -> Struct:
+def apply_mapping_mode(schema: Struct, configuration: Mapping[str, str]) -> Struct:
     """A schema as the table's mode requires; without a mapping, leftover physical names are removed. Raises
     InvalidSchema: there is a mapping, and a column lacks its id or name, or shares it.
     """
@@ -101,7 +101,7 @@ def number_in(configuration: Mapping[str, str], key: str) -> int:
     return int(text)
 
 
-def completed(
+def assign_ids_and_names(
     schema: Struct, configuration: Mapping[str, str], new_id: Callable[[], UUID], *, named: bool = False
 ) -> tuple[Struct, Mapping[str, str]]:
     """The schema with an id and a physical name for every column without them, and the properties with the highest id
@@ -126,7 +126,7 @@ def completed(
         if FIELD_ID not in field.metadata or PHYSICAL_NAME not in field.metadata:
             name = field.name if named else f"col-{new_id()}"
             field = replace(field, metadata={**field.metadata, FIELD_ID: next(numbers), PHYSICAL_NAME: name})
-        return _nested_numbered(field, numbers) if nests else field
+        return _assign_nested_ids(field, numbers) if nests else field
 
     return _each(schema, complete), {**configuration, MAX_ID: str(next(numbers) - 1)}
 
@@ -137,7 +137,7 @@ def _numbers_in(schema: Struct) -> Iterator[int]:
         yield from field.metadata.get(NESTED_IDS, {}).values()
 
 
-def _nested_numbered(field: Field, numbers: Iterator[int]) -> Field:
+def _assign_nested_ids(field: Field, numbers: Iterator[int]) -> Field:
     """The field with an id for each element, key and value in it, without those inside a nested struct."""
     known = field.metadata.get(NESTED_IDS, {})
     found = {
@@ -157,32 +157,32 @@ def highest_number(configuration: Mapping[str, str]) -> dict[str, str]:
     return {MAX_ID: configuration[MAX_ID]} if MAX_ID in configuration else {}
 
 
-def inherited(new: Struct, old: Struct) -> Struct:
+def inherit_mapping(new: Struct, old: Struct) -> Struct:
     """New columns with the ids and physical names of former columns of the same name and type."""
-    return Struct(tuple(_inherited_field(each, old.find(each.name)) for each in new))
+    return Struct(tuple(_inherit_in_field(each, old.find(each.name)) for each in new))
 
 
-def _inherited_field(new: Field, old: Field | None) -> Field:
+def _inherit_in_field(new: Field, old: Field | None) -> Field:
     if old is None or FIELD_ID not in old.metadata:
         return new
     if isinstance(new.type, str) and new.type != old.type:
         return new
-    type_ = _inherited_type(new.type, old.type)
+    type_ = _inherit_in_type(new.type, old.type)
     if type_ is None:
         return new
     kept = {key: old.metadata[key] for key in IN_COLUMNS if key in old.metadata}
     return replace(new, type=type_, metadata={**new.metadata, **kept})
 
 
-def _inherited_type(new: DataType, old: DataType) -> DataType | None:
+def _inherit_in_type(new: DataType, old: DataType) -> DataType | None:
     """The new type with the ids and names of the old one's members; None where they are of different kinds."""
     if isinstance(new, Struct) and isinstance(old, Struct):
-        return inherited(new, old)
+        return inherit_mapping(new, old)
     if isinstance(new, Array) and isinstance(old, Array):
-        element = _inherited_type(new.element, old.element)
+        element = _inherit_in_type(new.element, old.element)
         return None if element is None else replace(new, element=element)
     if isinstance(new, Map) and isinstance(old, Map):
-        key, value = _inherited_type(new.key, old.key), _inherited_type(new.value, old.value)
+        key, value = _inherit_in_type(new.key, old.key), _inherit_in_type(new.value, old.value)
         return None if key is None or value is None else replace(new, key=key, value=value)
     return new if new == old else None
 
@@ -257,17 +257,17 @@ def file_schema(schema: Struct) -> pa.Schema:
 
 def _file_field(field: Field) -> pa.Field:
     type_ = _file_type(field.type, field.name, field.metadata.get(NESTED_IDS, {}))
-    return _numbered(field.name, type_, field.metadata.get(FIELD_ID))
+    return _field_with_id(field.name, type_, field.metadata.get(FIELD_ID))
 
 
-def _numbered(name: str, type_: pa.DataType, number: int | None, *, nullable: bool = True) -> pa.Field:
+def _field_with_id(name: str, type_: pa.DataType, number: int | None, *, nullable: bool = True) -> pa.Field:
     return pa.field(name, type_, nullable, None if number is None else {PARQUET_ID: str(number).encode()})
 
 
 def _file_type(data_type: DataType, path: str, nested: Mapping[str, int]) -> pa.DataType:
     def part(name: str, type_: DataType, *, nullable: bool = True) -> pa.Field:
         inner = f"{path}.{name}"
-        return _numbered(name, _file_type(type_, inner, nested), nested.get(inner), nullable=nullable)
+        return _field_with_id(name, _file_type(type_, inner, nested), nested.get(inner), nullable=nullable)
 
     if isinstance(data_type, Struct):
         return pa.struct([_file_field(each) for each in data_type])
@@ -278,28 +278,28 @@ def _file_type(data_type: DataType, path: str, nested: Mapping[str, int]) -> pa.
     return arrow_type(data_type)
 
 
-def relabelled(rows: pa.Table, wanted: pa.Schema) -> pa.Table:
+def relabel(rows: pa.Table, wanted: pa.Schema) -> pa.Table:
     """The same values under another schema of the same shape, member by member in order."""
-    columns = [_relabelled_column(column, field.type) for column, field in zip(rows.columns, wanted, strict=True)]
+    columns = [_relabel_column(column, field.type) for column, field in zip(rows.columns, wanted, strict=True)]
     return pa.Table.from_arrays(columns, schema=wanted)
 
 
-def _relabelled_column(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+def _relabel_column(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
     if not pa.types.is_nested(wanted):
         return column
     whole = [chunk.take(pa.array(range(len(chunk)), pa.int64())) for chunk in column.chunks]  # begins at its buffers
-    return pa.chunked_array([_relabelled(chunk, wanted) for chunk in whole], wanted)
+    return pa.chunked_array([_relabel_array(chunk, wanted) for chunk in whole], wanted)
 
 
-def _relabelled(values: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _relabel_array(values: pa.Array, wanted: pa.DataType) -> pa.Array:
     if pa.types.is_struct(wanted):
-        parts = [_relabelled(values.field(i), wanted.field(i).type) for i in range(wanted.num_fields)]
+        parts = [_relabel_array(values.field(i), wanted.field(i).type) for i in range(wanted.num_fields)]
         return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=values.is_null())
     if pa.types.is_map(wanted):
-        keys, items = _relabelled(values.keys, wanted.key_type), _relabelled(values.items, wanted.item_type)
+        keys, items = _relabel_array(values.keys, wanted.key_type), _relabel_array(values.items, wanted.item_type)
         return pa.MapArray.from_arrays(values.offsets, keys, items, type=wanted, mask=values.is_null())
     if pa.types.is_list(wanted):
-        inner = _relabelled(values.values, wanted.value_type)
+        inner = _relabel_array(values.values, wanted.value_type)
         return pa.ListArray.from_arrays(values.offsets, inner, type=wanted, mask=values.is_null())
     return values
 
@@ -354,12 +354,12 @@ def _inner(there: pa.DataType, wanted: DataType) -> Callable[[Any], Any]:
     return lambda value: None if value is None else [(key(k), item(v)) for k, v in value]
 
 
-def located(schema: Struct, there: pa.Schema) -> Struct:
+def resolve_by_id(schema: Struct, there: pa.Schema) -> Struct:
     """The columns with a file's names for their ids as physical names, as mode ``id`` requires.
 
     A column whose id the file does not have gets a name that the file does not have either.
     """
-    return _located(schema, list(there))
+    return _resolve_struct(schema, list(there))
 
 
 def has_ids(there: pa.Schema) -> bool:
@@ -367,28 +367,28 @@ def has_ids(there: pa.Schema) -> bool:
     return any(PARQUET_ID in (field.metadata or {}) for field in there)
 
 
-def _located(schema: Struct, there: Sequence[pa.Field]) -> Struct:
+def _resolve_struct(schema: Struct, there: Sequence[pa.Field]) -> Struct:
     numbered = {int(field.metadata[PARQUET_ID]): field for field in there if PARQUET_ID in (field.metadata or {})}
     taken = {field.name.lower() for field in there}
-    return Struct(tuple(_located_field(each, numbered.get(each.metadata[FIELD_ID]), taken) for each in schema))
+    return Struct(tuple(_resolve_field(each, numbered.get(each.metadata[FIELD_ID]), taken) for each in schema))
 
 
-def _located_field(field: Field, there: pa.Field | None, taken: set[str]) -> Field:
+def _resolve_field(field: Field, there: pa.Field | None, taken: set[str]) -> Field:
     if there is not None:
         named = {**field.metadata, PHYSICAL_NAME: there.name}
-        return replace(field, metadata=named, type=_located_type(field.type, there.type))
+        return replace(field, metadata=named, type=_resolve_type(field.type, there.type))
     name = field.physical_name
     while name.lower() in taken:
         name += "_"
     return replace(field, metadata={**field.metadata, PHYSICAL_NAME: name})
 
 
-def _located_type(wanted: DataType, there: pa.DataType) -> DataType:
+def _resolve_type(wanted: DataType, there: pa.DataType) -> DataType:
     if isinstance(wanted, Struct) and pa.types.is_struct(there):
-        return _located(wanted, list(there))
+        return _resolve_struct(wanted, list(there))
     if isinstance(wanted, Array) and pa.types.is_list(there):
-        return replace(wanted, element=_located_type(wanted.element, there.value_type))
+        return replace(wanted, element=_resolve_type(wanted.element, there.value_type))
     if isinstance(wanted, Map) and pa.types.is_map(there):
-        key, value = _located_type(wanted.key, there.key_type), _located_type(wanted.value, there.item_type)
+        key, value = _resolve_type(wanted.key, there.key_type), _resolve_type(wanted.value, there.item_type)
         return replace(wanted, key=key, value=value)
     return wanted

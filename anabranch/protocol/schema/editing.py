@@ -32,21 +32,21 @@ def field_at(schema: Struct, path: Sequence[str]) -> Field:
         found.append(field)
         return field
 
-    edited(schema, path, noted)
+    edit_field(schema, path, noted)
     return found[0]
 
 
-def edited(schema: Struct, path: Sequence[str], edit: Callable[[Field], Field]) -> Struct:
+def edit_field(schema: Struct, path: Sequence[str], edit: Callable[[Field], Field]) -> Struct:
     """The schema with ``edit`` applied to the column or member at a path. Raises UnknownColumn: there is none."""
 
     def edited_in(struct: Struct) -> Struct:
-        field = _named(struct, path[-1], path)
+        field = _require_field(struct, path[-1], path)
         return Struct(tuple(edit(each) if each is field else each for each in struct))
 
     return _in_parent(schema, path, edited_in)
 
 
-def inserted(
+def insert_field(
     schema: Struct, parent: Sequence[str], field: Field, *, first: bool = False, after: str | None = None
 ) -> Struct:
     """The schema with a new column or member: at the end of the struct at ``parent``, first in it, or after another
@@ -64,14 +64,14 @@ def inserted(
     def inserted_in(struct: Struct) -> Struct:
         if struct.find(field.name) is not None:
             raise InvalidOption(option="columns", value=field.name, reason=f"a column {field.name} already exists.")
-        before = None if after is None else _named(struct, after, (*parent, after))
+        before = None if after is None else _require_field(struct, after, (*parent, after))
         place = 0 if first else len(struct) if before is None else struct.fields.index(before) + 1
         return Struct((*struct.fields[:place], field, *struct.fields[place:]))
 
     return _in_parent(schema, (*parent, field.name), inserted_in)
 
 
-def moved(schema: Struct, path: Sequence[str], *, first: bool = False, after: str | None = None) -> Struct:
+def move_field(schema: Struct, path: Sequence[str], *, first: bool = False, after: str | None = None) -> Struct:
     """The schema with a column or member moved to the front of its struct, or after another one; after itself it stays
     where it is.
 
@@ -84,11 +84,11 @@ def moved(schema: Struct, path: Sequence[str], *, first: bool = False, after: st
     """
 
     def moved_in(struct: Struct) -> Struct:
-        field = _named(struct, path[-1], path)
+        field = _require_field(struct, path[-1], path)
         others = [each for each in struct if each is not field]
         if after is None:
             return Struct((field, *others) if first else struct.fields)
-        before = _named(struct, after, (*path[:-1], after))
+        before = _require_field(struct, after, (*path[:-1], after))
         if before is field:
             return struct
         place = others.index(before) + 1
@@ -114,7 +114,7 @@ def _within(
             raise UnknownColumn(column=".".join(path), columns=", ".join(inside_of(data_type)) or "no members")
         return edit(data_type)
     if isinstance(data_type, Struct):
-        field = _named(data_type, steps[0], path)
+        field = _require_field(data_type, steps[0], path)
         changed = replace(field, type=_within(field.type, steps[1:], path, edit))
         return Struct(tuple(changed if each is field else each for each in data_type))
     inner, step = inside_of(data_type), steps[0].lower()
@@ -123,7 +123,7 @@ def _within(
     return put_inside(data_type, step, _within(inner[step], steps[1:], path, edit))
 
 
-def _named(struct: Struct, name: str, path: Sequence[str]) -> Field:
+def _require_field(struct: Struct, name: str, path: Sequence[str]) -> Field:
     found = struct.find(name)
     if found is None:
         raise UnknownColumn(column=".".join(path), columns=", ".join(struct.names))

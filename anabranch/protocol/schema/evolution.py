@@ -1,8 +1,8 @@
 """Schema evolution: how rows fit a table's columns, and what the table becomes where they may add to it.
 
 Knows names, in any case, and types. Pure. Guarantees: no column of a table is dropped, moved, or given another type,
-unless requested (`renamed`, `dropped`); what is added is nullable and at the end of its struct, so that files without
-it read as NULL.
+unless requested (`rename_column`, `drop_column`); what is added is nullable and at the end of its struct, so that files
+without it read as NULL.
 """
 
 from __future__ import annotations
@@ -82,24 +82,24 @@ def _members_misfit(given: Struct, target: Struct, path: str, whole: bool, fits:
     return None
 
 
-def respelled(given: DataType, target: DataType) -> DataType:
+def with_names_of(given: DataType, target: DataType) -> DataType:
     """A type with its members' names as another type spells them."""
     if isinstance(given, Struct) and isinstance(target, Struct):
         known = ((field, target.find(field.name)) for field in given)
         return Struct(
             tuple(
-                field if found is None else replace(field, name=found.name, type=respelled(field.type, found.type))
+                field if found is None else replace(field, name=found.name, type=with_names_of(field.type, found.type))
                 for field, found in known
             )
         )
     if isinstance(given, Array) and isinstance(target, Array):
-        return replace(given, element=respelled(given.element, target.element))
+        return replace(given, element=with_names_of(given.element, target.element))
     if isinstance(given, Map) and isinstance(target, Map):
-        return replace(given, key=respelled(given.key, target.key), value=respelled(given.value, target.value))
+        return replace(given, key=with_names_of(given.key, target.key), value=with_names_of(given.value, target.value))
     return given
 
 
-def evolved(table: Struct, rows: Struct, where: str | None, prefix: str = "") -> Struct:
+def evolve_schema(table: Struct, rows: Struct, where: str | None, prefix: str = "") -> Struct:
     """The table's columns, followed by those that only the rows have, as they are, also inside structs, arrays and
     maps; a void column of the table gets the rows' type. ``where`` names the table in messages; None leaves columns of
     other types to the code that casts the values.
@@ -111,48 +111,48 @@ def evolved(table: Struct, rows: Struct, where: str | None, prefix: str = "") ->
         >>> evolved(Struct((Field("id", "long"),)), Struct((Field("ID", "long"), Field("x", "date"))), "t").names
         ('id', 'x')
     """
-    fields = [_evolved_field(each, rows.find(each.name), where, prefix) for each in table]
+    fields = [_evolve_field(each, rows.find(each.name), where, prefix) for each in table]
     return Struct((*fields, *(each for each in rows if table.find(each.name) is None)))
 
 
-def _evolved_field(field: Field, given: Field | None, where: str | None, prefix: str) -> Field:
+def _evolve_field(field: Field, given: Field | None, where: str | None, prefix: str) -> Field:
     if given is None:
         return field
-    type_ = _evolved_type(field.type, given.type, where, prefix + field.name)
+    type_ = _evolve_type(field.type, given.type, where, prefix + field.name)
     return field if type_ == field.type else replace(field, type=type_)
 
 
-def _evolved_type(table: DataType, rows: DataType, where: str | None, path: str) -> DataType:
+def _evolve_type(table: DataType, rows: DataType, where: str | None, path: str) -> DataType:
     if table == VOID:  # as delta-spark: a column that has no type yet gets the rows'
         return rows
     if isinstance(table, Struct) and isinstance(rows, Struct):
-        return evolved(table, rows, where, f"{path}.")
+        return evolve_schema(table, rows, where, f"{path}.")
     if isinstance(table, Array) and isinstance(rows, Array):
-        return replace(table, element=_evolved_type(table.element, rows.element, where, f"{path}.element"))
+        return replace(table, element=_evolve_type(table.element, rows.element, where, f"{path}.element"))
     if isinstance(table, Map) and isinstance(rows, Map):
-        key = _evolved_type(table.key, rows.key, where, f"{path}.key")
-        return replace(table, key=key, value=_evolved_type(table.value, rows.value, where, f"{path}.value"))
+        key = _evolve_type(table.key, rows.key, where, f"{path}.key")
+        return replace(table, key=key, value=_evolve_type(table.value, rows.value, where, f"{path}.value"))
     if where is not None and (found := misfit(rows, table, path)):
         raise found.error(where, "Adding columns never changes a type: cast the column, or use overwriteSchema.")
     return table
 
 
-def rewritten(columns: DataType, path: Sequence[str], change: Callable[[Struct, Field], Struct]) -> Any:
+def rewrite_at(columns: DataType, path: Sequence[str], change: Callable[[Struct, Field], Struct]) -> Any:
     """The columns with ``change`` applied to the struct of the field at a path; ``element``, ``key`` and ``value`` lead
     into arrays and maps. Raises UnknownColumn: there is nothing at this path.
     """
     first, *rest = path
     if isinstance(columns, Array) and first.lower() == "element" and rest:
-        return replace(columns, element=rewritten(columns.element, rest, change))
+        return replace(columns, element=rewrite_at(columns.element, rest, change))
     if isinstance(columns, Map) and first.lower() in ("key", "value") and rest:
-        inner = rewritten(getattr(columns, first.lower()), rest, change)
+        inner = rewrite_at(getattr(columns, first.lower()), rest, change)
         return replace(columns, **{first.lower(): inner})
     if not isinstance(columns, Struct):
         raise UnknownColumn(column=first, columns=f"none inside {sql_name(columns)}")
     found = columns.field(first)
     if not rest:
         return change(columns, found)
-    field = replace(found, type=rewritten(found.type, rest, change))
+    field = replace(found, type=rewrite_at(found.type, rest, change))
     return Struct(tuple(field if each is found else each for each in columns))
 
 
@@ -173,7 +173,7 @@ def members_of(columns: Struct, path: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def renamed(columns: Struct, path: Sequence[str], name: str) -> Struct:
+def rename_column(columns: Struct, path: Sequence[str], name: str) -> Struct:
     """The columns with the one at a path renamed.
 
     Raises:
@@ -192,10 +192,10 @@ def renamed(columns: Struct, path: Sequence[str], name: str) -> Struct:
             )
         return Struct(tuple(replace(each, name=name) if each is field else each for each in struct))
 
-    return cast(Struct, rewritten(columns, path, change))
+    return cast(Struct, rewrite_at(columns, path, change))
 
 
-def dropped(columns: Struct, path: Sequence[str]) -> Struct:
+def drop_column(columns: Struct, path: Sequence[str]) -> Struct:
     """The columns without the one at a path.
 
     Raises:
@@ -208,7 +208,7 @@ def dropped(columns: Struct, path: Sequence[str]) -> Struct:
             raise InvalidOption(option="columns", value=field.name, reason="it is the last one in its struct.")
         return Struct(tuple(each for each in struct if each is not field))
 
-    return cast(Struct, rewritten(columns, path, change))
+    return cast(Struct, rewrite_at(columns, path, change))
 
 
 def all_nullable(columns: Struct) -> Struct:

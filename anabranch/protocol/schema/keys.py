@@ -41,11 +41,11 @@ class Key:
     @property
     def text(self) -> str:
         """The key as SQL."""
-        said = f"{self.kind} ({_listed(self.columns)})"
+        said = f"{self.kind} ({_join_names(self.columns)})"
         if self.parent:
-            said += f" REFERENCES {'.'.join(map(_spelled, self.parent))}"
+            said += f" REFERENCES {'.'.join(map(_quote_if_needed, self.parent))}"
         if self.parent_columns:
-            said += f" ({_listed(self.parent_columns)})"
+            said += f" ({_join_names(self.parent_columns)})"
         return said + (" RELY" if self.relied else "")
 
     @property
@@ -84,12 +84,12 @@ def check_keys(schema: Struct, configuration: Mapping[str, str]) -> None:
         for column in columns:
             field = schema.find(column)
             if field is None:
-                raise _refused(name, f"there is no column {column}; the columns are {', '.join(schema.names)}.")
+                raise _refusal(name, f"there is no column {column}; the columns are {', '.join(schema.names)}.")
             if kind == PRIMARY and field.nullable:
-                raise _refused(name, f"a primary key takes columns that are NOT NULL, and {column} is not.")
+                raise _refusal(name, f"a primary key takes columns that are NOT NULL, and {column} is not.")
         primary += [name] if kind == PRIMARY else []
     if len(primary) > 1:
-        raise _refused(primary[1], f"a table has one primary key, and {primary[0]} is one already.")
+        raise _refusal(primary[1], f"a table has one primary key, and {primary[0]} is one already.")
 
 
 def check_kept(before: Struct, after: Struct, configuration: Mapping[str, str]) -> None:
@@ -102,7 +102,7 @@ def check_kept(before: Struct, after: Struct, configuration: Mapping[str, str]) 
                 raise InvalidOption(option="DROP NOT NULL", value=column, reason=reason)
 
 
-def without_lost(schema: Struct, configuration: Mapping[str, str]) -> dict[str, str]:
+def without_invalid_keys(schema: Struct, configuration: Mapping[str, str]) -> dict[str, str]:
     """The properties without the keys that a table of these columns cannot have.
 
     Example:
@@ -127,13 +127,13 @@ def users_of(column: str, configuration: Mapping[str, str]) -> list[str]:
     ]
 
 
-def _refused(name: str, reason: str) -> InvalidOption:
+def _refusal(name: str, reason: str) -> InvalidOption:
     return InvalidOption(option="constraint", value=name, reason=reason)
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(map(_spelled, names))
+def _join_names(names: Sequence[str]) -> str:
+    return ", ".join(map(_quote_if_needed, names))
 
 
-def _spelled(name: str) -> str:
+def _quote_if_needed(name: str) -> str:
     return name if re.fullmatch(r"[^\W\d]\w*", name) else f"`{name.replace('`', '``')}`"

@@ -100,24 +100,24 @@ def _only(schema: Struct, paths: Collection[tuple[str, ...]]) -> Struct:
     return Struct(tuple(found), schema.exact)
 
 
-def indexed(schema: Struct, wanted: Collection[Name] | int, partition_columns: Collection[str]) -> list[Leaf]:
+def leaves_with_stats(schema: Struct, wanted: Collection[Name] | int, partition_columns: Collection[str]) -> list[Leaf]:
     """The leaves that get statistics: ``wanted`` are columns, members by their paths, or structs for all their leaves,
     in any case; or how many leaves of the schema without partition columns (a negative number: all).
     """
     leaves = [leaf for leaf in leaves_of(schema.fields) if leaf.path[0].name not in partition_columns]
     if isinstance(wanted, int):
         return leaves if wanted < 0 else leaves[:wanted]
-    paths = {_folded((name,) if isinstance(name, str) else name) for name in wanted}
+    paths = {_lower_names((name,) if isinstance(name, str) else name) for name in wanted}
     return [leaf for leaf in leaves if not paths.isdisjoint(_around(leaf))]
 
 
 def _around(leaf: Leaf) -> list[tuple[str, ...]]:
     """The leaf's path and those of the enclosing structs."""
-    names = _folded(leaf.names)
+    names = _lower_names(leaf.names)
     return [names[: i + 1] for i in range(len(names))]
 
 
-def _folded(names: Sequence[str]) -> tuple[str, ...]:
+def _lower_names(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name.lower() for name in names)
 
 
@@ -151,17 +151,17 @@ def column_list(text: str) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(path) for path in paths if path)
 
 
-def listed(paths: Iterable[Sequence[str]]) -> str:
+def format_column_list(paths: Iterable[Sequence[str]]) -> str:
     """The list of these paths, as `column_list` reads it; names that are not plain words are in backticks.
 
     Example:
         >>> listed([("a",), ("s", "b c")])
         'a,s.`b c`'
     """
-    return ",".join(".".join(map(_spelled, path)) for path in paths)
+    return ",".join(".".join(map(_quote_if_needed, path)) for path in paths)
 
 
-def _spelled(name: str) -> str:
+def _quote_if_needed(name: str) -> str:
     return name if _WORD.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 
@@ -172,23 +172,23 @@ def check_stats_columns(schema: Struct, partition_columns: Collection[str], conf
     text = configuration.get(STATS_COLUMNS, "")
     seen: set[tuple[str, ...]] = set()
     for path in column_list(text):
-        for leaf in _named(text, schema, path):
+        for leaf in _find_leaves(text, schema, path):
             if leaf.path[0].name in partition_columns:
-                raise _refused(text, f"{leaf.path[0].name} partitions the table: its values stand in the log anyway.")
+                raise _refusal(text, f"{leaf.path[0].name} partitions the table: its values stand in the log anyway.")
             if leaf.type not in _BOUNDED and decimal_of(leaf.type) is None:
                 reason = f"{'.'.join(leaf.names)} is of the type {kind_of(leaf.type)}, which has no bounds."
-                raise _refused(text, reason)
+                raise _refusal(text, reason)
             if leaf.names in seen:
-                raise _refused(text, f"{'.'.join(leaf.names)} is named twice.")
+                raise _refusal(text, f"{'.'.join(leaf.names)} is named twice.")
             seen.add(leaf.names)
 
 
-def _named(text: str, schema: Struct, path: tuple[str, ...]) -> list[Leaf]:
-    found = indexed(schema, [path], ())
+def _find_leaves(text: str, schema: Struct, path: tuple[str, ...]) -> list[Leaf]:
+    found = leaves_with_stats(schema, [path], ())
     if not found:
-        raise _refused(text, f"there is no column {'.'.join(path)}; the columns are {', '.join(schema.names)}.")
+        raise _refusal(text, f"there is no column {'.'.join(path)}; the columns are {', '.join(schema.names)}.")
     return found
 
 
-def _refused(text: str, reason: str) -> InvalidProperty:
+def _refusal(text: str, reason: str) -> InvalidProperty:
     return InvalidProperty(property=STATS_COLUMNS, value=text, reason=reason)

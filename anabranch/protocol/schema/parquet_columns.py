@@ -49,7 +49,7 @@ def columns_of(footer: pq.FileMetaData) -> Struct:
     return Struct(tuple(fields))
 
 
-def merged(known: Struct, more: Struct, prefix: str = "") -> Struct:
+def merge_columns(known: Struct, more: Struct, prefix: str = "") -> Struct:
     """The columns of earlier files merged with those of one more: new ones last, 32-bit integers at their widest.
     Raises DoNotMerge: the types of a column are incompatible, or its names differ in case.
     """
@@ -61,7 +61,7 @@ def merged(known: Struct, more: Struct, prefix: str = "") -> Struct:
         if before != field.name:
             raise DoNotMerge(path, f"is spelled {before} in files before, which some engines take for another column")
         there = fields.get(field.name)
-        fields[field.name] = field if there is None else replace(there, type=_merged(there.type, field.type, path))
+        fields[field.name] = field if there is None else replace(there, type=_merge_types(there.type, field.type, path))
     return Struct(tuple(fields.values()))
 
 
@@ -72,13 +72,16 @@ def with_partitions(columns: Struct, partitions: Struct) -> Struct:
     return Struct((*inside, *by_name.values()))
 
 
-def _merged(known: DataType, more: DataType, path: str) -> DataType:
+def _merge_types(known: DataType, more: DataType, path: str) -> DataType:
     if isinstance(known, Struct) and isinstance(more, Struct):
-        return merged(known, more, f"{path}.")
+        return merge_columns(known, more, f"{path}.")
     if isinstance(known, Array) and isinstance(more, Array):
-        return replace(known, element=_merged(known.element, more.element, f"{path}.element"))
+        return replace(known, element=_merge_types(known.element, more.element, f"{path}.element"))
     if isinstance(known, Map) and isinstance(more, Map):
-        key, value = _merged(known.key, more.key, f"{path}.key"), _merged(known.value, more.value, f"{path}.value")
+        key, value = (
+            _merge_types(known.key, more.key, f"{path}.key"),
+            _merge_types(known.value, more.value, f"{path}.value"),
+        )
         return replace(known, key=key, value=value)
     if known in _NARROW and more in _NARROW:
         return max(str(known), str(more), key=_NARROW.index)

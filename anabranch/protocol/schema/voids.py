@@ -1,7 +1,7 @@
 """Void columns and members, which are NULL in every row and in no data file.
 
-Knows PROTOCOL.md, section "Void Type". Knows nothing of rows or files. Pure. Guarantee: the `held` part of a type has
-no void in it, at any depth, and keeps the order of the rest.
+Knows PROTOCOL.md, section "Void Type". Knows nothing of rows or files. Pure. Guarantee: the `type_in_files` part of a
+type has no void in it, at any depth, and keeps the order of the rest.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def has_void(data_type: DataType) -> bool:
     return data_type == VOID or any(has_void(inner) for _, inner in parts_of(data_type))
 
 
-def held(data_type: DataType) -> DataType | None:
+def type_in_files(data_type: DataType) -> DataType | None:
     """The part of a type that data files hold; None where they hold nothing of it.
 
     Example:
@@ -39,20 +39,20 @@ def held(data_type: DataType) -> DataType | None:
         ('long', None, None)
     """
     if isinstance(data_type, Struct):
-        members = held_columns(data_type)
+        members = columns_in_files(data_type)
         return None if len(data_type) and not len(members) else members
     if isinstance(data_type, Array):
-        element = held(data_type.element)
+        element = type_in_files(data_type.element)
         return None if element is None else replace(data_type, element=element)
     if isinstance(data_type, Map):
-        key, value = held(data_type.key), held(data_type.value)
+        key, value = type_in_files(data_type.key), type_in_files(data_type.value)
         return None if key is None or value is None else replace(data_type, key=key, value=value)
     return None if data_type == VOID else data_type
 
 
-def held_columns(schema: Struct) -> Struct:
+def columns_in_files(schema: Struct) -> Struct:
     """The columns that data files hold, each with the members that they hold."""
-    both = [(each, held(each.type)) for each in schema]
+    both = [(each, type_in_files(each.type)) for each in schema]
     return Struct(tuple(replace(field, type=type_) for field, type_ in both if type_ is not None))
 
 
@@ -64,7 +64,7 @@ def check_writable(schema: Struct, partition_columns: Sequence[str] = ()) -> Non
         return
     for each in schema:
         _check(each.type, each.name)
-    if not any(held(each.type) is not None for each in schema if each.name not in partition_columns):
+    if not any(type_in_files(each.type) is not None for each in schema if each.name not in partition_columns):
         voids = ", ".join(each.name for each in schema if each.name not in partition_columns)
         raise _unwritable(voids, VOID, "the data files would hold no column.", _ALL_VOID)
 
@@ -73,7 +73,7 @@ def _check(data_type: DataType, column: str) -> None:
     if isinstance(data_type, Struct):
         for each in data_type:
             _check(each.type, f"{column}.{each.name}")
-        if held(data_type) is None:
+        if type_in_files(data_type) is None:
             raise _unwritable(column, sql_name(data_type), "the struct has no other member.", _ALL_VOID_MEMBERS)
     elif data_type != VOID and has_void(data_type):
         raise _unwritable(column, sql_name(data_type), "no file can hold its elements.", _IN_ARRAY_OR_MAP)

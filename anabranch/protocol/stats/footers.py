@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from anabranch.protocol.predicates import Name
-from anabranch.protocol.schema.leaves import indexed
+from anabranch.protocol.schema.leaves import leaves_with_stats
 from anabranch.protocol.schema.types import INTEGERS, DataType, Struct, decimal_of
 from anabranch.protocol.stats.statistics import stats_json
 
@@ -62,7 +62,9 @@ def footer_stats(
         ``numRecords``, ``minValues``, ``maxValues``, ``nullCount``; what would not be true is left out. Strings
         are cut to 32 characters and timestamps to milliseconds, minimum downwards and maximum upwards.
     """
-    chosen = indexed(schema, INDEXED_LEAVES if indexed_columns is None else indexed_columns, partition_columns)
+    chosen = leaves_with_stats(
+        schema, INDEXED_LEAVES if indexed_columns is None else indexed_columns, partition_columns
+    )
     columns = _flat_columns(metadata)
     trusted = _writes_nan_as_maximum(metadata.created_by)
     body: dict[str, Any] = {"numRecords": metadata.num_rows, "minValues": {}, "maxValues": {}, "nullCount": {}}
@@ -162,11 +164,11 @@ def _decimal_bounds(data_type: DataType, column: pq.ColumnSchema, valued: Sequen
     logical, (_, scale) = _logical(column), decimal_of(data_type) or (0, 0)
     if logical["Type"] != "Decimal" or logical["scale"] != scale:
         return None, None
-    lows, highs = [_unscaled(each.min_raw) for each in valued], [_unscaled(each.max_raw) for each in valued]
+    lows, highs = [_unscaled_value(each.min_raw) for each in valued], [_unscaled_value(each.max_raw) for each in valued]
     return _decimal(min(lows), scale), _decimal(max(highs), scale)
 
 
-def _unscaled(raw: int | bytes) -> int:
+def _unscaled_value(raw: int | bytes) -> int:
     return raw if isinstance(raw, int) else int.from_bytes(raw, "big", signed=True)
 
 

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.protocol.partitions import map_column, typed_values, zoned
+from anabranch.protocol.partitions import has_zone, map_column, read_values
 from anabranch.protocol.predicates import (
     Always,
     And,
@@ -36,7 +36,7 @@ from anabranch.protocol.predicates import (
     Unknown,
     Value,
     names_of,
-    negated,
+    negate,
     truth_form,
 )
 from anabranch.protocol.schema.leaves import leaf_at
@@ -120,12 +120,12 @@ class FileFacts:
             )
             if alive.true_count * 4 < self.files.num_rows:  # reading the statistics of all would cost more
                 rest = FileFacts(self.files.filter(alive), self.schema, self.partition_columns)
-                return _scattered(alive, rest._evaluated(_could, wanted))
-        return self._evaluated(_could, wanted)
+                return _scatter(alive, rest._evaluate(_could, wanted))
+        return self._evaluate(_could, wanted)
 
     def must_match(self, predicate: Predicate) -> pa.BooleanArray:
         """As the function of this name."""
-        return self._evaluated(_must, truth_form(predicate))
+        return self._evaluate(_must, truth_form(predicate))
 
     def column(self, name: Name) -> ColumnFacts | None:
         """The facts of one column or member; None for a struct, and for what the schema does not have."""
@@ -146,7 +146,7 @@ class FileFacts:
             later = new._known[name]
             self._known[name] = None if facts is None or later is None else facts.followed_by(later, kept)
 
-    def _evaluated(self, rule: _Rule, wanted: Predicate) -> pa.BooleanArray:
+    def _evaluate(self, rule: _Rule, wanted: Predicate) -> pa.BooleanArray:
         self._read(names_of(wanted))
         return rule(wanted, self.files.num_rows, self._known.__getitem__)
 
@@ -170,7 +170,7 @@ def _partition_facts(files: pa.Table, field: Field) -> ColumnFacts | None:
     if not isinstance(field.type, str):
         return None
     texts = map_column(files["partitionValues"], field.physical_name)
-    values, valid = typed_values(texts, field.type)
+    values, valid = read_values(texts, field.type)
     no_nulls, all_null = pc.and_(valid, values.is_valid()), pc.and_(valid, values.is_null())
     low, high = _as_bounds(values, texts, field)
     return ColumnFacts(field, low, high, high, no_nulls, all_null)
@@ -185,7 +185,7 @@ def _as_bounds(values: pa.Array, texts: pa.Array, field: Field) -> tuple[pa.Arra
         known = pc.add(known, 0.0)  # -0.0 becomes 0.0; NaN stays unknown, since Arrow finds it neither less nor more
     if field.type != "timestamp":
         return known, known
-    exact, slack = zoned(texts), pa.scalar(_ANY_ZONE, pa.duration("us"))
+    exact, slack = has_zone(texts), pa.scalar(_ANY_ZONE, pa.duration("us"))
     return pc.if_else(exact, known, pc.subtract(known, slack)), pc.if_else(exact, known, pc.add(known, slack))
 
 
@@ -228,7 +228,7 @@ def _must(wanted: Predicate, rows: int, facts: _Lookup) -> pa.BooleanArray:
         return reduce(pc.and_, (_must(part, rows, facts) for part in wanted.ps), _constant(True, rows))
     if isinstance(wanted, Or):
         return reduce(pc.or_, (_must(part, rows, facts) for part in wanted.ps), _constant(False, rows))
-    never_false = _never_true(negated(wanted), rows, facts)
+    never_false = _never_true(negate(wanted), rows, facts)
     if isinstance(wanted, Always | Unknown | IsNull):
         return never_false
     known = facts(_column_of(wanted))
@@ -350,7 +350,7 @@ def _certain(mask: pa.BooleanArray) -> pa.BooleanArray:
     return pc.fill_null(mask, False)
 
 
-def _scattered(chosen: pa.BooleanArray, values: pa.BooleanArray) -> pa.BooleanArray:
+def _scatter(chosen: pa.BooleanArray, values: pa.BooleanArray) -> pa.BooleanArray:
     """``values`` at the places of ``chosen``, false elsewhere."""
     spread = chosen.to_numpy(zero_copy_only=False).copy()
     spread[spread] = values.to_numpy(zero_copy_only=False)

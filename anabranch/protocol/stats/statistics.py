@@ -143,7 +143,7 @@ def stats_columns(stats: pa.Array | pa.ChunkedArray, schema: Struct, columns: Co
     """
     leaves = {name: leaf for name in columns if (leaf := leaf_at(schema, name)) is not None}
     wanted = _wire_schema(leaves.values())
-    parts = [_parsed(part, wanted, _ROWS_AT_ONCE) for part in _slices(stats)]
+    parts = [_parse_texts(part, wanted, _ROWS_AT_ONCE) for part in _slices(stats)]
     table = pa.concat_tables(parts) if parts else wanted.empty_table()
     members = {each: dict(_members(table[each])) for each in _OF_COLUMNS}
     found = {name: _column_stats(table.num_rows, members, leaf) for name, leaf in leaves.items()}
@@ -167,11 +167,11 @@ def _readable(texts: pa.Array) -> pa.Array:
     try:
         texts.validate(full=True)
     except pa.ArrowInvalid:
-        return pa.array([_decoded(each) for each in pc.cast(texts, pa.binary()).to_pylist()], pa.string())
+        return pa.array([_try_decode(each) for each in pc.cast(texts, pa.binary()).to_pylist()], pa.string())
     return texts
 
 
-def _decoded(text: bytes | None) -> str | None:
+def _try_decode(text: bytes | None) -> str | None:
     try:
         return None if text is None else text.decode()
     except UnicodeDecodeError:
@@ -179,17 +179,19 @@ def _decoded(text: bytes | None) -> str | None:
 
 
 def _wire_schema(leaves: Collection[Leaf]) -> pa.Schema:
-    bounds = _nested((each.keys, _wire_type(each.field)) for each in leaves if domain(each.field) is not None)
-    counts = _nested((each.keys, pa.int64()) for each in leaves)
+    bounds = _nest_in_structs((each.keys, _wire_type(each.field)) for each in leaves if domain(each.field) is not None)
+    counts = _nest_in_structs((each.keys, pa.int64()) for each in leaves)
     return pa.schema([("numRecords", pa.int64()), ("minValues", bounds), ("maxValues", bounds), ("nullCount", counts)])
 
 
-def _nested(leaves: Iterable[tuple[Sequence[str], pa.DataType]]) -> pa.StructType:
+def _nest_in_structs(leaves: Iterable[tuple[Sequence[str], pa.DataType]]) -> pa.StructType:
     """The struct that holds each of these types at its path."""
     members: dict[str, list[tuple[Sequence[str], pa.DataType]]] = {}
     for path, arrow in leaves:
         members.setdefault(path[0], []).append((path[1:], arrow))
-    return pa.struct([(name, _nested(inner) if inner[0][0] else inner[0][1]) for name, inner in members.items()])
+    return pa.struct(
+        [(name, _nest_in_structs(inner) if inner[0][0] else inner[0][1]) for name, inner in members.items()]
+    )
 
 
 def _wire_type(field: Field) -> pa.DataType:
@@ -199,7 +201,7 @@ def _wire_type(field: Field) -> pa.DataType:
     return pa.string() if field.type in _SHAPES else domain(field)
 
 
-def _parsed(texts: pa.Array, wanted: pa.Schema, rows: int) -> pa.Table:
+def _parse_texts(texts: pa.Array, wanted: pa.Schema, rows: int) -> pa.Table:
     """One row per text. What Arrow refuses is split and in the end read text by text, as a few texts always are:
     Arrow's reader would cost more before its first byte.
     """
@@ -209,7 +211,7 @@ def _parsed(texts: pa.Array, wanted: pa.Schema, rows: int) -> pa.Table:
     if rows == _ROWS_BY_HAND:
         return _read_by_hand(texts, wanted)
     parts = range(0, len(texts), _ROWS_BY_HAND)
-    return pa.concat_tables([_parsed(texts.slice(start, _ROWS_BY_HAND), wanted, _ROWS_BY_HAND) for start in parts])
+    return pa.concat_tables([_parse_texts(texts.slice(start, _ROWS_BY_HAND), wanted, _ROWS_BY_HAND) for start in parts])
 
 
 def _read_lines(texts: pa.Array, wanted: pa.Schema) -> pa.Table | None:
@@ -277,11 +279,11 @@ def _column_stats(rows: int, members: _Members, leaf: Leaf) -> ColumnStats:
     if arrow is None or (field.type == "double" and "delta.typeChanges" in field.metadata):
         nothing = pa.nulls(rows, arrow or pa.null())
         return ColumnStats(nothing, nothing, counts)
-    low, high = (_typed(_plain(members[each][keys]), field) for each in ("minValues", "maxValues"))
-    return ColumnStats(low, _widened(high, field), counts)
+    low, high = (_cast_bound(_plain(members[each][keys]), field) for each in ("minValues", "maxValues"))
+    return ColumnStats(low, _widen_maximum(high, field), counts)
 
 
-def _typed(stated: pa.Array, field: Field) -> pa.Array:
+def _cast_bound(stated: pa.Array, field: Field) -> pa.Array:
     if field.type in ("float", "double"):
         numbers = pc.add(pc.cast(stated, pa.float64()), 0.0)  # -0.0 becomes 0.0, so that equal numbers have equal bits
         return pc.if_else(pc.is_finite(numbers), numbers, None)
@@ -307,7 +309,7 @@ def _cast_one(text: str | None, arrow: pa.DataType) -> Any:
         return None
 
 
-def _widened(high: pa.Array, field: Field) -> pa.Array:
+def _widen_maximum(high: pa.Array, field: Field) -> pa.Array:
     if field.type in ("timestamp", "timestamp_ntz"):
         return pc.add(high, pa.scalar(_MAX_WIDENED_BY, pa.duration("us")))
     if field.type == "string" and pc.any(pc.ends_with(high, "\ufffd")).as_py():

@@ -28,11 +28,11 @@ class Steps:
         self.rows = rows
         self._taken = rows.columns
 
-    def kept(self, value: Column) -> Column:
+    def add_step(self, value: Column) -> Column:
         """A column with this value."""
-        return self.all_kept([value])[0]
+        return self.add_steps([value])[0]
 
-    def all_kept(self, values: Sequence[Column]) -> list[Column]:
+    def add_steps(self, values: Sequence[Column]) -> list[Column]:
         """A column for each of these values, over the rows as they are now."""
         names = [free_name(f"__anabranch_step_{len(self._taken) + i}", self._taken) for i in range(len(values))]
         self._taken += names
@@ -49,7 +49,7 @@ def in_plan(spark: SparkSession, values: pa.Array) -> Column:
     return arrow_rows(spark, pa.table({"values": whole})).scalar()
 
 
-def count_reached(steps: Steps, bounds: Sequence[tuple[Column, int]], values: Sequence[Column]) -> list[Column]:
+def count_bounds_up_to(steps: Steps, bounds: Sequence[tuple[Column, int]], values: Sequence[Column]) -> list[Column]:
     """How many of some bounds, which ascend, are not above a value, found by halving; 0 for NULL. ``bounds`` has for
     each value an array of bounds, and its length.
     """
@@ -60,15 +60,15 @@ def count_reached(steps: Steps, bounds: Sequence[tuple[Column, int]], values: Se
         reached = [
             F.get(each, at + step - 1) <= value for (each, _), at, value in zip(bounds, found, values, strict=True)
         ]
-        found = steps.all_kept([F.when(hit, at + step).otherwise(at) for hit, at in zip(reached, found, strict=True)])
+        found = steps.add_steps([F.when(hit, at + step).otherwise(at) for hit, at in zip(reached, found, strict=True)])
     return found
 
 
 def ranges_of(spark: SparkSession, steps: Steps, values: Sequence[Column], bounds: Sequence[pa.Array]) -> list[Column]:
     """The number of each value's range; that of NULL is 0."""
     arrays = [(in_plan(spark, each), len(each)) for each in bounds]
-    pairs = zip(values, count_reached(steps, arrays, values), strict=True)
-    return steps.all_kept([F.when(value.isNull(), F.lit(0)).otherwise(reached + 1) for value, reached in pairs])
+    pairs = zip(values, count_bounds_up_to(steps, arrays, values), strict=True)
+    return steps.add_steps([F.when(value.isNull(), F.lit(0)).otherwise(reached + 1) for value, reached in pairs])
 
 
 def place_on(spark: SparkSession, steps: Steps, kind: Kind, cell: Sequence[Column]) -> Column:
@@ -78,4 +78,4 @@ def place_on(spark: SparkSession, steps: Steps, kind: Kind, cell: Sequence[Colum
     """
     bits = bits_per_column(len(cell))
     number = reduce(lambda left, right: F.shiftleft(left, bits).bitwiseOR(right), cell)
-    return steps.kept(F.get(in_plan(spark, places(kind, len(cell))), number))
+    return steps.add_step(F.get(in_plan(spark, places(kind, len(cell))), number))

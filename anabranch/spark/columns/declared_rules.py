@@ -10,14 +10,14 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anabranch.errors import ConstraintNotBoolean, DefaultDoesNotFit, GeneratedTypeMismatch, InvalidCondition
-from anabranch.protocol.rules.allowed import check_allowed, check_name, read_generated, refused
-from anabranch.protocol.rules.table_rules import Check, Generated, Rules, mentioned
+from anabranch.protocol.rules.allowed import check_allowed, check_name, read_generated, refusal
+from anabranch.protocol.rules.table_rules import Check, Generated, Rules, columns_in_text
 from anabranch.protocol.schema.types import Field, Struct, upcastable
 from anabranch.spark.columns.rule_columns import check_column, default_column, generated_column
 from anabranch.spark.columns.rules import Writing, obeying
 from anabranch.spark.columns.type_fit import default_value
 from anabranch.spark.columns.types import column, delta_type, is_void, spark_schema, spark_type
-from anabranch.spark.frames.failures import reported
+from anabranch.spark.frames.failures import translate_errors
 
 
 def check_expressions(spark: SparkSession, schema: Struct, rules: Rules, table: str) -> None:
@@ -43,15 +43,15 @@ def check_expressions(spark: SparkSession, schema: Struct, rules: Rules, table: 
 
 def _check_condition(rows: DataFrame, schema: Struct, check: Check, table: str) -> None:
     check_name(check, table)
-    with reported(check.expression, table):
-        condition = check_column(rows.sparkSession, check, _as_named(rows.sparkSession, schema), table)
+    with translate_errors(check.expression, table):
+        condition = check_column(rows.sparkSession, check, _with_session_case(rows.sparkSession, schema), table)
         found = rows.select(condition.alias("value")).schema[0].dataType
     if not isinstance(found, T.BooleanType):
         facts = {"constraint": check.name, "expression": check.expression, "found": found.simpleString()}
         raise ConstraintNotBoolean(table=table, **facts)
 
 
-def _as_named(spark: SparkSession, schema: Struct) -> Struct:
+def _with_session_case(spark: SparkSession, schema: Struct) -> Struct:
     """The columns as the session finds them by name: whoever declares a rule speaks by the session's rules."""
     is_exact = (spark.conf.get("spark.sql.caseSensitive", None) or "false").lower() == "true"
     return schema.exactly() if is_exact else schema
@@ -59,14 +59,14 @@ def _as_named(spark: SparkSession, schema: Struct) -> Struct:
 
 def _check_generated(rows: DataFrame, schema: Struct, rule: Generated, rules: Rules, table: str) -> None:
     generated = {each.column for each in rules.generated}
-    if found := sorted(rule.columns & generated) or mentioned(rule.expression, [rule.column]):
+    if found := sorted(rule.columns & generated) or columns_in_text(rule.expression, [rule.column]):
         reason = f"it speaks of {next(iter(found))}, which is generated itself."
         raise InvalidCondition(expression=rule.expression, table=table, reason=reason)
     if read_generated(rule, schema, table).subscripts:
         reason = "Delta takes no subscript in a generated column; say element_at(…) or name a member"
-        raise refused(f"generated column {rule.column}", rule.expression, table, "[ ]", reason)
+        raise refusal(f"generated column {rule.column}", rule.expression, table, "[ ]", reason)
     plain = rows.select(*[column(name) for name in schema.names if name not in generated])
-    with reported(rule.expression, table):
+    with translate_errors(rule.expression, table):
         value = generated_column(rows.sparkSession, rule, schema, table)
         # Spark demands a deterministic condition of a join, but not of a WHERE.
         other = plain.select(F.lit(1).alias("__anabranch_other")).limit(0)
@@ -87,7 +87,7 @@ def _check_default(rows: DataFrame, field: Field, rules: Rules, table: str) -> N
     if text is None:
         return
     value = default_value(rows, field, rules, table)
-    with reported(f"{field.name} DEFAULT {text}", table):
+    with translate_errors(f"{field.name} DEFAULT {text}", table):
         plain = default_column(rows.sparkSession, field.name, text, table)
         found = rows.select().select(plain.alias("value")).schema[0].dataType
         if not is_void(found) and not _always_fits(found, field):

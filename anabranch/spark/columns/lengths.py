@@ -17,32 +17,32 @@ from anabranch.errors import LengthExceeded
 from anabranch.protocol.schema.lengths import Inside, Length, Limits, limits_of
 from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
 from anabranch.spark.columns.types import spark_type
-from anabranch.spark.frames.violations import raised, stated
+from anabranch.spark.frames.violations import error_sentence, raise_in_query
 
 _Text: TypeAlias = Callable[[Column, Length, str], Column]
 
 
-def limited(field: Field, value: Column, table: str) -> Column:
+def enforce_lengths(field: Field, value: Column, table: str) -> Column:
     """The value of a column, which already has its type, as the column's lengths want it; ``table`` is for messages."""
     limits = limits_of(field)
-    return value if limits is None else _changed(value, field.type, limits, field.name, partial(_text, table=table))
+    return value if limits is None else _map_texts(value, field.type, limits, field.name, partial(_text, table=table))
 
 
-def padded(field: Field, value: Column) -> Column:
+def pad_chars(field: Field, value: Column) -> Column:
     """The value of a column as Spark reads it, with blanks behind each char in it that another writer has not padded.
     Of a column that is a char itself Spark does that by its metadata.
     """
     limits = limits_of(field)
-    return value if limits is None else _changed(value, field.type, limits, field.name, _padded)
+    return value if limits is None else _map_texts(value, field.type, limits, field.name, _pad_text)
 
 
-def _changed(value: Column, data_type: DataType, limits: Limits, name: str, text: _Text) -> Column:
+def _map_texts(value: Column, data_type: DataType, limits: Limits, name: str, text: _Text) -> Column:
     """A value with other texts where it has lengths."""
     if isinstance(limits, Length):
         return text(value, limits, name)
     if isinstance(data_type, Struct):
         members = [
-            _changed(value.getField(each.name), each.type, inner, f"{name}.{each.name}", text).alias(each.name)
+            _map_texts(value.getField(each.name), each.type, inner, f"{name}.{each.name}", text).alias(each.name)
             if (inner := limits.get(each.name)) is not None
             else value.getField(each.name).alias(each.name)
             for each in data_type
@@ -58,10 +58,12 @@ def _changed(value: Column, data_type: DataType, limits: Limits, name: str, text
 
 
 def _each(values: Column, data_type: DataType, limits: Limits | None, name: str, text: _Text) -> Column:
-    return values if limits is None else F.transform(values, lambda each: _changed(each, data_type, limits, name, text))
+    return (
+        values if limits is None else F.transform(values, lambda each: _map_texts(each, data_type, limits, name, text))
+    )
 
 
-def _padded(value: Column, limit: Length, name: str) -> Column:
+def _pad_text(value: Column, limit: Length, name: str) -> Column:
     if not limit.padded:
         return value
     return F.when(F.char_length(value) < limit.length, F.rpad(value, limit.length, " ")).otherwise(value)
@@ -71,8 +73,8 @@ def _text(value: Column, limit: Length, name: str, table: str) -> Column:
     length = F.char_length(value)
     cut = F.substring(value, 1, limit.length)
     blank_rest = F.char_length(F.rtrim(F.substring(value, limit.length + 1, 1 << 30))) == 0
-    facts = stated(LengthExceeded, column=name, limit=str(limit))
-    failed = raised(LengthExceeded, facts, {name: value}, table).cast("string")
+    facts = error_sentence(LengthExceeded, column=name, limit=str(limit))
+    failed = raise_in_query(LengthExceeded, facts, {name: value}, table).cast("string")
     # CASE WHEN NULL goes to ELSE, which is then NULL
     kept = F.rpad(value, limit.length, " ") if limit.padded else value
     return F.when((length > limit.length) & blank_rest, cut).when(length > limit.length, failed).otherwise(kept)

@@ -16,8 +16,8 @@ from pyspark.sql import types as T
 
 from anabranch.protocol.schema.assignments import Path
 from anabranch.protocol.schema.types import Field, Struct
-from anabranch.spark.columns.lengths import limited
-from anabranch.spark.columns.type_fit import assigned
+from anabranch.spark.columns.lengths import enforce_lengths
+from anabranch.spark.columns.type_fit import cast_for_assignment
 from anabranch.spark.columns.types import column
 
 
@@ -29,7 +29,7 @@ class Given:
         new: path -> the column with the value assigned there.
         types: the types of those columns.
         table: for messages.
-        partial: see `anabranch.spark.columns.type_fit.assigned`.
+        partial: see `anabranch.spark.columns.type_fit.cast_for_assignment`.
         wholes: path of a struct -> the value from which all that is assigned in it comes.
     """
 
@@ -48,7 +48,7 @@ def rebuilt(field: Field, old: Column, given: Given) -> Column:
     """
     value = _rebuilt(field, (field.name,), old, given)
     # The column alone says how long its texts may be.
-    return value if (field.name,) in given.new else limited(field, value, given.table)
+    return value if (field.name,) in given.new else enforce_lengths(field, value, given.table)
 
 
 def is_set(field: Field, new: Mapping[Path, str]) -> bool:
@@ -60,7 +60,7 @@ def _rebuilt(field: Field, path: Path, old: Column, given: Given) -> Column:
     new = given.new
     if path in new:
         named, found = replace(field, name=".".join(path)), given.types[new[path]].dataType
-        return assigned(named, column(new[path]), found, given.table, partial=given.partial)
+        return cast_for_assignment(named, column(new[path]), found, given.table, partial=given.partial)
     if not any(each[: len(path)] == path for each in new):
         return old
     assert isinstance(field.type, Struct), "only structs have members"

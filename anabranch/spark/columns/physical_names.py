@@ -15,8 +15,8 @@ from pyspark.sql import types as T
 from anabranch.errors import NotBuilt
 from anabranch.protocol.schema.column_mapping import FIELD_ID, NESTED_IDS, fields_of, is_renamed
 from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
-from anabranch.protocol.schema.voids import held
-from anabranch.spark.columns.shapes import shaped
+from anabranch.protocol.schema.voids import type_in_files
+from anabranch.spark.columns.shapes import convert_value
 from anabranch.spark.columns.types import column, spark_type
 
 _PARQUET_ID = "parquet.field.id"
@@ -29,31 +29,31 @@ def logical(schema: Struct) -> list[Column]:
 
 
 def _logical(field: Field) -> Column:
-    value, there = column(field.physical_name), held(field.type)
+    value, there = column(field.physical_name), type_in_files(field.type)
     if there is None:
         return F.lit(None).cast(spark_type(field.type)).alias(field.name)
     if is_renamed(field.type):
         value = value.cast(spark_type(there))
     if there != field.type:
-        value = shaped(value, there, field.type)
+        value = convert_value(value, there, field.type)
     as_it_is = field.physical_name == field.name and there == field.type and not is_renamed(field.type)
     return value if as_it_is else value.alias(field.name)
 
 
 def is_stored_as_it_is(field: Field) -> bool:
-    """Whether files have a column just as the table has it, so that `stored` changes nothing."""
-    return held(field.type) == field.type and not _metadata(field)
+    """Whether files have a column just as the table has it, so that `to_file_column` changes nothing."""
+    return type_in_files(field.type) == field.type and not _metadata(field)
 
 
-def stored(field: Field, *, compatible: bool) -> Column:
+def to_file_column(field: Field, *, compatible: bool) -> Column:
     """A column of which files hold something, as they have it: physical names, Parquet field ids also inside, and no
     void members. Raises NotBuilt: the table is Iceberg-``compatible``, so that elements, keys and values need field
     ids, which Spark's writer cannot set.
     """
-    value, numbered, there = column(field.name), _metadata(field), held(field.type)
+    value, numbered, there = column(field.name), _metadata(field), type_in_files(field.type)
     assert there is not None, "files hold it"
     if there != field.type:
-        value = shaped(value, field.type, there).alias(field.name)
+        value = convert_value(value, field.type, there).alias(field.name)
     if not numbered:
         return value
     if compatible and any(NESTED_IDS in each.metadata for each in (field, *fields_of(field.type))):

@@ -1,8 +1,8 @@
 """Rows of an INSERT: matched with the table's columns by position, whatever their names, or by name.
 
 Knows Spark's columns. Knows nothing of files. Guarantee: a value is stored as an assignment stores it
-(`anabranch.spark.columns.type_fit.assigned`), members of structs as columns are, by position or by name at every depth;
-nothing is dropped and nothing is guessed.
+(`anabranch.spark.columns.type_fit.cast_for_assignment`), members of structs as columns are, by position or by name at
+every depth; nothing is dropped and nothing is guessed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 
 from anabranch.errors import SchemaMismatch
 from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
-from anabranch.spark.columns.type_fit import assigned
+from anabranch.spark.columns.type_fit import cast_for_assignment
 from anabranch.spark.columns.types import column, delta_type, is_void, spark_type
 
 
@@ -26,19 +26,19 @@ def by_position(rows: DataFrame, schema: Struct, table: str, *, adds: bool = Fal
     numbered = rows.toDF(*(f"c{i}" for i in range(len(found))))  # names that are unique and mean nothing
     values = []
     for i, field in enumerate(wanted):
-        type_ = _named_as(found[i].dataType, field.type)
+        type_ = _with_names_of(found[i].dataType, field.type)
         value = column(f"c{i}") if type_ == found[i].dataType else column(f"c{i}").cast(type_)
-        values.append(assigned(field, value, type_, table).alias(field.name))
+        values.append(cast_for_assignment(field, value, type_, table).alias(field.name))
     further = [column(f"c{i}").alias(found[i].name) for i in range(len(wanted), len(found))]
     return numbered.select(*values, *further)
 
 
-def as_given(rows: DataFrame, schema: Struct) -> Struct:
+def columns_by_position(rows: DataFrame, schema: Struct) -> Struct:
     """The columns of rows by position: the table's names, as far as it has any, and the types of the rows. Raises
     UnsupportedType: a column (named) has a type that Delta lacks.
     """
     both = zip(schema, rows.schema, strict=False)  # further ones are no matter of the table's columns
-    return Struct(tuple(Field(w.name, delta_type(_named_as(f.dataType, w.type), w.name)) for w, f in both))
+    return Struct(tuple(Field(w.name, delta_type(_with_names_of(f.dataType, w.type), w.name)) for w, f in both))
 
 
 def by_name(rows: DataFrame, schema: Struct, table: str) -> DataFrame:
@@ -48,25 +48,28 @@ def by_name(rows: DataFrame, schema: Struct, table: str) -> DataFrame:
     numbered = rows.toDF(*(f"c{i}" for i in range(len(schema))))
     found = enumerate(zip(schema, rows.schema, strict=True))
     return numbered.select(
-        *(assigned(field, column(f"c{i}"), given.dataType, table).alias(field.name) for i, (field, given) in found)
+        *(
+            cast_for_assignment(field, column(f"c{i}"), given.dataType, table).alias(field.name)
+            for i, (field, given) in found
+        )
     )
 
 
-def _named_as(found: T.DataType, wanted: DataType) -> T.DataType:
+def _with_names_of(found: T.DataType, wanted: DataType) -> T.DataType:
     """A type with the names of another's members, one for one as far as both go; a bare NULL has the other's type."""
     if is_void(found):
         return spark_type(wanted)
     if isinstance(found, T.StructType) and isinstance(wanted, Struct):
         names = [*wanted.names, *found.names[len(wanted.names) :]]
-        types = [_named_as(f.dataType, w.type) for f, w in zip(found, wanted, strict=False)]
+        types = [_with_names_of(f.dataType, w.type) for f, w in zip(found, wanted, strict=False)]
         types += [each.dataType for each in found.fields[len(types) :]]
         return T.StructType(
             [T.StructField(name, t, f.nullable) for name, t, f in zip(names, types, found.fields, strict=False)]
         )
     if isinstance(found, T.ArrayType) and isinstance(wanted, Array):
-        return T.ArrayType(_named_as(found.elementType, wanted.element), found.containsNull)
+        return T.ArrayType(_with_names_of(found.elementType, wanted.element), found.containsNull)
     if isinstance(found, T.MapType) and isinstance(wanted, Map):
-        key, value = _named_as(found.keyType, wanted.key), _named_as(found.valueType, wanted.value)
+        key, value = _with_names_of(found.keyType, wanted.key), _with_names_of(found.valueType, wanted.value)
         return T.MapType(key, value, found.valueContainsNull)
     return found
 

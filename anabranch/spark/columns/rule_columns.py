@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pyspark.sql import Column, SparkSession
 
-from anabranch.protocol.rules.allowed import read_check, read_default, read_generated, refused
+from anabranch.protocol.rules.allowed import read_check, read_default, read_generated, refusal
 from anabranch.protocol.rules.table_rules import Check, Generated, Rules
 from anabranch.protocol.rules.texts import Reading
 from anabranch.protocol.schema.types import Struct
@@ -63,5 +63,5 @@ def _check_own(
     for name in sorted(reading.functions - known):
         if not are_builtin(spark, [name]):
             reason = "in this session it is not Spark's own: drop the function that was registered under this name"
-            raise refused(rule, text, table, f"the function {name}", reason)
+            raise refusal(rule, text, table, f"the function {name}", reason)
     return reading.functions

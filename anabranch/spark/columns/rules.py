@@ -18,12 +18,12 @@ from anabranch.protocol.layout.addresses import free_name
 from anabranch.protocol.rules.table_rules import Check, Generated, NotNull, Rules
 from anabranch.protocol.schema.lengths import Inside, Step
 from anabranch.protocol.schema.types import Field, Struct
-from anabranch.protocol.schema.voids import has_void, held
+from anabranch.protocol.schema.voids import has_void, type_in_files
 from anabranch.spark.columns.rule_columns import check_column, generated_column
-from anabranch.spark.columns.type_fit import assigned
-from anabranch.spark.columns.types import column, paired, spark_type
-from anabranch.spark.frames.failures import reported
-from anabranch.spark.frames.violations import raised, stated
+from anabranch.spark.columns.type_fit import cast_for_assignment
+from anabranch.spark.columns.types import column, spark_type, tree_reduce
+from anabranch.spark.frames.failures import translate_errors
+from anabranch.spark.frames.violations import error_sentence, raise_in_query
 
 _SHOWN_COLUMNS = 20
 """How many values of a row that breaks NOT NULL are shown."""
@@ -74,8 +74,8 @@ def obeying(
     """
     if rules.bind_rows:
         for each in rules.generated:
-            rows = _computed(rows, schema, each, writings, table)
-        rows = _checked(rows, schema, rules, writings, table, beside)
+            rows = _compute_generated(rows, schema, each, writings, table)
+        rows = _add_checks(rows, schema, rules, writings, table, beside)
     wanted = [*schema.names, *beside]
     return rows if rows.columns == wanted else rows.select(*map(column, wanted))
 
@@ -83,7 +83,9 @@ def obeying(
 # -- generated columns -------------------------------------------------------------------------------------------------
 
 
-def _computed(rows: DataFrame, schema: Struct, rule: Generated, writings: Sequence[Writing], table: str) -> DataFrame:
+def _compute_generated(
+    rows: DataFrame, schema: Struct, rule: Generated, writings: Sequence[Writing], table: str
+) -> DataFrame:
     """The rows with this column computed wherever it has to be."""
     wanted = [
         each.where for each in writings if rule.column not in each.given and (each.new or rule.columns & each.given)
@@ -91,11 +93,11 @@ def _computed(rows: DataFrame, schema: Struct, rule: Generated, writings: Sequen
     if not wanted:
         return rows
     field, name = schema.field(rule.column), free_name("__anabranch_generated", rows.columns)
-    with reported(f"{rule.column} GENERATED ALWAYS AS ({rule.expression})", table):
+    with translate_errors(f"{rule.column} GENERATED ALWAYS AS ({rule.expression})", table):
         # A column of its own: what is computed must not be computed a second time when it is fitted.
         computed = generated_column(rows.sparkSession, rule, schema, table)
         valued = rows.select("*", F.when(_any(wanted), computed).alias(name))
-        value = assigned(field, column(name), valued.schema[name].dataType, table, partial=True)
+        value = cast_for_assignment(field, column(name), valued.schema[name].dataType, table, partial=True)
         image = F.when(_any(wanted), value).otherwise(column(rule.column))
         return valued.select(*[image.alias(n) if n == rule.column else column(n) for n in rows.columns])
 
@@ -103,7 +105,7 @@ def _computed(rows: DataFrame, schema: Struct, rule: Generated, writings: Sequen
 # -- checks ------------------------------------------------------------------------------------------------------------
 
 
-def _checked(
+def _add_checks(
     rows: DataFrame, schema: Struct, rules: Rules, writings: Sequence[Writing], table: str, beside: Sequence[str]
 ) -> DataFrame:
     written = _any([each.where for each in writings])
@@ -117,9 +119,9 @@ def _checked(
             )
     if not found:
         return rows
-    with reported("the table's rules", table):
+    with translate_errors("the table's rules", table):
         # A column that is written as it is; void columns are not written.
-        carrier = min(schema, key=lambda each: (held(each.type) is None, has_void(each.type))).name
+        carrier = min(schema, key=lambda each: (type_in_files(each.type) is None, has_void(each.type))).name
         judged = F.when(F.lit(False), column(carrier))
         for broken, failure in found:
             judged = judged.when(F.coalesce(broken, F.lit(False)), failure.cast(spark_type(schema.field(carrier).type)))
@@ -134,9 +136,9 @@ def _null_checks(schema: Struct, rules: Sequence[NotNull], table: str) -> Iterat
         which = F.when(F.lit(False), F.lit(""))
         for rule in rules:
             top, *inner = rule.path
-            which = which.when(_is_broken(column(str(top)), inner), stated(NotNullViolated, column=rule.column))
+            which = which.when(_is_broken(column(str(top)), inner), error_sentence(NotNullViolated, column=rule.column))
         values = {each.name: _text(each) for each in schema.fields[:_SHOWN_COLUMNS]}
-        yield which.isNotNull(), raised(NotNullViolated, which, values, table)
+        yield which.isNotNull(), raise_in_query(NotNullViolated, which, values, table)
 
 
 def _is_broken(value: Column, path: Sequence[Step]) -> Column:
@@ -165,16 +167,18 @@ def _checks(
 
 def _differs(rows: DataFrame, schema: Struct, rule: Generated, table: str) -> Column:
     """Whether a value that was given is not the one that the expression has."""
-    with reported(f"{rule.column} GENERATED ALWAYS AS ({rule.expression})", table):
+    with translate_errors(f"{rule.column} GENERATED ALWAYS AS ({rule.expression})", table):
         value = generated_column(rows.sparkSession, rule, schema, table)
         found = rows.select(value.alias("value")).schema[0].dataType
-        return ~column(rule.column).eqNullSafe(assigned(schema.field(rule.column), value, found, table, partial=True))
+        return ~column(rule.column).eqNullSafe(
+            cast_for_assignment(schema.field(rule.column), value, found, table, partial=True)
+        )
 
 
 def _violation(schema: Struct, check: Check, table: str) -> Column:
     values = {each.name: _text(each) for each in schema if each.name in check.columns}
-    facts = stated(CheckConstraintViolated, constraint=check.name, expression=check.expression)
-    return raised(CheckConstraintViolated, facts, values, table)
+    facts = error_sentence(CheckConstraintViolated, constraint=check.name, expression=check.expression)
+    return raise_in_query(CheckConstraintViolated, facts, values, table)
 
 
 def _text(field: Field) -> Column:
@@ -182,4 +186,4 @@ def _text(field: Field) -> Column:
 
 
 def _any(conditions: Sequence[Column]) -> Column:
-    return paired(Column.__or__, conditions)
+    return tree_reduce(Column.__or__, conditions)

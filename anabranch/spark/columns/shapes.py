@@ -22,7 +22,7 @@ def _plainly(value: Column, source: DataType, target: DataType) -> Column:
     return value.cast(spark_type(target))
 
 
-def shaped(value: Column, source: DataType, target: DataType, convert: Convert = _plainly) -> Column:
+def convert_value(value: Column, source: DataType, target: DataType, convert: Convert = _plainly) -> Column:
     """A value of one type as one of another, into which it fits (`anabranch.protocol.schema.evolution.misfit`)."""
     return _members(value, source, target, convert).cast(spark_type(target))
 

@@ -16,7 +16,7 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
 
 from anabranch.errors import NotADeltaTable, UnknownTable
-from anabranch.spark.columns.types import quoted
+from anabranch.spark.columns.types import quote_identifier
 from anabranch.spark.sessions.sql_text import exact_sql
 
 Name = tuple[str, ...]
@@ -57,7 +57,7 @@ class SparkTable:
         return self.kind == "MANAGED"
 
 
-def described(spark: SparkSession, name: Name) -> SparkTable | None:
+def try_describe_table(spark: SparkSession, name: Name) -> SparkTable | None:
     """What Spark has under a name, where a temporary view counts first; None where it has nothing.
 
     Example:
@@ -65,7 +65,7 @@ def described(spark: SparkSession, name: Name) -> SparkTable | None:
         'parquet'
     """
     try:
-        (row,) = exact_sql(spark, f"DESCRIBE TABLE EXTENDED {'.'.join(map(quoted, name))} AS JSON").collect()
+        (row,) = exact_sql(spark, f"DESCRIBE TABLE EXTENDED {'.'.join(map(quote_identifier, name))} AS JSON").collect()
     except (AnalysisException, ParseException):
         return None
     return _table(json.loads(row[0]))
@@ -73,7 +73,7 @@ def described(spark: SparkSession, name: Name) -> SparkTable | None:
 
 def unlike_delta(spark: SparkSession, name: Name, **facts: Any) -> UnknownTable:
     """The error for a name that is to be a Delta table's, and is none's: what it is instead, if anything."""
-    shown, found = ".".join(map(quoted, name)), described(spark, name)
+    shown, found = ".".join(map(quote_identifier, name)), try_describe_table(spark, name)
     if found is None:
         return UnknownTable(name=shown, **facts)
     kind = "a view" if found.is_view else f"a table of the format {found.provider}"

@@ -16,11 +16,11 @@ from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.evolution import DIFFER, Misfit, misfit
 from anabranch.protocol.schema.lengths import limits_of
 from anabranch.protocol.schema.types import INTEGERS, DataType, Field, Struct, decimal_of, upcastable
-from anabranch.spark.columns.lengths import limited
+from anabranch.spark.columns.lengths import enforce_lengths
 from anabranch.spark.columns.rule_columns import default_column
-from anabranch.spark.columns.shapes import shaped
-from anabranch.spark.columns.types import column, delta_type, filled, is_void, spark_type
-from anabranch.spark.frames.failures import reported, unfit
+from anabranch.spark.columns.shapes import convert_value
+from anabranch.spark.columns.types import column, delta_type, fill_void_types, is_void, spark_type
+from anabranch.spark.frames.failures import translate_errors, unfit
 
 _FLOATS = ("float", "double")
 _TIMES = ("date", "timestamp", "timestamp_ntz")
@@ -30,11 +30,11 @@ _ABSENT = "Column {}, which has a NOT NULL constraint, is missing from the data 
 _CAST = "Cast it, or replace the column by the option overwriteSchema = true in mode overwrite."
 
 
-def fitted(rows: DataFrame, schema: Struct, table: str, rules: Rules = NONE) -> DataFrame:
+def fit_to_schema(rows: DataFrame, schema: Struct, table: str, rules: Rules = NONE) -> DataFrame:
     """Rows with exactly the columns of a schema, in its order: matched by name whatever the case.
 
     A column that is absent has its default value, or else NULL; a generated one is NULL for now. Where the rules say
-    ``casts``, values are stored as `assigned` stores them.
+    ``casts``, values are stored as `cast_for_assignment` stores them.
 
     Raises:
         SchemaMismatch: a column too many, one twice, a NOT NULL one absent, or a type that does not widen to its own.
@@ -44,7 +44,7 @@ def fitted(rows: DataFrame, schema: Struct, table: str, rules: Rules = NONE) -> 
     advice = _ADD_OR_REPLACE if rules.replaceable else _ADD
     given, generated = _by_folded_name(rows, table), {each.column for each in rules.generated}
     fits = {
-        field.name: _fitted(field, there, table, advice, casts=rules.casts)
+        field.name: _fit_column(field, there, table, advice, casts=rules.casts)
         for field in schema
         if (there := given.get(field.name.lower())) is not None
     }
@@ -69,7 +69,7 @@ def _are_fit(rows: DataFrame, schema: Struct) -> bool:
     return [(each.name, each.dataType) for each in rows.schema] == [(e.name, spark_type(e.type)) for e in schema]
 
 
-def given_columns(rows: DataFrame, schema: Struct) -> frozenset[str]:
+def present_columns(rows: DataFrame, schema: Struct) -> frozenset[str]:
     """The columns of a schema that rows have, in its spelling."""
     return frozenset(field.name for name in rows.columns if (field := schema.find(name)) is not None)
 
@@ -85,13 +85,13 @@ def default_value(rows: DataFrame, field: Field, rules: Rules, table: str) -> Co
     text = rules.defaults.get(field.name)
     if text is None:
         return F.lit(None).cast(spark_type(field.type))
-    with reported(f"{field.name} DEFAULT {text}", table):
+    with translate_errors(f"{field.name} DEFAULT {text}", table):
         value, nothing = default_column(rows.sparkSession, field.name, text, table), rows.select()
         found = nothing.select(value.alias("value")).schema[0].dataType
-        return assigned(field, value, found, table, partial=True)  # a member may be younger than the default
+        return cast_for_assignment(field, value, found, table, partial=True)  # a member may be younger than the default
 
 
-def assigned(field: Field, value: Column, found: T.DataType, table: str, *, partial: bool = False) -> Column:
+def cast_for_assignment(field: Field, value: Column, found: T.DataType, table: str, *, partial: bool = False) -> Column:
     """The value of an assignment to a column: any number for a number, text for any simple type, checked row by row.
 
     Structs are taken apart by name; where values may be ``partial``, members that they lack are NULL.
@@ -99,14 +99,14 @@ def assigned(field: Field, value: Column, found: T.DataType, table: str, *, part
     Raises:
         SchemaMismatch: no value of that type could fit.
     """
-    return limited(field, _cast(field, value, found, table, partial=partial), table)
+    return enforce_lengths(field, _cast(field, value, found, table, partial=partial), table)
 
 
 def _cast(field: Field, value: Column, found: T.DataType, table: str, *, partial: bool) -> Column:
     target = spark_type(field.type)
     if is_void(found):
         return value.cast(target)
-    whole = filled(found, field.type)
+    whole = fill_void_types(found, field.type)
     value = value if whole == found else value.cast(whole)
     source = delta_type(whole, field.name)
     why = misfit(source, field.type, field.name, whole=not partial, fits=_assignable)
@@ -114,10 +114,12 @@ def _cast(field: Field, value: Column, found: T.DataType, table: str, *, partial
         raise _mismatch(field, table, found, "no value of that type can be stored there.")
     if why is not None:
         raise why.error(table, _CAST)
-    return shaped(value, source, field.type, lambda each, given, wanted: _checked(field, each, given, wanted, table))
+    return convert_value(
+        value, source, field.type, lambda each, given, wanted: _cast_or_fail(field, each, given, wanted, table)
+    )
 
 
-def _checked(field: Field, value: Column, source: DataType, target: DataType, table: str) -> Column:
+def _cast_or_fail(field: Field, value: Column, source: DataType, target: DataType, table: str) -> Column:
     """A value of a type that is not nested; one that does not fit is an error."""
     if upcastable(source, target):
         return value
@@ -151,16 +153,16 @@ def _absent(field: Field, table: str) -> Column:
     return F.lit(None).cast(spark_type(field.type)).alias(field.name)
 
 
-def _fitted(field: Field, given: T.StructField, table: str, advice: str, *, casts: bool) -> Column:
+def _fit_column(field: Field, given: T.StructField, table: str, advice: str, *, casts: bool) -> Column:
     if is_void(given.dataType):
         return F.lit(None).cast(spark_type(field.type)).alias(field.name)
     source = delta_type(given.dataType, given.name)
     why = misfit(source, field.type, field.name, fits=_assignable if casts else upcastable)
     if casts and (why is None or why.reason == DIFFER):
-        return assigned(field, column(given.name), given.dataType, table, partial=True).alias(field.name)
+        return cast_for_assignment(field, column(given.name), given.dataType, table, partial=True).alias(field.name)
     if why is not None:
         raise why.error(table, advice if why.reason != DIFFER else _CAST)
-    return limited(field, shaped(column(given.name), source, field.type), table).alias(field.name)
+    return enforce_lengths(field, convert_value(column(given.name), source, field.type), table).alias(field.name)
 
 
 def _mismatch(field: Field, table: str, found: T.DataType | None, reason: str) -> SchemaMismatch:

@@ -61,7 +61,7 @@ _DELTA_NAMES = {spark: name for name, spark in _SPARK_TYPES.items()}
 # -- names -------------------------------------------------------------------------------------------------------------
 
 
-def quoted(name: str) -> str:
+def quote_identifier(name: str) -> str:
     """A column's name as SQL text: no dot, space or backtick in it means anything.
 
     Example:
@@ -73,10 +73,10 @@ def quoted(name: str) -> str:
 
 def column(name: str) -> Column:
     """The top-level column of exactly this name."""
-    return F.col(quoted(name))
+    return F.col(quote_identifier(name))
 
 
-def paired(join: Callable[[_T, _T], _T], parts: Sequence[_T]) -> _T:
+def tree_reduce(join: Callable[[_T, _T], _T], parts: Sequence[_T]) -> _T:
     """All of them in one, joined two by two, and so on: Spark Connect takes no chain of a hundred.
 
     Example:
@@ -168,7 +168,7 @@ def local_rows(spark: SparkSession, table: pa.Table, schema: T.StructType) -> Da
     return spark.createDataFrame(rows, schema)
 
 
-def given_rows(spark: SparkSession, rows: Sequence[Mapping[str, Any]], ddl: str) -> DataFrame:
+def frame_from_rows(spark: SparkSession, rows: Sequence[Mapping[str, Any]], ddl: str) -> DataFrame:
     """A few rows with the columns of SQL text, which Spark keeps in its plan: showing them takes no job."""
     wanted = parse_columns(ddl)
     return spark.createDataFrame(pa.Table.from_pylist([*rows], to_arrow(schema_of(wanted))), wanted)
@@ -208,7 +208,7 @@ def schema_of(columns: T.StructType) -> Struct:
     return _struct(columns, "", 1)
 
 
-def declared(columns: T.StructType) -> Struct:
+def declared_schema(columns: T.StructType) -> Struct:
     """As `schema_of`, for columns that a table is declared with: their rules are kept, lengths of texts too.
 
     Raises:
@@ -269,22 +269,22 @@ def is_void(spark: T.DataType) -> bool:
     return isinstance(spark, T.NullType)
 
 
-def filled(found: T.DataType, wanted: DataType) -> T.DataType:
+def fill_void_types(found: T.DataType, wanted: DataType) -> T.DataType:
     """A type in which every bare NULL, at any depth, gets the wanted type there; members of structs match by name."""
     if is_void(found):
         return spark_type(wanted)
     if isinstance(found, T.StructType) and isinstance(wanted, Struct):
-        return T.StructType([_filled_field(each, wanted.find(each.name)) for each in found])
+        return T.StructType([_fill_field(each, wanted.find(each.name)) for each in found])
     if isinstance(found, T.ArrayType) and isinstance(wanted, Array):
-        return T.ArrayType(filled(found.elementType, wanted.element), found.containsNull)
+        return T.ArrayType(fill_void_types(found.elementType, wanted.element), found.containsNull)
     if isinstance(found, T.MapType) and isinstance(wanted, Map):
-        key, value = filled(found.keyType, wanted.key), filled(found.valueType, wanted.value)
+        key, value = fill_void_types(found.keyType, wanted.key), fill_void_types(found.valueType, wanted.value)
         return T.MapType(key, value, found.valueContainsNull)
     return found
 
 
-def _filled_field(found: T.StructField, wanted: Field | None) -> T.StructField:
-    type_ = found.dataType if wanted is None else filled(found.dataType, wanted.type)
+def _fill_field(found: T.StructField, wanted: Field | None) -> T.StructField:
+    type_ = found.dataType if wanted is None else fill_void_types(found.dataType, wanted.type)
     return T.StructField(found.name, type_, found.nullable)
 
 

@@ -3,7 +3,8 @@
 Uses three public signs: `inputFiles` (which misses subqueries and cached frames); the scans in printed plans, for
 those; and an alias that every DataFrame of ours has, which stays in the analysed plan whatever is done to the frame.
 Where Spark hides a plan behind its rows, as in a checkpoint and in the batches of a stream, the rows are given the
-aliases again (`carried`, `under`). Rows that were collected, or made an RDD, count as constants, as in delta-spark.
+aliases again (`source_names`, `under`). Rows that were collected, or made an RDD, count as constants, as in
+delta-spark.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _places = cache("places of tables shown", 10_000)
 """URLs by their digests, which aliases name."""
 
 
-def marked(
+def with_source_alias(
     rows: DataFrame,
     table_id: str | None,
     version: int | None,
@@ -61,7 +62,7 @@ def marked(
         commit: the mark of the version's commit (`anabranch.log.positions.commit_mark`), if known.
         shown: whether messages may show the rows.
         as_of: the user asked for this version, so the rows are the same whatever is committed: constants.
-        whole: URL of the table whose rows and columns these are, all of them (`table_shown`).
+        whole: URL of the table whose rows and columns these are, all of them (`find_whole_table`).
     """
     if table_id is None:
         return rows
@@ -79,7 +80,7 @@ def marked(
     return rows.alias(f"{name}_at{place}")
 
 
-def table_shown(rows: DataFrame, known: Callable[[str], tuple[str, Mapping[str, str]]]) -> str | None:
+def find_whole_table(rows: DataFrame, known: Callable[[str], tuple[str, Mapping[str, str]]]) -> str | None:
     """The URL of the table of which a view shows every row, at what was its newest version; None where the view shows
     anything else, or that cannot be said.
 
@@ -97,7 +98,7 @@ def table_shown(rows: DataFrame, known: Callable[[str], tuple[str, Mapping[str, 
     return root if is_whole and found.mark == _mark(table_id) else None
 
 
-def reads_marked(plan: str) -> bool:
+def has_our_frame(plan: str) -> bool:
     """Whether a printed plan has a DataFrame of ours."""
     return _ANY_MARK.search(plan) is not None
 
@@ -134,7 +135,7 @@ def source_versions(rows: DataFrame, root: str, table_id: str) -> SourceVersions
     return SourceVersions(min(map(int, versions)), commits)
 
 
-def versions_named(rows: DataFrame, table_id: str) -> list[int]:
+def versions_in_plan(rows: DataFrame, table_id: str) -> list[int]:
     """All versions of a table that the rows are known to come from."""
     return [int(each) for each in re.findall(_mark(table_id) + r"_(?:v|asof)(\d+)", printed_plan(rows))]
 
@@ -150,7 +151,7 @@ def keeps_out(rows: DataFrame) -> bool:
     return not is_told(plan) or any(mark in plan for mark in _kept_out)
 
 
-def carried(rows: DataFrame) -> tuple[str, ...]:
+def source_names(rows: DataFrame) -> tuple[str, ...]:
     """What a plan says of the tables and files that it reads, for rows behind which Spark hides that plan."""
     # Spark explains the query of a stream only where its own first step says that it is one, which SQL's does not.
     rows = rows.alias("stream") if rows.isStreaming else rows
@@ -169,14 +170,14 @@ def carried(rows: DataFrame) -> tuple[str, ...]:
 
 
 def under(rows: DataFrame, names: Iterable[str]) -> DataFrame:
-    """Rows that say what `carried` was found in the plan from which they come."""
+    """Rows that carry the names that `source_names` found in the plan from which they come."""
     for name in names:
         rows = rows.alias(name)
     return rows
 
 
 def _files_in(plan: str) -> Iterator[Scan]:
-    """The scans that rows say they were `carried` from."""
+    """The scans whose `source_names` rows carry."""
     for place, more in _FILES.findall(plan):
         yield Scan(_OF_FILES, bytes.fromhex(place).decode(), has_more=more == "more")
 

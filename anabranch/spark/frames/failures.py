@@ -45,7 +45,7 @@ _PLACE = re.compile(r"(; line \d+,? pos \d+)?;?$")
 
 
 @contextmanager
-def reported(expression: str, table: str, version: int | None = None) -> Iterator[None]:
+def translate_errors(expression: str, table: str, version: int | None = None) -> Iterator[None]:
     """Turns Spark's exceptions into errors of Anabranch; ``version`` is that of the files read, where known.
 
     Raises:
@@ -85,18 +85,18 @@ def reported(expression: str, table: str, version: int | None = None) -> Iterato
 
 
 @contextmanager
-def computed(what: str, table: str) -> Iterator[None]:
-    """As `reported`, of what Spark computes; what it says of the words of a query stays as it is."""
+def translate_execution_errors(what: str, table: str) -> Iterator[None]:
+    """As `translate_errors`, of what Spark computes; what it says of the words of a query stays as it is."""
     try:
         yield
     except (AnabranchError, ParseException, AnalysisException):
         raise
     except (PySparkException, Py4JJavaError) as error:
-        with reported(what, table):
+        with translate_errors(what, table):
             raise error from None
 
 
-def shown(expression: object) -> str:
+def format_expression(expression: object) -> str:
     """An expression as an error shows it: SQL text as it is, a Column as PySpark prints what it stands for.
 
     Example:

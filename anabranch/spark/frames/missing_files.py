@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from anabranch.errors import AnabranchError, MissingDataFile
 from anabranch.log.log import Log
 from anabranch.protocol.layout.paths import store_name
-from anabranch.spark.frames.dataframe_source import versions_named
+from anabranch.spark.frames.dataframe_source import versions_in_plan
 from anabranch.storage import open_store
 
 _GONE = re.compile(
@@ -88,7 +88,7 @@ def missing_for(rows: DataFrame, error: Exception, pinned: tuple[str, int] | Non
             folder = folder.rpartition("/")[0]
             snapshot = Log(open_store(folder or "/")).newest()
             if snapshot is not None:
-                versions = versions_named(rows, snapshot.metadata.id)
+                versions = versions_in_plan(rows, snapshot.metadata.id)
                 return missing(snapshot.table, file, min(versions)) if versions else None
     except (AnabranchError, PySparkException):
         return None  # Spark's own error says more than this one

@@ -81,7 +81,7 @@ class Whole:
 
 def relations(extended: str) -> Relations:
     """What the analysed plan of an extended explanation reads of files."""
-    analysed = _analysed(extended)
+    analysed = _analyzed_plan(extended)
     above: list[tuple[int, bool]] = []
     foreign, ours = False, set[str]()
     for line in analysed.splitlines():
@@ -97,7 +97,7 @@ def relations(extended: str) -> Relations:
     return Relations(foreign, frozenset(ours), _CUT.search(analysed) is not None)
 
 
-def _analysed(extended: str) -> str:
+def _analyzed_plan(extended: str) -> str:
     pieces = _SECTION.split(extended)
     return next((text for name, text in zip(pieces[1::2], pieces[2::2], strict=True) if "Analyzed" in name), extended)
 
@@ -105,7 +105,7 @@ def _analysed(extended: str) -> str:
 def whole_below(extended: str) -> Whole | None:
     """What an analysed plan shows by views and projections alone; None where anything else is done to rows."""
     projections: list[str] = []
-    for line in _analysed(extended).strip().splitlines()[1:]:  # the first says what columns there are
+    for line in _analyzed_plan(extended).strip().splitlines()[1:]:  # the first says what columns there are
         node = line.strip().removeprefix("+- ")
         if found := _WHOLE.fullmatch(node):
             return Whole(found[1], found[2], projections)
@@ -120,12 +120,12 @@ def chooses_only(projections: Sequence[str], columns: Mapping[str, str]) -> bool
     """Whether each of these projections has just these columns under their names, as they are, or cast to the type that
     they have; one that Spark abbreviated has not.
     """
-    each = (_chosen(re.escape(name), re.escape(type_)) for name, type_ in columns.items())
+    each = (_projection_pattern(re.escape(name), re.escape(type_)) for name, type_ in columns.items())
     as_they_are = re.compile(rf"Project \[{', '.join(each)}\]")
     return all(map(as_they_are.fullmatch, projections))
 
 
-def _chosen(name: str, type_: str) -> str:
+def _projection_pattern(name: str, type_: str) -> str:
     here = rf"{name}#\d+L?"
     return rf"(?:(?:{here} AS )?{here}|cast\({here} as {type_}\) AS {here})"
 

@@ -2,7 +2,7 @@
 
 What a query raises, Spark writes into the logs of its driver and executors, which no session can keep it from. So it is
 a sentence for people, and each detail in it is JSON, which says where it ends. Guarantee: `violation_in` returns what
-`raised` put into a query, with the same details, whatever the values are and however Spark wraps the message.
+`raise_in_query` put into a query, with the same details, whatever the values are and however Spark wraps the message.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _SHOWN_CHARACTERS = 200
 _json = json.JSONDecoder()
 
 
-def raised(error: type[AnabranchError], facts: Column, values: Mapping[str, Column], table: str) -> Column:
-    """An expression that makes the query fail with this error. ``facts`` are its details, as `stated` gives them,
+def raise_in_query(error: type[AnabranchError], facts: Column, values: Mapping[str, Column], table: str) -> Column:
+    """An expression that makes the query fail with this error. ``facts`` are its details (`error_sentence`),
     ``values`` column -> text of the row, which is left out where the table's rows are not to be shown.
     """
     values = values if may_show_rows(table) else {}
@@ -40,13 +40,13 @@ def raised(error: type[AnabranchError], facts: Column, values: Mapping[str, Colu
     return F.raise_error(F.concat(F.lit(_MARK), facts, F.lit("."), *row, F.lit(_END)))
 
 
-def stated(error: type[AnabranchError], **facts: str) -> Column:
-    """The sentence of an error with its details, as `raised` takes it; a CASE may choose among several."""
+def error_sentence(error: type[AnabranchError], **facts: str) -> Column:
+    """The sentence of an error with its details, as `raise_in_query` takes it; a CASE may choose among several."""
     return F.lit("".join(before + json.dumps(facts[name], ensure_ascii=False) for before, name in _SENTENCES[error]))
 
 
 def violation_in(text: str, table: str) -> AnabranchError | None:
-    """The error that `raised` put into Spark's message; None where there is none."""
+    """The error that `raise_in_query` put into Spark's message; None where there is none."""
     start = text.find(_MARK)
     while start >= 0:
         start += len(_MARK)

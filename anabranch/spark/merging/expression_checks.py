@@ -17,11 +17,11 @@ from anabranch.protocol.conditions import Condition
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.schema.assignments import leaves
 from anabranch.protocol.unsupported import why_unsupported
-from anabranch.spark.columns.types import paired
-from anabranch.spark.frames.failures import reported
-from anabranch.spark.reading.row_addresses import as_column, is_text, named_for
+from anabranch.spark.columns.types import tree_reduce
+from anabranch.spark.frames.failures import translate_errors
+from anabranch.spark.reading.row_addresses import alias_for_expressions, as_column, is_text
 from anabranch.spark.reading.scan import scan
-from anabranch.spark.writing.write import changed, text_of
+from anabranch.spark.writing.write import assign_where, text_of
 
 
 def check_change(
@@ -48,13 +48,15 @@ def check_change(
     if not is_known:
         _check_condition(spark, rows, files, condition)
     if assignments and not are_known:
-        _ = changed(rows, files, assignments, F.lit(True)).schema
-        with reported(text_of(assignments), files.root, files.version):
-            check_deterministic(named_for(rows, values), [as_column(each, spark).isNull() for each in values])
+        _ = assign_where(rows, files, assignments, F.lit(True)).schema
+        with translate_errors(text_of(assignments), files.root, files.version):
+            check_deterministic(
+                alias_for_expressions(rows, values), [as_column(each, spark).isNull() for each in values]
+            )
 
 
 def _check_condition(spark: SparkSession, rows: DataFrame, files: FileSet, condition: Condition) -> None:
-    with reported(condition.text, files.root, files.version):
+    with translate_errors(condition.text, files.root, files.version):
         named = rows if condition.alias is None else rows.alias(condition.alias)
         filtered = named.filter(as_column(condition.expression, spark))
         _ = filtered.schema  # else Spark Connect looks at it only later
@@ -65,4 +67,4 @@ def check_deterministic(rows: DataFrame, conditions: Sequence[Column]) -> None:
     """Raises Spark's AnalysisException unless conditions over rows are deterministic: have the same value each time."""
     # Spark demands that of what an aggregate is given, not of a WHERE, and allows each subquery there that a WHERE may
     # hold; as the condition of a join it allows no correlated scalar one.
-    _ = rows.agg(F.count(paired(Column.__and__, conditions))).schema
+    _ = rows.agg(F.count(tree_reduce(Column.__and__, conditions))).schema

@@ -18,9 +18,9 @@ from anabranch.protocol.merges import Matching, When
 from anabranch.protocol.schema.types import Struct
 from anabranch.spark.columns.types import spark_schema, unknown_row
 from anabranch.spark.frames.dataframe_source import source_versions
-from anabranch.spark.frames.failures import reported
-from anabranch.spark.merging.merge_clauses import Decider, Names, explained
-from anabranch.spark.reading.row_addresses import as_column, named_for
+from anabranch.spark.frames.failures import translate_errors
+from anabranch.spark.merging.merge_clauses import Decider, Names, translate_clause_errors
+from anabranch.spark.reading.row_addresses import alias_for_expressions, as_column
 
 
 def query_versions(
@@ -32,12 +32,12 @@ def query_versions(
         InvalidCondition: one does not fit the columns.
         UnknownSourceVersion: as there.
     """
-    with reported(condition.text, root):
+    with translate_errors(condition.text, root):
         row = unknown_row(spark, spark_schema(schema))
         named = row if condition.alias is None else row.alias(condition.alias)
         asking = named.filter(as_column(condition.expression, spark))
         if values:
-            asking = named_for(asking, values).select(*[as_column(each, spark) for each in values])
+            asking = alias_for_expressions(asking, values).select(*[as_column(each, spark) for each in values])
         return source_versions(asking, root, table_id)
 
 
@@ -53,7 +53,7 @@ def merge_versions(
         InvalidCondition, UnknownColumn: one does not fit the columns.
         UnknownSourceVersion: as of `query_versions`.
     """
-    with explained(f"MERGE ON {matching.on}", root):
+    with translate_clause_errors(f"MERGE ON {matching.on}", root):
         asking = _asking(spark, matching, source, schema, root)
         return all_versions(source_versions(each, root, table_id) for each in asking)
 

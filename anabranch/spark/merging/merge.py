@@ -17,10 +17,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from anabranch.arrow.merge_clauses import computed_clauses
+from anabranch.arrow.merge_clauses import resolve_clauses
 from anabranch.arrow.merge_images import IMAGE, OLD, ROW_ID
-from anabranch.arrow.merge_keys import computed_join, narrowed
-from anabranch.arrow.merge_outcome import JoinResult, counted_here, joined_of
+from anabranch.arrow.merge_keys import fetch_candidates, resolve_join
+from anabranch.arrow.merge_outcome import JoinResult, build_joined, outcome_of_table
 from anabranch.errors import Nondeterministic
 from anabranch.protocol.layout.addresses import address_of, free_name
 from anabranch.protocol.layout.file_sets import FileSet
@@ -31,26 +31,26 @@ from anabranch.protocol.unsupported import why_unsupported
 from anabranch.spark.columns.rules import Writing, obeying
 from anabranch.spark.columns.type_fit import default_value
 from anabranch.spark.columns.types import arrow_rows, column, spark_type
-from anabranch.spark.frames.failures import reported
+from anabranch.spark.frames.failures import translate_errors
 from anabranch.spark.frames.fallback import try_first
 from anabranch.spark.merging.expression_checks import check_deterministic
 from anabranch.spark.merging.merge_clauses import (
     Decider,
     Names,
-    explained,
     null_of,
     of_side,
     text_of,
+    translate_clause_errors,
 )
-from anabranch.spark.merging.merge_outcome import counted_in
-from anabranch.spark.merging.merge_source import Held, as_kept, named_source, source_columns
-from anabranch.spark.merging.row_numbers import counted
+from anabranch.spark.merging.merge_outcome import query_outcome
+from anabranch.spark.merging.merge_source import Held, source_columns, source_frame, to_kept_field
+from anabranch.spark.merging.row_numbers import count_rows_before
 from anabranch.spark.reading.row_addresses import as_column, is_text
 from anabranch.spark.reading.scan import scan
 from anabranch.spark.writing import few_rows
-from anabranch.spark.writing.scratch import check_types, keep, kept
+from anabranch.spark.writing.scratch import check_types, keep, read_scratch
 from anabranch.spark.writing.sites import site_of
-from anabranch.spark.writing.write import are_few, gathered, put_few, rows_in, write_into
+from anabranch.spark.writing.write import are_few, coalesce_if_few, put_few, rows_in, write_into
 
 BROADCAST_BYTES = 64 << 20
 """Up to this size a source is broadcast, so that the table's rows need not be sorted.
@@ -79,18 +79,18 @@ def check(spark: SparkSession, files: FileSet, matching: Matching, source: T.Str
         UnsupportedType: a column (named) of the source has a type that Parquet cannot hold.
     """
     check_types(source)
-    held = Held("", T.StructType([as_kept(each) for each in source]), 0, 0)
+    held = Held("", T.StructType([to_kept_field(each) for each in source]), 0, 0)
     columns = source_columns(source)
     checked: list[When] = []
     are_texts = all(map(is_text, matching.expressions))
-    if not (are_texts and why_unsupported(lambda: computed_join(files, matching, columns)) is None):
+    if not (are_texts and why_unsupported(lambda: resolve_join(files, matching, columns)) is None):
         _ = _changes(spark, files, matching, held).schema
         checked += ["matched", "not matched by source"]
     are_known = are_texts and not files.rules.bind_rows
     if matching.inserts and not (
-        are_known and why_unsupported(lambda: computed_clauses(matching, "not matched", files, columns)) is None
+        are_known and why_unsupported(lambda: resolve_clauses(matching, "not matched", files, columns)) is None
     ):
-        _ = _inserted(files, matching, held, named_source(spark, held, _names(files, matching, held))).schema
+        _ = _rows_to_insert(files, matching, held, source_frame(spark, held, _names(files, matching, held))).schema
         checked.append("not matched")
     _check_conditions(spark, files, matching, held, checked)
 
@@ -101,7 +101,7 @@ def _check_conditions(
     names = _names(files, matching, held)
 
     def side(when: When) -> DataFrame:
-        source = named_source(spark, held, names)
+        source = source_frame(spark, held, names)
         if when == "not matched":
             return source
         target = _target(spark, files, names, matching, held)
@@ -110,7 +110,7 @@ def _check_conditions(
     for clause in matching.clauses:
         if clause.condition is not None and clause.when in checked:
             try:
-                with explained(text_of(clause), files.root):
+                with translate_clause_errors(text_of(clause), files.root):
                     check_deterministic(side(clause.when), [as_column(clause.condition, spark)])
             except Nondeterministic as error:
                 raise Nondeterministic(**error.facts, delta_condition=_RANDOM) from None
@@ -135,14 +135,14 @@ def join(spark: SparkSession, files: FileSet, matching: Matching, held: Held, fo
     rows = _changes(spark, files, matching, held)
     if not len(files.files):
         return Joined({}, {})
-    with explained(f"MERGE ON {matching.on}", files.root):
+    with translate_clause_errors(f"MERGE ON {matching.on}", files.root):
         here = try_first(lambda: _few_changes(rows, files, held))
         if here is not None:
             result = JoinResult(here, updates, repeats, rows.schema)
-            return joined_of(counted_here(here), result, files, matching)
+            return build_joined(outcome_of_table(here), result, files, matching)
         url = keep(spark, rows, files.root, f"{folder}/_changes-{uuid4().hex}")
-        found = counted_in(kept(spark, [url], rows.schema), files)
-        return joined_of(found, JoinResult(url, updates, repeats, rows.schema), files, matching)
+        found = query_outcome(read_scratch(spark, [url], rows.schema), files)
+        return build_joined(found, JoinResult(url, updates, repeats, rows.schema), files, matching)
 
 
 def _few_changes(rows: DataFrame, files: FileSet, held: Held) -> pa.Table | None:
@@ -150,7 +150,7 @@ def _few_changes(rows: DataFrame, files: FileSet, held: Held) -> pa.Table | None
     count = rows_in(files)
     if held.here is None or not few_rows.is_small(files, count):
         return None
-    return few_rows.collected(rows, count * max(held.rows, 1))
+    return few_rows.try_collect(rows, count * max(held.rows, 1))
 
 
 def write_images(spark: SparkSession, files: FileSet, joined: Joined, folder: str) -> Written:
@@ -158,7 +158,7 @@ def write_images(spark: SparkSession, files: FileSet, joined: Joined, folder: st
     Raises RowViolation: a new image breaks a rule of the table.
     """
     count = joined.updated + joined.updated_alone
-    with reported("the rows that MERGE updates", files.root, files.version):
+    with translate_errors("the rows that MERGE updates", files.root, files.version):
         hidden = () if files.tracked is None else files.tracked.fields[:1]  # an image has no version of its own
         whole = replace(files, schema=Struct((*files.schema.fields, *hidden)))
         images = new_rows(spark, files, joined.handle, [each.name for each in hidden])
@@ -169,7 +169,7 @@ def _write(spark: SparkSession, rows: DataFrame, files: FileSet, folder: str, co
     """Write so many rows, most likely, of so many that are read for that."""
     written = put_few(rows, files, folder, count)
     if written is None:
-        write_into(spark, gathered(rows, count, read), files, folder, few=are_few(count))
+        write_into(spark, coalesce_if_few(rows, count, read), files, folder, few=are_few(count))
     return written
 
 
@@ -194,7 +194,7 @@ def old_rows(spark: SparkSession, files: FileSet, result: JoinResult, *, deleted
 def _left_behind(spark: SparkSession, files: FileSet, result: JoinResult) -> DataFrame:
     """What a join left behind, whoever made it."""
     schema = result.schema or T.StructType([_left_column(name, files.schema) for name in result.rows.column_names])
-    return kept(spark, [result.place], schema)
+    return read_scratch(spark, [result.place], schema)
 
 
 def _left_column(name: str, schema: Struct) -> T.StructField:
@@ -213,7 +213,7 @@ def write_inserts(
         ExecutionFailed: something cannot be evaluated, or does not fit its column, on some row.
         RowViolation: a new row breaks a rule of the table.
     """
-    clauses = matching.numbered("not matched")
+    clauses = matching.enumerate_clauses("not matched")
     if not clauses:
         return []
     names = _names(files, matching, held)
@@ -222,13 +222,13 @@ def write_inserts(
         return []
     if held.here is not None:  # its rows are numbered from 0 on
         held, joined = left, others
-    source = named_source(spark, held, names)
-    rows = _unmatched(spark, source, joined, names)
+    source = source_frame(spark, held, names)
+    rows = _unmatched_source_rows(spark, source, joined, names)
     if any(isinstance(value, Reserved) for _, clause in clauses for value in clause.values.values()):
-        place = column(names.number) if held.here is not None else counted(source, names.number)
+        place = column(names.number) if held.here is not None else count_rows_before(source, names.number)
         rows = rows.withColumn(names.place, place)
-    decided = _inserted(files, matching, held, rows)
-    with explained("the rows that MERGE inserts", files.root):
+    decided = _rows_to_insert(files, matching, held, rows)
+    with translate_clause_errors("the rows that MERGE inserts", files.root):
         acting = column(names.clause)
         images = decided.select(*_images(names, files.schema, files.schema.names.__getitem__), acting)
         inserts = matching.columns_set(files.schema, "insert")
@@ -236,14 +236,14 @@ def write_inserts(
         return _write(spark, images, files, folder, held.rows, held.rows)
 
 
-def _inserted(files: FileSet, matching: Matching, held: Held, rows: DataFrame) -> DataFrame:
+def _rows_to_insert(files: FileSet, matching: Matching, held: Held, rows: DataFrame) -> DataFrame:
     """Rows of the source with what NOT MATCHED clauses make of them, as far as one acts."""
     names, decider = _decider(files, matching, held)
 
     def default(field: Field) -> Column:
         return default_value(rows, field, files.rules, files.root)
 
-    decided = decider.decide(rows, matching.numbered("not matched"), F.lit(True), default)
+    decided = decider.decide(rows, matching.enumerate_clauses("not matched"), F.lit(True), default)
     return decided.filter(column(names.clause).isNotNull())
 
 
@@ -273,7 +273,7 @@ def _target(spark: SparkSession, files: FileSet, names: Names, matching: Matchin
     ids = [files.tracked.row_id] if files.tracked is not None and _keeps_ids(files, matching) else []
     ours += [column(each).alias(names.row_id) for each in ids]
     site, columns = site_of(spark, files.root), [*there, *ids]
-    here = try_first(lambda: narrowed(site, files, matching, held.source, columns, address))
+    here = try_first(lambda: fetch_candidates(site, files, matching, held.source, columns, address))
     rows = scan(spark, files, address=True, ids=bool(ids)) if here is None else arrow_rows(spark, here)
     return rows.select(*own, *ours).alias(names.target)
 
@@ -283,13 +283,15 @@ def _keeps_ids(files: FileSet, matching: Matching) -> bool:
     return files.tracked is not None and bool(matching.columns_set(files.schema, "update"))
 
 
-def _unmatched(spark: SparkSession, source: DataFrame, joined: Sequence[Joined], names: Names) -> DataFrame:
+def _unmatched_source_rows(spark: SparkSession, source: DataFrame, joined: Sequence[Joined], names: Names) -> DataFrame:
     """The source rows that none of these joins matched."""
     found: list[JoinResult] = [each.handle for each in joined if each.handle is not None]
     if not found:
         return source
     address = T.StructType([T.StructField(*each) for each in _OUTCOME.items()])  # whatever images some may have
-    matched = kept(spark, [each.place for each in found], address).select(F.col("number").alias(f"{names.number}_"))
+    matched = read_scratch(spark, [each.place for each in found], address).select(
+        F.col("number").alias(f"{names.number}_")
+    )
     return source.join(matched, column(names.number) == column(f"{names.number}_"), "left_anti")
 
 
@@ -308,17 +310,17 @@ def _changes(spark: SparkSession, files: FileSet, matching: Matching, held: Held
     names, decider = _decider(files, matching, held)
     sides = _sides(spark, _target(spark, files, names, matching, held), files, matching, held)
     kind = "left" if matching.acts_without_match else "inner"
-    with explained(f"MERGE ON {matching.on}", files.root):
+    with translate_clause_errors(f"MERGE ON {matching.on}", files.root):
         rows = sides[0].join(sides[1], as_column(matching.on, spark), kind)
         _ = rows.schema  # else Spark Connect looks at the condition only later
     old = _old(names, matching)
     olds = {names.old(i): old(each) for i, each in enumerate(files.schema) if matching.recorded}
     rows = rows.select("*", *[value.alias(name) for name, value in olds.items()])
     is_matched = column(names.number).isNotNull()
-    rows = decider.decide(rows, matching.numbered("matched"), is_matched, old)
+    rows = decider.decide(rows, matching.enumerate_clauses("matched"), is_matched, old)
     beside = [*([names.row_id] if _keeps_ids(files, matching) else ()), *olds]
     if matching.acts_without_match:
-        rows = _decided_alone(decider, rows, matching, beside)
+        rows = _decide_without_match(decider, rows, matching, beside)
     kept_columns = [
         column(ours).alias(name)
         for ours, name in zip((names.path, names.row, names.number, names.clause), _KEPT, strict=True)
@@ -335,7 +337,7 @@ def _sides(
     spark: SparkSession, target: DataFrame, files: FileSet, matching: Matching, held: Held
 ) -> tuple[DataFrame, DataFrame]:
     """The table's rows and the source's, as they are joined best."""
-    source = named_source(spark, held, _names(files, matching, held))
+    source = source_frame(spark, held, _names(files, matching, held))
     if matching.keys and held.here is not None and few_rows.is_small(files, rows_in(files)):
         # One task, since a broadcast is a job of its own.
         return target.coalesce(1), source.coalesce(1).hint("shuffle_hash")
@@ -349,14 +351,14 @@ def _old(names: Names, matching: Matching) -> Callable[[Field], Column]:
     return lambda each: null_of(each) if each.name in matching.added else of_side(names.target, each.name)
 
 
-def _decided_alone(decider: Decider, rows: DataFrame, matching: Matching, beside: Sequence[str]) -> DataFrame:
+def _decide_without_match(decider: Decider, rows: DataFrame, matching: Matching, beside: Sequence[str]) -> DataFrame:
     """Of rows that were decided where they match: decided where they do not, by the table's columns alone; with their
     addresses and the columns ``beside`` those.
     """
     names, schema = decider.names, decider.schema
     address = [names.path, names.row, names.number, *beside]
     decided = [names.clause, *map(names.image, range(len(schema)))]
-    clauses = matching.numbered("not matched by source")
+    clauses = matching.enumerate_clauses("not matched by source")
     own = [of_side(names.target, name).alias(name) for name in schema.names if name not in matching.added]
     before = [column(name).alias(f"{name}_before") for name in decided]
     alone, is_alone = rows.select(*own, *map(column, address), *before), column(names.number).isNull()

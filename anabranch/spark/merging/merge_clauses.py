@@ -20,11 +20,11 @@ from pyspark.sql import types as T
 
 from anabranch.errors import InvalidCondition, UnknownColumn
 from anabranch.protocol.merges import Clause, Matching, Reserved, SourceColumn
-from anabranch.protocol.schema.assignments import Path, leaves, spelled, wholes
+from anabranch.protocol.schema.assignments import Path, find_path, leaves, wholes
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.spark.columns.members import Given, is_set, rebuilt
-from anabranch.spark.columns.types import column, paired, quoted, spark_type
-from anabranch.spark.frames.failures import is_of_a_frame, reason_of, reported, shown
+from anabranch.spark.columns.types import column, quote_identifier, spark_type, tree_reduce
+from anabranch.spark.frames.failures import format_expression, is_of_a_frame, reason_of, translate_errors
 from anabranch.spark.merging.row_numbers import value_at
 from anabranch.spark.reading.row_addresses import as_column
 
@@ -117,7 +117,7 @@ class Decider:
         """
         for _, clause in clauses:
             self.apply_expressions(rows, clause)
-        with explained("; ".join(text_of(clause) for _, clause in clauses), self.table):
+        with translate_clause_errors("; ".join(text_of(clause) for _, clause in clauses), self.table):
             spark = rows.sparkSession
             rows = rows.select("*", F.when(where, first_acting(clauses, spark)).alias(self.names.clause))
             # A column of its own each: what is random must not be evaluated a second time when it is fitted.
@@ -132,22 +132,22 @@ class Decider:
         A WHERE takes only what is decided row by row; a SELECT would take aggregates and generators too.
         """
         spark = rows.sparkSession
-        with explained(text_of(clause), self.table):
+        with translate_clause_errors(text_of(clause), self.table):
             if clause.condition is not None:
                 rows = rows.filter(as_column(clause.condition, spark))
             ours = (SourceColumn, Reserved)
             values = [as_column(each, spark) for _, each in leaves(clause.values) if not isinstance(each, ours)]
             if values:
-                rows = rows.filter(paired(Column.__or__, [each.isNull() for each in values]))
+                rows = rows.filter(tree_reduce(Column.__or__, [each.isNull() for each in values]))
             _ = rows.schema  # else Spark Connect looks at it only later
             return rows
 
     def _values(self, number: int, clause: Clause, spark: SparkSession) -> Iterator[Column]:
         for i, (_, value) in enumerate(leaves(clause.values)):
-            said = F.when(column(self.names.clause) == number, self._said(value, spark))
+            said = F.when(column(self.names.clause) == number, self._to_column(value, spark))
             yield said.alias(self.names.value(number, i))
 
-    def _said(self, value: Any, spark: SparkSession) -> Column:
+    def _to_column(self, value: Any, spark: SparkSession) -> Column:
         if isinstance(value, Reserved):
             return value_at(column(self.names.place), value.values)
         return self._of_source(value) if isinstance(value, SourceColumn) else as_column(value, spark)
@@ -160,7 +160,7 @@ class Decider:
 
     def _images(self, clauses: Numbered, types: T.StructType, rest: Callable[[Field], Column]) -> Iterator[Column]:
         """The columns of the new image: NULL where no clause acts, or one that deletes."""
-        writing = [(i, self._given_by(i, each, types)) for i, each in clauses if each.action != "delete"]
+        writing = [(i, self._given_of_clause(i, each, types)) for i, each in clauses if each.action != "delete"]
         for i, field in enumerate(self.schema):
             image = _nothing(null_of(field))
             for number, given in writing:
@@ -174,15 +174,17 @@ class Decider:
             return rest(field)
         return rebuilt(field, null_of(field) if (field.name,) in given.new else rest(field), given)
 
-    def _given_by(self, number: int, clause: Clause, types: T.StructType) -> Given:
+    def _given_of_clause(self, number: int, clause: Clause, types: T.StructType) -> Given:
         """What a clause sets, and where the values lie."""
-        new = {self._spelled(path): self.names.value(number, i) for i, (path, _) in enumerate(leaves(clause.values))}
-        from_one = {self._spelled(path): self._of_source(value) for path, value in wholes(clause.values)}
+        new = {
+            self._resolve_path(path): self.names.value(number, i) for i, (path, _) in enumerate(leaves(clause.values))
+        }
+        from_one = {self._resolve_path(path): self._of_source(value) for path, value in wholes(clause.values)}
         return Given(new, types, self.table, self.partial, from_one)
 
-    def _spelled(self, path: Path) -> Path:
+    def _resolve_path(self, path: Path) -> Path:
         """A path as the table spells it."""
-        known = spelled(path, self.schema)
+        known = find_path(path, self.schema)
         if known is None:
             raise UnknownColumn(table=self.table, column=".".join(path), columns=", ".join(self.schema.names))
         return known
@@ -190,26 +192,26 @@ class Decider:
 
 def of_side(alias: str, name: str) -> Column:
     """The column of one side; it is found before a member of a struct that has the side's name."""
-    return F.col(f"{quoted(alias)}.{quoted(name)}")
+    return F.col(f"{quote_identifier(alias)}.{quote_identifier(name)}")
 
 
 def text_of(clause: Clause) -> str:
     """A clause as an error shows it."""
-    condition = "" if clause.condition is None else f" AND {shown(clause.condition)}"
-    values = ", ".join(f"{'.'.join(path)} = {shown(value)}" for path, value in leaves(clause.values))
+    condition = "" if clause.condition is None else f" AND {format_expression(clause.condition)}"
+    values = ", ".join(f"{'.'.join(path)} = {format_expression(value)}" for path, value in leaves(clause.values))
     return f"WHEN {clause.when.upper()}{condition} THEN {clause.action.upper()} {values}".rstrip()
 
 
 @contextmanager
-def explained(expression: str, table: str) -> Iterator[None]:
-    """As `reported`, and explains why a column that is bound to a DataFrame cannot be used: the source is a copy."""
-    with reported(expression, table):
+def translate_clause_errors(expression: str, table: str) -> Iterator[None]:
+    """As `translate_errors`, and explains why a column bound to a DataFrame cannot be used: the source is a copy."""
+    with translate_errors(expression, table):
         try:
             yield
         except AnalysisException as error:
             if not is_of_a_frame(error):
                 if (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
-                    reason = f"{reason_of(error)} {_unresolved(expression, error)}."
+                    reason = f"{reason_of(error)} {_describe_unresolved(expression, error)}."
                     raise InvalidCondition(expression=expression, table=table, reason=reason) from None
                 raise
             reason = (
@@ -219,7 +221,7 @@ def explained(expression: str, table: str) -> Iterator[None]:
             raise InvalidCondition(expression=expression, table=table, reason=reason) from None
 
 
-def _unresolved(expression: str, error: AnalysisException) -> str:
+def _describe_unresolved(expression: str, error: AnalysisException) -> str:
     """Which name of a clause means no column, and in which part of the MERGE, in delta-spark's words."""
     name = (error.getMessageParameters() or {}).get("objectName", "").replace("`", "")
     if expression.startswith("MERGE ON"):

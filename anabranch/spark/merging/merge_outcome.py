@@ -16,7 +16,7 @@ from anabranch.protocol.layout.file_sets import FileSet, Marks
 from anabranch.spark.reading.row_addresses import by_key, keys_of
 
 
-def counted_in(rows: DataFrame, files: FileSet) -> Outcome:
+def query_outcome(rows: DataFrame, files: FileSet) -> Outcome:
     """What a join's outcome holds, by one query over it."""
     return Outcome(*_by_clause(rows, files), lambda matched: _ambiguous(rows, matched))
 

@@ -31,12 +31,12 @@ from anabranch.protocol.steps import OF_A_QUERY, READ_SOURCE, Step
 from anabranch.protocol.unsupported import Unsupported
 from anabranch.spark.columns.types import column, delta_type, spark_schema
 from anabranch.spark.frames.dataframe_source import printed_plan
-from anabranch.spark.frames.failures import reported
+from anabranch.spark.frames.failures import translate_errors
 from anabranch.spark.frames.fallback import try_first
 from anabranch.spark.frames.outlooks import outlook
 from anabranch.spark.merging.merge_clauses import Names
 from anabranch.spark.writing import few_rows
-from anabranch.spark.writing.scratch import keep, kept, size_of
+from anabranch.spark.writing.scratch import keep, read_scratch, size_of
 from anabranch.spark.writing.sites import is_here, site_of
 
 _NUMBER = T.StructField("number", T.LongType())
@@ -104,10 +104,10 @@ class Held:
 
 def source_columns(schema: T.StructType) -> SourceColumns:
     """A source's columns as Arrow sees them."""
-    return SourceColumns(tuple(schema.names), tuple(map(_seen_type, schema)))
+    return SourceColumns(tuple(schema.names), tuple(map(_try_arrow_type, schema)))
 
 
-def _seen_type(field: T.StructField) -> DataType | None:
+def _try_arrow_type(field: T.StructField) -> DataType | None:
     """Delta's type of a source's column; None where it is none that Arrow sees as Spark does, or padded."""
     if LENGTH in (field.metadata or {}) or not few_rows.are_plain(T.StructType([field])):
         return None
@@ -121,8 +121,8 @@ def hold(spark: SparkSession, source: DataFrame, root: str, folder: str) -> Held
         UnsupportedType: a column (named) has a type that Parquet cannot hold.
         ExecutionFailed: a row could not be computed.
     """
-    with reported("the source of the MERGE", root):
-        schema = T.StructType([as_kept(each) for each in source.schema])
+    with translate_errors("the source of the MERGE", root):
+        schema = T.StructType([to_kept_field(each) for each in source.schema])
         here = try_first(lambda: _at_once(source, is_here=is_here(spark, root)))
         if here is not None:
             return _few(_with_numbers(here), schema, here.nbytes)
@@ -132,10 +132,10 @@ def hold(spark: SparkSession, source: DataFrame, root: str, folder: str) -> Held
         if files is None:
             return Held(url, schema, *size_of(spark, url))
         most = MOST_BYTES if is_here(spark, root) else few_rows.MOST_BYTES
-        count, found = few_rows.kept_in(root, files, T.StructType([*schema, _NUMBER]), most)
+        count, found = few_rows.count_and_read_rows(root, files, T.StructType([*schema, _NUMBER]), most)
         size = sum(each.size for each in files)
         if found is not None and few_rows.are_few(schema, count) and found.nbytes <= few_rows.MOST_BYTES:
-            return _few(_renumbered(found), schema, size, url)
+            return _few(_renumber(found), schema, size, url)
         return Held(url, schema, count, size, arrow=found)
 
 
@@ -143,7 +143,7 @@ def _few(rows: pa.Table, schema: T.StructType, size: int, url: str = "") -> Held
     return Held(url, schema, len(rows), size, rows, rows)
 
 
-def held_here(spark: SparkSession, source: pa.Table | TableRows) -> Held | None:
+def try_hold_here(spark: SparkSession, source: pa.Table | TableRows) -> Held | None:
     """A source that takes no Spark, as if it had been kept; None where it is not small, or takes Spark after all."""
     return _of_arrow(source) if isinstance(source, pa.Table) else _of_table(spark, source)
 
@@ -175,7 +175,7 @@ def _of_table(spark: SparkSession, source: TableRows) -> Held | None:
     rows = try_first(lambda: finding.live(site_of(spark, source.files.root), source.files))
     if rows is None or len(rows) > _MOST_ROWS or rows.nbytes > few_rows.MOST_BYTES:
         return None
-    return _few(_with_numbers(rows), T.StructType([as_kept(each) for each in source.frame.schema]), rows.nbytes)
+    return _few(_with_numbers(rows), T.StructType([to_kept_field(each) for each in source.frame.schema]), rows.nbytes)
 
 
 def _at_once(source: DataFrame, *, is_here: bool) -> pa.Table | None:
@@ -186,10 +186,10 @@ def _at_once(source: DataFrame, *, is_here: bool) -> pa.Table | None:
     if not found.is_constant and not (is_here and found.bytes is not None and found.bytes <= _SMALL_BYTES):
         return None
     most = few_rows.MOST_ROWS if found.is_constant else _MOST_ROWS
-    return few_rows.collected(source.toDF(*(f"c{i}" for i in range(len(source.schema)))), inf, most)
+    return few_rows.try_collect(source.toDF(*(f"c{i}" for i in range(len(source.schema)))), inf, most)
 
 
-def _renumbered(rows: pa.Table) -> pa.Table:
+def _renumber(rows: pa.Table) -> pa.Table:
     return _with_numbers(rows.select(range(rows.num_columns - 1)))
 
 
@@ -197,23 +197,23 @@ def _with_numbers(rows: pa.Table) -> pa.Table:
     return rows.append_column(_NUMBER.name, pa.array(range(len(rows)), pa.int64()))
 
 
-def as_kept(field: T.StructField) -> T.StructField:
+def to_kept_field(field: T.StructField) -> T.StructField:
     """A source's column as it is kept: with the length of a char, by which Spark compares it."""
     said = {key: value for key, value in (field.metadata or {}).items() if key == LENGTH}
     return T.StructField(field.name, field.dataType, True, said)
 
 
-def named_source(spark: SparkSession, held: Held, names: Names) -> DataFrame:
+def source_frame(spark: SparkSession, held: Held, names: Names) -> DataFrame:
     """The rows of a source under its alias, with their numbers."""
     schema = T.StructType([*held.schema, T.StructField(names.number, T.LongType())])
     is_known = held.here is not None or held.url
-    rows = kept(spark, [held.place], schema) if is_known else spark.createDataFrame([], schema)
+    rows = read_scratch(spark, [held.place], schema) if is_known else spark.createDataFrame([], schema)
     return rows.alias(names.source)
 
 
 def few_values(spark: SparkSession, held: Held, column_name: str, limit: int) -> list[Any] | None:
     """The distinct values of a column of the kept rows; None where there are more than ``limit``."""
-    rows = kept(spark, [held.place], T.StructType([*held.schema, _NUMBER]))
+    rows = read_scratch(spark, [held.place], T.StructType([*held.schema, _NUMBER]))
     found = rows.select(column(column_name).alias("value")).distinct().limit(limit + 1).toArrow()
     return found["value"].to_pylist() if len(found) <= limit else None
 
@@ -227,7 +227,7 @@ def alias_of(rows: DataFrame) -> str | None:
     """The alias of a DataFrame, or the name of the view or table that it is; None without one."""
     nothing = rows.select(F.lit(1).alias("one"))  # else the names of columns stand first, with whatever is in them
     try:
-        with reported("the source of the MERGE", "the MERGE"):
+        with translate_errors("the source of the MERGE", "the MERGE"):
             analysed = printed_plan(nothing).partition("== Analyzed Logical Plan ==\n")[2]
     except ExecutionFailed:
         return None  # Spark computes what is constant while it plans; `hold` says what failed, and for which table

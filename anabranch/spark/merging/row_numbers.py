@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 
 from anabranch.protocol.layout.addresses import free_name
 from anabranch.spark.columns.types import column
-from anabranch.spark.writing.scratch import kept
+from anabranch.spark.writing.scratch import read_scratch
 
 _IN_PARTITION = 33
 """Bits that `monotonically_increasing_id` leaves for the rows of one partition."""
@@ -30,12 +30,12 @@ def with_numbers(
     other columns.
     """
     number = free_name("__anabranch_number", schema.names)
-    rows = kept(spark, [place], T.StructType([*schema, T.StructField(number, T.LongType())]))
-    before = counted(rows, number)
+    rows = read_scratch(spark, [place], T.StructType([*schema, T.StructField(number, T.LongType())]))
+    before = count_rows_before(rows, number)
     return rows.select("*", *[value_at(before, each).alias(name) for name, each in values.items()]).drop(number)
 
 
-def counted(rows: DataFrame, number: str) -> Column:
+def count_rows_before(rows: DataFrame, number: str) -> Column:
     """For each row the number of rows before it, by the column that numbers them; runs one small query."""
     part, row = F.shiftright(column(number), _IN_PARTITION), column(number).bitwiseAND(F.lit((1 << _IN_PARTITION) - 1))
     counts = rows.groupBy(part.alias("part")).count().orderBy("part").collect()

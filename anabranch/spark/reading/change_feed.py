@@ -33,14 +33,14 @@ from anabranch.protocol.change_feed import (
     FIELDS,
     Feed,
     VersionChanges,
-    recorded_columns,
+    change_data_columns,
 )
 from anabranch.protocol.layout.addresses import free_name
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.schema.types import Struct
 from anabranch.spark.columns.types import arrow_rows, column, spark_schema
-from anabranch.spark.frames.dataframe_source import marked
-from anabranch.spark.frames.failures import reported
+from anabranch.spark.frames.dataframe_source import with_source_alias
+from anabranch.spark.frames.failures import translate_errors
 from anabranch.spark.reading.raw_rows import Opened, open_files
 from anabranch.spark.reading.row_positions import is_in_words, with_facts, word_lists
 
@@ -60,7 +60,7 @@ def changes(spark: SparkSession, feed: Feed) -> DataFrame:
     names = [*feed.schema.names, *COLUMNS]
     parts = [part.select(*map(column, names)) for part in _parts(spark, feed)]
     rows = reduce(DataFrame.unionAll, parts) if parts else _nothing(spark, feed)
-    return marked(rows, feed.metadata.id, feed.read_at, commit=feed.commit, shown=may_show_rows(feed.root))
+    return with_source_alias(rows, feed.metadata.id, feed.read_at, commit=feed.commit, shown=may_show_rows(feed.root))
 
 
 def _parts(spark: SparkSession, feed: Feed) -> Iterator[DataFrame]:
@@ -69,28 +69,30 @@ def _parts(spark: SparkSession, feed: Feed) -> Iterator[DataFrame]:
     if any(len(each.partly) for each in feed.versions):
         yield _partly(spark, feed)
     if any(len(each.written) for each in feed.versions):
-        yield _written(spark, feed)
+        yield _rows_of_change_files(spark, feed)
 
 
 def _whole(spark: SparkSession, feed: Feed) -> DataFrame:
     """Files in which every row changed, except those deleted before."""
     found = pa.concat_tables(each.whole for each in feed.versions)
-    opened = _opened(spark, feed, found)
+    opened = _open_change_files(spark, feed, found)
     hidden = [each.hidden.get(path, BitMap64()) for each in feed.versions for path in each.whole["path"].to_pylist()]
     facts = {
         **_facts(feed.versions, [len(each.whole) for each in feed.versions]),
         "change": found["change"].combine_chunks(),
         "bits": word_lists([words_of(rows) for rows in hidden]),
     }
-    joined, (version, moment, change, bits) = with_facts(spark, opened.rows, opened.file, _shown(opened, found), facts)
+    joined, (version, moment, change, bits) = with_facts(
+        spark, opened.rows, opened.file, _spark_file_names(opened, found), facts
+    )
     live = joined.filter(~is_in_words(column(bits), column(opened.address.row)))
-    return _named(live, change, version, moment)
+    return _with_feed_columns(live, change, version, moment)
 
 
 def _partly(spark: SparkSession, feed: Feed) -> DataFrame:
     """The changed rows of files in which other rows did not change."""
     found = pa.concat_tables(each.partly for each in feed.versions)
-    opened = _opened(spark, feed, found)
+    opened = _open_change_files(spark, feed, found)
     places = {place.log: i for i, place in enumerate(opened.places)}
     numbers = {"number": pa.array(range(len(places)), pa.int64())}
     numbered, (number,) = with_facts(spark, opened.rows, opened.file, [place.shown for place in opened.places], numbers)
@@ -107,23 +109,23 @@ def _partly(spark: SparkSession, feed: Feed) -> DataFrame:
     changed = changed.append_column(names[-1], pa.array(positions))
     file, version, moment, change, position = names
     at = (column(number) == column(file)) & (column(opened.address.row) == column(position))
-    return _named(numbered.join(arrow_rows(spark, changed), at), change, version, moment)
+    return _with_feed_columns(numbered.join(arrow_rows(spark, changed), at), change, version, moment)
 
 
-def _written(spark: SparkSession, feed: Feed) -> DataFrame:
+def _rows_of_change_files(spark: SparkSession, feed: Feed) -> DataFrame:
     """Files of change data, whose rows say what became of them."""
     found = pa.concat_tables(each.written for each in feed.versions)
-    layouts = {path: recorded_columns(layout) for path, layout in feed.layouts.items()}
-    opened = _opened(spark, feed, found, schema=recorded_columns(feed.schema), layouts=layouts)
+    layouts = {path: change_data_columns(layout) for path, layout in feed.layouts.items()}
+    opened = _open_change_files(spark, feed, found, schema=change_data_columns(feed.schema), layouts=layouts)
     facts = _facts(feed.versions, [len(each.written) for each in feed.versions])
-    joined, (version, moment) = with_facts(spark, opened.rows, opened.file, _shown(opened, found), facts)
-    return _named(joined, CHANGE_TYPE, version, moment)
+    joined, (version, moment) = with_facts(spark, opened.rows, opened.file, _spark_file_names(opened, found), facts)
+    return _with_feed_columns(joined, CHANGE_TYPE, version, moment)
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
-def _opened(
+def _open_change_files(
     spark: SparkSession,
     feed: Feed,
     found: pa.Table,
@@ -146,7 +148,7 @@ def _opened(
         allowed=feed.allowed,
     )
     try:
-        with reported("the changes", feed.root):
+        with translate_errors("the changes", feed.root):
             opened = open_files(spark, files_of)
             _ = opened.rows.columns  # else Spark Connect looks for the files only later
         return opened
@@ -167,7 +169,7 @@ def _plain(path: str) -> str:
     return re.sub("/+", "/", path)
 
 
-def _shown(opened: Opened, found: pa.Table) -> list[str]:
+def _spark_file_names(opened: Opened, found: pa.Table) -> list[str]:
     """The name by which Spark shows the file of each of these changes."""
     shown = {place.log: place.shown for place in opened.places}
     return [shown[path] for path in found["path"].to_pylist()]
@@ -183,7 +185,7 @@ def _facts(versions: Iterable[VersionChanges], counts: list[int]) -> dict[str, p
     return {"version": pa.array(repeated[:, 0]), "moment": pa.array(repeated[:, 1]).cast(_MOMENT)}
 
 
-def _named(rows: DataFrame, change: str, version: str, moment: str) -> DataFrame:
+def _with_feed_columns(rows: DataFrame, change: str, version: str, moment: str) -> DataFrame:
     named = {CHANGE_TYPE: column(change), COMMIT_VERSION: column(version), COMMIT_TIMESTAMP: column(moment)}
     return rows.withColumns(named)
 

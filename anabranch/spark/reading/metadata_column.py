@@ -35,10 +35,10 @@ def type_of(files: FileSet) -> T.StructType:
     return found
 
 
-def completed(rows: DataFrame, files: FileSet) -> DataFrame:
+def with_all_fields(rows: DataFrame, files: FileSet) -> DataFrame:
     """Rows with all of the column's fields, where it has Spark's own until now."""
     fields = [column(NAME)[name].alias(name) for name in _OF_FILES]
     if files.tracked is not None:
-        of_rows = (*row_ids.known_of(files), *row_ids.names_of(files))
+        of_rows = (*row_ids.defaults_from_log(files), *row_ids.names_of(files))
         fields += [column(name).alias(shown) for name, shown in zip(of_rows, _OF_ROWS, strict=True)]
     return rows.withColumn(NAME, F.struct(*fields))

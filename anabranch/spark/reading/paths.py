@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from anabranch.errors import CorruptLog, MissingDataFile, UnknownStore
-from anabranch.protocol.layout.outside_files import placed
-from anabranch.protocol.layout.paths import java_quoted
+from anabranch.protocol.layout.outside_files import locate_file
+from anabranch.protocol.layout.paths import quote_as_java
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(/.*|$)", re.DOTALL)
 _WILD = re.compile(r"([\\{}\[\]*?])")
@@ -101,7 +101,7 @@ def on_disk(reader: str) -> str | None:
     return reader.removeprefix("file://") if reader.startswith("file:///") else None
 
 
-def shown(reader: str) -> str:
+def metadata_file_path(reader: str) -> str:
     """The ``_metadata.file_path`` of a path that the reader was given.
 
     Example:
@@ -110,15 +110,15 @@ def shown(reader: str) -> str:
     """
     scheme, authority, path = _parts(reader)
     host = f"//{authority}" if authority else ""
-    return f"{scheme}:{host}{java_quoted(re.sub('/+', '/', path))}"
+    return f"{scheme}:{host}{quote_as_java(re.sub('/+', '/', path))}"
 
 
 def _place(spark: SparkSession, root: str, base: str, path: str, allowed: Sequence[str]) -> Place:
-    folder, inside = placed(root, path, allowed)
+    folder, inside = locate_file(root, path, allowed)
     reader = f"{base if folder is None else spark_root(spark, folder)}/{inside}"
     if (reason := _unread(reader)) is not None:
         raise MissingDataFile(table=root, file=path, reason=reason)
-    return Place(path, reader, shown(reader))
+    return Place(path, reader, metadata_file_path(reader))
 
 
 def _unread(reader: str) -> str | None:

@@ -21,7 +21,7 @@ from pyspark.sql import types as T
 from anabranch.errors import AnabranchError
 from anabranch.errors.process_state import cache
 from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.spark.frames.failures import reported
+from anabranch.spark.frames.failures import translate_errors
 from anabranch.spark.reading.paths import Place, literal, places, spark_root
 from anabranch.spark.reading.raw_rows import read_options
 from anabranch.spark.sessions.session import is_connect
@@ -60,7 +60,7 @@ class Scanned:
 
     def then(self, frame: DataFrame, step: Step) -> Scanned:
         """What one more step makes of the frame."""
-        return replace(self, finish=_chained(self.finish, step), before=(*self.before, frame))
+        return replace(self, finish=_chain_steps(self.finish, step), before=(*self.before, frame))
 
     def only(self, frame: DataFrame, paths: Sequence[str]) -> DataFrame | None:
         """The rows of the frame, read from these files alone, which hold all of them; None where that gains nothing,
@@ -72,11 +72,11 @@ class Scanned:
         try:
             if self._is_cached(frame) or not _are_spelled_as_expected(self.spark, self.files.root, found):
                 return None
-            return self._filtered(frame, [place.shown for place in found])
+            return self._try_filter_files(frame, [place.shown for place in found])
         except (PySparkException, AnabranchError):  # a scan that has no such column, or a file that cannot be read
             return None
 
-    def _filtered(self, frame: DataFrame, shown: list[str]) -> DataFrame | None:
+    def _try_filter_files(self, frame: DataFrame, shown: list[str]) -> DataFrame | None:
         if not self.is_union:
             found = _among(frame, shown)
             if self.files.layouts:  # the one part may be a union, of which Spark Connect would say so only later
@@ -92,7 +92,7 @@ class Scanned:
         return any(each.storageLevel != StorageLevel.NONE for each in (*self.before, frame))
 
 
-def _chained(first: Step, second: Step) -> Step:
+def _chain_steps(first: Step, second: Step) -> Step:
     return lambda rows: second(first(rows))
 
 
@@ -125,5 +125,5 @@ def are_said(spark: SparkSession, root: str, found: Sequence[Place]) -> bool:
     )
     said = read.select(read.metadataColumn("_metadata")["file_path"].alias("file"))
     rows = said.limit(1) if len(found) == 1 else said.distinct()
-    with reported("the scan", root):
+    with translate_errors("the scan", root):
         return {row["file"] for row in rows.collect()} == {each.shown for each in found}

@@ -25,17 +25,17 @@ from anabranch.protocol.partitions import map_column, names_no_instant, partitio
 from anabranch.protocol.schema.column_mapping import is_renamed, physical_schema
 from anabranch.protocol.schema.lengths import LENGTH, char_length, pads
 from anabranch.protocol.schema.types import Field, Struct, schema_json
-from anabranch.protocol.schema.voids import has_void, held_columns
-from anabranch.spark.columns.lengths import padded
+from anabranch.protocol.schema.voids import columns_in_files, has_void
+from anabranch.spark.columns.lengths import pad_chars
 from anabranch.spark.columns.physical_names import logical
-from anabranch.spark.columns.types import column, paired, spark_schema, spark_type
-from anabranch.spark.frames.failures import reported
+from anabranch.spark.columns.types import column, spark_schema, spark_type, tree_reduce
+from anabranch.spark.frames.failures import translate_errors
 from anabranch.spark.reading import row_ids
 from anabranch.spark.reading.hive_folders import folders_agree
 from anabranch.spark.reading.paths import Place, literal, log_prefix, places, spark_root
 from anabranch.spark.reading.row_positions import is_marked, with_facts
 from anabranch.spark.sessions.listing import few_tasks
-from anabranch.storage.told import given
+from anabranch.storage.told import call_options
 
 _READ_OPTIONS = {
     "ignoreMissingFiles": "false",  # whatever the session says: rows never vanish silently
@@ -47,7 +47,7 @@ _TO_THE_END = 1 << 30
 
 def read_options() -> dict[str, str]:
     """Options of every reader of a table's files: ours, and what is given of file systems for this call alone."""
-    return {**given(), **_READ_OPTIONS}
+    return {**call_options(), **_READ_OPTIONS}
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Opened:
     file: str
     places: tuple[Place, ...]
 
-    def marked(self, marks: Marks) -> tuple[Opened, Column]:
+    def with_mark_flag(self, marks: Marks) -> tuple[Opened, Column]:
         """Whether each row is marked: the same rows, and a boolean column over them. A file without marks has none."""
         known = {place.shown: marks.get(place.log, BitMap64()) for place in self.places}
         rows, mark = is_marked(self.spark, self.rows, self.file, self.address.row, known)
@@ -89,20 +89,20 @@ def open_files(spark: SparkSession, files: FileSet, *, ids: bool = False, metada
     whole = not files.layouts and folders_agree(files)
     address, file = address_of(files.schema), free_name("__anabranch_file", files.schema.names)
     tracked = files.tracked if ids else None
-    rows = _addressed(spark, files, found, whole, file, address.row, tracked, metadata)
+    rows = _with_addresses(spark, files, found, whole, file, address.row, tracked, metadata)
     prefix, facts = log_prefix(found), {} if whole else _partition_values(files)
     if prefix is None:
         facts[address.path] = files.files["path"].combine_chunks()
     else:
         rows = rows.withColumn(address.path, _without(prefix, column(file)))
-    known = {} if tracked is None else row_ids.known_of(files)
+    known = {} if tracked is None else row_ids.defaults_from_log(files)
     rows = _with(spark, rows, files.schema, file, found, {**facts, **known})
     if tracked is not None:
-        rows = row_ids.resolved(rows, tracked, address.row, *known)
+        rows = row_ids.resolve_row_ids(rows, tracked, address.row, *known)
     return Opened(spark, rows, address, file, tuple(found))
 
 
-def _addressed(
+def _with_addresses(
     spark: SparkSession,
     files: FileSet,
     found: list[Place],
@@ -121,7 +121,7 @@ def _addressed(
         metadata = read.metadataColumn("_metadata")  # the hidden one, should the table have a column of that name
         columns = [*_logical(wanted), *([metadata.alias("_metadata")] if shown else ())]
         parts.append(read.select(*columns, metadata["file_path"].alias(file), metadata["row_index"].alias(row)))
-    return paired(DataFrame.unionAll, parts)
+    return tree_reduce(DataFrame.unionAll, parts)
 
 
 def _by_layout(files: FileSet, found: list[Place]) -> list[tuple[Struct, list[Place]]]:
@@ -145,14 +145,14 @@ def _without(prefix: str, text: Column) -> Column:
 
 def _read(spark: SparkSession, files: FileSet, found: list[Place], schema: Struct, *, whole: bool = True) -> DataFrame:
     """All rows under physical names; partition columns too where Spark may find them by itself, as a ``whole``."""
-    reader = spark.read.schema(spark_schema(physical_schema(held_columns(schema)))).options(**read_options())
+    reader = spark.read.schema(spark_schema(physical_schema(columns_in_files(schema)))).options(**read_options())
     if files.partition_columns and whole:
         # Several job folders may hold one partition each; without the second option Spark refuses that.
         reader = reader.options(basePath=spark_root(spark, files.root), ignoreInvalidPartitionPaths="true")
     else:
         # No folder is looked into, since all paths are files; but for each query Spark would ask about each of them.
         reader = reader.option("recursiveFileLookup", "true")
-    with reported("the scan", files.root, files.version), few_tasks(spark, files.root, len(found)):
+    with translate_errors("the scan", files.root, files.version), few_tasks(spark, files.root, len(found)):
         read = reader.parquet(*[literal(place.reader) for place in found])
     return _with_chars(read, files, schema) if whole else read
 
@@ -160,7 +160,7 @@ def _read(spark: SparkSession, files: FileSet, found: list[Place], schema: Struc
 def _logical(schema: Struct) -> list[Column]:
     """The columns of what was read under logical names, with the blanks that Spark reads in chars inside of one."""
     both = zip(schema, logical(schema), strict=True)
-    return [padded(field, value).alias(field.name) if _pads_inside(field) else value for field, value in both]
+    return [pad_chars(field, value).alias(field.name) if _pads_inside(field) else value for field, value in both]
 
 
 def _pads_inside(field: Field) -> bool:
@@ -170,7 +170,7 @@ def _pads_inside(field: Field) -> bool:
 def _with_chars(read: DataFrame, files: FileSet, schema: Struct) -> DataFrame:
     """The rows with partition columns of char as other columns of char are: of those Spark forgets the length."""
     chars = [each for each in schema if each.name in files.partition_columns and char_length([each]) is not None]
-    names = {each.physical_name: _typed(column(each.physical_name), each, each.physical_name) for each in chars}
+    names = {each.physical_name: _cast_column(column(each.physical_name), each, each.physical_name) for each in chars}
     return read.withColumns(names) if names else read
 
 
@@ -201,12 +201,12 @@ def _with(
         return rows
     joined, names = with_facts(spark, rows, file, [place.shown for place in found], facts)
     both = zip(facts, names, strict=True)
-    return joined.withColumns({fact: _typed(column(name), schema.find(fact), fact) for fact, name in both})
+    return joined.withColumns({fact: _cast_column(column(name), schema.find(fact), fact) for fact, name in both})
 
 
-def _typed(value: Column, field: Field | None, name: str) -> Column:
+def _cast_column(value: Column, field: Field | None, name: str) -> Column:
     """A value as Spark reads a column: one of char is padded, and known as such to comparisons."""
     if field is None:
         return value
     value, length = value.cast(spark_type(field.type)), char_length([field])
-    return value if length is None else padded(field, value).alias(name, metadata={LENGTH: f"char({length})"})
+    return value if length is None else pad_chars(field, value).alias(name, metadata={LENGTH: f"char({length})"})

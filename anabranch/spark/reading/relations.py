@@ -17,7 +17,7 @@ from anabranch.errors.process_state import cache
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.spark.columns.types import column
 from anabranch.spark.sessions.session import is_connect
-from anabranch.storage.told import given
+from anabranch.storage.told import call_options
 
 _FEW, _TOO_MANY = 32, 250_000
 """So few files are listed faster than they are looked up; so many take too much of the JVM's memory to be kept."""
@@ -47,11 +47,11 @@ class _Made:
         )
 
 
-def reused(spark: SparkSession, files: FileSet, make: Callable[[], Sequence[DataFrame]]) -> Sequence[DataFrame]:
+def reuse_or_make(spark: SparkSession, files: FileSet, make: Callable[[], Sequence[DataFrame]]) -> Sequence[DataFrame]:
     """The frames that ``make`` gives for these files, or those that it gave before. On Spark Connect each is made anew,
     since a server keeps nothing of it; so is what is read with settings of one call, such as credentials.
     """
-    if not _FEW < len(files.files) <= _TOO_MANY or is_connect(spark) or given():
+    if not _FEW < len(files.files) <= _TOO_MANY or is_connect(spark) or call_options():
         return make()
     key = (id(spark), files.root, files.table_id, files.version, *(spark.conf.get(name, None) for name in _SETTINGS))
     made = _made.get(key)

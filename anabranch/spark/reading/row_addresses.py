@@ -22,8 +22,8 @@ from anabranch.protocol.layout.addresses import Address, address_of
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.stats.statistics import num_records
 from anabranch.protocol.storing import Computed
-from anabranch.spark.columns.types import column, quoted, spark_schema
-from anabranch.spark.frames.failures import reported
+from anabranch.spark.columns.types import column, quote_identifier, spark_schema
+from anabranch.spark.frames.failures import translate_errors
 from anabranch.spark.reading.row_positions import file_keys
 from anabranch.spark.reading.scan import scan
 from anabranch.spark.sessions.sql_text import expression
@@ -44,7 +44,7 @@ def find(spark: SparkSession, files: FileSet, condition: Condition) -> dict[str,
     rows, paths = scan(spark, files, address=True), files.files["path"].to_pylist()
     rows = rows if condition.alias is None else rows.alias(condition.alias)
     collect = collect_rows if _are_few(files.files) else collect_words
-    with reported(condition.text, files.root, files.version):
+    with translate_errors(condition.text, files.root, files.version):
         return collect(rows.filter(as_column(condition.expression, spark)), address_of(files.schema), paths)
 
 
@@ -61,7 +61,7 @@ class Named:
 
 def _check(spark: SparkSession, files: FileSet, condition: Condition) -> None:
     """Raises an error unless a condition fits the columns; needed where there is no file to scan."""
-    with reported(condition.text, files.root, files.version):
+    with translate_errors(condition.text, files.root, files.version):
         nothing = spark.createDataFrame([], spark_schema(files.schema))
         named = nothing if condition.alias is None else nothing.alias(condition.alias)
         _ = named.filter(as_column(condition.expression, spark)).schema
@@ -80,7 +80,7 @@ def is_text(given: object) -> bool:
     return isinstance(given.expression if isinstance(given, Computed) else given, str)
 
 
-def named_for(rows: DataFrame, expressions: Iterable[object]) -> DataFrame:
+def alias_for_expressions(rows: DataFrame, expressions: Iterable[object]) -> DataFrame:
     """The rows under the alias by which expressions speak of them, where they do."""
     plain = [each.expression if isinstance(each, Computed) else each for each in expressions]
     aliases = {each.alias for each in plain if isinstance(each, Named)}
@@ -106,7 +106,7 @@ def collect_words(hits: DataFrame, address: Address, paths: list[str]) -> dict[s
     Two Spark stages, and at most 24 bytes for 64 rows.
     """
     path_of, key = keys_of(paths)
-    bit = F.expr(f"shiftleft(1L, cast({quoted(address.row)} & 63 as int))")
+    bit = F.expr(f"shiftleft(1L, cast({quote_identifier(address.row)} & 63 as int))")
     words = hits.groupBy(key(column(address.path)).alias("key"), F.shiftright(column(address.row), 6).alias("number"))
     found = words.agg(F.bit_or(bit).alias("word")).toArrow().sort_by([("key", "ascending"), ("number", "ascending")])
     return {

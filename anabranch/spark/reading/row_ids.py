@@ -23,7 +23,7 @@ def names_of(files: FileSet) -> tuple[str, ...]:
     return () if files.tracked is None else (files.tracked.row_id, files.tracked.commit_version)
 
 
-def known_of(files: FileSet) -> dict[str, pa.Array]:
+def defaults_from_log(files: FileSet) -> dict[str, pa.Array]:
     """The first id and the commit version of each file, from the log, under names that no column has."""
     taken = [*files.schema.names, *names_of(files)]
     return {
@@ -32,7 +32,7 @@ def known_of(files: FileSet) -> dict[str, pa.Array]:
     }
 
 
-def resolved(rows: DataFrame, tracked: Tracked, position: str, first_id: str, version: str) -> DataFrame:
+def resolve_row_ids(rows: DataFrame, tracked: Tracked, position: str, first_id: str, version: str) -> DataFrame:
     """Rows with their ids and commit versions in the hidden columns, where their files hold no others."""
     own = column(first_id) + column(position)
     return rows.withColumns(
@@ -43,7 +43,7 @@ def resolved(rows: DataFrame, tracked: Tracked, position: str, first_id: str, ve
     )
 
 
-def kept(files: FileSet, changed: Column) -> list[Column]:
+def id_columns_to_keep(files: FileSet, changed: Column) -> list[Column]:
     """The hidden columns of rewritten rows: each keeps its id, and its version unless it is changed."""
     if files.tracked is None:
         return []

@@ -79,13 +79,13 @@ def _words_in_plan(spark: SparkSession, file: str, names: list[str], bits: list[
 def _sets(spark: SparkSession, bits: list[Words]) -> Column:
     """All sets as one value."""
     if sum(map(len, bits)) <= IN_TEXT_WORDS:
-        return F.array(*map(_listed, bits))
+        return F.array(*map(_constant_array, bits))
     lists = word_lists(bits)
     one_list = pa.ListArray.from_arrays(pa.array([0, len(lists)], pa.int32()), lists)
     return spark.createDataFrame(pa.table({"sets": one_list})).scalar()
 
 
-def _listed(words: Words) -> Column:
+def _constant_array(words: Words) -> Column:
     """A set as a constant: Spark splits and casts the text while it plans."""
     if not len(words):
         return F.array().cast("array<bigint>")

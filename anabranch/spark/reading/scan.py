@@ -23,7 +23,7 @@ from anabranch.protocol.layout.file_sets import FileSet, check_vectors
 from anabranch.spark.columns.types import column, spark_schema
 from anabranch.spark.reading import metadata_column
 from anabranch.spark.reading.raw_rows import open_files, open_plain
-from anabranch.spark.reading.relations import reused
+from anabranch.spark.reading.relations import reuse_or_make
 from anabranch.spark.reading.row_ids import names_of
 
 
@@ -57,7 +57,7 @@ def scan(
     parts = parts_of(spark, files, columns, address, ids=ids, metadata=metadata)
     if parts:
         return reduce(DataFrame.unionAll, parts)
-    return _nothing(spark, files, _wanted(files, columns, address, ids, metadata))
+    return _nothing(spark, files, _names_to_scan(files, columns, address, ids, metadata))
 
 
 def parts_of(
@@ -70,18 +70,20 @@ def parts_of(
     metadata: bool = False,
 ) -> list[DataFrame]:
     """The frames whose union a `scan` is: one of the files without deleted rows, and one of the others."""
-    wanted = _wanted(files, columns, address, ids, metadata)
+    wanted = _names_to_scan(files, columns, address, ids, metadata)
     if address or ids or metadata:
         return [part.select(*map(column, wanted)) for part in _parts(spark, files, address, ids, metadata)]
 
     def made() -> list[DataFrame]:
         return [part.select(*map(column, files.schema.names)) for part in _parts(spark, files, False, False, False)]
 
-    parts = reused(spark, files, made)
+    parts = reuse_or_make(spark, files, made)
     return list(parts) if columns is None else [part.select(*map(column, wanted)) for part in parts]
 
 
-def _wanted(files: FileSet, columns: Sequence[str] | None, address: bool, ids: bool, metadata: bool) -> list[str]:
+def _names_to_scan(
+    files: FileSet, columns: Sequence[str] | None, address: bool, ids: bool, metadata: bool
+) -> list[str]:
     names = files.schema.names if columns is None else [files.schema.field(name).name for name in columns]
     wanted = [*names, *(address_of(files.schema) if address else ()), *(names_of(files) if ids else ())]
     return [*wanted, metadata_column.NAME] if metadata else wanted
@@ -103,11 +105,11 @@ def _parts(spark: SparkSession, files: FileSet, address: bool, ids: bool, metada
     if len(plain.files):
         opens = address or ids or metadata
         rows = open_files(spark, plain, ids=ids, metadata=metadata).rows if opens else open_plain(spark, plain)
-        yield metadata_column.completed(rows, plain) if metadata else rows
+        yield metadata_column.with_all_fields(rows, plain) if metadata else rows
     if len(marked.files):
-        opened, deleted = open_files(spark, marked, ids=ids, metadata=metadata).marked(marked.vectors)
+        opened, deleted = open_files(spark, marked, ids=ids, metadata=metadata).with_mark_flag(marked.vectors)
         rows = opened.rows.filter(~deleted)
-        yield metadata_column.completed(rows, marked) if metadata else rows
+        yield metadata_column.with_all_fields(rows, marked) if metadata else rows
 
 
 def _nothing(spark: SparkSession, files: FileSet, wanted: Sequence[str]) -> DataFrame:

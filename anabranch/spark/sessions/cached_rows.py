@@ -76,7 +76,7 @@ def is_kept(spark: SparkSession, table: str) -> bool:
     return found is not None and not _is_cleared(found.rows)
 
 
-def kept_rows(
+def find_kept_rows(
     spark: SparkSession, table: str, owner: Hashable, state: Hashable, newer: Callable[[], DataFrame] | None
 ) -> DataFrame | None:
     """The kept rows of a table in this state; None where there are none.

@@ -28,7 +28,7 @@ CONTEXT_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _NAME = re.compile(r"^\s*(spark\.[\w.]+)", re.MULTILINE)
 
 
-def said_by_site(environment: Mapping[str, str] = os.environ) -> frozenset[str]:
+def find_site_settings(environment: Mapping[str, str] = os.environ) -> frozenset[str]:
     """The settings that Spark's configuration files or `PYSPARK_SUBMIT_ARGS` name; Spark's own level of logging among
     them where a file or the environment configures log4j, and a server that the environment names.
     """

@@ -50,7 +50,7 @@ def settings_of(spark: SparkSession, prefixes: tuple[str, ...]) -> dict[str, str
     return {name.removeprefix(_HADOOP): value for name, value in found.items()} | own
 
 
-def given_as_text(given: Mapping[Any, Any]) -> dict[str, str]:
+def settings_as_texts(given: Mapping[Any, Any]) -> dict[str, str]:
     """Settings as texts, as Hadoop has them."""
     return {str(key): str(value).lower() if isinstance(value, bool) else str(value) for key, value in given.items()}
 

@@ -26,7 +26,7 @@ _held: PerSession[dict[str, _Held]] = hold("held settings", "they go when a bloc
 
 
 @contextmanager
-def held(spark: SparkSession, setting: str, value: str) -> Iterator[None]:
+def hold_setting(spark: SparkSession, setting: str, value: str) -> Iterator[None]:
     """The setting has this value for as long as the block lasts; of several values at a time the latest counts."""
     with _held.lock:
         known = _held.setdefault(spark, {})

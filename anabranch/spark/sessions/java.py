@@ -18,7 +18,7 @@ _RELEASE = re.compile(r'^JAVA_VERSION="(\d+)', re.MULTILINE)
 
 def check_java() -> str:
     """The ``java`` that Spark will start. Raises MissingJava: there is none, or it is too old."""
-    java = java_found()
+    java = find_java()
     version = _version(java)
     if version is None or version < OLDEST_JAVA:
         found = f"the one at {java} is version {version}." if version else f"{java} does not start."
@@ -26,7 +26,7 @@ def check_java() -> str:
     return java
 
 
-def java_found() -> str:
+def find_java() -> str:
     """The ``java`` at `JAVA_HOME`, or else on `PATH`. Raises MissingJava: there is none."""
     home = os.environ.get("JAVA_HOME")
     java = os.path.join(home, "bin", "java") if home else shutil.which("java")

@@ -69,7 +69,7 @@ def session_of(spark: SparkSession) -> Session:
     if found is not None and (found.formats or found.asked_at == _count.installations):
         return found
     with _sessions.lock:
-        return _asked(spark)
+        return _look_up_or_add(spark)
 
 
 def formats_of(spark: SparkSession) -> frozenset[str]:
@@ -112,14 +112,14 @@ def are_installed() -> bool:
     return any(each.formats and not each.is_clone for each in list(_sessions.values()))
 
 
-def _asked(spark: SparkSession) -> Session:
+def _look_up_or_add(spark: SparkSession) -> Session:
     found = _sessions.get(spark)
     if found is None:
         found = _sessions[spark] = Session(WeakSet([spark]))
     if found.formats or not _count.installations:
         return found
     try:
-        found = _recognized(spark, found)
+        found = _recognize(spark, found)
     except Exception as error:  # the session has ended, or its server is away, which it tells by itself when it is used
         _logger.debug("a session does not tell its settings: %s", type(error).__name__)
         return found
@@ -127,7 +127,7 @@ def _asked(spark: SparkSession) -> Session:
     return found
 
 
-def _recognized(spark: SparkSession, found: Session) -> Session:
+def _recognize(spark: SparkSession, found: Session) -> Session:
     mark = spark.conf.get(SETTING, None)
     if mark is None:
         return found

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from pyspark.sql import SparkSession
 
-from anabranch.spark.sessions.held_settings import held
+from anabranch.spark.sessions.held_settings import hold_setting
 from anabranch.spark.sessions.session import is_connect
 
 SETTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
@@ -27,4 +27,4 @@ def few_tasks(spark: SparkSession, root: str, paths: int) -> AbstractContextMana
     if paths <= _IN_THE_DRIVER or is_connect(spark):
         return nullcontext()
     wanted = -(-paths // _PER_TASK[root.startswith(("/", "file:"))])
-    return held(spark, SETTING, str(wanted)) if wanted < int(spark.conf.get(SETTING) or 0) else nullcontext()
+    return hold_setting(spark, SETTING, str(wanted)) if wanted < int(spark.conf.get(SETTING) or 0) else nullcontext()

@@ -16,7 +16,7 @@ from pyspark.sql.catalog import Catalog
 from anabranch.errors import MissingDeltaJars
 from anabranch.errors.process_state import per_object
 from anabranch.protocol.settings import CHECKS_RETENTION, MERGES_SCHEMA, OPTIMIZES_WRITES, READS_BEYOND
-from anabranch.spark.sessions.consoles import quiet, quiet_python, said_by_site
+from anabranch.spark.sessions.consoles import find_site_settings, quiet, quiet_python
 from anabranch.spark.sessions.java import check_java
 
 _GIB = 1 << 30
@@ -57,7 +57,7 @@ def build(app: str = "anabranch", master: str | None = None, conf: Mapping[str, 
     check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers run whatever `python3` is, without pyarrow
     quiet_python()
-    chosen, by_site = master or "local[*]", said_by_site()
+    chosen, by_site = master or "local[*]", find_site_settings()
     defaults = {name: value for name, value in _defaults(chosen).items() if name not in by_site}
     builder = SparkSession.builder.appName(app).master(chosen)
     for name, value in {**defaults, **quiet(conf or {}, by_site), **(conf or {})}.items():

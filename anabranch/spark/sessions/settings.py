@@ -42,7 +42,7 @@ _R = TypeVar("_R")
 
 
 @contextmanager
-def honoured(spark: SparkSession, verb: str) -> Iterator[None]:
+def honour_settings(spark: SparkSession, verb: str) -> Iterator[None]:
     """Run a command of a session as the session's settings say; inside of another one's, this does nothing.
 
     Args:
@@ -63,7 +63,7 @@ def honoured(spark: SparkSession, verb: str) -> Iterator[None]:
     try:
         values = _read(spark)
         settings.check(values, verb)
-        with honouring(_said(spark, values)) as held:
+        with honouring(_build_said(spark, values)) as held:
             yield
     finally:
         _command.reset(token)
@@ -84,7 +84,7 @@ def honours(verb: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
         def run(*args: _P.args, **kwargs: _P.kwargs) -> _R:
             owner: Any = args[0]
             held = getattr(owner, "engine", owner)
-            with honoured(held._spark if hasattr(held, "_spark") else held.spark, verb):
+            with honour_settings(held._spark if hasattr(held, "_spark") else held.spark, verb):
                 return method(*args, **kwargs)
 
         return run
@@ -92,7 +92,7 @@ def honours(verb: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     return with_settings
 
 
-def listed(spark: SparkSession) -> Mapping[str, str]:
+def list_settings(spark: SparkSession) -> Mapping[str, str]:
     """Every setting of a session, without the values that Spark takes for secrets; while a command of it runs, as they
     were when they were first asked for.
     """
@@ -106,15 +106,17 @@ def listed(spark: SparkSession) -> Mapping[str, str]:
 
 def find_settings(spark: SparkSession, prefixes: tuple[str, ...]) -> dict[str, str]:
     """The settings of a session whose names begin so, secrets among them; no other secret is asked for."""
-    found: dict[str, str | None] = {name: said for name, said in listed(spark).items() if name.startswith(prefixes)}
+    found: dict[str, str | None] = {
+        name: said for name, said in list_settings(spark).items() if name.startswith(prefixes)
+    }
     found |= {name: spark.conf.get(name, None) for name, said in found.items() if said == HIDDEN}
     return {name: said for name, said in found.items() if said is not None}
 
 
 @contextmanager
 def listing(spark: SparkSession) -> Iterator[None]:
-    """Have the settings of a running command `listed` while the block waits for Spark, and not after it. A failure is
-    left to whoever needs the list.
+    """List the settings of a running command while the block waits for Spark, and not after it. A failure is left to
+    whoever needs the list.
     """
     running = _command.get()
     if running is None or running[0] is not spark or running[1] or is_connect(spark):
@@ -122,7 +124,7 @@ def listing(spark: SparkSession) -> Iterator[None]:
         return
     inheriting: Any = inheritable_thread_target(spark)  # which closes the thread's connection to the JVM behind it
     with ThreadPoolExecutor(1, thread_name_prefix="anabranch-settings") as pool:
-        pool.submit(inheriting(partial(copy_context().run, listed, spark)))
+        pool.submit(inheriting(partial(copy_context().run, list_settings, spark)))
         yield
 
 
@@ -136,7 +138,7 @@ def setting(spark: SparkSession, name: str, default: bool) -> bool:
     return settings.flag({} if value is None else {name: value}, name, default)
 
 
-def _said(spark: SparkSession, values: Mapping[str, str]) -> Said:
+def _build_said(spark: SparkSession, values: Mapping[str, str]) -> Said:
     compacts, widens = values.get(settings.COMPACTS), values.get(settings.WIDENS, "always")
     return Said(
         user_metadata=values.get(settings.USER_METADATA),

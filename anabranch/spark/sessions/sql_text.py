@@ -3,8 +3,8 @@
 Two things can change a text. Spark fills ``${…}`` in from the session's settings, the environment and the
 JVM, in statements, expressions and names alike. And PySpark formats a statement, in which braces then mean something,
 where it is given DataFrames, and only there. Guarantees: what a user writes is filled in once, as Spark does it
-(`substituted`); behind that no text is, so that no name, default, comment or rule of a table is (`verbatim`); braces
-are doubled exactly where PySpark formats (`exact_sql`). No setting of the session is changed.
+(`substitute_variables`); behind that no text is, so that no name, default, comment or rule of a table is (`verbatim`);
+braces are doubled exactly where PySpark formats (`exact_sql`). No setting of the session is changed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def verbatim(text: str, spark: SparkSession) -> str:
     return text.replace(_OPENS, _NOTHING) if _OPENS in text and _substitutes(spark) else text
 
 
-def substituted(text: str, spark: SparkSession) -> str:
+def substitute_variables(text: str, spark: SparkSession) -> str:
     """What a user wrote, with each ``${…}`` filled in as Spark fills it in.
 
     Raises:
@@ -69,7 +69,7 @@ def expression(text: str, spark: SparkSession) -> Column:
     return F.expr(verbatim(text, spark))
 
 
-def selected(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
+def select_sql(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
     """Rows with columns that are SQL texts, in one call."""
     return rows.selectExpr(*(verbatim(each, rows.sparkSession) for each in columns))
 
@@ -77,10 +77,10 @@ def selected(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
 def exact_sql(spark: SparkSession, parts: str | Sequence[Part], args: Arguments = None) -> DataFrame:
     """What Spark makes of a statement that is put together here, of texts and DataFrames."""
     pieces: Sequence[Part] = [parts] if isinstance(parts, str) else parts
-    return joined_sql(spark, [verbatim(each, spark) if isinstance(each, str) else each for each in pieces], args)
+    return sql_from_parts(spark, [verbatim(each, spark) if isinstance(each, str) else each for each in pieces], args)
 
 
-def joined_sql(spark: SparkSession, parts: Sequence[Part], args: Arguments = None) -> DataFrame:
+def sql_from_parts(spark: SparkSession, parts: Sequence[Part], args: Arguments = None) -> DataFrame:
     """As `exact_sql`, of texts that a user wrote: Spark fills ``${…}`` in."""
     frames = {f"anabranch_{i}": each for i, each in enumerate(parts) if not isinstance(each, str)}
     if not frames:
@@ -145,7 +145,7 @@ def _value_of(reference: str, spark: SparkSession) -> str:
     """What Spark puts in place of a reference, asked for in two kinds of quotes, of which it may hold one. Raises
     InvalidOption: it holds both.
     """
-    text, name = _asked(f"SELECT r'<{reference}>'", spark), _asked(f"SELECT 0 AS `<{reference}>`", spark)
+    text, name = _try_ask(f"SELECT r'<{reference}>'", spark), _try_ask(f"SELECT 0 AS `<{reference}>`", spark)
     found = text if text is not None and (text == name or "`" in text) else name
     if found is None or (found != text and "'" not in found):
         reason = "it holds quotes and backticks: Spark cannot be asked for it."
@@ -153,7 +153,7 @@ def _value_of(reference: str, spark: SparkSession) -> str:
     return found[1:-1]
 
 
-def _asked(statement: str, spark: SparkSession) -> str | None:
+def _try_ask(statement: str, spark: SparkSession) -> str | None:
     """The text, or else the name of the column, that a statement gives; None where it cannot be read."""
     try:
         (row,) = plain_sql(spark, statement).collect()

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from pyspark.sql import SparkSession
 
-from anabranch.spark.sessions.held_settings import held
+from anabranch.spark.sessions.held_settings import hold_setting
 
 SETTING = "spark.sql.parquet.outputTimestampType"
 MICROS = "TIMESTAMP_MICROS"
@@ -21,7 +21,7 @@ OPTIONS = {SETTING: MICROS}
 
 def in_micros(spark: SparkSession) -> AbstractContextManager[None]:
     """Writes inside give INT64 timestamps, also before Spark 4.2, and also while other threads write."""
-    return nullcontext() if _option_counts(spark.version) else held(spark, SETTING, MICROS)
+    return nullcontext() if _option_counts(spark.version) else hold_setting(spark, SETTING, MICROS)
 
 
 def _option_counts(version: str) -> bool:

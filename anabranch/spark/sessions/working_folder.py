@@ -34,11 +34,11 @@ def working_folder(spark: SparkSession) -> str:
     known: dict[str | None, str] = _folders.setdefault(session_of(spark), {})
     said = spark.conf.get(DEFAULT, None)
     if said not in known:
-        known[said] = _asked(spark)
+        known[said] = _find_folder(spark)
     return known[said]
 
 
-def _asked(spark: SparkSession) -> str:
+def _find_folder(spark: SparkSession) -> str:
     name = f"anabranch-{uuid.uuid4().hex}"
     try:
         _ = plain_reader(spark).format("binaryFile").load([name, name]).schema  # of one, Spark warns with Java frames

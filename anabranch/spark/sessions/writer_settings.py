@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from anabranch.errors.process_state import per_object
-from anabranch.spark.sessions.settings import listed
+from anabranch.spark.sessions.settings import list_settings
 
 _COMMITS = "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
 _NEEDED = {
@@ -38,7 +38,7 @@ def may_be_plain(spark: SparkSession) -> bool:
 
 def are_plain(spark: SparkSession) -> bool:
     """Whether the session leaves Spark's writer as it is, or says what Arrow's can do."""
-    said = listed(spark)
+    said = list_settings(spark)
     own = any(name.startswith(_HADOOP) for name in said)
     found = not own and all(said.get(name, wanted).lower() == wanted for name, wanted in _NEEDED.items())
     if found:
@@ -48,7 +48,7 @@ def are_plain(spark: SparkSession) -> bool:
     return found
 
 
-def said_version(spark: SparkSession) -> dict[str, str]:
+def footer_metadata(spark: SparkSession) -> dict[str, str]:
     """What a footer says of Spark. By its version Spark knows how days are counted; without one a session may take them
     for Julian ones.
     """

@@ -15,8 +15,8 @@ from anabranch.arrow import clustering, orders
 from anabranch.arrow.orders import Output
 from anabranch.protocol.layout.curves import Curve
 from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.spark.sessions.writer_settings import said_version
-from anabranch.spark.writing.arrow_packing import SMALL_BYTES, is_able, mapped, slots_here
+from anabranch.spark.sessions.writer_settings import footer_metadata
+from anabranch.spark.writing.arrow_packing import SMALL_BYTES, is_able, run_on_executors, slots_here
 from anabranch.spark.writing.sites import site_of
 
 _logger = logging.getLogger(__name__)
@@ -25,7 +25,9 @@ MOST_BYTES_HERE = 128 << 20
 _ANSWER = "number long, path string, moves string, rows long, refused string"
 
 
-def clustered(spark: SparkSession, files: FileSet, curve: Curve, outputs: int, folder: str, moves: str | None) -> bool:
+def try_cluster(
+    spark: SparkSession, files: FileSet, curve: Curve, outputs: int, folder: str, moves: str | None
+) -> bool:
     """Do what `anabranch.spark.writing.relocating.cluster` does, if Arrow can: whether it is. If not, nothing is left.
 
     Raises:
@@ -34,26 +36,26 @@ def clustered(spark: SparkSession, files: FileSet, curve: Curve, outputs: int, f
     """
     if not is_able(spark):
         return False
-    task = clustering.ordering(site_of(spark, files.root), files, curve, outputs, folder, moves, said_version(spark))
+    task = clustering.ordering(site_of(spark, files.root), files, curve, outputs, folder, moves, footer_metadata(spark))
     if task is None:
         return False
     slots = slots_here(spark)
     said = {**task.said, "threads": clustering.threads(slots)}
     made = _here(said, slots) if slots or task.size <= SMALL_BYTES else _there(spark, said)
-    return clustering.adopted(made, said)
+    return clustering.adopt_outputs(made, said)
 
 
 def _here(said: Mapping[str, Any], slots: int) -> list[Output] | None:
     most = said["most_bytes"] if slots else min(said["most_bytes"], MOST_BYTES_HERE)
     try:
-        return orders.ordered({**said, "most_bytes": most})
+        return orders.write_along_curve({**said, "most_bytes": most})
     except Exception as error:  # whatever it is, Spark says it better, or can do it
         _logger.debug("Arrow does not cluster into %s: %s", said["folder"], type(error).__name__)
         return None
 
 
 def _there(spark: SparkSession, said: Mapping[str, Any]) -> list[Output] | None:
-    rows = mapped(spark, 1, orders.running(said), _ANSWER)
+    rows = run_on_executors(spark, 1, orders.running(said), _ANSWER)
     refused = [row["refused"] for row in rows if row["refused"] is not None]
     if refused:
         _logger.debug("Arrow does not cluster into %s: %s", said["folder"], refused[0])

@@ -25,14 +25,14 @@ from pyspark.sql import SparkSession
 from anabranch.arrow import ahead, dictionaries, orders
 from anabranch.arrow import files as arrow_files
 from anabranch.arrow import places as arrow_places
-from anabranch.arrow.packing import Attempt, Task, adopted, fits, run_here, task_of
+from anabranch.arrow.packing import Attempt, Task, adopt_attempts, fits, run_here, task_of
 from anabranch.errors.process_state import per_object
 from anabranch.protocol import unsupported
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.spark.frames.failures import is_cancelled
 from anabranch.spark.sessions import writer_settings
 from anabranch.spark.sessions.session import is_connect
-from anabranch.spark.sessions.settings import listed
+from anabranch.spark.sessions.settings import list_settings
 from anabranch.spark.writing.sites import site_of
 
 _logger = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ _TRAVELLING = (ahead, dictionaries, arrow_files, orders, arrow_places, unsupport
 _unable = per_object("sessions whose executors cannot run Arrow")
 
 
-def packed(spark: SparkSession, bins: Sequence[Bin]) -> frozenset[int]:
+def pack_bins(spark: SparkSession, bins: Sequence[Bin]) -> frozenset[int]:
     """Pack each of these bins as one file, as far as Arrow can: the numbers of those that are packed. Of the others
     nothing is left.
 
@@ -62,16 +62,16 @@ def packed(spark: SparkSession, bins: Sequence[Bin]) -> frozenset[int]:
     """
     if not bins or not is_able(spark):
         return frozenset()
-    site, says = site_of(spark, bins[0][0].root), writer_settings.said_version(spark)
+    site, says = site_of(spark, bins[0][0].root), writer_settings.footer_metadata(spark)
     likely = [number for number, (files, _) in enumerate(bins) if fits(site, files)]
     found = (task_of(site, number, *bins[number], says) for number in likely)
     tasks = [each for each in found if each is not None]
     done, slots = set[int](), slots_here(spark)
     if slots or sum(each.size for each in tasks) <= SMALL_BYTES:
-        done.update(adopted(tasks, run_here(tasks, slots or _SMALL_WORKERS)))
+        done.update(adopt_attempts(tasks, run_here(tasks, slots or _SMALL_WORKERS)))
     else:
         for several in _jobs(tasks):
-            done.update(adopted(several, _run(spark, several)))
+            done.update(adopt_attempts(several, _run(spark, several)))
     return frozenset(done)
 
 
@@ -87,7 +87,7 @@ def slots_here(spark: SparkSession) -> int:
     """How many tasks at once the session runs in this very process; 0 where executors do. Threads do the same then,
     and no worker has to start.
     """
-    found = None if is_connect(spark) else _LOCAL.fullmatch(listed(spark).get("spark.master", ""))
+    found = None if is_connect(spark) else _LOCAL.fullmatch(list_settings(spark).get("spark.master", ""))
     if found is None:
         return 0
     return (os.cpu_count() or 1) if found[1] == "*" else max(1, int(found[1] or 1))
@@ -111,14 +111,14 @@ def _jobs(tasks: Iterable[Task]) -> Iterator[list[Task]]:
 
 def _run(spark: SparkSession, tasks: Sequence[Task]) -> list[Attempt]:
     """One Spark job, with a task for each new file; no attempt where executors cannot run Arrow."""
-    rows = mapped(spark, len(tasks), arrow_files.running([task.said for task in tasks]), _ANSWER)
+    rows = run_on_executors(spark, len(tasks), arrow_files.running([task.said for task in tasks]), _ANSWER)
     for row in rows:
         if row["path"] is None:
             _logger.debug("Arrow does not pack a file of %s: %s", tasks[row["number"]].said["folder"], row["refused"])
     return [Attempt(tasks[row["number"]].number, row["path"], row["rows"]) for row in rows]
 
 
-def mapped(spark: SparkSession, tasks: int, run: Any, columns: str) -> list[Any]:
+def run_on_executors(spark: SparkSession, tasks: int, run: Any, columns: str) -> list[Any]:
     """What so many tasks answer, each of which is given its number; nothing where executors cannot run Arrow. Raises
     PySparkException, Py4JJavaError: the job was cancelled.
     """

@@ -18,8 +18,8 @@ from pyspark.sql import types as T
 from anabranch.log.footers import read_footer
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.schema.types import arrow_type
-from anabranch.spark.columns.types import delta_type, quoted
-from anabranch.spark.sessions.sql_text import selected
+from anabranch.spark.columns.types import delta_type, quote_identifier
+from anabranch.spark.sessions.sql_text import select_sql
 from anabranch.storage import open_store
 from anabranch.storage.contract import Entry
 from anabranch.storage.native import native_file
@@ -66,7 +66,7 @@ def is_small(files: FileSet, count: float) -> bool:
     return count <= MOST_ROWS and sum(files.files["size"].to_pylist()) <= MOST_BYTES
 
 
-def collected(rows: DataFrame, count: float, most_rows: int | None = None) -> pa.Table | None:
+def try_collect(rows: DataFrame, count: float, most_rows: int | None = None) -> pa.Table | None:
     """Evaluate rows, at most ``count`` by what the caller knows (less than infinite), and bring them here; None where
     they turn out to be too many (more than ``most_rows``, `MOST_ROWS` where None) or too large.
 
@@ -89,13 +89,13 @@ def _without_long(rows: DataFrame, texts: Sequence[str], most: int) -> DataFrame
 
     As SQL, since each Column that is made costs calls into the JVM, which a small write consists of.
     """
-    sizes = [f"octet_length({quoted(name)})" for name in texts]
+    sizes = [f"octet_length({quote_identifier(name)})" for name in texts]
     if len(sizes) > 1:  # of one alone, NULL says as well that nothing is too long
         sizes = [f"coalesce({each}, 0)" for each in sizes]
     fits = f"{' + '.join(sizes)} <= {most}"
-    named = {name: quoted(name) for name in rows.columns}
+    named = {name: quote_identifier(name) for name in rows.columns}
     shown = [f"CASE WHEN {fits} THEN {each} END AS {each}" if name in texts else each for name, each in named.items()]
-    return selected(rows, [*shown, f"NOT ({fits}) AS {_LONG}"])
+    return select_sql(rows, [*shown, f"NOT ({fits}) AS {_LONG}"])
 
 
 def arrow_of(rows: DataFrame) -> pa.Table:
@@ -123,7 +123,7 @@ def _is_kept(name: str) -> bool:
     return name.endswith(".parquet") and not name.startswith((".", "_"))
 
 
-def kept_in(
+def count_and_read_rows(
     root: str, files: Sequence[Entry], schema: T.StructType, most_bytes: int = MOST_BYTES
 ) -> tuple[int, pa.Table | None]:
     """How many rows these files hold, and the rows, where they take at most so many bytes; each small file is asked for

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.protocol.rules.table_rules import Rules
-from anabranch.spark.columns.types import quoted
+from anabranch.spark.columns.types import quote_identifier
 from anabranch.spark.sessions.session import optimizes_writes
 
 _ADAPTS = "spark.sql.adaptive.enabled"
@@ -27,13 +27,13 @@ _PARTITIONED_PARTS = 256
 """So many that a large partition seldom shares one: what is split is split with all partitions that lie in it."""
 
 
-def evened(spark: SparkSession, rows: DataFrame, partition_columns: Sequence[str], rules: Rules) -> DataFrame:
+def rebalance_rows(spark: SparkSession, rows: DataFrame, partition_columns: Sequence[str], rules: Rules) -> DataFrame:
     """The rows, with their partition columns, shuffled into few parts where the rules of table and command ask for that
     and adaptive execution is on; rows of one partition come together.
     """
     if not is_wished(rules, optimizes_writes(spark)) or str(spark.conf.get(_ADAPTS)).lower() != "true":
         return rows
-    return rows.hint("rebalance", parts(partition_columns), *map(quoted, partition_columns))
+    return rows.hint("rebalance", parts(partition_columns), *map(quote_identifier, partition_columns))
 
 
 def is_wished(rules: Rules, session: bool | None) -> bool:

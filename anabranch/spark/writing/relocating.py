@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from anabranch.arrow.clustering import leading, sampled_of
+from anabranch.arrow.clustering import leading, sampling_interval
 from anabranch.arrow.files import PLACE_BITS
 from anabranch.arrow.places import SAMPLE_LENGTH, bounds_of
 from anabranch.errors import UnknownColumn
@@ -26,12 +26,12 @@ from anabranch.protocol.layout.addresses import free_name
 from anabranch.protocol.layout.clustering import paths_of
 from anabranch.protocol.layout.curves import ORIGINS, Curve, bits_per_column
 from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.schema.assignments import spelled
+from anabranch.protocol.schema.assignments import find_path
 from anabranch.protocol.schema.editing import field_at
 from anabranch.protocol.schema.types import Struct
-from anabranch.spark.columns.curves import Steps, count_reached, in_plan, place_on, ranges_of
+from anabranch.spark.columns.curves import Steps, count_bounds_up_to, in_plan, place_on, ranges_of
 from anabranch.spark.columns.types import arrow_rows, column
-from anabranch.spark.frames.failures import reported
+from anabranch.spark.frames.failures import translate_errors
 from anabranch.spark.reading.paths import spark_root
 from anabranch.spark.reading.raw_rows import open_files
 from anabranch.spark.reading.row_ids import names_of
@@ -55,7 +55,7 @@ def pack(spark: SparkSession, files: FileSet, folder: str) -> None:
         InvalidPartitionValue, MissingDataFile, CorruptLog, UnknownStore: the files cannot be read.
         ExecutionFailed: some row cannot be read or written.
     """
-    with reported("the rows to pack", files.root):
+    with translate_errors("the rows to pack", files.root):
         found = _live(spark, files)
         # One task, and no shuffle: what it reads is sorted where it lies.
         _write(spark, files, found.rows.coalesce(1).sortWithinPartitions(found.origin), folder)
@@ -80,11 +80,11 @@ def cluster(spark: SparkSession, files: FileSet, curve: Curve, outputs: int, fol
         InvalidPartitionValue, MissingDataFile, CorruptLog, UnknownStore: the files cannot be read.
         ExecutionFailed: some row cannot be read or written.
     """
-    with reported("the rows to cluster", files.root):
+    with translate_errors("the rows to cluster", files.root):
         order = _Order.of(spark, files, curve, outputs)
-        _write(spark, files, order.sorted(spark, files), folder)
+        _write(spark, files, order.sort_rows(spark, files), folder)
         if moves is not None:
-            _write_origins(spark, files, order.sorted(spark, files), moves)
+            _write_origins(spark, files, order.sort_rows(spark, files), moves)
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ class _Live:
 def _live(spark: SparkSession, files: FileSet) -> _Live:
     opened = open_files(spark, files, ids=True)
     if files.vectors:
-        opened, deleted = opened.marked(files.vectors)
+        opened, deleted = opened.with_mark_flag(files.vectors)
         opened = replace(opened, rows=opened.rows.filter(~deleted))
     shown = [each.shown for each in opened.places]
     rows, (place,) = with_facts(
@@ -109,15 +109,15 @@ def _live(spark: SparkSession, files: FileSet) -> _Live:
     )
     origin = _origin_name(files)
     joined = F.shiftleft(column(place), PLACE_BITS).bitwiseOR(column(opened.address.row))
-    return _Live(rows.select(*map(column, _kept(files)), joined.alias(origin)), column(origin))
+    return _Live(rows.select(*map(column, _names_to_keep(files)), joined.alias(origin)), column(origin))
 
 
-def _kept(files: FileSet) -> tuple[str, ...]:
+def _names_to_keep(files: FileSet) -> tuple[str, ...]:
     return (*files.schema.names, *names_of(files))
 
 
 def _origin_name(files: FileSet) -> str:
-    return free_name("__anabranch_origin", _kept(files))
+    return free_name("__anabranch_origin", _names_to_keep(files))
 
 
 def _write(spark: SparkSession, files: FileSet, rows: DataFrame, folder: str) -> None:
@@ -167,12 +167,12 @@ class _Order:
         splits = order._splits_of(spark, sample, outputs)
         return replace(order, splits=splits, tokens=_tokens(spark, len(splits) + 1))
 
-    def sorted(self, spark: SparkSession, files: FileSet) -> DataFrame:
+    def sort_rows(self, spark: SparkSession, files: FileSet) -> DataFrame:
         """The rows in this order, the n-th output in the n-th task."""
         found = _live(spark, files)
         steps = Steps(found.rows)
         keys = self._keys(spark, steps, [_value(files, name) for name in leading(self.curve)])
-        output = steps.kept(self._output(spark, steps, _place(keys, found.origin)))
+        output = steps.add_step(self._output(spark, steps, _place(keys, found.origin)))
         # As bigints, which is what the hash was asked of: that of an int is another one.
         token = F.get(F.lit(list(self.tokens)).cast("array<bigint>"), output)
         # A number of partitions that is asked for is kept by AQE; what is sorted by is unlike in any two rows.
@@ -188,7 +188,7 @@ class _Order:
     def _output(self, spark: SparkSession, steps: Steps, place: Column) -> Column:
         if not len(self.splits):
             return F.lit(0)
-        return count_reached(steps, [(in_plan(spark, self.splits), len(self.splits))], [steps.kept(place)])[0]
+        return count_bounds_up_to(steps, [(in_plan(spark, self.splits), len(self.splits))], [steps.add_step(place)])[0]
 
     def _splits_of(self, spark: SparkSession, sample: pa.Table, outputs: int) -> pa.Array:
         """Places in the order of the sample, with equal shares of it between them."""
@@ -202,7 +202,7 @@ class _Order:
 
 def _value(files: FileSet, name: str) -> Column:
     (path,) = paths_of([name])
-    found = spelled(path, files.schema)
+    found = find_path(path, files.schema)
     if found is None:
         raise UnknownColumn(table=files.root, column=name, columns=", ".join(files.schema.names))
     return reduce(Column.getField, found[1:], column(found[0]))
@@ -222,7 +222,7 @@ def _is_in_task(output: Column) -> Column:
 def _sample(spark: SparkSession, files: FileSet, curve: Curve, outputs: int) -> pa.Table:
     """The columns of the curve and the origin, of some rows that are always the same ones."""
     found = _live(spark, files)
-    every = sampled_of(files, outputs)
+    every = sampling_interval(files, outputs)
     is_chosen = F.pmod(F.xxhash64(found.origin), F.lit(every)) == 0
     values = [_short(files, name).alias(f"value_{i}") for i, name in enumerate(leading(curve))]
     return found.rows.filter(is_chosen).select(*values, found.origin.alias("origin")).toArrow()

@@ -16,9 +16,9 @@ from pyspark.sql import types as T
 
 from anabranch.errors import UnsupportedType
 from anabranch.protocol.schema.types import DataType, Field, Struct
-from anabranch.protocol.schema.voids import check_writable, held
-from anabranch.spark.columns.shapes import shaped
-from anabranch.spark.columns.types import delta_type, is_void, local_rows, paired, spark_type
+from anabranch.protocol.schema.voids import check_writable, type_in_files
+from anabranch.spark.columns.shapes import convert_value
+from anabranch.spark.columns.types import delta_type, is_void, local_rows, spark_type, tree_reduce
 from anabranch.spark.reading.paths import literal, spark_root
 from anabranch.spark.reading.raw_rows import read_options
 from anabranch.spark.sessions import timestamps
@@ -50,13 +50,13 @@ def check_types(schema: T.StructType) -> None:
             check_writable(Struct((Field(field.name, delta_type(field.dataType, field.name)),)))
 
 
-def kept(spark: SparkSession, places: Sequence[str | pa.Table], schema: T.StructType) -> DataFrame:
+def read_scratch(spark: SparkSession, places: Sequence[str | pa.Table], schema: T.StructType) -> DataFrame:
     """The rows of folders that were written with these columns, and of tables that begin with them."""
     here = [each for each in places if not isinstance(each, str)]
     parts = [_local(spark, each, schema) for each in here]
     if urls := [each for each in places if isinstance(each, str)]:
         parts.append(_in_folders(spark, urls, schema))
-    return paired(DataFrame.unionAll, parts)
+    return tree_reduce(DataFrame.unionAll, parts)
 
 
 def _local(spark: SparkSession, rows: pa.Table, schema: T.StructType) -> DataFrame:
@@ -64,11 +64,11 @@ def _local(spark: SparkSession, rows: pa.Table, schema: T.StructType) -> DataFra
     plain = T.StructType([T.StructField(name, each.dataType) for name, each in zip(names, schema, strict=True)])
     found = local_rows(spark, rows.select(range(len(schema))).rename_columns(names), plain)
     return found.select(
-        *[F.col(name).alias(each.name, **_said(each)) for name, each in zip(names, schema, strict=True)]
+        *[F.col(name).alias(each.name, **_metadata_argument(each)) for name, each in zip(names, schema, strict=True)]
     )
 
 
-def _said(field: T.StructField) -> dict[str, Any]:
+def _metadata_argument(field: T.StructField) -> dict[str, Any]:
     return {"metadata": field.metadata} if field.metadata else {}
 
 
@@ -98,7 +98,7 @@ def _value(name: str, field: T.StructField) -> Column:
     if not _has_void_members(field.dataType):
         return F.col(name)
     whole = delta_type(field.dataType, field.name)
-    return shaped(F.col(name), _held(whole), whole)
+    return convert_value(F.col(name), _require_file_type(whole), whole)
 
 
 def _solid(name: str, field: T.StructField) -> Column:
@@ -106,16 +106,16 @@ def _solid(name: str, field: T.StructField) -> Column:
     if not _has_void_members(field.dataType):
         return F.col(name)
     whole = delta_type(field.dataType, field.name)
-    return shaped(F.col(name), whole, _held(whole)).alias(name)
+    return convert_value(F.col(name), whole, _require_file_type(whole)).alias(name)
 
 
 def _solid_type(field: T.StructField) -> T.DataType:
     is_whole = not _has_void_members(field.dataType)
-    return field.dataType if is_whole else spark_type(_held(delta_type(field.dataType, field.name)))
+    return field.dataType if is_whole else spark_type(_require_file_type(delta_type(field.dataType, field.name)))
 
 
-def _held(whole: DataType) -> DataType:
-    found = held(whole)
+def _require_file_type(whole: DataType) -> DataType:
+    found = type_in_files(whole)
     assert found is not None, "check_types saw to it"
     return found
 

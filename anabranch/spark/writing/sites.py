@@ -11,7 +11,7 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 
 from anabranch.arrow.site import Site
-from anabranch.protocol.expressions.resolving import ALTERING, altered_by
+from anabranch.protocol.expressions.resolving import ALTERING, altered_settings
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.rules.table_rules import NONE
 from anabranch.spark.columns.rule_columns import check_own_functions
@@ -41,9 +41,9 @@ def writing_site(spark: SparkSession, files: FileSet, *, obeys: bool = True) -> 
     rules = files.rules if obeys else NONE
     check_own_functions(spark, rules, files.schema, files.root)
     is_asked = bool(rules.checks or rules.generated)
-    altered = altered_by({name: str(spark.conf.get(name)) for name in ALTERING if is_asked})
+    altered = altered_settings({name: str(spark.conf.get(name)) for name in ALTERING if is_asked})
     site = site_of(spark, files.root)
-    return replace(site, says=writer_settings.said_version(spark), spells=False, altered=altered)
+    return replace(site, says=writer_settings.footer_metadata(spark), spells=False, altered=altered)
 
 
 def is_here(spark: SparkSession, root: str) -> bool:

@@ -31,28 +31,28 @@ from anabranch.protocol.partitions import HIVE_NULL
 from anabranch.protocol.rules.table_rules import NONE, Rules
 from anabranch.protocol.schema.assignments import Path, leaves
 from anabranch.protocol.schema.types import Field, Struct
-from anabranch.protocol.schema.voids import check_writable, held
+from anabranch.protocol.schema.voids import check_writable, type_in_files
 from anabranch.protocol.stats.statistics import num_records
 from anabranch.spark.columns.members import Given, is_set, rebuilt
-from anabranch.spark.columns.physical_names import is_stored_as_it_is, stored
+from anabranch.spark.columns.physical_names import is_stored_as_it_is, to_file_column
 from anabranch.spark.columns.rules import Writing, obeying
-from anabranch.spark.columns.type_fit import fitted, given_columns
-from anabranch.spark.columns.types import arrow_rows, column, paired
-from anabranch.spark.frames.failures import reported, shown
+from anabranch.spark.columns.type_fit import fit_to_schema, present_columns
+from anabranch.spark.columns.types import arrow_rows, column, tree_reduce
+from anabranch.spark.frames.failures import format_expression, translate_errors
 from anabranch.spark.frames.fallback import try_first
 from anabranch.spark.reading.paths import spark_root
 from anabranch.spark.reading.raw_rows import open_files
-from anabranch.spark.reading.row_addresses import as_column, named_for
-from anabranch.spark.reading.row_ids import kept, names_of
+from anabranch.spark.reading.row_addresses import alias_for_expressions, as_column
+from anabranch.spark.reading.row_ids import id_columns_to_keep, names_of
 from anabranch.spark.reading.scan import scan
 from anabranch.spark.sessions import timestamps, writer_settings
 from anabranch.spark.sessions.settings import listing
-from anabranch.spark.sessions.writer_settings import said_version
+from anabranch.spark.sessions.writer_settings import footer_metadata
 from anabranch.spark.writing import few_rows
-from anabranch.spark.writing.rebalance import evened
+from anabranch.spark.writing.rebalance import rebalance_rows
 from anabranch.spark.writing.sites import site_of
 from anabranch.storage import open_store
-from anabranch.storage.told import given
+from anabranch.storage.told import call_options
 
 _ONE_TASK_ROWS = 20_000
 """So many rows are read by the task that writes them: a shuffle costs a job, which takes longer than to read them."""
@@ -66,7 +66,7 @@ _WRITE_OPTIONS = {
 
 def write_options() -> dict[str, str]:
     """Options of every writer of a table's files: ours, and what is given of file systems for this call alone."""
-    return {**given(), **_WRITE_OPTIONS}
+    return {**call_options(), **_WRITE_OPTIONS}
 
 
 def write(
@@ -92,14 +92,14 @@ def write(
         ExecutionFailed: a row could not be computed.
         RowViolation: a row breaks a rule.
     """
-    with reported("the rows to write", root):
-        whole = [Writing(F.lit(True), given_columns(rows, schema), new=True)]
-        obedient = obeying(fitted(rows, schema, root, rules), schema, rules, whole, root)
+    with translate_errors("the rows to write", root):
+        whole = [Writing(F.lit(True), present_columns(rows, schema), new=True)]
+        obedient = obeying(fit_to_schema(rows, schema, root, rules), schema, rules, whole, root)
         files = FileSet(root, schema, tuple(partition_columns), empty_files(), {}, rules)
         written = put_few(obedient, files, folder, inf) if rows.isLocal() else None
         if written is not None:
             return written
-        even = evened(spark, obedient, partition_columns, rules)
+        even = rebalance_rows(spark, obedient, partition_columns, rules)
         write_files(spark, even, schema, partition_columns, root, folder, rules)
         return None
 
@@ -123,9 +123,9 @@ def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mappi
     site = site_of(spark, files.root)
     here = try_first(lambda: finding.fetch(site, files, marks, whole.schema.names))
     rows = marked_rows(spark, files, marks) if here is None else arrow_rows(spark, here)
-    read = count if here is not None else rows_in(files.restricted(dict(marks)))
-    images = changed(gathered(rows, count, read), files, assignments, F.lit(True))
-    with reported(text_of(assignments), files.root, files.version):  # it may be cancelled
+    read = count if here is not None else rows_in(files.restrict_to(dict(marks)))
+    images = assign_where(coalesce_if_few(rows, count, read), files, assignments, F.lit(True))
+    with translate_errors(text_of(assignments), files.root, files.version):  # it may be cancelled
         written = None if here is None else put_few(images, whole, folder, count)
     if written is None:
         write_tracked(spark, files, images, text_of(assignments), folder, few=are_few(count))
@@ -134,7 +134,7 @@ def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mappi
 
 def marked_rows(spark: SparkSession, files: FileSet, marks: Marks) -> DataFrame:
     """The marked rows of these files, with their ids where the table tracks its rows."""
-    opened, marked = open_files(spark, files.restricted(dict(marks)), ids=True).marked(marks)
+    opened, marked = open_files(spark, files.restrict_to(dict(marks)), ids=True).with_mark_flag(marks)
     return opened.rows.filter(marked).select(*map(column, (*files.schema.names, *names_of(files))))
 
 
@@ -149,16 +149,16 @@ def rewrite(
         both = {path: files.vectors.get(path, BitMap64()) | rows for path, rows in marks.items()}
         left = scan(spark, replace(files, vectors={**files.vectors, **both}), ids=True)
         return write_tracked(spark, files, left, "the rows to keep", folder)
-    opened, deleted = open_files(spark, files, ids=True).marked(files.vectors)
-    opened, marked = opened.marked(marks)
+    opened, deleted = open_files(spark, files, ids=True).with_mark_flag(files.vectors)
+    opened, marked = opened.with_mark_flag(marks)
     flag = free_name("__anabranch_marked", files.schema.names)
     kept_columns = map(column, (*files.schema.names, *names_of(files)))
     rows = opened.rows.filter(~deleted).select(*kept_columns, marked.alias(flag))
-    images = changed(rows, files, assignments, column(flag))
+    images = assign_where(rows, files, assignments, column(flag))
     return write_tracked(spark, files, images, text_of(assignments), folder)
 
 
-def changed(
+def assign_where(
     rows: DataFrame, files: FileSet, assignments: Mapping[str, Any], where: Column, beside: Sequence[str] = ()
 ) -> DataFrame:
     """The rows with new values in the assigned columns where ``where`` is true: the schema's columns, those ``beside``
@@ -172,15 +172,15 @@ def changed(
     single = list(leaves(assignments))
     new = {path: free_name(f"__anabranch_new_{i}", rows.columns) for i, (path, _) in enumerate(single)}
     values = {new[path]: as_column(value, rows.sparkSession) for path, value in single}
-    rows = named_for(rows, (value for _, value in single))
-    with reported(text_of(assignments), files.root, files.version):
+    rows = alias_for_expressions(rows, (value for _, value in single))
+    with translate_errors(text_of(assignments), files.root, files.version):
         # A WHERE takes only what is decided row by row; a SELECT would take aggregates, windows and generators too.
-        _ = rows.filter(paired(Column.__or__, [each.isNull() for each in values.values()])).schema
+        _ = rows.filter(tree_reduce(Column.__or__, [each.isNull() for each in values.values()])).schema
         valued = rows.select("*", *[F.when(where, value).alias(name) for name, value in values.items()])
         types = valued.schema
     # A column of its own each: what is random must not be evaluated a second time when it is fitted.
     images = [_image(each, new, types, where, files.root).alias(each.name) for each in files.schema]
-    images += [*map(column, beside), *kept(files, where)]
+    images += [*map(column, beside), *id_columns_to_keep(files, where)]
     if not files.rules.bind_rows:
         return valued.select(*images)
     flag = free_name("__anabranch_changed", files.schema.names)
@@ -203,14 +203,14 @@ def partition_text(value: Column, data_type: str) -> Column:
         return _utc_text(value)
     text = value.cast("string")
     if data_type == "binary":
-        value = F.when(~F.is_valid_utf8(text), _refused("a binary partition value must be UTF-8"))
+        value = F.when(~F.is_valid_utf8(text), _fail_with("a binary partition value must be UTF-8"))
         return value.otherwise(partition_text(text, "string"))
     if data_type == "string":
-        return F.when(text == HIVE_NULL, _refused(f"{HIVE_NULL} stands for NULL in a partition")).otherwise(text)
+        return F.when(text == HIVE_NULL, _fail_with(f"{HIVE_NULL} stands for NULL in a partition")).otherwise(text)
     return text
 
 
-def _refused(reason: str) -> Column:
+def _fail_with(reason: str) -> Column:
     return F.raise_error(F.lit(reason)).cast("string")
 
 
@@ -223,7 +223,7 @@ def _utc_text(value: Column) -> Column:
     return F.concat(date, F.lit("T"), clock, F.lit("."), F.rpad(fraction, 6, "0"), F.lit("Z"))
 
 
-def gathered(rows: DataFrame, count: float, read: float = inf) -> DataFrame:
+def coalesce_if_few(rows: DataFrame, count: float, read: float = inf) -> DataFrame:
     """Few rows in one file, not in one for each part of what was read; that are at most so many rows."""
     if read <= _ONE_TASK_ROWS:
         return rows.coalesce(1)
@@ -255,13 +255,13 @@ def write_tracked(
     spark: SparkSession, files: FileSet, rows: DataFrame, what: str, folder: str, *, few: bool = False
 ) -> None:
     """As `write_into`, with hidden ids where the table tracks its rows; errors name ``what`` was written."""
-    with reported(what, files.root, files.version):
+    with translate_errors(what, files.root, files.version):
         write_into(spark, rows, files.with_ids, folder, few=few)
 
 
 def write_into(spark: SparkSession, rows: DataFrame, files: FileSet, folder: str, *, few: bool) -> None:
-    """Write rows with the columns of a file set below a folder of its table; ``few`` ones are `gathered` already."""
-    rows = rows if few else evened(spark, rows, files.partition_columns, files.rules)
+    """Write rows with the columns of a file set below a folder of its table; ``few`` ones are coalesced already."""
+    rows = rows if few else rebalance_rows(spark, rows, files.partition_columns, files.rules)
     write_files(spark, rows, files.schema, files.partition_columns, files.root, folder, files.rules)
 
 
@@ -279,7 +279,7 @@ def write_files(
     ``materialised``. ``options`` are further options of the writer. Raises UnwritableVoid: no file can hold such rows,
     for their void.
     """
-    as_stored, folders = _as_stored(schema, partition_columns, rules)
+    as_stored, folders = _columns_and_folders(schema, partition_columns, rules)
     several = {**write_options(), **options, "compression": rules.codec}
     several |= {} if rules.most_rows is None else {"maxRecordsPerFile": str(rules.most_rows)}
     writer = rows.select(*as_stored).write.mode("append").options(**several)
@@ -287,15 +287,17 @@ def write_files(
         writer.partitionBy(*folders).parquet(f"{spark_root(spark, root)}/{folder}")
 
 
-def _as_stored(schema: Struct, partition_columns: Sequence[str], rules: Rules) -> tuple[list[Column], list[str]]:
+def _columns_and_folders(
+    schema: Struct, partition_columns: Sequence[str], rules: Rules
+) -> tuple[list[Column], list[str]]:
     """A schema's columns as files hold them, and the values of partitions as folders name them; these folders' names.
     Raises UnwritableVoid: no file can hold such rows.
     """
     check_writable(schema, partition_columns)
     partitions = [schema.field(name) for name in partition_columns]
-    inside = [each for each in schema if each not in partitions and held(each.type) is not None]
+    inside = [each for each in schema if each not in partitions and type_in_files(each.type) is not None]
     both = rules.materialised
-    data = [stored(each, compatible=both) for each in (*inside, *(partitions if both else ()))]
+    data = [to_file_column(each, compatible=both) for each in (*inside, *(partitions if both else ()))]
     folders = [folder_key(each.physical_name, materialised=both) for each in partitions]
     named = zip(partitions, folders, strict=True)
     values = [partition_text(column(each.name), str(each.type)).alias(name) for each, name in named]
@@ -306,32 +308,34 @@ def put_few(rows: DataFrame, files: FileSet, folder: str, count: float) -> Writt
     """Write rows as `write_into` does, without a job that writes; None where nothing was written, since they are not
     few, or some of them cannot be computed.
     """
-    found = try_first(lambda: _few_stored(rows, files, count))
+    found = try_first(lambda: _try_collect_file_rows(rows, files, count))
     if found is None:
         return None
-    shape = writing.shape_of(files, said_version(rows.sparkSession))
+    shape = writing.shape_of(files, footer_metadata(rows.sparkSession))
     return writing.put(open_store(files.root), folder, *found, shape)
 
 
-def _few_stored(rows: DataFrame, files: FileSet, count: float) -> tuple[pa.Table, Mapping[str, pa.ChunkedArray]] | None:
+def _try_collect_file_rows(
+    rows: DataFrame, files: FileSet, count: float
+) -> tuple[pa.Table, Mapping[str, pa.ChunkedArray]] | None:
     """Evaluate rows with the columns of a file set, at most ``count``, and bring them here as files hold them, with the
     texts of their partition values; None where they are too many or too large for that, or only Spark can write them.
     """
     spark = rows.sparkSession
     if not writer_settings.may_be_plain(spark):
         return None
-    whole, folders = _stored_rows(rows, files)
+    whole, folders = _file_rows_and_folders(rows, files)
     with listing(spark):
-        found = few_rows.collected(whole, count)
+        found = few_rows.try_collect(whole, count)
     if found is None or not writer_settings.are_plain(spark):
         return None
     keys = [files.schema.field(name).physical_name for name in files.partition_columns]
     texts = {key: found[folder] for key, folder in zip(keys, folders, strict=True)}
     writing.check_folders(texts)
-    return writing.numbered(found.drop_columns(folders), files.schema), texts
+    return writing.with_field_ids(found.drop_columns(folders), files.schema), texts
 
 
-def _stored_rows(rows: DataFrame, files: FileSet) -> tuple[DataFrame, list[str]]:
+def _file_rows_and_folders(rows: DataFrame, files: FileSet) -> tuple[DataFrame, list[str]]:
     """The rows as files hold them, and the names of folders.
 
     Rows that are such already are passed as they are: each call that makes a column costs a small write of its time.
@@ -343,10 +347,10 @@ def _stored_rows(rows: DataFrame, files: FileSet) -> tuple[DataFrame, list[str]]
     if not partitions and tuple(rows.columns) == tuple(schema.names) and all(map(is_stored_as_it_is, schema)):
         check_writable(schema)
         return rows, []
-    as_stored, folders = _as_stored(schema, partitions, files.rules)
+    as_stored, folders = _columns_and_folders(schema, partitions, files.rules)
     return rows.select(*as_stored), folders
 
 
 def text_of(assignments: Mapping[str, Any]) -> str:
     """Assignments as an error shows them."""
-    return ", ".join(f"{'.'.join(path)} = {shown(expression)}" for path, expression in leaves(assignments))
+    return ", ".join(f"{'.'.join(path)} = {format_expression(expression)}" for path, expression in leaves(assignments))

@@ -21,7 +21,7 @@ from anabranch.protocol.conditions import Condition
 from anabranch.protocol.predicates import Unknown
 from anabranch.protocol.schema.lengths import LENGTH
 from anabranch.protocol.schema.types import Struct
-from anabranch.statements.conditions import as_named, check_named, is_exact, is_there
+from anabranch.statements.conditions import check_named, is_exact, is_there, with_session_case
 from anabranch.statements.executor.running import Running
 from anabranch.statements.grammar import values as v
 
@@ -32,7 +32,7 @@ def changing(command: Callable[[Any], Any]) -> Callable[[Any, Running], DataFram
     def change(statement: Any, run: Running) -> DataFrame:
         _check_named(statement, run)
         if isinstance(statement, v.DropTableColumns) and statement.if_exists:
-            schema = as_named(run.newest(statement.table).schema, run.engine)
+            schema = with_session_case(run.newest(statement.table).schema, run.engine)
             statement = replace(statement, paths=tuple(path for path in statement.paths if is_there(schema, path)))
             if not statement.paths:
                 return run.nothing()
@@ -45,7 +45,7 @@ def changing(command: Callable[[Any], Any]) -> Callable[[Any, Running], DataFram
 def _check_named(statement: Any, run: Running) -> None:
     if is_exact(run.engine):
         snapshot = run.newest(statement.table)
-        check_named(snapshot.schema, statement.named, snapshot.table, run.engine)
+        check_named(snapshot.schema, statement.required_columns, snapshot.table, run.engine)
 
 
 def add_constraint(statement: v.AddTableConstraint, run: Running) -> DataFrame:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from anabranch.commands.opening import file_set, open_log
-from anabranch.spark.frames.failures import reported
+from anabranch.spark.frames.failures import translate_errors
 from anabranch.spark.sessions.cached_rows import Kept, keep, let_go, level_of
 from anabranch.statements.executor import temporary_views
 from anabranch.statements.executor.running import Running, state_of
@@ -27,7 +27,7 @@ def cache(statement: CacheTable, run: Running) -> DataFrame:
     keep(run.spark, snapshot.table, Kept(*state_of(snapshot), rows, level))
     if not statement.lazy:
         try:
-            with reported("CACHE TABLE", snapshot.table, snapshot.version):
+            with translate_errors("CACHE TABLE", snapshot.table, snapshot.version):
                 rows.count()
         except BaseException:
             let_go(run.spark, snapshot.table)
@@ -48,7 +48,7 @@ def cache_view(statement: CacheView, run: Running) -> DataFrame:
     try:
         rows = temporary_views.keep(statement.view, level, run)
         if not statement.lazy:
-            with reported("CACHE TABLE", statement.view.name):
+            with translate_errors("CACHE TABLE", statement.view.name):
                 rows.count()
     except BaseException:
         run.spark.catalog.dropTempView(statement.view.name)

@@ -1,8 +1,8 @@
 """Computed: names and statements that a statement says by expressions, IDENTIFIER(…) and EXECUTE IMMEDIATE.
 
 Spark evaluates what is no plain text, and is asked whether it takes the expression for a constant. Guarantees: behind
-`asked` no name and no statement is computed any more, but for names that are only read, where Spark reads the very
-name; what cannot be evaluated is refused where a name could be lost by it.
+`evaluate_computed_names` no name and no statement is computed any more, but for names that are only read, where
+Spark reads the very name; what cannot be evaluated is refused where a name could be lost by it.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from anabranch.errors import InvalidOption, NotBuilt, SqlSyntaxError
-from anabranch.expressions.dialect import Token, TokenType, tokenized
+from anabranch.expressions.dialect import Token, TokenType, tokenize
 from anabranch.expressions.error_pointer import excerpt
-from anabranch.spark.columns.types import quoted
+from anabranch.spark.columns.types import quote_identifier
 from anabranch.spark.sessions.sql_text import exact_sql
 from anabranch.statements.executor.running import check_quotes
 from anabranch.statements.grammar import computed_names
 from anabranch.statements.grammar.computed_names import Clause, Immediate
 from anabranch.statements.grammar.parameters import Marker, arguments_for, markers
 from anabranch.statements.grammar.parts import Path
-from anabranch.statements.grammar.qualifiers import Edit, between, edited
+from anabranch.statements.grammar.qualifiers import Edit, apply_edits, between
 
 _ADVICE = "Say it as it is, or run the statements of the script one after the other."
 Matters = Callable[[str], bool]
@@ -44,7 +44,9 @@ class Asked:
     into: str | None = None
 
 
-def asked(spark: SparkSession, text: str, args: Any, matters: Matters, filled: Callable[[str], str]) -> Asked:
+def evaluate_computed_names(
+    spark: SparkSession, text: str, args: Any, matters: Matters, filled: Callable[[str], str]
+) -> Asked:
     """What a statement asks once its names and texts are evaluated.
 
     Args:
@@ -66,8 +68,8 @@ def asked(spark: SparkSession, text: str, args: Any, matters: Matters, filled: C
             return replace(found, text=_of_script(found.text, tokens))
         inner = computed_names.immediate(found.text, tokens)
         if inner is None:
-            return _named(spark, found, tokens)
-        executed = _executed(spark, found, inner, tokens, matters, filled)
+            return _substitute_names(spark, found, tokens)
+        executed = _resolve_immediate(spark, found, inner, tokens, matters, filled)
         if executed is None:
             break
         found = executed
@@ -77,7 +79,7 @@ def asked(spark: SparkSession, text: str, args: Any, matters: Matters, filled: C
 def _tokens(text: str) -> list[Token] | None:
     """The words of a statement; None where it cannot be read here, and Spark may read it, since no name can be lost."""
     try:
-        return tokenized(text)
+        return tokenize(text)
     except SqlSyntaxError:
         first = text.split(maxsplit=1)[0].upper()
         if first in ("SELECT", "WITH", "FROM", "VALUES"):
@@ -87,7 +89,7 @@ def _tokens(text: str) -> list[Token] | None:
 
 def set_from(asked: Asked) -> Asked:
     """The statement that sets the variables behind INTO from a query's rows."""
-    tokens = tokenized(asked.text)
+    tokens = tokenize(asked.text)
     while tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()
     query = asked.text[: tokens[-1].end + 1]
@@ -97,16 +99,16 @@ def set_from(asked: Asked) -> Asked:
 # -- IDENTIFIER(…) -----------------------------------------------------------------------------------------------------
 
 
-def _named(spark: SparkSession, found: Asked, tokens: list[Token]) -> Asked:
+def _substitute_names(spark: SparkSession, found: Asked, tokens: list[Token]) -> Asked:
     """A statement in which each IDENTIFIER(…) is the name that it says."""
     known, edits, taken = markers(tokens, found.args), [], set[int]()
     for each in computed_names.clauses(found.text, tokens):
         inside = between(known, each.start, each.stop)
         name = _name_of(spark, found, each, inside, reads=computed_names.only_reads(tokens))
         if name is not None:
-            edits.append(computed_names.substituted(each, name))
+            edits.append(computed_names.name_edit(each, name))
             taken |= {marker.start for marker in inside}
-    text, args = edited(found.text, 0, len(found.text), edits), found.args
+    text, args = apply_edits(found.text, 0, len(found.text), edits), found.args
     if taken and args is not None and not isinstance(args, Mapping):
         args = _values([each for each in known if each.start not in taken], args)
     return replace(found, text=text, args=args)
@@ -116,12 +118,12 @@ def _name_of(
     spark: SparkSession, found: Asked, clause: Clause, inside: Sequence[Marker], *, reads: bool
 ) -> Path | None:
     """The name that a clause says; None where it is none of Spark's, or Spark says so itself."""
-    said = _said(found.text, clause.inner, clause.said, inside)
+    said = _constant_text(found.text, clause.inner, clause.said, inside)
     if said is not None and (name := computed_names.simple_name(said)) is not None:
         return name
     expression, values = found.text[slice(*clause.inner)], _values(inside, found.args)
     try:
-        return _evaluated(spark, expression, values)
+        return _evaluate_name(spark, expression, values)
     except ParseException:
         return None  # it is a table that is called so, with a list behind it
     except AnalysisException:
@@ -130,7 +132,7 @@ def _name_of(
         raise
 
 
-def _said(text: str, span: tuple[int, int], plain: str | None, inside: Sequence[Marker]) -> str | None:
+def _constant_text(text: str, span: tuple[int, int], plain: str | None, inside: Sequence[Marker]) -> str | None:
     """What an expression says that is one plain text, or one parameter that is a text."""
     is_marker = len(inside) == 1 and (inside[0].start, inside[0].stop) == span
     return inside[0].value if is_marker and isinstance(inside[0].value, str) else plain
@@ -142,7 +144,7 @@ def _values(used: Sequence[Marker], args: Any) -> Any:
     return list(values) if isinstance(values, tuple) else values
 
 
-def _evaluated(spark: SparkSession, expression: str, values: Any) -> Path:
+def _evaluate_name(spark: SparkSession, expression: str, values: Any) -> Path:
     """The name that an expression says to Spark, which reads a column of that name by it.
 
     Raises:
@@ -150,7 +152,7 @@ def _evaluated(spark: SparkSession, expression: str, values: Any) -> Path:
     """
     (row,) = exact_sql(spark, f"SELECT ({expression})", values).collect()
     name = _name_in(row[0]) if isinstance(row[0], str) else None
-    place = f" FROM (SELECT {_nested(name[1:])} AS {quoted(name[0])})" if name else ""
+    place = f" FROM (SELECT {_nested_struct_sql(name[1:])} AS {quote_identifier(name[0])})" if name else ""
     try:
         _ = exact_sql(spark, f"SELECT IDENTIFIER({expression}){place}", values).schema
     except ParseException:
@@ -167,7 +169,7 @@ def _name_in(said: str) -> Path | None:
         return None
 
 
-def _nested(path: Path) -> str:
+def _nested_struct_sql(path: Path) -> str:
     """A value with these members in each other."""
     members = [each.replace("\\", "\\\\").replace("'", "\\'") for each in path]
     return "".join(f"named_struct('{each}', " for each in members) + "1" + ")" * len(members)
@@ -176,7 +178,7 @@ def _nested(path: Path) -> str:
 # -- EXECUTE IMMEDIATE -------------------------------------------------------------------------------------------------
 
 
-def _executed(
+def _resolve_immediate(
     spark: SparkSession,
     found: Asked,
     inner: Immediate,
@@ -190,7 +192,7 @@ def _executed(
     def within(start: int, stop: int) -> list[Marker]:
         return [each for each in known if start <= each.start < stop]
 
-    said = _said(found.text, inner.text, inner.said, within(*inner.text))
+    said = _constant_text(found.text, inner.text, inner.said, within(*inner.text))
     if said is None:
         values = _values(within(*inner.text), found.args)
         (row,) = exact_sql(spark, f"SELECT ({found.text[slice(*inner.text)]})", values).collect()
@@ -251,14 +253,14 @@ def _of_script(text: str, tokens: list[Token]) -> str:
                 place = excerpt(text, tokens[i].start, tokens[i + 1].end + 1)
                 raise NotBuilt(what="EXECUTE IMMEDIATE of a computed text in a script", instead=_ADVICE, excerpt=place)
         edits = [Edit(tokens[i].start, tokens[i + 2].end + 1, f"{inner}\n") for i, inner in said]
-        text = edited(text, 0, len(text), edits)
-        tokens = tokenized(text)
+        text = apply_edits(text, 0, len(text), edits)
+        tokens = tokenize(text)
     edits, changes = [], computed_names.changes_names(tokens)
     for each in computed_names.clauses(text, tokens):
         name = None if each.said is None else computed_names.simple_name(each.said)
         if name is not None:
-            edits.append(computed_names.substituted(each, name))
+            edits.append(computed_names.name_edit(each, name))
         elif changes[each.first]:
             place = excerpt(text, each.start, each.stop)
             raise NotBuilt(what="IDENTIFIER of a computed name in a script", instead=_ADVICE, excerpt=place)
-    return edited(text, 0, len(text), edits)
+    return apply_edits(text, 0, len(text), edits)

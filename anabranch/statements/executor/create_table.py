@@ -8,7 +8,7 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 
 from anabranch.commands.ddl.create import Create, Replace
-from anabranch.commands.dml.new_table import NewTable, check_columns, spelled_as
+from anabranch.commands.dml.new_table import NewTable, check_columns, match_spelling
 from anabranch.commands.dml.write import Write
 from anabranch.commands.maintenance.convert import Convert, parquet_path
 from anabranch.commands.opening import check_empty, open_log
@@ -18,8 +18,8 @@ from anabranch.protocol.options import WRITE
 from anabranch.protocol.properties import is_owned
 from anabranch.protocol.schema.column_mapping import IN_COLUMNS, without_keys
 from anabranch.protocol.schema.types import Struct
-from anabranch.spark.columns.spark_tables import described
-from anabranch.spark.columns.types import declared
+from anabranch.spark.columns.spark_tables import try_describe_table
+from anabranch.spark.columns.types import declared_schema
 from anabranch.statements.conditions import check_rules
 from anabranch.statements.executor.parquet_tables import refuse_conversion
 from anabranch.statements.executor.running import Running
@@ -37,7 +37,7 @@ def create(statement: CreateTable, run: Running) -> DataFrame:
     location = statement.table.location
     schema = new.schema
     assert isinstance(schema, Struct)
-    check_columns(schema, spelled_as(schema, new.partition_columns or ()), bare=new.bare)
+    check_columns(schema, match_spelling(schema, new.partition_columns or ()), bare=new.bare)
     check_rules(schema, new.properties, location, run.engine)
     create_command(statement, new).run()
     return run.nothing()
@@ -113,8 +113,8 @@ def _as_query(statement: CreateTable, query: Query, run: Running) -> DataFrame:
 def _like(statement: CreateTable, run: Running) -> NewTable:
     """A table with another's columns; one of Delta's gives its layout and properties, too."""
     if isinstance(statement.like, Query):
-        schema = declared(run.query(statement.like).schema)
-        origin = described(run.spark, statement.like_name)
+        schema = declared_schema(run.query(statement.like).schema)
+        origin = try_describe_table(run.spark, statement.like_name)
         partitions = () if origin is None else origin.partition_columns
         return replace(new_table(statement), schema=schema, partition_columns=partitions, bare=False)
     assert isinstance(statement.like, Table)

@@ -28,7 +28,7 @@ from anabranch.errors import (
     UnknownColumn,
     VersionNotFound,
 )
-from anabranch.expressions.dialect import Token, tokenized, word
+from anabranch.expressions.dialect import Token, tokenize, word
 from anabranch.expressions.error_pointer import excerpt
 from anabranch.spark.frames.failures import reason_of
 from anabranch.spark.sessions.sql_text import exact_sql
@@ -60,7 +60,7 @@ def of_spark(query: Query, spark: SparkSession) -> Iterator[None]:
     except AnabranchError:
         raise
     except ParseException as error:
-        raise _of_words(query, _as_written(query, spark) or error) from None
+        raise _of_words(query, _own_parse_error(query, spark) or error) from None
     except AnalysisException as error:
         facts = {"delta_condition": error.getCondition(), "state": error.getSqlState(), "reason": _sentence(error)}
         raise SqlAnalysisError(**facts, near=_fragment(error)) from None
@@ -76,7 +76,7 @@ def of_view(name: Sequence[str]) -> Iterator[None]:
         raise type(error)(**{**error.facts, "reason": reason, "offset": None}) from None
 
 
-def _as_written(query: Query, spark: SparkSession) -> ParseException | None:
+def _own_parse_error(query: Query, spark: SparkSession) -> ParseException | None:
     """What Spark says of the query's own words, before tables were put into place; EXPLAIN runs nothing."""
     try:
         exact_sql(spark, _EXPLAIN + query.text)
@@ -115,7 +115,7 @@ def _sentence(error: PySparkException) -> str:
 
 
 @contextmanager
-def placed_in(text: str) -> Iterator[None]:
+def locate_errors_in(text: str) -> Iterator[None]:
     """Show, with an error that arises here, the word of the statement that it is about; the first one, at least."""
     try:
         yield
@@ -147,7 +147,7 @@ def _likeness(first: str, second: str) -> float:
 
 def _place(text: str, error: AnabranchError) -> tuple[int, int] | None:
     """Where the first words stand that the error names, as far as any can be found; else where its table does."""
-    tokens = tokenized(text)
+    tokens = tokenize(text)
     found = _at(tokens, error.facts.get("offset"))
     if found is not None and text[slice(*found)] == str(error.facts.get("near")).strip("'"):
         return found
@@ -192,23 +192,23 @@ def _names(error: AnabranchError) -> Iterator[str]:
         if isinstance(facts.get(key), str):
             yield from _parts(facts[key])
     for key in ("value", "version", "hours"):
-        yield from _said(facts.get(key))
+        yield from _spellings(facts.get(key))
     reason = _CONDITION.sub("", str(facts.get("reason") or ""))
     if (unbound := _UNBOUND.search(reason)) is not None:
         yield f":{unbound[1]}"
     for found in _NAMED.finditer(reason):
         yield from _parts(found[0].strip("'").replace("`", ""))
     for key in ("expression", "what"):
-        yield from _said(facts.get(key))
+        yield from _spellings(facts.get(key))
     for found in _SHOWN.finditer(reason):
         yield from _parts(found[1])
 
 
-def _said(value: Any) -> Iterator[str]:
+def _spellings(value: Any) -> Iterator[str]:
     """A value as the statement may have said it."""
     if isinstance(value, list | tuple):
         for each in value:
-            yield from _said(each)
+            yield from _spellings(each)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield f"{value:g}"
     elif isinstance(value, str):

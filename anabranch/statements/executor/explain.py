@@ -18,9 +18,9 @@ from pyspark.sql import DataFrame
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.plans import change_plan, merge_plan, optimize_plan
 from anabranch.commands.queries.explain import explain as skipping
-from anabranch.commands.queries.explain import shown_size
+from anabranch.commands.queries.explain import format_size
 from anabranch.expressions import condition, conjuncts
-from anabranch.expressions.blocks import unqualified
+from anabranch.expressions.blocks import strip_qualifiers
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.expressions.computation import Computation
@@ -28,8 +28,8 @@ from anabranch.protocol.merges import Matching
 from anabranch.protocol.schema.assignments import Path, leaves
 from anabranch.protocol.schema.types import Struct
 from anabranch.protocol.steps import OF_A_QUERY, WRITE_ROWS, RowPlan, Step
-from anabranch.protocol.storing import Computed, stored_in
-from anabranch.spark.columns.types import quoted
+from anabranch.protocol.storing import Computed, cast_to_column
+from anabranch.spark.columns.types import quote_identifier
 from anabranch.spark.merging.merge_source import reading, source_columns
 from anabranch.spark.sessions.sql_text import exact_sql
 from anabranch.statements.conditions import context_of
@@ -60,14 +60,14 @@ def explain(statement: ExplainChange, run: Running) -> DataFrame:
     """EXPLAIN; gives one row with a text, as Spark does."""
     change, snapshot = statement.change, run.newest(statement.change.table)
     if isinstance(change, OptimizeTable):
-        return _text(_laid_out(change, snapshot, run), run)
-    lines = _looked_at(change, snapshot, run)
+        return _text(_optimize_lines(change, snapshot, run), run)
+    lines = _row_change_lines(change, snapshot, run)
     head = f"EXPLAIN {statement.mode} "
     if isinstance(change, InsertRows):
-        rows = row_changes.inserted(change, run, snapshot, evolves=change.evolves or run.engine.merges_schema())
+        rows = row_changes.rows_to_insert(change, run, snapshot, evolves=change.evolves or run.engine.merges_schema())
         plan = exact_sql(run.spark, [f"{head}SELECT * FROM ", rows])
     else:
-        query = _joined(change) if isinstance(change, MergeRows) else _found(change, snapshot, run)
+        query = _join_query(change) if isinstance(change, MergeRows) else _selection_query(change, snapshot, run)
         _ = run.query(query)  # an error of it is raised, where EXPLAIN would make a plan of it
         plan = run.query(_behind(head, query))
     (shown,) = plan.collect()
@@ -77,10 +77,10 @@ def explain(statement: ExplainChange, run: Running) -> DataFrame:
 def _text(lines: Sequence[str], run: Running) -> DataFrame:
     """The one row of an EXPLAIN."""
     text = "\n".join(["== Delta Command ==", *lines])
-    return run.shown({"plan": [text]}, pa.schema([("plan", pa.string())]))
+    return run.frame_from_columns({"plan": [text]}, pa.schema([("plan", pa.string())]))
 
 
-def _laid_out(statement: OptimizeTable, snapshot: Snapshot, run: Running) -> list[str]:
+def _optimize_lines(statement: OptimizeTable, snapshot: Snapshot, run: Running) -> list[str]:
     """Which files an OPTIMIZE would write anew, and what does it."""
     groups, plan = optimize_plan(optimizing(statement, snapshot, run), snapshot, run.engine.site)
     taken = sum(len(each.files) for each in groups)
@@ -88,44 +88,49 @@ def _laid_out(statement: OptimizeTable, snapshot: Snapshot, run: Running) -> lis
     head = (
         f"OPTIMIZE: {snapshot.table} at version {snapshot.version}: writes {taken} of {len(snapshot.files)} files anew"
     )
-    return [f"{head}, {shown_size(size)}", *_steps(plan)]
+    return [f"{head}, {format_size(size)}", *_steps(plan)]
 
 
-def _looked_at(change: RowChange, snapshot: Snapshot, run: Running) -> list[str]:
+def _row_change_lines(change: RowChange, snapshot: Snapshot, run: Running) -> list[str]:
     """What is done to which version, where each expression is computed, and what does each step."""
     head = f"{_VERBS[type(change)]}: {snapshot.table} at version {snapshot.version}"
     if isinstance(change, MergeRows):
-        return [head, *_merged(change, snapshot, run)]
+        return [head, *_merge_lines(change, snapshot, run)]
     where, understood = getattr(change, "where", None), EVERY_ROW
     if where is not None:
         context = context_of(snapshot, run.engine)
-        text = unqualified(where.source, change.table.called, snapshot.schema).text
+        text = strip_qualifiers(where.source, change.table.qualifier, snapshot.schema).text
         understood = condition(text, context, queries=True)
         skipped = skipping(snapshot, text, understood.predicate, conjuncts(text, context))
-        head = f"{_VERBS[type(change)]}: {skipped}\n  WHERE: {_computed(_reason(understood))}"
+        head = f"{_VERBS[type(change)]}: {skipped}\n  WHERE: {_format_reason(_reason(understood))}"
     if isinstance(change, InsertRows):
-        return [head, f"  {_written(change, snapshot, run)}"]
-    return [head, *(() if isinstance(change, TruncateTable) else _changed(change, understood, snapshot, run))]
+        return [head, f"  {_insert_step(change, snapshot, run)}"]
+    return [
+        head,
+        *(() if isinstance(change, TruncateTable) else _delete_or_update_lines(change, understood, snapshot, run)),
+    ]
 
 
-def _written(change: InsertRows, snapshot: Snapshot, run: Running) -> Step:
+def _insert_step(change: InsertRows, snapshot: Snapshot, run: Running) -> Step:
     """The one step of an INSERT, but for the rows that it replaces."""
     plain = row_changes.literals(change, run, snapshot, evolves=change.evolves or run.engine.merges_schema())
     return Step(WRITE_ROWS, OF_A_QUERY if plain is None else None)
 
 
-def _changed(change: DeleteRows | UpdateRows, where: Condition, snapshot: Snapshot, run: Running) -> Iterator[str]:
+def _delete_or_update_lines(
+    change: DeleteRows | UpdateRows, where: Condition, snapshot: Snapshot, run: Running
+) -> Iterator[str]:
     """Of a DELETE or an UPDATE the values and the steps."""
-    values = row_changes.assigned(change, snapshot, run) if isinstance(change, UpdateRows) else None
+    values = row_changes.resolve_assignments(change, snapshot, run) if isinstance(change, UpdateRows) else None
     yield from _values(values or {}, snapshot.schema)
     yield from _steps(change_plan(snapshot, where, values, run.engine.site))
 
 
-def _merged(change: MergeRows, snapshot: Snapshot, run: Running) -> Iterator[str]:
+def _merge_lines(change: MergeRows, snapshot: Snapshot, run: Running) -> Iterator[str]:
     """Of a MERGE the expressions and the steps."""
     request = row_changes.merge_request(change, snapshot, run)
     matching, columns = request.command(snapshot).matching, source_columns(request.source.schema)
-    yield from _matched(matching, snapshot.schema)
+    yield from _matching_lines(matching, snapshot.schema)
     yield f"  {reading(request.whole)}"
     yield from _steps(merge_plan(snapshot, matching, columns, run.engine.site))
 
@@ -147,44 +152,44 @@ def _truth(computation: Computation) -> str | None:
 def _values(values: Mapping[str, Any], schema: Struct) -> Iterator[str]:
     """For each value of an UPDATE, where it is computed."""
     for path, value in leaves(values):
-        said = "it is a member of a struct" if len(path) > 1 else _stored(value.computation, path, schema)
-        yield f"  SET {'.'.join(path)}: {_computed(said)}"
+        said = "it is a member of a struct" if len(path) > 1 else _store_reason(value.computation, path, schema)
+        yield f"  SET {'.'.join(path)}: {_format_reason(said)}"
 
 
-def _matched(matching: Matching, schema: Struct) -> Iterator[str]:
+def _matching_lines(matching: Matching, schema: Struct) -> Iterator[str]:
     """Of a MERGE, where each expression is computed."""
     keys = ", ".join(ours for ours, _ in matching.keys)
     reason = matching.rest.reason if keys else "it requires no column of the table to equal one of the source"
-    yield f"  ON: {_computed(reason)}"
+    yield f"  ON: {_format_reason(reason)}"
     for clause in matching.clauses:
         if clause.condition is not None:
-            said = _computed(_truth(clause.condition.computation))
+            said = _format_reason(_truth(clause.condition.computation))
             yield f"  WHEN {clause.when.upper()} AND {clause.condition}: {said}"
         for path, value in leaves(clause.values):
             if isinstance(value, Computed):
-                said = _computed(_stored(value.computation, path, schema))
+                said = _format_reason(_store_reason(value.computation, path, schema))
                 yield f"  {clause.action.upper()} {'.'.join(path)}: {said}"
 
 
-def _stored(value: Computation, path: Path, schema: Struct) -> str | None:
+def _store_reason(value: Computation, path: Path, schema: Struct) -> str | None:
     """Why Spark computes what a column stores; None where it does not."""
     if len(path) > 1:
         return "it is a member of a struct"
-    return value.reason or stored_in(value, schema.field(path[0])).reason
+    return value.reason or cast_to_column(value, schema.field(path[0])).reason
 
 
-def _computed(reason: str | None) -> str:
+def _format_reason(reason: str | None) -> str:
     return "computed without Spark" if reason is None else f"computed by Spark, since {reason}"
 
 
 # -- queries -----------------------------------------------------------------------------------------------------------
 
 
-def _found(change: DeleteRows | TruncateTable | UpdateRows, snapshot: Snapshot, run: Running) -> Query:
+def _selection_query(change: DeleteRows | TruncateTable | UpdateRows, snapshot: Snapshot, run: Running) -> Query:
     """The query of the rows that a condition chooses, and of their new values."""
     values = ""
     if isinstance(change, UpdateRows):
-        row_changes.assigned(change, snapshot, run)
+        row_changes.resolve_assignments(change, snapshot, run)
         values = "".join(f", {value.text}" for _, value in change.values if value is not None)
     where = None if isinstance(change, TruncateTable) else change.where
     head = f"SELECT *{values} FROM "
@@ -192,19 +197,19 @@ def _found(change: DeleteRows | TruncateTable | UpdateRows, snapshot: Snapshot, 
     if where is None:
         return Query(head, (table,))
     between = f"{head} WHERE "
-    inside = tuple(_moved(each, len(between)) for each in where.references)
+    inside = tuple(_shift_reference(each, len(between)) for each in where.references)
     return Query(between + where.text, (table, *inside), span=where.span)
 
 
-def _joined(change: MergeRows) -> Query:
+def _join_query(change: MergeRows) -> Query:
     """The query that joins the rows of a table with those of a MERGE's source, as far as its clauses need them."""
     says = {each.when for each in change.clauses}
     kept = {"not matched": "RIGHT", "not matched by source": "LEFT"}
     sides = [side for when, side in kept.items() if when in says]
     head = "SELECT * FROM "
     before = f"{head} {'FULL' if len(sides) == 2 else (sides or ['INNER'])[0]} JOIN ("
-    alias = f" AS {quoted(change.source_alias)}" if change.source_alias is not None else ""
-    inside = tuple(_moved(each, len(before)) for each in change.source.references)
+    alias = f" AS {quote_identifier(change.source_alias)}" if change.source_alias is not None else ""
+    inside = tuple(_shift_reference(each, len(before)) for each in change.source.references)
     text = f"{before}{change.source.text}){alias} ON {change.on.text}"
     return Query(text, (_read(change.table, len(head), None), *inside), change.source.arguments, change.source.span)
 
@@ -215,11 +220,11 @@ def _read(table: Table, at: int, where: Expression | None) -> Reference:
     return Reference(table, at, at, takes_alias=True, where=condition_text, sole=True, called=table.alias)
 
 
-def _moved(reference: Reference, by: int) -> Reference:
+def _shift_reference(reference: Reference, by: int) -> Reference:
     return replace(reference, start=reference.start + by, stop=reference.stop + by)
 
 
 def _behind(head: str, query: Query) -> Query:
     return replace(
-        query, text=head + query.text, references=tuple(_moved(each, len(head)) for each in query.references)
+        query, text=head + query.text, references=tuple(_shift_reference(each, len(head)) for each in query.references)
     )

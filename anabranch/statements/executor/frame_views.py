@@ -14,11 +14,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.catalog import entries
-from anabranch.catalog.names import parts_of, spelled
+from anabranch.catalog.names import name_to_sql, parts_of
 from anabranch.commands.opening import open_log
 from anabranch.errors import AnabranchError, ViewIsNoTable
-from anabranch.spark.columns.types import quoted, spark_type
-from anabranch.spark.frames.dataframe_source import printed_plan, reads_marked, table_shown
+from anabranch.spark.columns.types import quote_identifier, spark_type
+from anabranch.spark.frames.dataframe_source import find_whole_table, has_our_frame, printed_plan
 from anabranch.spark.sessions.sql_text import exact_sql
 from anabranch.statements.executor import temporary_views
 from anabranch.statements.executor.running import Running
@@ -34,16 +34,16 @@ def table_of(spark: SparkSession, name: Name) -> str | None:
     if not entries.is_temporary(spark, name):
         return None
     try:
-        return table_shown(_rows(spark, name), _known)
+        return find_whole_table(_rows(spark, name), _table_id_and_types)
     except (AnabranchError, PySparkException):  # the table is gone, or its columns are not read here
         return None
 
 
 def _rows(spark: SparkSession, name: Name) -> DataFrame:
-    return exact_sql(spark, f"TABLE {'.'.join(map(quoted, name))}")
+    return exact_sql(spark, f"TABLE {'.'.join(map(quote_identifier, name))}")
 
 
-def _known(root: str) -> tuple[str, Mapping[str, str]]:
+def _table_id_and_types(root: str) -> tuple[str, Mapping[str, str]]:
     now = open_log(root).snapshot()
     return now.metadata.id, {each.name: spark_type(each.type).simpleString() for each in now.schema}
 
@@ -53,12 +53,12 @@ def is_of_frame(spark: SparkSession, name: Name) -> bool:
     if not entries.is_temporary(spark, name):
         return False
     try:
-        return reads_marked(printed_plan(_rows(spark, name)))
+        return has_our_frame(printed_plan(_rows(spark, name)))
     except PySparkException:
         return False
 
 
-def named(spark: SparkSession, identifier: str) -> tuple[Name, str] | None:
+def find_view(spark: SparkSession, identifier: str) -> tuple[Name, str] | None:
     """The name of a temporary view, however it was made, and the table whose rows it shows as they are; None where it
     is no view of Delta tables.
 
@@ -69,9 +69,9 @@ def named(spark: SparkSession, identifier: str) -> tuple[Name, str] | None:
     if name is None or not entries.is_temporary(spark, name):
         return None
     is_ours = temporary_views.is_ours(spark, name)
-    location = temporary_views.shown_table(spark, name) if is_ours else table_of(spark, name)
+    location = temporary_views.table_behind_view(spark, name) if is_ours else table_of(spark, name)
     if location is None and (is_ours or is_of_frame(spark, name)):
-        raise ViewIsNoTable(name=spelled(name))
+        raise ViewIsNoTable(name=name_to_sql(name))
     return None if location is None else (name, str(location))
 
 
@@ -79,7 +79,7 @@ def follow(run: Running, name: Name, location: str) -> None:
     """Let a view whose table was changed by its name show that from now on, as one that was created in SQL does, unless
     it has become another view meanwhile. What was changed is committed: a failure is logged.
     """
-    text = f"SELECT * FROM delta.{quoted(location)}"
+    text = f"SELECT * FROM delta.{quote_identifier(location)}"
     read = Reference(Table(location, ("delta", location)), len("SELECT * FROM "), len(text), takes_alias=True)
     is_global = len(name) > 1
     view = CreateTempView(name[-1], Query(text, (read,)), replaces=True, is_global=is_global)

@@ -16,7 +16,7 @@ from anabranch.commands.maintenance.fsck import MISSING, Fsck
 from anabranch.commands.maintenance.generate import Generate
 from anabranch.commands.maintenance.optimize import Optimize
 from anabranch.commands.maintenance.optimize_result import RESULT as OPTIMIZED
-from anabranch.commands.maintenance.optimize_result import WORKERS, shown
+from anabranch.commands.maintenance.optimize_result import WORKERS, result_row
 from anabranch.commands.maintenance.reorg import Purge
 from anabranch.commands.maintenance.restore import RESULT, Restore
 from anabranch.commands.maintenance.upgrade_uniform import UpgradeUniform
@@ -26,10 +26,10 @@ from anabranch.errors import InvalidOption
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.conditions import Condition
 from anabranch.protocol.settings import VACUUMS_LITE
-from anabranch.spark.columns.types import given_rows
+from anabranch.spark.columns.types import frame_from_rows
 from anabranch.spark.sessions.session import checks_retention
 from anabranch.spark.sessions.settings import setting
-from anabranch.statements.conditions import check_named, understood
+from anabranch.statements.conditions import check_named, resolve_condition
 from anabranch.statements.executor.parquet_tables import files_of
 from anabranch.statements.executor.running import Running
 from anabranch.statements.grammar import values as v
@@ -51,7 +51,7 @@ def optimize(statement: v.OptimizeTable, run: Running) -> DataFrame:
     """OPTIMIZE; gives the table and Delta's metrics."""
     snapshot = run.newest(statement.table)
     done = optimizing(statement, snapshot, run).run(run.engine, RunContext(at=snapshot))
-    return given_rows(run.spark, [shown(done, snapshot.table, statement.zorder)], OPTIMIZED)
+    return frame_from_rows(run.spark, [result_row(done, snapshot.table, statement.zorder)], OPTIMIZED)
 
 
 def optimizing(statement: v.OptimizeTable, snapshot: Snapshot, run: Running) -> Optimize:
@@ -62,7 +62,7 @@ def optimizing(statement: v.OptimizeTable, snapshot: Snapshot, run: Running) -> 
 
 
 def _where(where: Expression | None, snapshot: Snapshot, run: Running) -> Condition:
-    return EVERY_ROW if where is None else understood(where.source, snapshot, run.engine, filled=True)
+    return EVERY_ROW if where is None else resolve_condition(where.source, snapshot, run.engine, filled=True)
 
 
 def reorg(statement: v.ReorgTable, run: Running) -> DataFrame:
@@ -71,7 +71,7 @@ def reorg(statement: v.ReorgTable, run: Running) -> DataFrame:
         snapshot = run.newest(statement.table)
         where = _where(statement.where, snapshot, run)
         done = Purge(statement.table.location, where, WORKERS).run(run.engine, RunContext(at=snapshot))
-        return given_rows(run.spark, [shown(done, snapshot.table)], OPTIMIZED)
+        return frame_from_rows(run.spark, [result_row(done, snapshot.table)], OPTIMIZED)
     if statement.where is not None:
         raise InvalidOption(option="WHERE", value=statement.where.text, reason="UPGRADE UNIFORM is of the whole table.")
     UpgradeUniform(statement.table.location, statement.iceberg_version).run(run.engine)
@@ -85,7 +85,7 @@ def vacuum(statement: v.VacuumTable, run: Running) -> DataFrame:
     command = Vacuum(statement.table.location, statement.hours, statement.dry_run, lite, checks)
     done = command.run()
     paths = [f"{done.table}/{file.name}" for file in done.files] if statement.dry_run else [done.table]
-    return run.shown({"path": paths}, pa.schema([("path", pa.string())]))
+    return run.frame_from_columns({"path": paths}, pa.schema([("path", pa.string())]))
 
 
 def restore(statement: v.RestoreTable, run: Running) -> DataFrame:
@@ -96,7 +96,7 @@ def restore(statement: v.RestoreTable, run: Running) -> DataFrame:
 
 def restore_command(statement: v.RestoreTable, run: Running) -> Restore:
     """The command, as ``DeltaTable.restoreToVersion`` and ``restoreToTimestamp`` make it."""
-    version, moment = run.asked(statement.table)
+    version, moment = run.version_and_moment(statement.table)
     ignores = (run.spark.conf.get(_IGNORES_MISSING, None) or "").lower() == "true"
     return Restore(statement.table.location, version, moment, ignores, run.zone_of(moment))
 
@@ -105,7 +105,7 @@ def clone(statement: v.CloneTable, run: Running) -> DataFrame:
     """CLONE; gives Delta's numbers of files and bytes."""
     log = open_log(statement.table.location)
     if statement.if_not_exists and log.exists():
-        return _cloned({}, run)
+        return _clone_result({}, run)
     if not statement.creates:
         log.snapshot()
     command = Clone(
@@ -115,20 +115,20 @@ def clone(statement: v.CloneTable, run: Running) -> DataFrame:
         replace=statement.replaces,
         properties=dict(statement.properties),
     )
-    return _cloned(_of_source(command, statement.source, run).run().metrics, run)
+    return _clone_result(_of_source(command, statement.source, run).run().metrics, run)
 
 
 def _of_source(command: Clone, source: Table | Path, run: Running) -> Clone:
     """A clone of this source: of a version of a Delta table, or of Parquet files."""
     if isinstance(source, Table):
-        version, moment = run.asked(source)
+        version, moment = run.version_and_moment(source)
         return replace(command, source=source.location, version=version, timestamp=moment, zone=run.zone_of(moment))
     location, partitions = files_of(run.spark, source)
     return replace(command, source=location, parquet=partitions)
 
 
-def _cloned(metrics: Any, run: Running) -> DataFrame:
-    return run.counted(**{column: int(metrics.get(name, 0)) for column, name in _CLONED.items()})
+def _clone_result(metrics: Any, run: Running) -> DataFrame:
+    return run.row_of_counts(**{column: int(metrics.get(name, 0)) for column, name in _CLONED.items()})
 
 
 def generate(statement: v.GenerateManifest, run: Running) -> DataFrame:

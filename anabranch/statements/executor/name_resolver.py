@@ -15,14 +15,14 @@ from pyspark.sql import SparkSession
 from anabranch.catalog import entries, named_tables
 from anabranch.catalog.entry import Entry, StoredView
 from anabranch.catalog.named_tables import Named
-from anabranch.catalog.names import OURS, Name, spelled
+from anabranch.catalog.names import OURS, Name, name_to_sql
 from anabranch.catalog.resolver import Resolver
 from anabranch.commands.opening import Location
 from anabranch.errors import AnabranchError, InvalidOption, RecursiveView, SqlSyntaxError, UnknownTable
-from anabranch.expressions.dialect import TokenizedText, tokenized
+from anabranch.expressions.dialect import TokenizedText, tokenize
 from anabranch.statements.grammar.ddl_targets import Making
 from anabranch.statements.grammar.parts import Query, View
-from anabranch.statements.grammar.qualifiers import Edit, edited
+from anabranch.statements.grammar.qualifiers import Edit, apply_edits
 from anabranch.statements.grammar.reader import Reader
 from anabranch.statements.grammar.tables_read import tables_read
 
@@ -89,7 +89,7 @@ class Names(Resolver):
     def _of_spark(self, stored: StoredView) -> StoredView | None:
         """A view of Spark's, in whose text each name is whole; None where it reads no table of ours."""
         try:
-            tokens = tokenized(stored.text)
+            tokens = tokenize(stored.text)
             found = [each for each in tables_read(tokens) if not each.asks_changes]
         except SqlSyntaxError:
             return None
@@ -100,11 +100,11 @@ class Names(Resolver):
         if not any(ours):
             return None
         edits = [
-            Edit(tokens[each.first].start, tokens[each.after - 1].end + 1, spelled(whole))
+            Edit(tokens[each.first].start, tokens[each.after - 1].end + 1, name_to_sql(whole))
             for each, whole in named
             if self.path(each.parts) is None
         ]
-        return replace(stored, text=edited(stored.text, 0, len(stored.text), sorted(edits)))
+        return replace(stored, text=apply_edits(stored.text, 0, len(stored.text), sorted(edits)))
 
     def location(self, name: Name) -> Location | View | None:
         """Where the table of this name lies, or the path that it is; or the lasting view."""
@@ -116,7 +116,7 @@ class Names(Resolver):
             return self._views[name]
         return path if found is None else found.location
 
-    def kept(self, name: Name) -> Location | View | None:
+    def catalog_location(self, name: Name) -> Location | View | None:
         """As `location`, of what the catalog keeps under this name, whichever temporary view hides that."""
         path = self.path(name)
         return self.location(entries.whole(self._spark, name)) if path is None else path
@@ -130,7 +130,7 @@ class Names(Resolver):
         """A lasting view, its query understood; one that cannot be is told so once it is read."""
         shown, broken = Query(stored.text), self._unlike(stored)
         if stored.name in self._inside:
-            broken = RecursiveView(name=spelled(stored.name))
+            broken = RecursiveView(name=name_to_sql(stored.name))
         self._inside.append(stored.name)
         try:
             if broken is None:
@@ -148,7 +148,9 @@ class Names(Resolver):
         now = entries.rules_of(self._spark, stored.rules)
         for setting, value in stored.rules.items():
             if now[setting] != value:
-                reason = f"the view {spelled(stored.name)} was made where it was {value}, and may have other rows here."
+                reason = (
+                    f"the view {name_to_sql(stored.name)} was made where it was {value}, and may have other rows here."
+                )
                 return InvalidOption(option=setting, value=now[setting], reason=reason)
         return None
 
@@ -160,7 +162,7 @@ class Names(Resolver):
             return None
         found = self.location((*within[: 3 - len(name)], *name))
         if found is None and len(name) < 3:
-            raise UnknownTable(name=spelled((*within[: 3 - len(name)], *name)))
+            raise UnknownTable(name=name_to_sql((*within[: 3 - len(name)], *name)))
         return found
 
     def place(self, name: Name, making: Making) -> Location | None:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from anabranch.catalog import entries, named_tables
 from anabranch.catalog.named_tables import Named
-from anabranch.catalog.names import spelled
+from anabranch.catalog.names import name_to_sql
 from anabranch.catalog.view_entries import ddl
 from anabranch.commands.opening import open_log
 from anabranch.errors import InvalidOption, NameTaken, UnknownTable
@@ -41,7 +41,7 @@ def run(
             _refresh(each.table, names, run)
         return found
     if isinstance(statement, v.CreateTable | v.CloneTable) and table.name in names.new:
-        return _made(statement, names.new[table.name], run, plain)
+        return _create_table(statement, names.new[table.name], run, plain)
     entry = names.entry(table.name)
     if isinstance(statement, v.DropTable):
         if entry is None:
@@ -77,20 +77,20 @@ def _refuse_drop(statement: v.DropTable) -> None:
     table = statement.table
     if open_log(table.location).exists():
         reason = "a path is no name that could be dropped, and the files would stay: remove the folder, or DELETE rows."
-        raise InvalidOption(option="DROP TABLE", value=spelled(table.name), reason=reason)
+        raise InvalidOption(option="DROP TABLE", value=name_to_sql(table.name), reason=reason)
     if not statement.if_exists:
-        raise UnknownTable(name=spelled(table.name))
+        raise UnknownTable(name=name_to_sql(table.name))
 
 
-def _made(
+def _create_table(
     statement: v.CreateTable | v.CloneTable, named: Named, run: Running, plain: Callable[[], DataFrame]
 ) -> DataFrame:
     if named.foreign or (named.entry is not None and not statement.replaces):
         if statement.if_not_exists:
             return run.nothing()
-        raise NameTaken(name=spelled(named.name), table=named.location)
+        raise NameTaken(name=name_to_sql(named.name), table=named.location)
     if named.entry is None and not statement.creates:
-        raise UnknownTable(name=spelled(named.name))
+        raise UnknownTable(name=name_to_sql(named.name))
     there = None if named.managed or statement.replaces else open_log(named.location).newest()
     try:
         with named_tables.naming(run.spark, named):

@@ -9,12 +9,12 @@ from typing import Any, NoReturn
 
 from pyspark.sql import SparkSession
 
-from anabranch.catalog.names import Name, parts_of, spelled
+from anabranch.catalog.names import Name, name_to_sql, parts_of
 from anabranch.commands.opening import open_log
 from anabranch.errors import CloneRefused, InvalidOption, NameNotConverted, UnknownTable, UnsupportedCloneSource
 from anabranch.protocol.schema.types import Struct
-from anabranch.spark.columns.spark_tables import SparkTable, described, files_in
-from anabranch.spark.columns.types import quoted, schema_of
+from anabranch.spark.columns.spark_tables import SparkTable, files_in, try_describe_table
+from anabranch.spark.columns.types import quote_identifier, schema_of
 from anabranch.spark.sessions.sql_text import exact_sql
 
 _FILES = frozenset({"parquet", "delta", "iceberg"})
@@ -39,34 +39,36 @@ def refuse_conversion(spark: SparkSession, name: Name) -> NoReturn:
         NameNotConverted: it is a Parquet table. InvalidOption: it is one of another format.
         UnknownTable: it is no table at all.
     """
-    table = described(spark, name)
+    table = try_describe_table(spark, name)
     if table is None or table.is_view:
-        raise UnknownTable(name=spelled(name))
+        raise UnknownTable(name=name_to_sql(name))
     if table.provider != "parquet":
         reason = f"only Parquet tables can be converted, and this is one of {table.provider}."
-        raise InvalidOption(option="CONVERT TO DELTA", value=spelled(name), reason=reason)
-    steps = _copied(table) if table.is_managed else _converted(spark, table)
-    raise NameNotConverted(name=spelled(table.name), instead=steps)
+        raise InvalidOption(option="CONVERT TO DELTA", value=name_to_sql(name), reason=reason)
+    steps = _copy_steps(table) if table.is_managed else _convert_steps(spark, table)
+    raise NameNotConverted(name=name_to_sql(table.name), instead=steps)
 
 
-def _copied(table: SparkTable) -> str:
+def _copy_steps(table: SparkTable) -> str:
     """What to do with a managed table, whose files go with its name."""
-    name = spelled(table.name)
+    name = name_to_sql(table.name)
     return (
         f"DROP TABLE would remove the files of this managed table: copy it first, CREATE TABLE new_name USING delta AS "
         f"SELECT * FROM {name}, then DROP TABLE {name}, and ALTER TABLE new_name RENAME TO {name}."
     )
 
 
-def _converted(spark: SparkSession, table: SparkTable) -> str:
+def _convert_steps(spark: SparkSession, table: SparkTable) -> str:
     """What to do with an external table, whose files stay where they are."""
-    name, location = spelled(table.name), str(table.location)
+    name, location = name_to_sql(table.name), str(table.location)
     types = exact_sql(spark, f"SELECT * FROM {name}").schema
-    columns = ", ".join(f"{quoted(each)} {types[each].dataType.simpleString()}" for each in table.partition_columns)
+    columns = ", ".join(
+        f"{quote_identifier(each)} {types[each].dataType.simpleString()}" for each in table.partition_columns
+    )
     partitioned = f" PARTITIONED BY ({columns})" if columns else ""
     return (
-        f"Run CONVERT TO DELTA parquet.{quoted(location)}{partitioned}, then DROP TABLE {name}, which leaves the files "
-        f"of an external table, and CREATE TABLE {name} USING delta LOCATION '{location}'."
+        f"Run CONVERT TO DELTA parquet.{quote_identifier(location)}{partitioned}, then DROP TABLE {name}, which leaves"
+        f" the files of an external table, and CREATE TABLE {name} USING delta LOCATION '{location}'."
     )
 
 
@@ -83,13 +85,13 @@ def files_of(spark: SparkSession, name: Name) -> tuple[str, Struct]:
     """
     if (location := files_in(name)) is not None:
         return location, Struct()
-    table = described(spark, name)
+    table = try_describe_table(spark, name)
     if table is None:
-        raise UnknownTable(name=spelled(name))
+        raise UnknownTable(name=name_to_sql(name))
     if table.is_view or table.provider != "parquet":
         kind = "a view" if table.is_view else f"a table of the format {table.provider}"
-        raise UnsupportedCloneSource(name=spelled(table.name), kind=kind)
-    columns = schema_of(exact_sql(spark, f"SELECT * FROM {spelled(table.name)}").schema)
+        raise UnsupportedCloneSource(name=name_to_sql(table.name), kind=kind)
+    columns = schema_of(exact_sql(spark, f"SELECT * FROM {name_to_sql(table.name)}").schema)
     partitions = Struct(tuple(columns.field(each) for each in table.partition_columns))
     _check_registered(spark, table, partitions)
     return str(table.location), partitions
@@ -102,9 +104,9 @@ def _check_registered(spark: SparkSession, table: SparkTable, partitions: Struct
     if not table.has_registered_partitions:
         return
     log, depth = open_log(str(table.location)), len(partitions.names)
-    said = {row[0] for row in exact_sql(spark, f"SHOW PARTITIONS {spelled(table.name)}").collect()}
+    said = {row[0] for row in exact_sql(spark, f"SHOW PARTITIONS {name_to_sql(table.name)}").collect()}
     found = {"/".join(entry.name.split("/")[:depth]) for entry in log.store.list_all() if "=" in entry.name}
     if other := sorted(said ^ found):
         where = "in the catalog" if other[0] in said else "in the folder"
         reason = f"the partition {other[0]} is {where} only. Run MSCK REPAIR TABLE first, or clone the folder."
-        raise CloneRefused(source=log.table, table=spelled(table.name), reason=reason)
+        raise CloneRefused(source=log.table, table=name_to_sql(table.name), reason=reason)

@@ -13,19 +13,19 @@ from pyspark.sql import DataFrame, SparkSession
 from anabranch.catalog import entries, view_entries
 from anabranch.catalog.entry import StoredView
 from anabranch.catalog.named_tables import check_place
-from anabranch.catalog.names import Name, spelled
+from anabranch.catalog.names import Name, name_to_sql
 from anabranch.catalog.properties import VIEW
 from anabranch.errors import InvalidOption, NameTaken, RecursiveView, TemporaryInView, UnknownTable
-from anabranch.expressions.dialect import Token, TokenType, tokenized
+from anabranch.expressions.dialect import Token, TokenType, tokenize
 from anabranch.protocol.schema.types import Field, Struct
-from anabranch.spark.columns.types import declared
+from anabranch.spark.columns.types import declared_schema
 from anabranch.spark.sessions.sql_text import exact_sql
 from anabranch.statements.executor import temporary_views
 from anabranch.statements.executor.error_position import of_spark
 from anabranch.statements.executor.name_resolver import Names
 from anabranch.statements.executor.running import Running
 from anabranch.statements.grammar.parts import Query
-from anabranch.statements.grammar.qualifiers import Edit, edited
+from anabranch.statements.grammar.qualifiers import Edit, apply_edits
 from anabranch.statements.grammar.tables_read import Found, tables_read
 from anabranch.statements.grammar.view_values import AlterView, CreateTempView, CreateView
 
@@ -46,11 +46,11 @@ def create(statement: CreateView, run: Running) -> DataFrame:
     if _is_there(spark, name, statement):
         return run.nothing()
     if any(each.view is not None and each.view.reads(name) for each in statement.query.references):
-        raise RecursiveView(name=spelled(name))
+        raise RecursiveView(name=name_to_sql(name))
     _check_no_arguments(statement)
     text = _lasting(statement.query, statement.text, spark)
     rows = run.query(statement.query)
-    schema = _named(statement, rows)
+    schema = _view_schema(statement, rows)
     output, columns = ((), ()) if statement.evolves else (tuple(rows.columns), tuple(schema.names))
     view = StoredView(name, text, _current(spark), output, columns, entries.rules_of(spark))
     _check_lasts(view, schema, run)
@@ -62,7 +62,7 @@ def create(statement: CreateView, run: Running) -> DataFrame:
     except AnalysisException:
         if statement.replaces or not entries.is_taken(spark, name):
             raise
-        raise NameTaken(name=spelled(name), table=spelled(name)) from None  # by somebody else, meanwhile
+        raise NameTaken(name=name_to_sql(name), table=name_to_sql(name)) from None  # by somebody else, meanwhile
     return run.nothing()
 
 
@@ -79,12 +79,12 @@ def alter(statement: AlterView, run: Running) -> DataFrame:
         temporary = CreateTempView(statement.name[-1], statement.query, None, True, is_global)
         return temporary_views.create(temporary, run)
     if not statement.query.references:
-        return _handed_back(statement, run)
+        return _convert_to_spark_view(statement, run)
     there = entries.see(spark, name)
     if there is None or not there.is_view or entries.find(spark, name) is not None:
-        raise UnknownTable(name=spelled(name))
+        raise UnknownTable(name=name_to_sql(name))
     kept = {key: value for key, value in view_entries.properties_of(spark, name).items() if key not in _NOT_KEPT}
-    comment = entries.shown(spark, name).description
+    comment = entries.get_spark_table(spark, name).description
     made = CreateView(statement.name, statement.query, statement.text, None, True, False, comment, kept)
     return create(made, run)
 
@@ -94,13 +94,13 @@ def _check_no_arguments(statement: CreateView | AlterView) -> None:
         raise InvalidOption(option="args", value=statement.name[-1], reason="a lasting view takes no parameters.")
 
 
-def _handed_back(statement: AlterView, run: Running) -> DataFrame:
+def _convert_to_spark_view(statement: AlterView, run: Running) -> DataFrame:
     """A view of ours whose query reads no Delta table any more, as a view of Spark's own. Between the two steps it
     still shows what it did before.
     """
     _check_no_arguments(statement)
     with of_spark(statement.query, run.spark):
-        exact_sql(run.spark, f"ALTER VIEW {spelled(statement.name)} AS {statement.query.text}")
+        exact_sql(run.spark, f"ALTER VIEW {name_to_sql(statement.name)} AS {statement.query.text}")
     entries.forget()
     view_entries.unmark_view(run.spark, statement.name)
     return run.nothing()
@@ -119,7 +119,7 @@ def _is_there(spark: SparkSession, name: Name, statement: CreateView) -> bool:
     if statement.if_not_exists:
         return True
     if not there.is_view or not statement.replaces or entries.find(spark, name) is not None:
-        raise NameTaken(name=spelled(name), table=spelled(name))
+        raise NameTaken(name=name_to_sql(name), table=name_to_sql(name))
     return False
 
 
@@ -127,14 +127,14 @@ def _current(spark: SparkSession) -> Name:
     return spark.catalog.currentCatalog(), spark.catalog.currentDatabase()
 
 
-def _named(statement: CreateView, rows: DataFrame) -> Struct:
+def _view_schema(statement: CreateView, rows: DataFrame) -> Struct:
     """The view's columns: those of its query, under the names and with the comments that the statement gives them."""
     given = rows.columns
     said = [(name, None) for name in given] if statement.columns is None else list(statement.columns)
     if len(said) != len(given):
         reason = f"the query gives {len(given)} columns, the view names {len(said)}."
         raise InvalidOption(option="CREATE VIEW", value=statement.name[-1], reason=reason)
-    schema = declared(rows.toDF(*(name for name, _ in said)).schema)
+    schema = declared_schema(rows.toDF(*(name for name, _ in said)).schema)
     fields = (
         Field(name, field.type, metadata={} if comment is None else {"comment": comment})
         for (name, comment), field in zip(said, schema, strict=True)
@@ -151,12 +151,12 @@ def _lasting(query: Query, text: str, spark: SparkSession) -> str:
     Raises:
         TemporaryInView: that is a temporary view. InvalidOption: it calls a function that is not Spark's own.
     """
-    tokens = tokenized(text)
+    tokens = tokenize(text)
     _check_functions(tokens, spark)
     known = {each.table.span[0] - query.span[0] for each in query.references}
     found = (each for each in tables_read(tokens) if not each.asks_changes)
     edits = [edit for each in found if (edit := _edit(each, tokens, known, spark)) is not None]
-    return edited(text, 0, len(text), sorted(edits))
+    return apply_edits(text, 0, len(text), sorted(edits))
 
 
 def _edit(found: Found, tokens: list[Token], known: set[int], spark: SparkSession) -> Edit | None:
@@ -166,8 +166,8 @@ def _edit(found: Found, tokens: list[Token], known: set[int], spark: SparkSessio
     if there is None:
         return None
     if there.is_temporary:
-        raise TemporaryInView(name=spelled(found.parts))
-    return Edit(start, stop, spelled(entries.whole(spark, found.parts)))
+        raise TemporaryInView(name=name_to_sql(found.parts))
+    return Edit(start, stop, name_to_sql(entries.whole(spark, found.parts)))
 
 
 def _check_functions(tokens: list[Token], spark: SparkSession) -> None:
@@ -194,6 +194,6 @@ def _check_lasts(view: StoredView, schema: Struct, run: Running) -> None:
         InvalidOption: it does not. UnknownTable, SqlSyntaxError, SqlAnalysisError: it cannot be read at all.
     """
     shown = run.view(Names(run.spark).view(view)).schema
-    if [(each.name, each.type) for each in declared(shown)] != [(each.name, each.type) for each in schema]:
+    if [(each.name, each.type) for each in declared_schema(shown)] != [(each.name, each.type) for each in schema]:
         reason = "read back by whole names, its query has other columns."
-        raise InvalidOption(option="CREATE VIEW", value=spelled(view.name), reason=reason)
+        raise InvalidOption(option="CREATE VIEW", value=name_to_sql(view.name), reason=reason)

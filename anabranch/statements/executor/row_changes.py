@@ -16,7 +16,7 @@ from anabranch.commands.dml.update import Update
 from anabranch.commands.dml.write import Write
 from anabranch.errors import InvalidOption, UnknownColumn
 from anabranch.expressions import condition
-from anabranch.expressions.blocks import unqualified
+from anabranch.expressions.blocks import strip_qualifiers
 from anabranch.expressions.context import Context
 from anabranch.expressions.dialect import TokenizedText
 from anabranch.expressions.sides import Sides, path_of
@@ -25,15 +25,15 @@ from anabranch.protocol.conditions import Condition
 from anabranch.protocol.features.widening import following
 from anabranch.protocol.rules.identity import STEP
 from anabranch.protocol.rules.table_rules import default_of, generation_of
-from anabranch.protocol.schema.evolution import evolved
+from anabranch.protocol.schema.evolution import evolve_schema
 from anabranch.protocol.schema.types import Field, Struct
-from anabranch.spark.columns.positional import as_given, by_name, by_position
+from anabranch.spark.columns.positional import by_name, by_position, columns_by_position
 from anabranch.spark.columns.rule_columns import default_text
-from anabranch.spark.columns.types import quoted, spark_type
-from anabranch.spark.frames.failures import reported
+from anabranch.spark.columns.types import quote_identifier, spark_type
+from anabranch.spark.frames.failures import translate_errors
 from anabranch.spark.frames.fallback import try_first
 from anabranch.spark.sessions.sql_text import expression
-from anabranch.statements.conditions import as_named, context_of, understood_values
+from anabranch.statements.conditions import context_of, resolve_values, with_session_case
 from anabranch.statements.executor.running import Running
 from anabranch.statements.grammar.parts import Expression, Query, Table
 from anabranch.statements.grammar.row_values import (
@@ -44,7 +44,7 @@ from anabranch.statements.grammar.row_values import (
     MergeRows,
     TruncateTable,
     UpdateRows,
-    keyed,
+    assignments_by_key,
 )
 from anabranch.statements.merge_request import AskedClause, MergeRequest
 from anabranch.statements.plain_rows import field_of, fields_of, plain_rows
@@ -52,23 +52,21 @@ from anabranch.statements.plain_rows import field_of, fields_of, plain_rows
 _OVERWRITES = "spark.sql.sources.partitionOverwriteMode"
 
 
-def understood_where(
-    where: Expression | None, placed: str | TokenizedText, table: Table, context: Context
-) -> Condition:
+def resolve_where(where: Expression | None, placed: str | TokenizedText, table: Table, context: Context) -> Condition:
     """A statement's condition as its command carries it; ``placed``: with its subqueries' tables put into place."""
     if where is None:
         return EVERY_ROW
-    found = condition(placed, context, queries=True, names=table.called)
+    found = condition(placed, context, queries=True, names=table.qualifier)
     return replace(found, text=where.text) if found.asks else found
 
 
 def delete(statement: DeleteRows, run: Running) -> DataFrame:
     """DELETE; gives ``num_affected_rows``."""
     snapshot = run.newest(statement.table)
-    with run.placed(statement.where or Expression("")) as placed:
+    with run.substitute_views(statement.where or Expression("")) as placed:
         command = delete_command(statement, placed, context_of(snapshot, run.engine))
         outcome = command.run(run.engine, RunContext(at=snapshot))
-    return run.counted(num_affected_rows=outcome.rows)
+    return run.row_of_counts(num_affected_rows=outcome.rows)
 
 
 def truncate(statement: TruncateTable, run: Running) -> DataFrame:
@@ -80,28 +78,28 @@ def truncate(statement: TruncateTable, run: Running) -> DataFrame:
 
 def delete_command(statement: DeleteRows, placed: str | TokenizedText, context: Context) -> Delete:
     """The command, as ``DeltaTable.delete`` makes it."""
-    return Delete(statement.table.location, understood_where(statement.where, placed, statement.table, context))
+    return Delete(statement.table.location, resolve_where(statement.where, placed, statement.table, context))
 
 
 def update(statement: UpdateRows, run: Running) -> DataFrame:
     """UPDATE; gives ``num_affected_rows``."""
     snapshot = run.newest(statement.table)
-    assignments = assigned(statement, snapshot, run)
-    with run.placed(statement.where or Expression("")) as placed:
-        where = understood_where(statement.where, placed, statement.table, context_of(snapshot, run.engine))
+    assignments = resolve_assignments(statement, snapshot, run)
+    with run.substitute_views(statement.where or Expression("")) as placed:
+        where = resolve_where(statement.where, placed, statement.table, context_of(snapshot, run.engine))
         outcome = Update(statement.table.location, assignments, where).run(run.engine, RunContext(at=snapshot))
-    return run.counted(num_affected_rows=outcome.rows)
+    return run.row_of_counts(num_affected_rows=outcome.rows)
 
 
-def assigned(statement: UpdateRows, snapshot: Snapshot, run: Running) -> dict[str, Any]:
+def resolve_assignments(statement: UpdateRows, snapshot: Snapshot, run: Running) -> dict[str, Any]:
     """The values of an UPDATE as its command takes them.
 
     Raises:
         UnknownColumn, InvalidOption, InvalidCondition, NotBuilt: they cannot be assigned.
     """
-    names = statement.table.called
-    values = {key: _value(value, key, snapshot, names, run) for key, value in keyed(statement.values)}
-    return understood_values(values, snapshot, run.engine, names[-1], filled=True)
+    names = statement.table.qualifier
+    values = {key: _value(value, key, snapshot, names, run) for key, value in assignments_by_key(statement.values)}
+    return resolve_values(values, snapshot, run.engine, names[-1], filled=True)
 
 
 def _value(
@@ -109,7 +107,7 @@ def _value(
 ) -> str | TokenizedText:
     if value is None:
         return _default(key, names[-1], snapshot, run) or "NULL"
-    return unqualified(value.source, names, snapshot.schema)
+    return strip_qualifiers(value.source, names, snapshot.schema)
 
 
 def _default(key: str, alias: str, snapshot: Snapshot, run: Running, *, inserts: bool = False) -> str | None:
@@ -153,7 +151,7 @@ def merge(statement: MergeRows, run: Running) -> DataFrame:
     """MERGE; gives the four counts of ``DeltaMergeBuilder.execute``."""
     snapshot = run.newest(statement.table)
     outcome = merge_request(statement, snapshot, run).command(snapshot).run(run.engine, RunContext(at=snapshot))
-    return run.counted(**outcome.counts)
+    return run.row_of_counts(**outcome.counts)
 
 
 def merge_request(statement: MergeRows, snapshot: Snapshot, run: Running) -> MergeRequest:
@@ -166,8 +164,8 @@ def merge_request(statement: MergeRows, snapshot: Snapshot, run: Running) -> Mer
         run.engine,
         source,
         statement.on.text,
-        statement.table.called[-1],
-        tuple(_asked(clause, statement.table.called[-1], snapshot, run) for clause in statement.clauses),
+        statement.table.qualifier[-1],
+        tuple(_build_clause(clause, statement.table.qualifier[-1], snapshot, run) for clause in statement.clauses),
         source_alias=statement.source_alias,
         whole=run.whole_table(statement.source),
         reads_anew=True,
@@ -175,20 +173,20 @@ def merge_request(statement: MergeRows, snapshot: Snapshot, run: Running) -> Mer
     )
 
 
-def _asked(clause: MergeClause, alias: str, snapshot: Snapshot, run: Running) -> AskedClause:
+def _build_clause(clause: MergeClause, alias: str, snapshot: Snapshot, run: Running) -> AskedClause:
     """A WHEN clause with the texts of its condition and values."""
     where = None if clause.condition is None else clause.condition.text
     if clause.action == "delete":
         return AskedClause(clause.when, clause.action, where, {})
-    values = None if clause.values is None else _merged(clause, alias, snapshot, run)
+    values = None if clause.values is None else _clause_values(clause, alias, snapshot, run)
     option = "values" if clause.action == "insert" else "set"
     return AskedClause(clause.when, clause.action, where, values, option)
 
 
-def _merged(clause: MergeClause, alias: str, snapshot: Snapshot, run: Running) -> dict[str, Any]:
+def _clause_values(clause: MergeClause, alias: str, snapshot: Snapshot, run: Running) -> dict[str, Any]:
     """The values of a clause; DEFAULT in an insert is what a column has that is not named."""
     inserts = clause.action == "insert"
-    pairs = keyed(clause.values or ())
+    pairs = assignments_by_key(clause.values or ())
     said = {k: _default(k, alias, snapshot, run, inserts=inserts) if v is None else v.text for k, v in pairs}
     return {key: text for key, text in said.items() if text is not None}
 
@@ -198,7 +196,7 @@ def _merged(clause: MergeClause, alias: str, snapshot: Snapshot, run: Running) -
 
 def insert(statement: InsertRows, run: Running) -> DataFrame:
     """INSERT; gives no rows."""
-    with _understood(statement, run) as write:
+    with _prepare_insert(statement, run) as write:
         write()
     return run.nothing()
 
@@ -206,36 +204,36 @@ def insert(statement: InsertRows, run: Running) -> DataFrame:
 def insert_each(statement: InsertEach, run: Running) -> DataFrame:
     """FROM … INSERT … INSERT …, of which none is run before all are understood; gives no rows."""
     with ExitStack() as kept:
-        writes = [kept.enter_context(_understood(each, run)) for each in statement.inserts]
+        writes = [kept.enter_context(_prepare_insert(each, run)) for each in statement.inserts]
         for write in writes:
             write()
     return run.nothing()
 
 
 @contextmanager
-def _understood(statement: InsertRows, run: Running) -> Iterator[Callable[[], None]]:
+def _prepare_insert(statement: InsertRows, run: Running) -> Iterator[Callable[[], None]]:
     """What an INSERT does, to be run while the block lasts; its table, its columns and its query are there."""
     snapshot = run.newest(statement.table)
     evolves = statement.evolves or run.engine.merges_schema()
     plain = literals(statement, run, snapshot, evolves=evolves)
-    rows = inserted(statement, run, snapshot, evolves=evolves) if plain is None else plain
-    with run.placed(statement.where or Expression("")) as placed:
+    rows = rows_to_insert(statement, run, snapshot, evolves=evolves) if plain is None else plain
+    with run.substitute_views(statement.where or Expression("")) as placed:
         write = Write(
             statement.table.location,
             rows,
             "overwrite" if statement.overwrites else "append",
-            replace_where=_replaced(statement, placed, snapshot, run),
+            replace_where=_overwrite_condition(statement, placed, snapshot, run),
             dynamic=_is_dynamic(statement, run),
             schema_change="merge" if evolves else None,
             reads_anew=True,
         )
         if plain is None:
-            with reported("INSERT", snapshot.table):
+            with translate_errors("INSERT", snapshot.table):
                 _ = rows.schema  # else Spark Connect looks at it only later
 
         def written() -> None:
             # Spark evaluates rows that are constants as soon as it is asked where they come from.
-            with reported("INSERT", snapshot.table):
+            with translate_errors("INSERT", snapshot.table):
                 write.run(run.engine, RunContext(at=snapshot))
 
         yield written
@@ -245,11 +243,11 @@ def literals(statement: InsertRows, run: Running, snapshot: Snapshot, *, evolves
     """The rows of an INSERT where they are literals that take no Spark; None of any others."""
     if evolves:
         return None
-    fields = fields_of(statement, snapshot, as_named(snapshot.schema, run.engine))
+    fields = fields_of(statement, snapshot, with_session_case(snapshot.schema, run.engine))
     return try_first(lambda: plain_rows(statement, fields, snapshot, context_of(snapshot, run.engine)))
 
 
-def inserted(statement: InsertRows, run: Running, snapshot: Snapshot, *, evolves: bool) -> DataFrame:
+def rows_to_insert(statement: InsertRows, run: Running, snapshot: Snapshot, *, evolves: bool) -> DataFrame:
     """The rows under the table's names and types; where it evolves, further ones under their own names, and those that
     make it wider as they are.
     """
@@ -259,15 +257,15 @@ def inserted(statement: InsertRows, run: Running, snapshot: Snapshot, *, evolves
         return rows if adds else _by_name(rows, snapshot, run)
     columns = Struct(tuple(fields))
     if evolves:
-        given = as_given(rows, columns)
-        grown = evolved(following(snapshot.metadata, given), given, None)
+        given = columns_by_position(rows, columns)
+        grown = evolve_schema(following(snapshot.metadata, given), given, None)
         columns = Struct(tuple(grown.field(each.name) for each in fields))
     return by_position(rows, columns, snapshot.table, adds=adds)
 
 
 def _rows(statement: InsertRows, run: Running, snapshot: Snapshot) -> tuple[list[Field], DataFrame]:
     """The table's columns that are given values, and the rows that give them, in one order."""
-    named = as_named(snapshot.schema, run.engine)
+    named = with_session_case(snapshot.schema, run.engine)
     static = [(field_of(name, snapshot, named), text) for name, text in statement.partition if text is not None]
     fields = fields_of(statement, snapshot, named, {field.name for field, _ in static})
     if statement.says_default:
@@ -282,7 +280,7 @@ def _rows(statement: InsertRows, run: Running, snapshot: Snapshot) -> tuple[list
 
 def _by_name(rows: DataFrame, snapshot: Snapshot, run: Running) -> DataFrame:
     """Rows whose columns have the table's names, with the values that an assignment would store."""
-    fields = [field_of(name, snapshot, as_named(snapshot.schema, run.engine)) for name in rows.columns]
+    fields = [field_of(name, snapshot, with_session_case(snapshot.schema, run.engine)) for name in rows.columns]
     return by_name(rows, Struct(tuple(fields)), snapshot.table)
 
 
@@ -309,21 +307,25 @@ def _cell(cell: Expression | None, field: Field, snapshot: Snapshot, run: Runnin
     return _default_of(field, snapshot, run)
 
 
-def _replaced(statement: InsertRows, placed: TokenizedText, snapshot: Snapshot, run: Running) -> Condition | None:
+def _overwrite_condition(
+    statement: InsertRows, placed: TokenizedText, snapshot: Snapshot, run: Running
+) -> Condition | None:
     """Which rows an overwrite takes away; None: all, or those of the partitions that are written."""
     context = context_of(snapshot, run.engine)
     if statement.where is not None:
-        return understood_where(statement.where, placed, statement.table, context)
+        return resolve_where(statement.where, placed, statement.table, context)
     static = [(name, text) for name, text in statement.partition if text is not None]
     if not statement.overwrites or not static or _is_dynamic(statement, run):
         return None
-    parts = [_equals(field_of(name, snapshot, as_named(snapshot.schema, run.engine)), text) for name, text in static]
+    parts = [
+        _equals(field_of(name, snapshot, with_session_case(snapshot.schema, run.engine)), text) for name, text in static
+    ]
     return condition(" AND ".join(parts), context)
 
 
 def _equals(field: Field, text: str) -> str:
     """Whether a partition is that of a static value, which is what the column stores of it."""
-    return f"{quoted(field.name)} <=> CAST({text} AS {spark_type(field.type).simpleString()})"
+    return f"{quote_identifier(field.name)} <=> CAST({text} AS {spark_type(field.type).simpleString()})"
 
 
 def _is_dynamic(statement: InsertRows, run: Running) -> bool:

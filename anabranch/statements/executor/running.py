@@ -23,7 +23,7 @@ from pyspark.sql import types as T
 from anabranch.commands.context import RunContext
 from anabranch.commands.opening import Location, file_set, open_log
 from anabranch.commands.queries.change_feed import ReadChanges
-from anabranch.commands.queries.read import kept, known_count, known_extent
+from anabranch.commands.queries.read import count_from_log, extent_from_log, files_to_read
 from anabranch.commands.queries.time_travel import AsOf
 from anabranch.errors import InvalidOption, NotBuilt
 from anabranch.errors.rows import keep_out, may_show_rows
@@ -31,16 +31,16 @@ from anabranch.expressions.blocks import block_predicate
 from anabranch.expressions.dialect import TokenizedText
 from anabranch.log.snapshot import Snapshot
 from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.spark.columns.types import column, quoted
+from anabranch.spark.columns.types import column, quote_identifier
 from anabranch.spark.engine import SparkEngine
-from anabranch.spark.frames.failures import reported
+from anabranch.spark.frames.failures import translate_errors
 from anabranch.spark.reading.metadata_column import NAME as METADATA
-from anabranch.spark.sessions.cached_rows import is_kept, kept_rows
+from anabranch.spark.sessions.cached_rows import find_kept_rows, is_kept
 from anabranch.spark.sessions.sql_text import cut, exact_sql, expression
 from anabranch.statements.conditions import context_of
 from anabranch.statements.executor.error_position import of_spark, of_view
 from anabranch.statements.grammar.parts import Changes, Expression, Query, Reference, Table, View
-from anabranch.statements.grammar.qualifiers import Edit, edited, shifting
+from anabranch.statements.grammar.qualifiers import Edit, apply_edits, shifting
 
 _BOUNDS = (T.IntegralType, T.StringType, T.TimestampType, T.TimestampNTZType, T.DateType)
 _QUOTES = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.parser.escapedStringLiterals")
@@ -81,7 +81,7 @@ class Running:
         Raises:
             NotATable, VersionNotFound, InvalidTimestamp, AmbiguousTimeTravel: there is none.
         """
-        path, version = self.pinned(table)
+        path, version = self.location_and_version(table)
         key = (os.fspath(path), version)
         if key not in self._snapshots:
             self._snapshots[key] = found = open_log(path).snapshot(version)
@@ -91,17 +91,17 @@ class Running:
 
     def newest(self, table: Table) -> Snapshot:
         """As `snapshot`, of a table that the statement changes. Raises InvalidOption: its path names a version."""
-        path, version = self.pinned(table)
+        path, version = self.location_and_version(table)
         if version is not None:
             reason = f"only a query takes a version; the table itself is {os.fspath(path)}."
             raise InvalidOption(option="table", value=os.fspath(table.location), reason=reason)
         return self.snapshot(table)
 
-    def pinned(self, table: Table) -> Pinned:
+    def location_and_version(self, table: Table) -> Pinned:
         """A table's place and the version that it is named with, None for the newest."""
-        return AsOf(table.location, *self.asked(table), self.engine.zone()).pinned()
+        return AsOf(table.location, *self.version_and_moment(table), self.engine.zone()).resolve_version()
 
-    def asked(self, table: Table) -> tuple[int | str | None, Any]:
+    def version_and_moment(self, table: Table) -> tuple[int | str | None, Any]:
         """The version and the moment behind AS OF, as far as they are said."""
         has_text = table.timestamp is None or table.moment is not None
         return table.number, table.moment if has_text else self._moment(str(table.timestamp))
@@ -112,7 +112,7 @@ class Running:
 
     def _moment(self, text: str) -> Any:
         """What an expression behind TIMESTAMP AS OF means, as Spark evaluates it."""
-        with reported(text, "TIMESTAMP AS OF"):
+        with translate_errors(text, "TIMESTAMP AS OF"):
             (row,) = self._one().select(F.unix_micros(expression(text, self.spark).cast("timestamp"))).collect()
         if row[0] is None:
             return text
@@ -150,21 +150,24 @@ class Running:
         if is_kept(self.spark, snapshot.table):
             return None
         parts = [(function.lower(), name, alias) for function, name, alias in _PARTS.findall(asked[1])]
-        known = [self._known(snapshot, function, name.strip("`")) for function, name, _ in parts]
+        known = [self._literal_from_log(snapshot, function, name.strip("`")) for function, name, _ in parts]
         if None in known:
             return None
-        as_of = self.pinned(read.table)[1] is not None
-        names = [alias or quoted(f"{function}({name.strip('`').replace('*', '1')})") for function, name, alias in parts]
+        as_of = self.location_and_version(read.table)[1] is not None
+        names = [
+            alias or quote_identifier(f"{function}({name.strip('`').replace('*', '1')})")
+            for function, name, alias in parts
+        ]
         found = exact_sql(self.spark, f"VALUES ({', '.join(map(str, known))}) AS aggregates({', '.join(names)})")
-        return self.engine.marked(found, file_set(snapshot, snapshot.files.slice(0, 0)), as_of=as_of)
+        return self.engine.with_version_alias(found, file_set(snapshot, snapshot.files.slice(0, 0)), as_of=as_of)
 
-    def _known(self, snapshot: Snapshot, function: str, name: str) -> str | None:
+    def _literal_from_log(self, snapshot: Snapshot, function: str, name: str) -> str | None:
         """What the log says of a count, or of a column's least or greatest value, as a literal."""
         if function == "count":
-            count = known_count(snapshot)
+            count = count_from_log(snapshot)
             return None if count is None else f"{count}L"
         is_plain = [each.name for each in snapshot.schema.alike(name)] == [name]
-        extent = known_extent(snapshot, name) if is_plain else None
+        extent = extent_from_log(snapshot, name) if is_plain else None
         if extent is None:
             return None
         value = extent[function == "max"]
@@ -185,10 +188,10 @@ class Running:
         snapshot = self.snapshot(reference.table)
         if reference.changes is not None:
             return self.engine.changes(
-                self._asked_changes(reference.table, reference.changes).run(context=RunContext(at=snapshot))
+                self._changes_command(reference.table, reference.changes).run(context=RunContext(at=snapshot))
             )
         metadata = self._shows_metadata(reference)
-        cached = None if metadata else self._cached(reference.table, snapshot)
+        cached = None if metadata else self._try_cached_rows(reference.table, snapshot)
         if cached is not None:
             return cached
         predicate = None
@@ -196,8 +199,8 @@ class Running:
             table, context = reference.table, context_of(snapshot, self.engine)
             names = table.name if table.alias is None else (table.alias,)
             predicate = block_predicate(reference.where, names, context, sole=reference.sole)
-        files = file_set(snapshot, kept(snapshot, predicate))
-        as_of = self.pinned(reference.table)[1] is not None
+        files = file_set(snapshot, files_to_read(snapshot, predicate))
+        as_of = self.location_and_version(reference.table)[1] is not None
         return self.engine.to_df(files, metadata=metadata, as_of=as_of, whole=predicate is None)
 
     def _shows_metadata(self, reference: Reference) -> bool:
@@ -206,13 +209,13 @@ class Running:
             return False
         return self.snapshot(reference.table).schema.find(METADATA) is None
 
-    def _cached(self, table: Table, snapshot: Snapshot) -> DataFrame | None:
+    def _try_cached_rows(self, table: Table, snapshot: Snapshot) -> DataFrame | None:
         """The rows of this version where CACHE TABLE keeps them; the newest is kept in the place of an older one."""
         if not is_kept(self.spark, snapshot.table):
             return None
-        is_newest = self.pinned(table)[1] is None
+        is_newest = self.location_and_version(table)[1] is None
         newer = (lambda: self.engine.to_df(file_set(snapshot))) if is_newest else None
-        return kept_rows(self.spark, snapshot.table, *state_of(snapshot), newer)
+        return find_kept_rows(self.spark, snapshot.table, *state_of(snapshot), newer)
 
     def view(self, view: View) -> DataFrame:
         """The rows of a lasting view: the columns that it had when it was made, whatever came to its tables since, or
@@ -232,7 +235,7 @@ class Running:
                 _ = rows.schema  # else Spark Connect looks at it only later, where the view is not spoken of
                 return rows
 
-    def _asked_changes(self, table: Table, changes: Changes) -> ReadChanges:
+    def _changes_command(self, table: Table, changes: Changes) -> ReadChanges:
         start, end = self._bound(changes.start), (None, None) if changes.end is None else self._bound(changes.end)
         return ReadChanges(
             table.location, start[0], end[0], start[1], end[1], self.engine.zone(), self.engine.reads_beyond()
@@ -246,7 +249,7 @@ class Running:
         """
         if text.isdigit():
             return int(text), None
-        with reported(text, "table_changes"):
+        with translate_errors(text, "table_changes"):
             found = self._one().select(expression(text, self.spark).alias("bound"))
             type_ = found.schema["bound"].dataType
             is_version = isinstance(type_, T.IntegralType)
@@ -257,7 +260,7 @@ class Running:
         return (row[0], None) if is_version else (None, row[0])
 
     @contextmanager
-    def placed(self, expression: Expression) -> Iterator[TokenizedText]:
+    def substitute_views(self, expression: Expression) -> Iterator[TokenizedText]:
         """An expression whose subqueries read views of these very snapshots, for as long as the block lasts."""
         if not expression.references:
             yield expression.source
@@ -284,11 +287,11 @@ class Running:
         """What a statement gives that has no rows to show."""
         return self.spark.range(0).select()
 
-    def counted(self, **counts: int) -> DataFrame:
+    def row_of_counts(self, **counts: int) -> DataFrame:
         """One row of numbers."""
         return self.engine.rows(pa.Table.from_pylist([counts]))
 
-    def shown(self, columns: Mapping[str, Any], schema: pa.Schema) -> DataFrame:
+    def frame_from_columns(self, columns: Mapping[str, Any], schema: pa.Schema) -> DataFrame:
         """Rows by columns."""
         return self.engine.rows(pa.Table.from_pydict(dict(columns), schema=schema))
 
@@ -304,7 +307,9 @@ def _with_metadata(query: Query) -> Query:
     edits = [Edit(place, place, f" EXCEPT ({METADATA})") for place in query.stars]
     moved = shifting(0, edits)
     references = (replace(each, start=moved(each.start), stop=moved(each.stop)) for each in query.references)
-    return replace(query, text=edited(query.text, 0, len(query.text), edits), references=tuple(references), stars=())
+    return replace(
+        query, text=apply_edits(query.text, 0, len(query.text), edits), references=tuple(references), stars=()
+    )
 
 
 def state_of(snapshot: Snapshot) -> tuple[Hashable, Hashable]:
@@ -320,4 +325,4 @@ def _arguments(query: Query) -> dict[str, Any] | list[Any] | None:
 
 def _alias(reference: Reference) -> str:
     """The name by which the query may speak of a table that it gives no other."""
-    return f" AS {quoted(reference.called or reference.table.name[-1])}" if reference.takes_alias else ""
+    return f" AS {quote_identifier(reference.called or reference.table.name[-1])}" if reference.takes_alias else ""

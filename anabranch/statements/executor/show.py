@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from anabranch.catalog import entries
 from anabranch.catalog.entry import Entry
-from anabranch.catalog.names import Name, dotted, spelled
+from anabranch.catalog.names import Name, display_name, name_to_sql
 from anabranch.commands.opening import open_log
 from anabranch.commands.queries.describe import DETAIL, SHOWN_HISTORY, as_table, detail, detail_of_files, history
 from anabranch.errors import InvalidOption, UnknownColumn, UnknownTable, ViewIsNoTable
@@ -21,8 +21,8 @@ from anabranch.protocol.schema.editing import field_at
 from anabranch.protocol.schema.keys import KEY_PREFIX, is_key
 from anabranch.protocol.schema.lengths import LENGTH
 from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
-from anabranch.spark.columns.spark_tables import described, files_in
-from anabranch.spark.columns.types import column, quoted, spark_type
+from anabranch.spark.columns.spark_tables import files_in, try_describe_table
+from anabranch.spark.columns.types import column, quote_identifier, spark_type
 from anabranch.spark.sessions.sql_text import exact_sql, expression
 from anabranch.statements.executor.create_table import for_others
 from anabranch.statements.executor.running import Running
@@ -54,7 +54,7 @@ def describe_detail(statement: DescribeDetail, run: Running) -> DataFrame:
     if len(statement.table.name) == 1 and not log.exists() and log.store.list_all():
         return run.engine.rows(as_table([detail_of_files(statement.table.name[0])], DETAIL))
     entry, found = _entry(statement.table, run), detail(statement.table.location)
-    named = found if entry is None else {**found, "name": dotted(entry.name)}
+    named = found if entry is None else {**found, "name": display_name(entry.name)}
     return run.engine.rows(as_table([named], DETAIL))
 
 
@@ -68,17 +68,17 @@ def describe_other(statement: DescribeOther, run: Running) -> DataFrame:
     if location is not None and open_log(location).store.list_all():
         known = detail_of_files(location, format=statement.name[0].lower())
         return run.engine.rows(as_table([known], DETAIL))
-    table = described(run.spark, statement.name)
+    table = try_describe_table(run.spark, statement.name)
     if table is None and entries.is_taken(run.spark, ("detail",)):  # DESCRIBE of a column of a table called so
-        return exact_sql(run.spark, f"DESCRIBE detail {spelled(statement.name)}")
+        return exact_sql(run.spark, f"DESCRIBE detail {name_to_sql(statement.name)}")
     if table is None:
-        raise UnknownTable(name=spelled(statement.name))
+        raise UnknownTable(name=name_to_sql(statement.name))
     if table.is_view:
-        raise ViewIsNoTable(name=spelled(table.name))
+        raise ViewIsNoTable(name=name_to_sql(table.name))
     known = detail_of_files(
         table.location,
         format=table.provider,
-        name=dotted(table.name),
+        name=display_name(table.name),
         description=table.comment,
         createdAt=table.created,
         partitionColumns=list(table.partition_columns),
@@ -100,7 +100,7 @@ def describe(statement: DescribeTable, run: Running) -> DataFrame:
     """DESCRIBE [EXTENDED]: the columns, then the partitioning, then what else is known."""
     snapshot = run.snapshot(statement.table)
     if statement.column is not None:
-        return _described_column(statement, snapshot, run)
+        return _describe_column(statement, snapshot, run)
     lines: list[Line] = [_line(field) for field in snapshot.schema]
     if snapshot.partition_columns:
         lines += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]
@@ -113,7 +113,7 @@ def describe(statement: DescribeTable, run: Running) -> DataFrame:
         name = ("spark_catalog", "delta", str(statement.table.location)) if entry is None else entry.name
         lines += _details(snapshot, name, entry)
     columns = {name: [line[i] for line in lines] for i, name in enumerate(("col_name", "data_type", "comment"))}
-    return run.shown(columns, _DESCRIBED)
+    return run.frame_from_columns(columns, _DESCRIBED)
 
 
 def _line(field: Field, name: str | None = None) -> Line:
@@ -125,8 +125,8 @@ def _details(snapshot: Snapshot, name: Name, entry: Entry | None) -> list[Line]:
     metadata, is_managed = snapshot.metadata, entry is not None and entry.managed
     said = {
         "Catalog": name[0],
-        "Namespace": dotted(name[1:-1]),
-        "Database": dotted(name[1:-1]),
+        "Namespace": display_name(name[1:-1]),
+        "Database": display_name(name[1:-1]),
         "Table": name[-1],
         "Type": "MANAGED" if is_managed or entry is None else "EXTERNAL",
         **({"Comment": metadata.description} if metadata.description else {}),
@@ -148,7 +148,7 @@ def _keys(configuration: Mapping[str, str]) -> list[tuple[str, str]]:
     return sorted((key.removeprefix(KEY_PREFIX), text) for key, text in configuration.items() if is_key(key))
 
 
-def _described_column(statement: DescribeTable, snapshot: Snapshot, run: Running) -> DataFrame:
+def _describe_column(statement: DescribeTable, snapshot: Snapshot, run: Running) -> DataFrame:
     """DESCRIBE t c: name, type and comment of one column."""
     assert statement.column is not None
     if len(statement.column) > 1:
@@ -161,7 +161,7 @@ def _described_column(statement: DescribeTable, snapshot: Snapshot, run: Running
         raise UnknownColumn(table=snapshot.table, column=statement.column[0], columns=columns)
     name, type_, comment = _line(field)
     schema = pa.schema([("info_name", pa.string()), ("info_value", pa.string())])
-    return run.shown(
+    return run.frame_from_columns(
         {"info_name": ["col_name", "data_type", "comment"], "info_value": [name, type_, comment or "NULL"]}, schema
     )
 
@@ -169,7 +169,7 @@ def _described_column(statement: DescribeTable, snapshot: Snapshot, run: Running
 def show_columns(statement: ShowColumns, run: Running) -> DataFrame:
     """SHOW COLUMNS."""
     names = run.snapshot(statement.table).schema.names
-    return run.shown({"col_name": names}, pa.schema([("col_name", pa.string())]))
+    return run.frame_from_columns({"col_name": names}, pa.schema([("col_name", pa.string())]))
 
 
 def refresh(statement: RefreshTable, run: Running) -> DataFrame:
@@ -187,7 +187,7 @@ def show_partitions(statement: ShowPartitions, run: Running) -> DataFrame:
     table, names = statement.table, run.snapshot(statement.table).partition_columns
     if not names:
         reason = "SHOW PARTITIONS is not allowed on a table that is not partitioned."
-        raise InvalidOption(option="SHOW PARTITIONS", value=".".join(map(quoted, table.name)), reason=reason)
+        raise InvalidOption(option="SHOW PARTITIONS", value=".".join(map(quote_identifier, table.name)), reason=reason)
     known = {name.lower(): column(name) for name in names}
     rows = run.frame(Reference(table, *table.span)).select(*known.values()).distinct()
     for name, value in statement.values:
@@ -214,10 +214,10 @@ def show_properties(statement: ShowProperties, run: Running) -> DataFrame:
     snapshot = run.snapshot(statement.table)
     found = _properties(snapshot)
     if statement.key is not None:
-        absent = f"Table delta.{quoted(snapshot.table)} does not have property: {statement.key}"
+        absent = f"Table delta.{quote_identifier(snapshot.table)} does not have property: {statement.key}"
         found = {statement.key: found.get(statement.key, absent)}
     schema = pa.schema([("key", pa.string()), ("value", pa.string())])
-    return run.shown({"key": list(found), "value": list(found.values())}, schema)
+    return run.frame_from_columns({"key": list(found), "value": list(found.values())}, schema)
 
 
 # -- SHOW CREATE TABLE -------------------------------------------------------------------------------------------------
@@ -225,13 +225,13 @@ def show_properties(statement: ShowProperties, run: Running) -> DataFrame:
 
 def show_create(statement: ShowCreateTable, run: Running) -> DataFrame:
     """SHOW CREATE TABLE: a statement that makes such a table."""
-    text = create_text(run.snapshot(statement.table), _shown(statement.table))
-    return run.shown({"createtab_stmt": [text]}, pa.schema([("createtab_stmt", pa.string())]))
+    text = create_text(run.snapshot(statement.table), _table_sql(statement.table))
+    return run.frame_from_columns({"createtab_stmt": [text]}, pa.schema([("createtab_stmt", pa.string())]))
 
 
-def _shown(table: Table) -> str:
+def _table_sql(table: Table) -> str:
     """A table's name as a statement may write it again."""
-    return f"delta.{quoted(str(table.location))}" if _is_path(table) else ".".join(map(_name, table.name))
+    return f"delta.{quote_identifier(str(table.location))}" if _is_path(table) else ".".join(map(_name, table.name))
 
 
 def create_text(snapshot: Snapshot, name: str) -> str:
@@ -297,4 +297,4 @@ def _member(field: Field, text: Callable[[str], str]) -> str:
 
 
 def _name(name: str) -> str:
-    return name if name.isidentifier() else quoted(name)
+    return name if name.isidentifier() else quote_identifier(name)

@@ -19,12 +19,12 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.catalog import entries
-from anabranch.catalog.names import OURS, spelled
+from anabranch.catalog.names import OURS, name_to_sql
 from anabranch.commands.opening import Location, open_log
 from anabranch.errors import UnknownTable
 from anabranch.errors.process_state import hold
-from anabranch.expressions.dialect import Token, TokenizedText, tokenized, word
-from anabranch.spark.columns.types import column, quoted
+from anabranch.expressions.dialect import Token, TokenizedText, tokenize, word
+from anabranch.spark.columns.types import column, quote_identifier
 from anabranch.spark.sessions.known_sessions import PerSession
 from anabranch.spark.sessions.sql_text import exact_sql, verbatim
 from anabranch.statements.executor.error_position import of_spark
@@ -81,7 +81,7 @@ def create(statement: CreateTempView, run: Running) -> DataFrame:
     name = _name(statement)
     _put(rows, statement, run.spark)
     tables = {tuple(part.lower() for part in each.table.name) for each in statement.query.references}
-    reads = frozenset(_names(tokenized(statement.query.text)) - tables)
+    reads = frozenset(_names(tokenize(statement.query.text)) - tables)
     with _views.lock:
         known = _views.setdefault(run.spark, {})
         known.pop(name, None)
@@ -98,7 +98,7 @@ def keep(statement: CreateTempView, level: StorageLevel, run: Running) -> DataFr
         known = _views[run.spark]
         if name in known:
             known[name] = replace(known[name], level=level, state=_state(known, known[name], run, is_kept=True))
-    return _shown(run.spark, name).persist(level)
+    return _read_view(run.spark, name).persist(level)
 
 
 def renew(run: Running, source: TokenizedText) -> None:
@@ -108,13 +108,13 @@ def renew(run: Running, source: TokenizedText) -> None:
         NotATable, SqlAnalysisError: a table of a view is gone, or has no longer what the view shows.
     """
     if (tokens := _naming(run.spark, source)) is not None:
-        renew_named(run, _names(tokens))
+        renew_views(run, _names(tokens))
 
 
 def note(spark: SparkSession, source: TokenizedText) -> None:
     """Remember a view over other views that Spark has made by a statement of its own."""
     tokens = _naming(spark, source)
-    made = None if tokens is None else _made(tokens)
+    made = None if tokens is None else _find_view_name(tokens)
     if tokens is None or made is None:
         return
     with _views.lock:
@@ -126,7 +126,7 @@ def note(spark: SparkSession, source: TokenizedText) -> None:
 
 def are_changed(spark: SparkSession, source: TokenizedText) -> bool:
     """Whether a statement would change rows of a temporary view over Delta tables, and so, perhaps, of a table."""
-    found = changed_by(source)
+    found = find_change_target(source)
     return found is not None and is_ours(spark, found.name)
 
 
@@ -138,7 +138,7 @@ class Changed:
     span: Span
 
 
-def changed_by(source: TokenizedText) -> Changed | None:
+def find_change_target(source: TokenizedText) -> Changed | None:
     """What a statement would change rows of, whatever it is."""
     if not _MAY_CHANGE.search(source.text) or not source.is_readable:
         return None
@@ -161,7 +161,7 @@ def is_ours(spark: SparkSession, name: Name) -> bool:
     return view is not None and (view.statement is None or _print(spark, folded) == view.print)
 
 
-def shown_table(spark: SparkSession, name: Name) -> Location | None:
+def table_behind_view(spark: SparkSession, name: Name) -> Location | None:
     """Where the Delta table lies of which a temporary view shows every column, under its name, and every row; None
     where it shows anything else.
     """
@@ -169,7 +169,7 @@ def shown_table(spark: SparkSession, name: Name) -> Location | None:
     view = _views.get(spark, {}).get(folded)
     if view is None or view.statement is None or view.statement.columns is not None:
         return None
-    location = _read_whole(_brought_up(view, view.statement.query, Names(spark)))
+    location = _read_whole(_rebind_query(view, view.statement.query, Names(spark)))
     if location is None or _print(spark, folded) != view.print:
         return None
     return location if open_log(location).snapshot().schema.names == view.output else None
@@ -181,7 +181,7 @@ def _read_whole(query: Query) -> Location | None:
         return None
     (read,) = query.references
     others = (read.table.version, read.table.timestamp, read.changes, read.view)
-    before = [token.text.upper() for token in tokenized(query.text[: read.start])]
+    before = [token.text.upper() for token in tokenize(query.text[: read.start])]
     is_whole = before == ["SELECT", "*", "FROM"] and not query.text[read.stop :].strip()
     return read.table.location if is_whole and all(each is None for each in others) else None
 
@@ -211,7 +211,7 @@ def _naming(spark: SparkSession, source: TokenizedText) -> list[Token] | None:
     return source.tokens if source.is_readable else None
 
 
-def renew_named(run: Running, names: Iterable[Name]) -> None:
+def renew_views(run: Running, names: Iterable[Name]) -> None:
     """As `renew`, for the views of these names."""
     known = _views.get(run.spark)
     if not known:
@@ -232,7 +232,7 @@ def renew_named(run: Running, names: Iterable[Name]) -> None:
                 _put(_rows(view, view.statement, run), replace(view.statement, replaces=True), run.spark)
             known[name] = replace(view, print=_print(run.spark, name), level=level, state=state)
             if level is not None:
-                _shown(run.spark, name).persist(level)
+                _read_view(run.spark, name).persist(level)
 
 
 @contextmanager
@@ -248,7 +248,7 @@ def _keeping_track(known: dict[Name, _View], spark: SparkSession) -> Iterator[No
 def _is_kept(spark: SparkSession, name: Name) -> bool:
     """Whether Spark still keeps the rows of a view."""
     try:
-        level = _shown(spark, name).storageLevel
+        level = _read_view(spark, name).storageLevel
     except AnalysisException:  # somebody has dropped it
         return False
     return level.useMemory or level.useDisk
@@ -260,7 +260,7 @@ def _state(known: dict[Name, _View], view: _View, run: Running, *, is_kept: bool
     """
     assert view.statement is not None, "a view of Spark's own is never kept"
     views = tuple((name, known[name].print) for name in sorted(view.reads & known.keys()))
-    versions = tuple(_versions(_brought_up(view, view.statement.query, Names(run.spark)), run))
+    versions = tuple(_versions(_rebind_query(view, view.statement.query, Names(run.spark)), run))
     if is_kept:
         return views, versions
     are_ours = all(name in known and known[name].statement is not None for name in view.reads)
@@ -279,7 +279,7 @@ def _versions(query: Query, run: Running) -> Iterator[Hashable]:
 
 def _rows(view: _View, statement: CreateTempView, run: Running) -> DataFrame:
     """The rows of a view now: the columns that it had when it was made, whatever came to its tables since."""
-    query = _brought_up(view, statement.query, Names(run.spark))
+    query = _rebind_query(view, statement.query, Names(run.spark))
     rows = run.query(query)
     with of_spark(query, run.spark):
         if len(set(view.output)) == len(view.output):
@@ -289,7 +289,7 @@ def _rows(view: _View, statement: CreateTempView, run: Running) -> DataFrame:
         return found
 
 
-def _brought_up(view: _View, query: Query, names: Names) -> Query:
+def _rebind_query(view: _View, query: Query, names: Names) -> Query:
     """A view's query with the tables and lasting views that its names mean now.
 
     Raises:
@@ -304,7 +304,7 @@ def _now(reference: Reference, whole: Name | None, names: Names) -> Reference:
         return reference
     found = names.location(whole)
     if found is None:
-        raise UnknownTable(name=spelled(whole))
+        raise UnknownTable(name=name_to_sql(whole))
     if isinstance(found, View):
         return replace(reference, view=found)
     return replace(reference, view=None, table=replace(reference.table, location=found))
@@ -320,7 +320,7 @@ def _whole(reference: Reference, spark: SparkSession) -> Name | None:
 
 
 def _put(rows: DataFrame, statement: CreateTempView, spark: SparkSession) -> None:
-    name = verbatim(quoted(statement.name), spark)
+    name = verbatim(quote_identifier(statement.name), spark)
     match statement.replaces, statement.is_global:
         case True, True:
             rows.createOrReplaceGlobalTempView(name)
@@ -337,13 +337,13 @@ def _print(spark: SparkSession, name: Name) -> int:
     if not entries.is_temporary(spark, name):  # a table of its name may be one that Spark cannot open
         return 0
     try:
-        return _shown(spark, name).semanticHash()
+        return _read_view(spark, name).semanticHash()
     except AnalysisException:
         return 0
 
 
-def _shown(spark: SparkSession, name: Name) -> DataFrame:
-    return exact_sql(spark, f"TABLE {'.'.join(map(quoted, name))}")
+def _read_view(spark: SparkSession, name: Name) -> DataFrame:
+    return exact_sql(spark, f"TABLE {'.'.join(map(quote_identifier, name))}")
 
 
 # -- names -------------------------------------------------------------------------------------------------------------
@@ -359,7 +359,7 @@ def _names(tokens: list[Token]) -> set[Name]:
     return {tuple(part.lower() for part in each.parts) for each in tables_read(tokens)}
 
 
-def _made(tokens: list[Token]) -> Name | None:
+def _find_view_name(tokens: list[Token]) -> Name | None:
     """The name of the temporary view that a statement makes."""
     said = [word(token) for token in tokens[:6]]
     if said[:1] != ["CREATE"] or "VIEW" not in said or not {"TEMP", "TEMPORARY"} & set(said):

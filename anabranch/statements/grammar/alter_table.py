@@ -15,7 +15,7 @@ from anabranch.protocol.rules.table_rules import DEFAULT
 from anabranch.protocol.schema.keys import FOREIGN, PRIMARY
 from anabranch.protocol.schema.lengths import LENGTH
 from anabranch.protocol.schema.types import Field
-from anabranch.statements.grammar.column_definitions import column, data_type, declared
+from anabranch.statements.grammar.column_definitions import column, data_type, parse_column_definition
 from anabranch.statements.grammar.constraints import check, free_name, key
 from anabranch.statements.grammar.create_table import clustering, properties, property_key
 from anabranch.statements.grammar.parts import Path, Statement, Table, View
@@ -51,21 +51,21 @@ def set_properties(r: Reader, table: Table) -> Statement:
 def comment_on_table(r: Reader) -> Statement | None:
     """``COMMENT ON TABLE t IS {'…' | NULL}``."""
     table = r.table(writes=True)
-    return None if table is None else SetTableProperties(table, {"comment": _said_of_it(r)})
+    return None if table is None else SetTableProperties(table, {"comment": _parse_comment(r)})
 
 
 def comment_on_column(r: Reader) -> Statement | None:
     """``COMMENT ON COLUMN t.c IS {'…' | NULL}``: the longest name of a table that the path begins with is the table."""
     start, path = r.start, r.path("the name of a column")
     for parts in range(len(path) - 1, 0, -1):
-        location = r.located(path[:parts])
+        location = r.find_location(path[:parts])
         if location is not None and not isinstance(location, View):
             table = Table(location, path[:parts], span=(start, r.stop))
-            return ChangeTableColumn(table, path[parts:], comment=_said_of_it(r))
+            return ChangeTableColumn(table, path[parts:], comment=_parse_comment(r))
     return None
 
 
-def _said_of_it(r: Reader) -> str:
+def _parse_comment(r: Reader) -> str:
     """The text behind IS, which ends the statement; NULL is no text."""
     r.expect("IS")
     text = "" if r.take("NULL") else r.string("a text or NULL")
@@ -76,7 +76,7 @@ def _said_of_it(r: Reader) -> str:
 def unset_properties(r: Reader, table: Table) -> Statement:
     """``UNSET TBLPROPERTIES [IF EXISTS] (…)``."""
     if_exists = r.take("IF", "EXISTS")
-    keys = r.wrapped(lambda: property_key(r))
+    keys = r.take_list(lambda: property_key(r))
     check_unreserved(keys)
     return UnsetTableProperties(table, keys, if_exists)
 
@@ -118,17 +118,17 @@ def partitions(r: Reader, table: Table) -> Statement:
 def add_columns(r: Reader, table: Table) -> Statement:
     """``ADD COLUMN[S] …``."""
     if r.is_type(TokenType.L_PAREN):
-        return AddTableColumns(table, r.wrapped(lambda: _added(r)))
-    found = [_added(r)]
+        return AddTableColumns(table, r.take_list(lambda: _parse_new_column(r)))
+    found = [_parse_new_column(r)]
     while r.is_type(TokenType.COMMA):
         r.i += 1
-        found.append(_added(r))
+        found.append(_parse_new_column(r))
     return AddTableColumns(table, tuple(found))
 
 
-def _added(r: Reader) -> AddedColumn:
+def _parse_new_column(r: Reader) -> AddedColumn:
     path = r.path("the name of a column")
-    column = declared(r, path[-1])
+    column = parse_column_definition(r, path[-1])
     return AddedColumn(path, column.field, column.first, column.after)
 
 
@@ -136,7 +136,7 @@ def drop_columns(r: Reader, table: Table) -> Statement:
     """``DROP COLUMN[S] [IF EXISTS] …``."""
     if_exists = r.take("IF", "EXISTS")
     if r.is_type(TokenType.L_PAREN):
-        return DropTableColumns(table, r.wrapped(lambda: r.path("the name of a column")), if_exists)
+        return DropTableColumns(table, r.take_list(lambda: r.path("the name of a column")), if_exists)
     paths = [r.path("the name of a column")]
     while r.is_type(TokenType.COMMA):
         r.i += 1
@@ -153,37 +153,37 @@ def rename_column(r: Reader, table: Table) -> Statement:
 
 def alter_column(r: Reader, table: Table) -> Statement:
     """``{ALTER | CHANGE} [COLUMN] …, …``."""
-    first = _altered(r, table)
+    first = _parse_alter_column(r, table)
     if not r.is_type(TokenType.COMMA):
         return first
     found = [first]
     while r.is_type(TokenType.COMMA):
         r.i += 1
-        found.append(_altered(r, table))
+        found.append(_parse_alter_column(r, table))
     if not all(isinstance(each, ChangeTableColumn) for each in found):
         r.fail("SYNC IDENTITY stands alone.", r.i - 1)
     return ChangeTableColumns(table, tuple(each for each in found if isinstance(each, ChangeTableColumn)))
 
 
-def _altered(r: Reader, table: Table) -> ChangeTableColumn | SyncTableIdentity:
+def _parse_alter_column(r: Reader, table: Table) -> ChangeTableColumn | SyncTableIdentity:
     path = r.path("the name of a column")
     if r.take("SYNC", "IDENTITY"):
         return SyncTableIdentity(table, path)
     for words, change in _OF_COLUMN:
         if r.take(*words):
             return change(r, table, path)
-    return _redeclared(r, table, path)
+    return _parse_change_column(r, table, path)
 
 
-def _redeclared(r: Reader, table: Table, path: Path) -> ChangeTableColumn:
+def _parse_change_column(r: Reader, table: Table, path: Path) -> ChangeTableColumn:
     """``CHANGE COLUMN old new type …``, where both names must be the same."""
     at = r.i
     name = r.name("TYPE, COMMENT, SET, DROP, FIRST or AFTER")
-    if r.done:
+    if r.is_at_end:
         r.fail("TYPE, COMMENT, SET, DROP, FIRST or AFTER is expected here.", at)
     if name.lower() != path[-1].lower():
         r.fail("a column is given another name by RENAME COLUMN … TO.", at)
-    found = declared(r, path[-1])
+    found = parse_column_definition(r, path[-1])
     facts = found.field.metadata
     return ChangeTableColumn(
         table,
@@ -282,7 +282,7 @@ def drop_primary(r: Reader, table: Table) -> Statement:
 def drop_foreign(r: Reader, table: Table) -> Statement:
     """``DROP FOREIGN KEY [IF EXISTS] (…)``."""
     if_exists = r.take("IF", "EXISTS")
-    return DropTableKey(table, FOREIGN, r.wrapped(lambda: r.name("the name of a column")), if_exists)
+    return DropTableKey(table, FOREIGN, r.take_list(lambda: r.name("the name of a column")), if_exists)
 
 
 def drop_feature(r: Reader, table: Table) -> Statement:
@@ -298,4 +298,4 @@ def cluster_by(r: Reader, table: Table) -> Statement:
 
 def replace_columns(r: Reader, table: Table) -> Statement:
     """``REPLACE COLUMNS (…)``."""
-    return ReplaceTableColumns(table, r.wrapped(lambda: column(r)))
+    return ReplaceTableColumns(table, r.take_list(lambda: column(r)))

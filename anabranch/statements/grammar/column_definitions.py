@@ -96,7 +96,7 @@ def _data_type(r: Reader, column: str, level: int) -> Typed:
     said = r.ahead()
     if said in ("ARRAY", "MAP", "STRUCT") and r.is_type(TokenType.LT, 1):
         r.i += 2
-        return _nested(r, said, column, level + 1)
+        return _parse_nested_type(r, said, column, level + 1)
     if said == "STRUCT" and r.is_type(TokenType.NEQ, 1):  # STRUCT<>
         r.i += 2
         return Typed(Struct(), "struct<>")
@@ -116,7 +116,7 @@ def _data_type(r: Reader, column: str, level: int) -> Typed:
 
 
 def _decimal(r: Reader) -> Typed:
-    digits = r.wrapped(lambda: r.whole("a number of digits")) if r.is_type(TokenType.L_PAREN) else (10,)
+    digits = r.take_list(lambda: r.whole("a number of digits")) if r.is_type(TokenType.L_PAREN) else (10,)
     precision, scale = digits[0], digits[1] if len(digits) > 1 else 0
     if len(digits) > 2 or not 1 <= precision <= 38 or not 0 <= scale <= precision:
         r.fail("a decimal has 1 to 38 digits, and no more behind the point than in all.", r.i - 1)
@@ -124,7 +124,7 @@ def _decimal(r: Reader) -> Typed:
     return Typed(name, name)
 
 
-def _nested(r: Reader, said: str, column: str, level: int) -> Typed:
+def _parse_nested_type(r: Reader, said: str, column: str, level: int) -> Typed:
     if said == "ARRAY":
         element = data_type(r, column, level)
         _close(r)
@@ -168,10 +168,10 @@ def _close(r: Reader) -> None:
 
 def column(r: Reader, also: Also | None = None) -> Field:
     """Take a column of CREATE TABLE: its name, its type, and what is said of it, and ``also`` of the table."""
-    return declared(r, r.name("the name of a column"), also).field
+    return parse_column_definition(r, r.name("the name of a column"), also).field
 
 
-def declared(r: Reader, name: str, also: Also | None = None) -> Declared:
+def parse_column_definition(r: Reader, name: str, also: Also | None = None) -> Declared:
     """Take what stands behind the name of a column, in any order, each once."""
     typed = data_type(r, name)
     metadata: dict[str, Any] = {LENGTH: typed.name} if typed.has_length else {}
@@ -202,7 +202,7 @@ def _default(r: Reader, found: Declared) -> Declared:
     return _with(found, {DEFAULT: r.expression(*_ENDS_VALUE, comma=True, what="a value").text})
 
 
-def _generated(r: Reader, found: Declared) -> Declared:
+def _parse_generation(r: Reader, found: Declared) -> Declared:
     r.expect("GENERATED")
     explicit = r.take("BY", "DEFAULT")
     if not explicit:
@@ -259,7 +259,7 @@ _SAYS = {
     "NOT": _not_null,
     "COMMENT": _comment,
     "DEFAULT": _default,
-    "GENERATED": _generated,
+    "GENERATED": _parse_generation,
     "FIRST": _first,
     "AFTER": _after,
 }

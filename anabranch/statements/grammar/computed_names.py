@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from anabranch.expressions.dialect import Token, TokenType, tokenized, word
+from anabranch.expressions.dialect import Token, TokenType, tokenize, word
 from anabranch.statements.grammar.cursor import Cursor
 from anabranch.statements.grammar.parts import Path
 from anabranch.statements.grammar.qualifiers import Edit
@@ -119,17 +119,17 @@ def simple_name(said: str) -> Path | None:
     """The parts of a name that can be read in one way only; None where Spark is to be asked."""
     if _SIMPLE.fullmatch(said) is None:
         return None
-    return tuple(each.text for each in tokenized(said) if each.token_type != TokenType.DOT)
+    return tuple(each.text for each in tokenize(said) if each.token_type != TokenType.DOT)
 
 
 def name_in(said: str) -> Path | None:
     """The parts of a name; None where it is none."""
-    inside = Cursor(said, tokenized(said))
+    inside = Cursor(said, tokenize(said))
     name = inside.path() if inside.is_name() else ()
-    return name if name and inside.done else None
+    return name if name and inside.is_at_end else None
 
 
-def substituted(found: Clause, name: Path) -> Edit:
+def name_edit(found: Clause, name: Path) -> Edit:
     """What makes of a clause the name that it says."""
     return Edit(found.start, found.stop, ".".join("`" + part.replace("`", "``") + "`" for part in name))
 
@@ -162,7 +162,7 @@ def immediate(text: str, tokens: Sequence[Token]) -> Immediate | None:
 def _values(r: Cursor) -> tuple[tuple[int, int, str | None], ...]:
     """What stands behind USING, perhaps in parentheses."""
     if r.is_type(TokenType.L_PAREN) and _closes_last(r):
-        return r.wrapped(lambda: _value(r))
+        return r.take_list(lambda: _value(r))
     found = [_value(r)]
     while r.is_type(TokenType.COMMA):
         r.i += 1

@@ -45,7 +45,7 @@ class Constraints:
 
     def take(self, r: Reader) -> None:
         """Take one that stands beside the columns."""
-        name = _named(r)
+        name = _parse_constraint_name(r)
         if r.at("CHECK"):
             self._put_check(r, name)
         else:
@@ -55,7 +55,7 @@ class Constraints:
         """Take one that stands behind a column, if one comes next."""
         if not (starts_constraint(r) or r.at("REFERENCES")):
             return False
-        name = _named(r)
+        name = _parse_constraint_name(r)
         if r.at("CHECK"):
             self._put_check(r, name)
         else:
@@ -100,7 +100,7 @@ def starts_constraint(r: Reader) -> bool:
     return (r.at("CHECK") and r.is_type(TokenType.L_PAREN, 1)) or r.at("PRIMARY", "KEY") or r.at("FOREIGN", "KEY")
 
 
-def _named(r: Reader) -> str | None:
+def _parse_constraint_name(r: Reader) -> str | None:
     return r.name("the name of a constraint") if r.take("CONSTRAINT") else None
 
 
@@ -112,16 +112,16 @@ def check(r: Reader) -> Expression:
 def key(r: Reader, name: str, columns: tuple[str, ...]) -> Key:
     """Take a key, of the ``columns`` that it stands behind, or of those that it names."""
     if r.take("PRIMARY", "KEY"):
-        named = columns or r.wrapped(lambda: _key_column(r))
+        named = columns or r.take_list(lambda: _key_column(r))
         return Key(name, PRIMARY, named, relied=_options(r))
     if not columns:
         r.expect("FOREIGN", "KEY")
     elif r.take("FOREIGN"):
         r.expect("KEY")
-    named = columns or r.wrapped(lambda: r.name("the name of a column"))
+    named = columns or r.take_list(lambda: r.name("the name of a column"))
     r.expect("REFERENCES")
     parent = r.path("the name of a table")
-    theirs = r.wrapped(lambda: r.name("the name of a column")) if r.is_type(TokenType.L_PAREN) else ()
+    theirs = r.take_list(lambda: r.name("the name of a column")) if r.is_type(TokenType.L_PAREN) else ()
     if theirs and len(theirs) != len(named):
         r.fail("a foreign key has as many columns here as there.", r.i - 1)
     return Key(name, FOREIGN, named, parent, theirs, _options(r))

@@ -46,7 +46,7 @@ class _Clauses:
 
 def create_table(r: Reader) -> Statement | None:
     """``CREATE [OR REPLACE] TABLE …`` and ``REPLACE TABLE …``, with columns, AS a query, LIKE or CLONE."""
-    creates, replaces, is_external = r.said("CREATE"), r.said("REPLACE"), r.said("EXTERNAL")
+    creates, replaces, is_external = r.has_taken("CREATE"), r.has_taken("REPLACE"), r.has_taken("EXTERNAL")
     if_not_exists = creates and not replaces and r.take("IF", "NOT", "EXISTS")
     target = r.new_table()
     if target is None:
@@ -60,8 +60,8 @@ def create_table(r: Reader) -> Statement | None:
     if r.at("CLONE") or r.at("SHALLOW") or r.at("DEEP"):
         return replaced(_clone(r, target), if_not_exists=if_not_exists, replaces=replaces, creates=creates)
     constraints = Constraints(target)
-    declared = r.wrapped(lambda: _declared(r, constraints)) if r.is_type(TokenType.L_PAREN) else ()
-    columns = _keyed([each for each in declared if each is not None], constraints)
+    declared = r.take_list(lambda: _parse_column_or_constraint(r, constraints)) if r.is_type(TokenType.L_PAREN) else ()
+    columns = _make_keys_not_null([each for each in declared if each is not None], constraints)
     if r.take("USING"):
         _format(r)
     said = _clauses(r, target, *_DECLARED)
@@ -84,13 +84,13 @@ def create_table(r: Reader) -> Statement | None:
 
 
 def _as_query(r: Reader) -> Query | None:
-    if r.done:
+    if r.is_at_end:
         return None
     r.take("AS")
     return r.query()
 
 
-def _declared(r: Reader, constraints: Constraints) -> Field | None:
+def _parse_column_or_constraint(r: Reader, constraints: Constraints) -> Field | None:
     """Take a column, with the keys behind it, or a constraint, and then None."""
     if starts_constraint(r):
         constraints.take(r)
@@ -98,7 +98,7 @@ def _declared(r: Reader, constraints: Constraints) -> Field | None:
     return column(r, lambda name: constraints.take_of(r, name))
 
 
-def _keyed(columns: Sequence[Field], constraints: Constraints) -> tuple[Field, ...]:
+def _make_keys_not_null(columns: Sequence[Field], constraints: Constraints) -> tuple[Field, ...]:
     """The columns, of which those of a primary key are NOT NULL."""
     keys = {name.lower() for name in constraints.not_null}
     return tuple(replaced(each, nullable=False) if each.name.lower() in keys else each for each in columns)
@@ -122,7 +122,7 @@ def _clauses(r: Reader, target: Table, takes: Collection[str], why: str) -> _Cla
     refused.
     """
     said = _Clauses()
-    while not (r.done or r.is_type(TokenType.L_PAREN) or r.ahead() in _BEFORE_QUERY):
+    while not (r.is_at_end or r.is_type(TokenType.L_PAREN) or r.ahead() in _BEFORE_QUERY):
         at, clause = r.i, r.ahead()
         if clause in said.seen:
             r.fail(f"{clause} is said twice.")
@@ -144,7 +144,7 @@ def _clauses(r: Reader, target: Table, takes: Collection[str], why: str) -> _Cla
 def _clause(r: Reader, said: _Clauses) -> bool:
     """Take one; False where none comes next."""
     if r.take("PARTITIONED", "BY"):
-        pairs = r.wrapped(lambda: _partition(r))
+        pairs = r.take_list(lambda: _partition(r))
         said.partitions = tuple(name for name, _ in pairs)
         said.added = tuple(Field(name, typed.type) for name, typed in pairs if typed is not None)
     elif r.take("CLUSTER", "BY"):
@@ -195,7 +195,7 @@ def clustering(r: Reader) -> tuple[Path, ...]:
     if r.at("AUTO"):
         reason = "a service that watches a table's queries chooses its columns, and there is none here: name them."
         raise InvalidOption(option="CLUSTER BY", value="AUTO", reason=reason)
-    return r.wrapped(lambda: r.path("the name of a column"))
+    return r.take_list(lambda: r.path("the name of a column"))
 
 
 def properties(r: Reader) -> dict[str, str]:
@@ -220,7 +220,7 @@ def options(r: Reader) -> dict[str, str]:
             r.fail(f"the key {key} is said twice.", at)
         found[key] = value
 
-    r.wrapped(each)
+    r.take_list(each)
     return found
 
 
@@ -278,9 +278,9 @@ def convert(r: Reader) -> Statement:
     """``CONVERT TO DELTA {parquet.`path` | t} [NO STATISTICS] [PARTITIONED BY (…)]``."""
     r.expect("TO", "DELTA")
     parts = r.path("the name of a table")
-    location = r.located(parts)
+    location = r.find_location(parts)
     statistics = not r.take("NO", "STATISTICS")
-    partitions = r.wrapped(lambda: column(r)) if r.take("PARTITIONED", "BY") else None
+    partitions = r.take_list(lambda: column(r)) if r.take("PARTITIONED", "BY") else None
     r.finish()
     if len(parts) == 2 and ("/" in parts[1] or parts[0].lower() in _FILES):
         return ConvertTable(_folder(*parts), partitions, statistics)
@@ -296,17 +296,17 @@ def _folder(form: str, path: str) -> str:
 
 def create_view(r: Reader) -> CreateView | None:
     """``CREATE [OR REPLACE] VIEW … AS`` a query that reads a Delta table."""
-    replaces = r.said("REPLACE")
+    replaces = r.has_taken("REPLACE")
     if_not_exists = r.take("IF", "NOT", "EXISTS")
     name, at = r.object_name("the name of a view"), r.i
     if name is None or not (r.reads_delta() or (replaces and r.is_kept_table(name))):
         return None
-    columns = r.wrapped(lambda: _shown(r)) if r.is_type(TokenType.L_PAREN) else None
+    columns = r.take_list(lambda: _parse_view_column(r)) if r.is_type(TokenType.L_PAREN) else None
     said = _Clauses()
     evolves = False
     while not r.at("AS"):
         at, first = r.i, r.ahead()
-        if r.done or first not in ("COMMENT", "TBLPROPERTIES", "WITH") or first in said.seen:
+        if r.is_at_end or first not in ("COMMENT", "TBLPROPERTIES", "WITH") or first in said.seen:
             r.fail("AS and a query are expected here.", at)
         said.seen.add(first)
         if r.take("WITH", "SCHEMA"):
@@ -337,20 +337,20 @@ def _evolves(r: Reader, names_columns: bool) -> bool:
     return r.fail("EVOLUTION or TYPE EVOLUTION is expected here.")
 
 
-def _shown(r: Reader) -> tuple[str, str | None]:
+def _parse_view_column(r: Reader) -> tuple[str, str | None]:
     name = r.name("the name of a column")
     return name, r.string("a comment") if r.take("COMMENT") else None
 
 
 def create_temporary_view(r: Reader) -> CreateTempView | None:
     """``CREATE [OR REPLACE] [GLOBAL] TEMPORARY VIEW … {AS`` a query that reads a Delta table ``| USING delta}``."""
-    replaces, is_global = r.said("REPLACE"), r.said("GLOBAL")
+    replaces, is_global = r.has_taken("REPLACE"), r.has_taken("GLOBAL")
     if not r.at("IF") and r.is_name() and r.ahead(1) == "USING":
         return _view_of_table(r, replaces, is_global)
     if r.at("IF") or not r.reads_delta():
         return None
     name = r.name("the name of a view")
-    columns = r.wrapped(lambda: r.name("the name of a column")) if r.is_type(TokenType.L_PAREN) else None
+    columns = r.take_list(lambda: r.name("the name of a column")) if r.is_type(TokenType.L_PAREN) else None
     if r.take("COMMENT"):
         r.string("a comment")
     r.expect("AS")
@@ -368,7 +368,7 @@ def _view_of_table(r: Reader, replaces: bool, is_global: bool) -> CreateTempView
     format_, said = r.name("a format"), options(r) if r.take("OPTIONS") else {}
     given = {key.lower(): value for key, value in said.items()}
     path = given.pop("path", None)
-    if r.located((format_, path or "/")) is None:
+    if r.find_location((format_, path or "/")) is None:
         return None
     r.finish()
     if path is None:

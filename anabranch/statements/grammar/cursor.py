@@ -46,7 +46,7 @@ class Cursor:
         return self.tokens[self.i] if self.i < len(self.tokens) else None
 
     @property
-    def done(self) -> bool:
+    def is_at_end(self) -> bool:
         """Whether nothing is left."""
         return self.i >= len(self.tokens)
 
@@ -68,7 +68,7 @@ class Cursor:
         self.i += len(words) if found else 0
         return found
 
-    def said(self, one: str) -> bool:
+    def has_taken(self, one: str) -> bool:
         """Whether a word was taken already."""
         return any(word(token) == one for token in self.tokens[: self.i])
 
@@ -94,7 +94,7 @@ class Cursor:
 
     def finish(self) -> None:
         """Raise a SqlSyntaxError unless nothing is left."""
-        if not self.done:
+        if not self.is_at_end:
             self.fail("the statement should end here.")
 
     @property
@@ -141,7 +141,7 @@ class Cursor:
         """Each dotted name of the whole statement, once."""
         i, found = self.i, dict[tuple[str, ...], None]()
         self.i = 0
-        while not self.done:
+        while not self.is_at_end:
             if self.is_name():
                 found[self.path()] = None
             else:
@@ -188,7 +188,7 @@ class Cursor:
 
     # -- lists and stretches
 
-    def wrapped(self, each: Callable[[], Value]) -> tuple[Value, ...]:
+    def take_list(self, each: Callable[[], Value]) -> tuple[Value, ...]:
         """Take a list in parentheses, separated by commas."""
         self.punctuation(TokenType.L_PAREN, "(")
         found = [each()]
@@ -220,7 +220,7 @@ class Cursor:
             SqlSyntaxError: there is nothing, or a parenthesis is not closed.
         """
         first, depth, cases = self.i, 0, 0
-        while not self.done:
+        while not self.is_at_end:
             token, said = self.tokens[self.i], word(self.tokens[self.i])
             if depth == 0 and self._stops(token, said, stops, cases, comma=comma):
                 break
@@ -255,7 +255,7 @@ class Cursor:
         if self.is_type(TokenType.L_PAREN):
             self.parenthesis()
             return
-        if self.done:
+        if self.is_at_end:
             self.fail(f"{what} is expected here.")
         is_word = not (self.is_text() or self.is_type(TokenType.NUMBER))
         is_interval = self.at("INTERVAL")

@@ -35,7 +35,7 @@ def _is_all(tokens: Sequence[Token], i: int) -> bool:
     return not counts
 
 
-def refused(tokens: Sequence[Token], tables: int) -> str | None:
+def refusal_reason(tokens: Sequence[Token], tables: int) -> str | None:
     """Why the column cannot be had in a query that reads so many Delta tables; None where it can."""
     said = [word(token) for token in tokens]
     found = next((each for each in said if each in _ALL_COLUMNS), None)

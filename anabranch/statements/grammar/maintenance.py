@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from anabranch.catalog.names import spelled
+from anabranch.catalog.names import name_to_sql
 from anabranch.errors import InvalidOption, NotBuilt, UnknownTable
 from anabranch.expressions.dialect import TokenType
 from anabranch.expressions.error_pointer import excerpt
@@ -58,7 +58,7 @@ def _delta(r: Reader, *, travels: bool = False) -> Table:
     if table is not None:
         return table
     start, name = r.start, r.path()
-    raise UnknownTable(name=spelled(name), excerpt=excerpt(r.text, start, r.stop))
+    raise UnknownTable(name=name_to_sql(name), excerpt=excerpt(r.text, start, r.stop))
 
 
 # -- showing -----------------------------------------------------------------------------------------------------------
@@ -66,18 +66,18 @@ def _delta(r: Reader, *, travels: bool = False) -> Table:
 
 def describe_history(r: Reader) -> Statement | None:
     """``DESCRIBE HISTORY t [LIMIT n]``."""
-    if r.done:  # of a table that is called so
+    if r.is_at_end:  # of a table that is called so
         return None
-    return _done(r, DescribeHistory(_delta(r), r.whole() if r.take("LIMIT") else None))
+    return _finish(r, DescribeHistory(_delta(r), r.whole() if r.take("LIMIT") else None))
 
 
 def describe_detail(r: Reader) -> Statement | None:
     """``DESCRIBE DETAIL t``, of any table."""
     table = _table(r)
     if table is not None:
-        return _done(r, DescribeDetail(table))
+        return _finish(r, DescribeDetail(table))
     start, name = r.start, r.path("the name of a table")
-    return _done(r, DescribeOther(name, (start, r.stop)))
+    return _finish(r, DescribeOther(name, (start, r.stop)))
 
 
 def describe(r: Reader) -> Statement | None:
@@ -87,7 +87,7 @@ def describe(r: Reader) -> Statement | None:
     table = r.table() if r.is_name() else None
     if table is None:
         return None
-    return _done(r, DescribeTable(table, extended, None if r.done else r.path("the name of a column")))
+    return _finish(r, DescribeTable(table, extended, None if r.is_at_end else r.path("the name of a column")))
 
 
 def show_columns(r: Reader) -> Statement | None:
@@ -98,10 +98,10 @@ def show_columns(r: Reader) -> Statement | None:
     if r.take("IN") or r.take("FROM"):
         schema = r.path("the name of a schema")
         name = name if name[:-1] == schema else (*schema, *name)
-    location = r.located(name)
+    location = r.find_location(name)
     if location is None or isinstance(location, View):
         return None
-    return _done(r, ShowColumns(Table(location, name, span=(start, r.stop))))
+    return _finish(r, ShowColumns(Table(location, name, span=(start, r.stop))))
 
 
 def show_partitions(r: Reader) -> Statement | None:
@@ -109,19 +109,19 @@ def show_partitions(r: Reader) -> Statement | None:
     table = r.table()
     if table is None:
         return None
-    return _done(r, ShowPartitions(table, r.wrapped(lambda: partition(r)) if r.take("PARTITION") else ()))
+    return _finish(r, ShowPartitions(table, r.take_list(lambda: partition(r)) if r.take("PARTITION") else ()))
 
 
 def show_properties(r: Reader) -> Statement | None:
     """``SHOW TBLPROPERTIES t [(key)]``."""
     table = r.table()
-    return None if table is None else _done(r, ShowProperties(table, _key(r)))
+    return None if table is None else _finish(r, ShowProperties(table, _key(r)))
 
 
 def show_create(r: Reader) -> Statement | None:
     """``SHOW CREATE TABLE t``."""
     table = r.table()
-    return None if table is None else _done(r, ShowCreateTable(table))
+    return None if table is None else _finish(r, ShowCreateTable(table))
 
 
 def _key(r: Reader) -> str | None:
@@ -130,7 +130,7 @@ def _key(r: Reader) -> str | None:
     return r.single(lambda: r.string() if r.is_text() else ".".join(r.path()))
 
 
-def _done(r: Reader, statement: _S) -> _S:
+def _finish(r: Reader, statement: _S) -> _S:
     r.finish()
     return statement
 
@@ -138,27 +138,27 @@ def _done(r: Reader, statement: _S) -> _S:
 def refresh(r: Reader) -> Statement | None:
     """``REFRESH TABLE t``."""
     table = r.table()
-    return None if table is None else _done(r, RefreshTable(table))
+    return None if table is None else _finish(r, RefreshTable(table))
 
 
 def cache(r: Reader) -> Statement | None:
     """``CACHE [LAZY] TABLE t [OPTIONS ('storageLevel' = '…')]``, or ``… v [OPTIONS (…)] [AS]`` a query."""
-    lazy, at = r.said("LAZY"), r.i
+    lazy, at = r.has_taken("LAZY"), r.i
     table = r.table()
     level = _level(r) if table is not None and r.take("OPTIONS") else None
-    if table is not None and r.done:
+    if table is not None and r.is_at_end:
         return CacheTable(table, lazy, level)
     r.i = at
-    return _cached_query(r, lazy)
+    return _parse_cache_query(r, lazy)
 
 
-def _cached_query(r: Reader, lazy: bool) -> Statement | None:
+def _parse_cache_query(r: Reader, lazy: bool) -> Statement | None:
     """None where the query reads no Delta table, or where there is none."""
     if not r.is_name() or not r.reads_delta():
         return None
     at, name = r.i, r.name("the name of a view")
     level = _level(r) if r.take("OPTIONS") else None
-    if r.done:
+    if r.is_at_end:
         r.i = at
         raise NotBuilt(what="CACHE TABLE of a lasting view", instead=f"Say CACHE TABLE … AS SELECT * FROM {name}.")
     r.take("AS")
@@ -176,7 +176,7 @@ def uncache(r: Reader) -> Statement | None:
     """``UNCACHE TABLE [IF EXISTS] t``."""
     r.take("IF", "EXISTS")
     table = r.table()
-    return None if table is None else _done(r, UncacheTable(table))
+    return None if table is None else _finish(r, UncacheTable(table))
 
 
 # -- upkeep ------------------------------------------------------------------------------------------------------------
@@ -190,12 +190,12 @@ def optimize(r: Reader) -> OptimizeTable:
     zorder: tuple[tuple[str, ...], ...] = ()
     if r.take("ZORDER", "BY"):
         zorder = _columns(r)
-    return _done(r, OptimizeTable(table, where, zorder, full))
+    return _finish(r, OptimizeTable(table, where, zorder, full))
 
 
 def _columns(r: Reader) -> tuple[tuple[str, ...], ...]:
     if r.is_type(TokenType.L_PAREN):
-        return r.wrapped(lambda: r.path("the name of a column"))
+        return r.take_list(lambda: r.path("the name of a column"))
     found = [r.path("the name of a column")]
     while r.is_type(TokenType.COMMA):
         r.i += 1
@@ -215,7 +215,7 @@ def reorg(r: Reader) -> Statement:
         r.expect("UPGRADE", "UNIFORM")
         version = r.single(lambda: _iceberg(r))
     r.punctuation(TokenType.R_PAREN, ")")
-    return _done(r, ReorgTable(table, where, version))
+    return _finish(r, ReorgTable(table, where, version))
 
 
 def _iceberg(r: Reader) -> int:
@@ -230,7 +230,7 @@ def vacuum(r: Reader) -> Statement:
     """``VACUUM t [FULL | LITE] [RETAIN n HOURS] [DRY RUN]``, the parts behind the name in any order."""
     table = _delta(r)
     hours, dry_run, kind = None, False, ""
-    while not r.done:
+    while not r.is_at_end:
         if not kind and (r.at("FULL") or r.at("LITE")):
             kind = r.name().upper()
         elif hours is None and r.take("RETAIN"):
@@ -254,18 +254,18 @@ def restore(r: Reader) -> Statement:
         table = Table(table.location, table.name, version, timestamp, None, table.span)
     if table.version is None and table.timestamp is None:
         r.fail("VERSION AS OF or TIMESTAMP AS OF is expected here.")
-    return _done(r, RestoreTable(table))
+    return _finish(r, RestoreTable(table))
 
 
 def generate(r: Reader) -> Statement:
     """``GENERATE symlink_format_manifest FOR TABLE t``."""
     mode = r.string() if r.is_text() else r.name("symlink_format_manifest")
     r.expect("FOR", "TABLE")
-    return _done(r, GenerateManifest(_delta(r), mode))
+    return _finish(r, GenerateManifest(_delta(r), mode))
 
 
 def repair(r: Reader) -> Statement:
     """``FSCK REPAIR TABLE t [DRY RUN]``."""
     r.expect("REPAIR", "TABLE")
     table = _delta(r)
-    return _done(r, RepairTable(table, r.take("DRY", "RUN")))
+    return _finish(r, RepairTable(table, r.take("DRY", "RUN")))

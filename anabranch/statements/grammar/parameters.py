@@ -52,7 +52,7 @@ def markers(tokens: Sequence[Token], args: Any) -> tuple[Marker, ...]:
     if args is None:
         return ()
     if isinstance(args, Mapping):
-        return tuple(_named(tokens, args))
+        return tuple(_find_named_markers(tokens, args))
     if isinstance(args, str | bytes) or not isinstance(args, Sequence):
         raise InvalidOption(
             option="args", value=args, reason="it takes a dict of names to values, or a list of values."
@@ -61,7 +61,7 @@ def markers(tokens: Sequence[Token], args: Any) -> tuple[Marker, ...]:
     return tuple(Marker(t.start, t.end + 1, i, args[i]) for i, t in enumerate(places) if i < len(args))
 
 
-def _named(tokens: Sequence[Token], args: Mapping[str, Any]) -> list[Marker]:
+def _find_named_markers(tokens: Sequence[Token], args: Mapping[str, Any]) -> list[Marker]:
     found = []
     for sign, name in pairwise(tokens):
         touches = sign.token_type == TokenType.COLON and name.start == sign.end + 1

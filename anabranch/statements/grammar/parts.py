@@ -28,7 +28,7 @@ class Statement:
     """What a statement asks; `anabranch.statements.registry` lists the kinds."""
 
     @property
-    def named(self) -> tuple[Path, ...]:
+    def required_columns(self) -> tuple[Path, ...]:
         """The columns, and members of structs, that are to be there already."""
         return ()
 
@@ -53,7 +53,7 @@ class Table:
     span: Span = field(default=(0, 0), compare=False)
 
     @property
-    def called(self) -> Path:
+    def qualifier(self) -> Path:
         """By what the statement speaks of its columns."""
         return self.name if self.alias is None else (self.alias,)
 

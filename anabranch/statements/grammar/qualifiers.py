@@ -59,7 +59,7 @@ def between(parts: Sequence[_Part], start: int, stop: int) -> Sequence[_Part]:
     return parts[first:after]
 
 
-def edited(text: str, start: int, stop: int, edits: Sequence[Edit]) -> str:
+def apply_edits(text: str, start: int, stop: int, edits: Sequence[Edit]) -> str:
     """A stretch of a text with these edits, which lie in it in order."""
     pieces, end = [], start
     for each in edits:
@@ -85,7 +85,7 @@ def qualifiers(tokens: Sequence[Token], name: Name, places: Places | None = None
         >>> [(each.start, each.stop) for each in qualifiers(tokenized("SELECT db.t.id FROM db.t"), ("db", "t"))]
         [(7, 10)]
     """
-    folded, found = _folded(name), []
+    folded, found = _fold_case(name), []
     for i in (places_of(tokens) if places is None else places).get(folded[-1], ()):
         first = _first(tokens, i, folded)
         qualifies = _is_dot(tokens, i + 1)
@@ -104,7 +104,7 @@ def apart(
     places: Places | None = None,
 ) -> list[Edit]:
     """What stands for a table's whole name where that qualifies a column, and its last part is not its own: an alias
-    that says all of it (`called`). Nothing, where the name might mean something else.
+    that says all of it (`full_name_alias`). Nothing, where the name might mean something else.
 
     Args:
         tables: where each table lies that the statement names so, this one among them; None where that is not known.
@@ -117,13 +117,13 @@ def apart(
     """
     if len(tables) > _MOST_ALIKE:
         return []
-    alias, place, places = called(name), tables[name], places_of(tokens) if places is None else places
-    found = [words for words in _said(tokens, name, starts, places) if tokens[words[0]].start not in starts]
+    alias, place, places = full_name_alias(name), tables[name], places_of(tokens) if places is None else places
+    found = [words for words in _find_mentions(tokens, name, starts, places) if tokens[words[0]].start not in starts]
     said = {tuple(tokens[i].text.lower() for i in words[::2]) for words in found}
-    others = {each: there for each, there in tables.items() if (_folded(each), there) != (_folded(name), place)}
+    others = {each: there for each, there in tables.items() if (_fold_case(each), there) != (_fold_case(name), place)}
     if any(_is_shared(each, name, said, place is not None and there == place) for each, there in others.items()):
         return []
-    names = {i for each in tables for words in _said(tokens, each, starts, places) for i in words}
+    names = {i for each in tables for words in _find_mentions(tokens, each, starts, places) for i in words}
     heads = {part[0] for part in said}
     rest = (i for each in {alias.lower(), name[-1].lower(), *heads} for i in places.get(each, ()) if i not in names)
     if any(_is_elses(tokens, i, name[-1].lower(), alias.lower(), heads) for i in rest):
@@ -149,7 +149,7 @@ def longer(
         >>> [(whole, each.start, each.stop) for whole, each in found]
         [(('db', 't'), 20, 23)]
     """
-    folded = _folded(name)
+    folded = _fold_case(name)
     places = places_of(tokens) if places is None else places
     if _is_elsewhere(tokens, folded, starts, places):
         return
@@ -173,16 +173,16 @@ def _is_elsewhere(tokens: Sequence[Token], name: Name, starts: Collection[int], 
     return any(start not in starts for start in alone)
 
 
-def _said(tokens: Sequence[Token], name: Name, starts: Collection[int], places: Places) -> list[range]:
+def _find_mentions(tokens: Sequence[Token], name: Name, starts: Collection[int], places: Places) -> list[range]:
     """Where two parts or more of a table's name stand as a table, or before a column."""
-    folded = _folded(name)
+    folded = _fold_case(name)
     found = [range(_first(tokens, i, folded), i + 1) for i in places.get(folded[-1], ())]
     return [
         each for each in found if len(each) > 1 and (tokens[each[0]].start in starts or _is_dot(tokens, each[-1] + 1))
     ]
 
 
-def called(name: Name) -> str:
+def full_name_alias(name: Name) -> str:
     """The alias of a table whose name's last part is not enough."""
     return ".".join(name)
 
@@ -191,7 +191,7 @@ def _is_shared(other: Name, name: Name, said: Collection[Name], is_same: bool) -
     """Whether what is said of a table may mean another one: it ends the other's name, too, or has it before a column as
     an alias stands there; or both are one table.
     """
-    folded = _folded(other)
+    folded = _fold_case(other)
     is_said = any(folded[-len(part) :] == part or folded[-1] in part[:-1] for part in said)
     return is_said or (is_same and folded[-1] == name[-1].lower())
 
@@ -204,7 +204,7 @@ def _is_elses(tokens: Sequence[Token], i: int, last: str, alias: str, heads: Col
     return said == alias or (is_first and (said in heads if is_last else said == last))
 
 
-def _folded(name: Name) -> Name:
+def _fold_case(name: Name) -> Name:
     return tuple(part.lower() for part in name)
 
 
@@ -235,7 +235,7 @@ def without(path: Name, name: Name) -> Name:
         >>> without(("db", "t", "x"), ("db", "t"))
         ('t', 'x')
     """
-    folded = _folded(path)
+    folded = _fold_case(path)
     for each in _ends(name):
         if len(path) > len(each) and folded[: len(each)] == each:
             return path[len(each) - 1 :]
@@ -244,5 +244,5 @@ def without(path: Name, name: Name) -> Name:
 
 def _ends(name: Name) -> Iterator[Name]:
     """A name and its ends of two parts or more, the longest first."""
-    folded = _folded(name)
+    folded = _fold_case(name)
     yield from (folded[i:] for i in range(len(folded) - 1))

@@ -14,9 +14,9 @@ from copy import copy
 from dataclasses import replace
 from typing import Any
 
-from anabranch.catalog.names import spelled
+from anabranch.catalog.names import name_to_sql
 from anabranch.errors import InvalidOption, UnknownTable, ViewIsNoTable
-from anabranch.expressions.dialect import Token, TokenizedText, TokenType, tokenized, word
+from anabranch.expressions.dialect import Token, TokenizedText, TokenType, tokenize, word
 from anabranch.expressions.error_pointer import excerpt
 from anabranch.statements.grammar import hidden_columns, qualifiers
 from anabranch.statements.grammar.cursor import Cursor
@@ -96,7 +96,7 @@ class Reader(Cursor):
         if location is None or isinstance(location, View):
             self.i = at
             return None
-        table = self._completed(location, name, start, alias=alias)
+        table = self._complete_table(location, name, start, alias=alias)
         return table if travels else self._newest(table)
 
     def _newest(self, table: Table) -> Table:
@@ -113,7 +113,7 @@ class Reader(Cursor):
         """Whether a name is a Delta table's in the catalog, whichever temporary view hides that."""
         return not isinstance(self._kept(name), View | None)
 
-    def located(self, name: Path) -> Location | View | None:
+    def find_location(self, name: Path) -> Location | View | None:
         """Where the Delta table of a name lies; or the lasting view."""
         return self._locate(name)
 
@@ -124,19 +124,19 @@ class Reader(Cursor):
         if not (self.at("IDENTIFIER") and self.is_type(TokenType.L_PAREN, 1)):
             return self.path(what)
         at, self.i = self.i, self.i + 2
-        said = self._said()
+        said = self._try_take_text()
         if said is None or not self.is_type(TokenType.R_PAREN):
             self.i = at
             return None
         self.i += 1
         return self._name_in(said, at)
 
-    def _said(self) -> str | None:
+    def _try_take_text(self) -> str | None:
         """Take a text, or a parameter that is one; None where neither comes next."""
         marker = next(iter(between(self._markers, self.start, self.start + 1)), None)
         if marker is None:
             return self.string() if self.is_text() else None
-        while not self.done and self.start < marker.stop:
+        while not self.is_at_end and self.start < marker.stop:
             self.i += 1
         return str(marker.value)
 
@@ -156,7 +156,7 @@ class Reader(Cursor):
         self.makes = True
         return Table(location, name, span=(start, self.stop))
 
-    def _completed(self, location: Location, name: tuple[str, ...], start: int, *, alias: bool) -> Table:
+    def _complete_table(self, location: Location, name: tuple[str, ...], start: int, *, alias: bool) -> Table:
         location = self._at_version(location)
         stop = self.stop
         version, timestamp = self.as_of()
@@ -196,7 +196,7 @@ class Reader(Cursor):
         first = self.i
         self.skip_operands("a version or a moment")
         start, stop = self.tokens[first].start, self.stop
-        return self._edited(start, stop, self._values(start, stop))[0]
+        return self._apply_edits(start, stop, self._values(start, stop))[0]
 
     # -- parts
 
@@ -209,7 +209,7 @@ class Reader(Cursor):
     def expression_between(self, first: int, after: int) -> Expression:
         """The text of some tokens, with its parameters as literals."""
         start, stop = self.tokens[first].start, self.tokens[after - 1].end + 1
-        text, moved = self._edited(start, stop, [*self._values(start, stop), *between(self._cuts(), start, stop)])
+        text, moved = self._apply_edits(start, stop, [*self._values(start, stop), *between(self._cuts(), start, stop)])
         same = text == self.text[start:stop]
         return Expression(
             text,
@@ -220,7 +220,7 @@ class Reader(Cursor):
 
     def query(self, what: str = "a query") -> Query:
         """Take the rest of the statement as a query for Spark."""
-        if self.done:
+        if self.is_at_end:
             self.fail(f"{what} is expected here.")
         first, self.i = self.i, len(self.tokens)
         return self.query_between(first, self.i)
@@ -229,12 +229,12 @@ class Reader(Cursor):
         """The text of some tokens as a query, perhaps with something before it."""
         start, stop = self.tokens[first].start, self.tokens[after - 1].end + 1
         used = between(self._left(), start, stop)
-        text, moved = self._edited(start, stop, between(self._cuts(), start, stop))
+        text, moved = self._apply_edits(start, stop, between(self._cuts(), start, stop))
         references = self._within(start, stop, lambda place: moved(place) + len(before))
         query = Query(before + text, references, arguments_for(used, self._args), (start, stop))
         return self._asking(query, self.tokens[first:after], lambda place: moved(place) + len(before))
 
-    def rearranged(self, *stretches: tuple[int, int]) -> Reader:
+    def rearrange(self, *stretches: tuple[int, int]) -> Reader:
         """A reader of another statement: of these stretches of tokens, one behind the other."""
         spans = [(self.tokens[first].start, self.tokens[after - 1].end + 1) for first, after in stretches]
         used = [each for start, stop in spans for each in between(self._markers, start, stop)]
@@ -244,7 +244,7 @@ class Reader(Cursor):
         """A reader of another statement, to which names mean the same."""
         return Reader(TokenizedText(text), args, self._locate, self._place, self._kept, self._shown)
 
-    def joined(self, first: Query, second: Query) -> Query:
+    def join_queries(self, first: Query, second: Query) -> Query:
         """Two parts of the statement as one query."""
         shift = len(first.text) + 1
         moved = (replace(each, start=each.start + shift, stop=each.stop + shift) for each in second.references)
@@ -258,7 +258,7 @@ class Reader(Cursor):
 
     def everything(self) -> Query:
         """The whole statement, as it is handed to Spark."""
-        text, moved = self._edited(0, len(self.text), self._cuts())
+        text, moved = self._apply_edits(0, len(self.text), self._cuts())
         arguments = self._args
         if len(self._left()) < len(self._markers) and not isinstance(arguments, Mapping):
             arguments = arguments_for(self._left(), arguments)
@@ -272,7 +272,7 @@ class Reader(Cursor):
             query,
             references=tuple(replace(each, asks_metadata=True) for each in query.references),
             stars=tuple(moved(tokens[i].end + 1) for i in hidden_columns.stars(tokens)),
-            refused=hidden_columns.refused(tokens, len(query.references)),
+            refused=hidden_columns.refusal_reason(tokens, len(query.references)),
         )
 
     def _left(self) -> list[Marker]:
@@ -298,7 +298,7 @@ class Reader(Cursor):
 
     def _within(self, start: int, stop: int, moved: Callable[[int], int]) -> tuple[Reference, ...]:
         inside = (each for each in between(self._all(), start, stop) if each.stop <= stop)
-        called = self._called()
+        called = self._table_aliases()
         return tuple(
             replace(each, start=moved(each.start), stop=moved(each.stop), called=called.get(each.table.name))
             for each in inside
@@ -307,10 +307,10 @@ class Reader(Cursor):
     def _values(self, start: int, stop: int) -> list[Edit]:
         return [Edit(each.start, each.stop, literal(each.value)) for each in between(self._markers, start, stop)]
 
-    def _edited(self, start: int, stop: int, edits: Sequence[Edit]) -> tuple[str, Callable[[int], int]]:
+    def _apply_edits(self, start: int, stop: int, edits: Sequence[Edit]) -> tuple[str, Callable[[int], int]]:
         """A stretch of text with these edits of it, and where each place of the statement is in it."""
         inside = sorted(edits)
-        return qualifiers.edited(self.text, start, stop, inside), qualifiers.shifting(start, inside)
+        return qualifiers.apply_edits(self.text, start, stop, inside), qualifiers.shifting(start, inside)
 
     # -- tables by their whole names
 
@@ -318,40 +318,40 @@ class Reader(Cursor):
         """As `table`, for one that is written, under the alias that it needs where names end alike; ``views``: also by
         the name of a temporary view that shows all of it.
         """
-        table = self.table(alias=alias, writes=True) or (self._shown_table(alias=alias) if views else None)
+        table = self.table(alias=alias, writes=True) or (self._try_view_table(alias=alias) if views else None)
         if table is None or table.alias is not None:
             return table
-        return replace(table, alias=self._called().get(table.name))
+        return replace(table, alias=self._table_aliases().get(table.name))
 
-    def _shown_table(self, *, alias: bool) -> Table | None:
+    def _try_view_table(self, *, alias: bool) -> Table | None:
         at, start, name = self.i, self.start, self.path("the name of a table")
         location = self._shown(name)
         if location is None or isinstance(location, View):
             self.i = at
             return None
-        return self._newest(self._completed(location, name, start, alias=alias))
+        return self._newest(self._complete_table(location, name, start, alias=alias))
 
     def source(self, name: Path) -> str:
         """The alias of what a MERGE reads, which the statement may name so as well."""
         self._sources.append(name)
-        return self._called().get(name, name[-1])
+        return self._table_aliases().get(name, name[-1])
 
     def _cuts(self) -> list[Edit]:
         """What happens to names that qualify a column by a table's whole name."""
         return self._by_whole_names()[0]
 
-    def _called(self) -> dict[Path, str]:
+    def _table_aliases(self) -> dict[Path, str]:
         """The aliases of tables whose names end as another one's does."""
         return self._by_whole_names()[1]
 
     def _by_whole_names(self) -> tuple[list[Edit], dict[Path, str]]:
-        """As `_cuts` and `_called`; found once for all parts, unless further tables were taken in between."""
+        """As `_cuts` and `_table_aliases`; found once for all parts, unless further tables were taken in between."""
         taken = (len(self._targets), len(self._sources))
         if self._qualified is None or self._qualified[0] != taken:
             found = self._qualifiers()
             edits = {each[:2]: each for own in found.values() for each in own}
-            aliases = {name: qualifiers.called(name) for name, own in found.items() if any(each.text for each in own)}
-            self._qualified = taken, sorted(edits.values()), aliases
+            named = (name for name, own in found.items() if any(each.text for each in own))
+            self._qualified = taken, sorted(edits.values()), {each: qualifiers.full_name_alias(each) for each in named}
         return self._qualified[1:]
 
     def _qualifiers(self) -> dict[Path, list[Edit]]:
@@ -401,7 +401,7 @@ class Reader(Cursor):
         start = self.tokens[found.first].start
         if isinstance(location, View):
             return self._of_view(location, found, side)
-        table = side._completed(location, found.parts, start, alias=False)
+        table = side._complete_table(location, found.parts, start, alias=False)
         stop, sampled = side.stop, side.at("TABLESAMPLE")
         alias, side.i = alias_at(side.tokens, side.i)
         renamed = alias is not None and side.is_type(TokenType.L_PAREN)
@@ -410,7 +410,7 @@ class Reader(Cursor):
         block = found.block
         if block.where is None or not (block.is_clear and found.is_inner) or renamed or sampled:
             return reference
-        return replace(reference, where=self._analysed(*block.where), sole=block.relations == 1)
+        return replace(reference, where=self._skipping_condition(*block.where), sole=block.relations == 1)
 
     def _aside(self, i: int) -> Reader:
         """A reader of the same statement at another place, which this one does not notice."""
@@ -445,7 +445,7 @@ class Reader(Cursor):
             side.skip_to(comma=True, what="a version or a moment")
             if any(word(token) == "SELECT" for token in side.tokens[at : side.i]):
                 side.fail("a version or a moment is a constant, and no query.", at)
-            bounds.append(side._edited(first, side.stop, side._values(first, side.stop))[0])
+            bounds.append(side._apply_edits(first, side.stop, side._values(first, side.stop))[0])
         if not 1 <= len(bounds) <= 2:
             side.fail("it takes a table, a start, and perhaps an end: versions, or moments as texts.")
         side.punctuation(TokenType.R_PAREN, ")")
@@ -458,32 +458,32 @@ class Reader(Cursor):
 
     def _feeding(self, *, by_path: bool) -> Table:
         """Take the table whose changes are asked for: its name or path as a text, or its name as it is."""
-        at, said = self.i, self._said()
+        at, said = self.i, self._try_take_text()
         if said is None and by_path:
             self.fail("the path of a table is expected here.")
         if said is None:
             name = self.path("the name of a table")
-            return Table(self._located(name, at), name)
+            return Table(self._require_location(name, at), name)
         if by_path or said.startswith("/") or ":/" in said.partition("`")[0]:
             return Table(said, (said,))
         name = self._name_in(said, at)
-        return Table(self._located(name, at), name)
+        return Table(self._require_location(name, at), name)
 
     def _name_in(self, said: str, at: int) -> tuple[str, ...]:
-        inside = Cursor(said, tokenized(said))
+        inside = Cursor(said, tokenize(said))
         name = inside.path() if inside.is_name() else ()
-        if not name or not inside.done:
+        if not name or not inside.is_at_end:
             self.fail("this is not the name of a table.", at)
         return name
 
-    def _located(self, name: tuple[str, ...], at: int) -> Location:
+    def _require_location(self, name: tuple[str, ...], at: int) -> Location:
         location = self._locate(name)
         if location is None or isinstance(location, View):
             token = self.tokens[at]
-            raise UnknownTable(name=spelled(name), excerpt=excerpt(self.text, token.start, self.stop))
+            raise UnknownTable(name=name_to_sql(name), excerpt=excerpt(self.text, token.start, self.stop))
         return location
 
-    def _analysed(self, first: int, after: int) -> str | None:
+    def _skipping_condition(self, first: int, after: int) -> str | None:
         """A condition for file skipping, with what parameters can be literals; None where there is nothing."""
         if first >= after:
             return None
@@ -497,4 +497,4 @@ class Reader(Cursor):
                 known += self._values(marker.start, marker.stop)
             except InvalidOption:  # a value that only Spark can make a literal of
                 continue
-        return self._edited(start, stop, known)[0]
+        return self._apply_edits(start, stop, known)[0]

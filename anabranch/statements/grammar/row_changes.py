@@ -10,7 +10,7 @@ from typing import Literal
 from anabranch.errors import NotBuilt
 from anabranch.expressions.dialect import TokenType, word
 from anabranch.statements.grammar.parts import Expression, Path, Query, Table
-from anabranch.statements.grammar.qualifiers import MOST_PARTS, called, without
+from anabranch.statements.grammar.qualifiers import MOST_PARTS, full_name_alias, without
 from anabranch.statements.grammar.reader import Reader
 from anabranch.statements.grammar.row_values import (
     DeleteRows,
@@ -88,13 +88,13 @@ def _assignment(r: Reader, table: Table, *stops: str) -> tuple[Path, Expression 
 def _column(r: Reader, table: Table) -> Path:
     """A column of the table; the table's whole name may stand before it."""
     path = r.path("the name of a column")
-    if table.alias is not None and table.alias != called(table.name):
+    if table.alias is not None and table.alias != full_name_alias(table.name):
         return path
-    short = without(_as_named(r, path, table), table.name)
+    short = without(_shorten_qualifier(r, path, table), table.name)
     return short if table.alias is None or short == path else (table.alias, *short[1:])
 
 
-def _as_named(r: Reader, path: Path, table: Table) -> Path:
+def _shorten_qualifier(r: Reader, path: Path, table: Table) -> Path:
     """A column's path without what stands there of the table's name beyond what the statement named it with."""
     own = len(table.name)
     for n in range(min(len(path) - 1, MOST_PARTS), own, -1):
@@ -123,7 +123,7 @@ def merge(r: Reader, ctes: tuple[int, int] | None = None) -> MergeRows | None:
         return None
     r.expect("USING")
     source, alias = _source(r)
-    source = source if ctes is None else r.joined(r.query_between(*ctes), source)
+    source = source if ctes is None else r.join_queries(r.query_between(*ctes), source)
     r.expect("ON")
     on = r.expression(*_CLAUSE_STOPS, what="a condition")
     clauses = []
@@ -154,7 +154,7 @@ def _source(r: Reader) -> tuple[Query, str | None]:
         called_so = name[-1] if is_call or alias_at(r.tokens, r.i)[0] else r.source(name)
     alias, r.i = alias_at(r.tokens, r.i)
     if alias is not None and r.is_type(TokenType.L_PAREN):
-        r.wrapped(lambda: r.name("the name of a column"))
+        r.take_list(lambda: r.name("the name of a column"))
     return r.query_between(first, r.i, "SELECT * FROM "), alias or called_so
 
 
@@ -181,7 +181,7 @@ def _clause(r: Reader, table: Table) -> MergeClause:
     if r.take("INSERT"):
         if when != "not matched":
             r.fail("INSERT goes with WHEN NOT MATCHED only.", r.i - 1)
-        return MergeClause(when, "insert", condition, _inserted(r, table))
+        return MergeClause(when, "insert", condition, _parse_insert_values(r, table))
     r.fail("UPDATE, DELETE or INSERT is expected here.")
 
 
@@ -205,14 +205,14 @@ def _star_or(r: Reader, table: Table, when: _When) -> Values | None:
     return None
 
 
-def _inserted(r: Reader, table: Table) -> Values | None:
+def _parse_insert_values(r: Reader, table: Table) -> Values | None:
     if r.is_type(TokenType.STAR):
         r.i += 1
         return None
-    columns = r.wrapped(lambda: _column(r, table))
+    columns = r.take_list(lambda: _column(r, table))
     r.expect("VALUES")
     at = r.i
-    values = r.wrapped(lambda: _value(r))
+    values = r.take_list(lambda: _value(r))
     if len(columns) != len(values):
         r.fail(f"there are {len(columns)} columns, and {len(values)} values for them.", at)
     return tuple(zip(columns, values, strict=True))
@@ -233,7 +233,7 @@ def insert(r: Reader, ctes: tuple[int, int] | None = None) -> InsertRows | None:
     table = r.target(views=True)
     if table is None:
         return None
-    partitions = r.wrapped(lambda: partition(r)) if r.take("PARTITION") else ()
+    partitions = r.take_list(lambda: partition(r)) if r.take("PARTITION") else ()
     if r.at("IF", "NOT", "EXISTS"):
         r.fail("a Delta table has its partitions by its rows: IF NOT EXISTS says nothing of it.")
     by_name = r.take("BY", "NAME")
@@ -283,7 +283,7 @@ def _insert_from(r: Reader, head: tuple[int, int], start: int, end: int) -> Inse
     r.skip_to(_SELECTS, comma=True, what="INSERT")
     if not start < r.i < end:
         r.fail("SELECT is expected here.")
-    alone = r.rearranged((start, r.i), head, (r.i, end))
+    alone = r.rearrange((start, r.i), head, (r.i, end))
     alone.i = 1
     return insert(alone)
 
@@ -292,7 +292,7 @@ def _query(r: Reader, ctes: tuple[int, int] | None) -> Query:
     if ctes is None:
         return r.query()
     head, query = r.query_between(*ctes), r.query()
-    return r.joined(head, query)
+    return r.join_queries(head, query)
 
 
 def partition(r: Reader) -> tuple[str, str | None]:
@@ -315,7 +315,7 @@ def _begins_query(r: Reader) -> bool:
 
 
 def _columns(r: Reader) -> tuple[str, ...]:
-    return r.wrapped(lambda: r.name("the name of a column"))
+    return r.take_list(lambda: r.name("the name of a column"))
 
 
 def _values(r: Reader) -> tuple[tuple[Expression | None, ...], ...]:
@@ -326,8 +326,8 @@ def _values(r: Reader) -> tuple[tuple[Expression | None, ...], ...]:
     while r.is_type(TokenType.COMMA):
         r.i += 1
         rows.append(_row(r))
-    return tuple(rows) if r.done else ()
+    return tuple(rows) if r.is_at_end else ()
 
 
 def _row(r: Reader) -> tuple[Expression | None, ...]:
-    return r.wrapped(lambda: _value(r)) if r.is_type(TokenType.L_PAREN) else (_value(r),)
+    return r.take_list(lambda: _value(r)) if r.is_type(TokenType.L_PAREN) else (_value(r),)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from anabranch.errors import InvalidOption
-from anabranch.protocol.expressions.words import quoted
+from anabranch.protocol.expressions.words import quote_name
 from anabranch.statements.grammar.parts import Expression, Path, Query, Statement, Table
 
 
@@ -96,14 +96,14 @@ class InsertEach(Statement):
 RowChange: TypeAlias = DeleteRows | TruncateTable | UpdateRows | MergeRows | InsertRows
 
 
-def keyed(values: Iterable[tuple[Path, Expression | None]]) -> list[tuple[str, Expression | None]]:
+def assignments_by_key(values: Iterable[tuple[Path, Expression | None]]) -> list[tuple[str, Expression | None]]:
     """Assignments by the spelling that the doors of commands take.
 
     Raises:
         InvalidOption: one is set twice.
     """
     found = [
-        (".".join(part if part.isidentifier() else quoted(part) for part in path), value) for path, value in values
+        (".".join(part if part.isidentifier() else quote_name(part) for part in path), value) for path, value in values
     ]
     seen: set[str] = set()
     for key, _ in found:

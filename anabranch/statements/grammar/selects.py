@@ -65,16 +65,16 @@ def select(r: Reader) -> SelectRows | None:
     """
     first = r.i
     _refuse_words(r)
-    selected = _selected(r)
+    selected = _parse_select_list(r)
     if not r.take("FROM"):
-        refuse(r, "a query without FROM" if r.done else _said(r), r.i)
+        refuse(r, "a query without FROM" if r.is_at_end else _next_words(r), r.i)
     table = _table(r)
     if table is None:
         return None
     where = r.expression(*_BEHIND_WHERE, what="a condition") if r.take("WHERE") else None
     limit = _limit(r) if r.take("LIMIT") else None
-    if not r.done:
-        refuse(r, _said(r), r.i)
+    if not r.is_at_end:
+        refuse(r, _next_words(r), r.i)
     if len({bool(each.aggregate) for each in selected}) > 1:
         refuse(r, "an aggregate beside values of single rows", first)
     return SelectRows(table, selected, where, limit)
@@ -108,7 +108,7 @@ def _first(r: Reader, *words: str) -> int:
     return next((i for i in range(r.i, len(r.tokens)) if r.tokens[i].text.upper() in words), r.i)
 
 
-def _said(r: Reader) -> str:
+def _next_words(r: Reader) -> str:
     """The next words, for a message."""
     first = r.ahead()
     if first in _TWO_WORDS:
@@ -116,7 +116,7 @@ def _said(r: Reader) -> str:
     return first if first.isidentifier() else f"'{r.text[r.start : r.tokens[r.i].end + 1]}'"
 
 
-def _selected(r: Reader) -> tuple[Selected, ...]:
+def _parse_select_list(r: Reader) -> tuple[Selected, ...]:
     found = [_item(r)]
     while r.is_type(TokenType.COMMA):
         r.i += 1
@@ -163,7 +163,7 @@ def _item(r: Reader) -> Selected:
     r.i -= _has_bare_alias(r, at)
     value, name = r.expression_between(at, r.i), _alias(r)
     if not _ends(r):
-        refuse(r, _said(r), r.i)
+        refuse(r, _next_words(r), r.i)
     return Selected(value, name)
 
 
@@ -179,12 +179,12 @@ def _alias(r: Reader) -> str | None:
 
 
 def _ends(r: Reader) -> bool:
-    return r.done or r.at("FROM") or r.is_type(TokenType.COMMA)
+    return r.is_at_end or r.at("FROM") or r.is_type(TokenType.COMMA)
 
 
 def _table(r: Reader) -> Table | None:
     """Take the table; None where it is no path."""
-    if not (r.done or r.is_name()):
+    if not (r.is_at_end or r.is_name()):
         refuse(r, "what is no table", r.i)
     at = r.i
     table = r.table(alias=True, travels=True)
@@ -198,7 +198,7 @@ def _table(r: Reader) -> Table | None:
 
 def _limit(r: Reader) -> int:
     at = r.i
-    if not (r.done or r.is_type(TokenType.NUMBER)):
+    if not (r.is_at_end or r.is_type(TokenType.NUMBER)):
         refuse(r, "LIMIT of what is no whole number", at)
     found = r.whole()
     if found > _MOST_ROWS:

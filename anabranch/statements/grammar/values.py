@@ -120,8 +120,8 @@ class AddTableColumns(Statement):
     columns: tuple[AddedColumn, ...]
 
     @property
-    def named(self) -> tuple[Path, ...]:
-        """See `Statement.named`."""
+    def required_columns(self) -> tuple[Path, ...]:
+        """See `Statement.required_columns`."""
         return tuple((*each.path[:-1], each.after) for each in self.columns if each.after)
 
 
@@ -134,8 +134,8 @@ class DropTableColumns(Statement):
     if_exists: bool = False
 
     @property
-    def named(self) -> tuple[Path, ...]:
-        """See `Statement.named`."""
+    def required_columns(self) -> tuple[Path, ...]:
+        """See `Statement.required_columns`."""
         return () if self.if_exists else self.paths
 
 
@@ -148,8 +148,8 @@ class RenameTableColumn(Statement):
     name: str
 
     @property
-    def named(self) -> tuple[Path, ...]:
-        """See `Statement.named`."""
+    def required_columns(self) -> tuple[Path, ...]:
+        """See `Statement.required_columns`."""
         return (self.path,)
 
 
@@ -167,8 +167,8 @@ class ChangeTableColumn(Statement):
     after: str | None = None
 
     @property
-    def named(self) -> tuple[Path, ...]:
-        """See `Statement.named`."""
+    def required_columns(self) -> tuple[Path, ...]:
+        """See `Statement.required_columns`."""
         return (self.path, (*self.path[:-1], self.after)) if self.after else (self.path,)
 
 
@@ -180,9 +180,9 @@ class ChangeTableColumns(Statement):
     changes: tuple[ChangeTableColumn, ...]
 
     @property
-    def named(self) -> tuple[Path, ...]:
-        """See `Statement.named`."""
-        return tuple(path for each in self.changes for path in each.named)
+    def required_columns(self) -> tuple[Path, ...]:
+        """See `Statement.required_columns`."""
+        return tuple(path for each in self.changes for path in each.required_columns)
 
 
 @dataclass(frozen=True)
@@ -193,8 +193,8 @@ class SyncTableIdentity(Statement):
     path: Path
 
     @property
-    def named(self) -> tuple[Path, ...]:
-        """See `Statement.named`."""
+    def required_columns(self) -> tuple[Path, ...]:
+        """See `Statement.required_columns`."""
         return (self.path,)
 
 
@@ -259,8 +259,8 @@ class ClusterTableBy(Statement):
     columns: tuple[Path, ...]
 
     @property
-    def named(self) -> tuple[Path, ...]:
-        """See `Statement.named`."""
+    def required_columns(self) -> tuple[Path, ...]:
+        """See `Statement.required_columns`."""
         return self.columns
 
 

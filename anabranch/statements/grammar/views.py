@@ -46,7 +46,7 @@ def alter_view(r: Reader) -> AlterView | None:
     if r.is_table(name):
         instead = "CREATE OR REPLACE TABLE" if r.at("AS") else "ALTER TABLE"
         _refuse(r, at, name, "ALTER VIEW", instead, _NO_OTHER if r.at("AS") else _ALTERS)
-    is_ours = isinstance(r.located(name), View)
+    is_ours = isinstance(r.find_location(name), View)
     if is_ours and r.at("WITH"):
         raise NotBuilt(what="ALTER VIEW … WITH on a view of Delta tables", instead="Say ALTER VIEW … AS a query.")
     if not (r.take("AS") and (is_ours or r.reads_delta())):

@@ -450,15 +450,17 @@ def test_the_doors_on_spark(spark: Any, tmp_path: Path) -> None:
 @pytest.mark.spark
 def test_a_constraint_is_checked_by_spark(spark: Any, tmp_path: Path) -> None:
     from anabranch.spark.engine import SparkEngine
-    from anabranch.statements.conditions import understood
+    from anabranch.statements.conditions import resolve_condition
 
     session, path = anabranch.install(spark), str(tmp_path / "t")
     anabranch.append(path, [{"id": i} for i in range(10)])
     engine, snapshot = SparkEngine(session), World(path).log.snapshot()
     with pytest.raises(errors.ConstraintNotMet) as refused:
-        AddConstraint(path, "c", understood("id % 3 = 0 AND length(string(id)) = 1", snapshot, engine)).run(engine)
+        AddConstraint(path, "c", resolve_condition("id % 3 = 0 AND length(string(id)) = 1", snapshot, engine)).run(
+            engine
+        )
     assert (refused.value.count, refused.value.rows) == (6, 10)
-    assert AddConstraint(path, "c", understood("id % 3 < 3", snapshot, engine)).run(engine) is not None
+    assert AddConstraint(path, "c", resolve_condition("id % 3 < 3", snapshot, engine)).run(engine) is not None
 
 
 # -- the policy of checkpoints -----------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from anabranch.commands.ddl.row_tracking import backfill, without_ids
 from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.maintenance.check import check
 from anabranch.log.log import forget
-from anabranch.protocol.features.row_tracking import COMMIT_VERSION_COLUMN, ROW_ID_COLUMN, tracked
+from anabranch.protocol.features.row_tracking import COMMIT_VERSION_COLUMN, ROW_ID_COLUMN, tracking_columns
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.testing import Row, at_phase
 from tests.support.raw_logs import put_commit
@@ -210,7 +210,7 @@ def test_files_whose_rows_nobody_counted_are_counted(plain: World) -> None:
 def test_a_writer_in_between_is_no_reason_to_give_up(plain: World) -> None:
     with at_phase("staged", lambda: plain.append({"id": 9, "x": 9})):
         SetProperties(plain.path, ON).run()
-    assert tracked(plain.log.snapshot().protocol, plain.log.snapshot().metadata) is not None
+    assert tracking_columns(plain.log.snapshot().protocol, plain.log.snapshot().metadata) is not None
     assert len(ids(plain)) == 5
     plain.assert_clean()
 
@@ -287,14 +287,14 @@ def test_a_re_marked_file_without_ids_gets_some(tmp_path: Path) -> None:
 
 
 def test_a_table_keeps_the_names_of_its_hidden_columns(world: World) -> None:
-    before = tracked(world.log.snapshot().protocol, world.log.snapshot().metadata)
+    before = tracking_columns(world.log.snapshot().protocol, world.log.snapshot().metadata)
     SetProperties(world.path, {"delta.enableRowTracking": "false"}).run()
-    assert tracked(world.log.snapshot().protocol, world.log.snapshot().metadata) is None
+    assert tracking_columns(world.log.snapshot().protocol, world.log.snapshot().metadata) is None
     world.update("id = 1", x=10)
     assert world.info()["tags"]["delta.rowTracking.preserved"] == "false"
     SetProperties(world.path, ON).run()
     snapshot = world.log.snapshot()
-    assert tracked(snapshot.protocol, snapshot.metadata) == before
+    assert tracking_columns(snapshot.protocol, snapshot.metadata) == before
     assert len({id_ for id_, _ in ids(world).values()}) == 4
     for key in (ROW_ID_COLUMN, COMMIT_VERSION_COLUMN):
         with pytest.raises(errors.InvalidProperty, match="keeps it"):
@@ -304,11 +304,11 @@ def test_a_table_keeps_the_names_of_its_hidden_columns(world: World) -> None:
 
 
 def test_a_table_that_replaces_another_goes_on_counting(world: World) -> None:
-    before = tracked(world.log.snapshot().protocol, world.log.snapshot().metadata)
+    before = tracking_columns(world.log.snapshot().protocol, world.log.snapshot().metadata)
     Replace(world.path, NewTable(Struct((Field("id", "long"), Field("x", "long"))), (), ON)).run()
     world.append({"id": 1, "x": 1})
     snapshot = world.log.snapshot()
-    assert tracked(snapshot.protocol, snapshot.metadata) == before
+    assert tracking_columns(snapshot.protocol, snapshot.metadata) == before
     assert ids(world) == {1: (4, 3)}
 
 

@@ -20,7 +20,7 @@ from anabranch.commands.maintenance.check import check
 from anabranch.commands.maintenance.clone import Clone
 from anabranch.errors import InvalidProperty
 from anabranch.protocol.actions import Metadata
-from anabranch.protocol.rules.identity import GIVEN, identities, identity_metadata, values_kept
+from anabranch.protocol.rules.identity import GIVEN, identities, identity_metadata, keep_assigned_values
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.testing import at_phase
 from anabranch.transaction.retry import Runtime
@@ -189,7 +189,7 @@ def test_a_damaged_memory_stops_who_would_write_metadata(tmp_path: Path, text: s
     world = created(tmp_path)
     known: Metadata = world.log.snapshot().metadata
     with pytest.raises(InvalidProperty, match="damaged"):
-        values_kept(replace(known, configuration={GIVEN: text}), known)
+        keep_assigned_values(replace(known, configuration={GIVEN: text}), known)
 
 
 def test_a_check_finds_values_that_would_be_given_again(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from anabranch.commands.idempotence import application
 from anabranch.commands.maintenance.check import check
 from anabranch.commands.maintenance.clone import Clone
 from anabranch.commands.opening import open_log
-from anabranch.log.file_locations import located_file
+from anabranch.log.file_locations import locate_in_store
 from anabranch.log.log import forget
 from anabranch.log.vectors import vector_of
 from anabranch.protocol.actions import AppTransaction
@@ -870,7 +870,7 @@ def files_of(table: str) -> list[tuple[bytes, Any, Any, list[int]]]:
     snapshot = open_log(table).snapshot()
     found = []
     for row in snapshot.files.to_pylist():
-        store, file = located_file(open_store(table), row["path"])
+        store, file = locate_in_store(open_store(table), row["path"])
         hidden = vector_of(open_store(table), row).to_array().tolist()
         found.append((store.get(file), row["partitionValues"], row["stats"], hidden))
     return sorted(found, key=repr)

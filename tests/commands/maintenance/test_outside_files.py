@@ -23,7 +23,7 @@ from anabranch.commands.maintenance.restore import Restore
 from anabranch.commands.maintenance.vacuum import Vacuum
 from anabranch.commands.opening import file_set, open_log
 from anabranch.commands.queries.change_feed import ReadChanges
-from anabranch.log.file_locations import located_file
+from anabranch.log.file_locations import locate_in_store
 from anabranch.log.vectors import forget_vectors
 from anabranch.protocol.layout.deletion_vectors import Descriptor
 from tests.support.counting import Counting, counting
@@ -188,7 +188,7 @@ def test_a_store_that_the_user_allows_is_asked(
     assert World(f"{world.path}-copy").rows() == ROWS
     assert server.requests
     with pytest.raises(errors.FileOutsideTable):
-        located_file(open_log(world.path, options).store, server.url.replace("http", "https") + "/share/a.parquet")
+        locate_in_store(open_log(world.path, options).store, server.url.replace("http", "https") + "/share/a.parquet")
 
 
 def test_an_option_of_one_handle_is_none_of_another(tmp_path: Path, server: Counting) -> None:

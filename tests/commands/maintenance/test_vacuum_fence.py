@@ -295,17 +295,17 @@ def test_no_live_file_is_ever_missing_whatever_the_interleaving() -> None:
 
 
 def no_fence(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Fence, "passed", lambda self, ours, winners: ours)
+    patch.setattr(Fence, "restage_threatened", lambda self, ours, winners: ours)
 
 
 def vectors_are_put_once(patch: pytest.MonkeyPatch) -> None:
-    passed = Fence.passed
+    passed = Fence.restage_threatened
 
     def kept(self: Fence, ours: Transaction, winners: Sequence[Commit]) -> Transaction:
         now = passed(self, ours, winners)
         return ours if now.does.adds["path"].equals(ours.does.adds["path"]) else now
 
-    patch.setattr(Fence, "passed", kept)
+    patch.setattr(Fence, "restage_threatened", kept)
 
 
 def no_second_look(patch: pytest.MonkeyPatch) -> None:
@@ -397,7 +397,7 @@ class Sleepy(ArrowEngine):
 
 @pytest.mark.slow
 def test_what_is_staged_again_is_copied_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    location, passed, peaks = str(tmp_path / "t"), Fence.passed, []
+    location, passed, peaks = str(tmp_path / "t"), Fence.restage_threatened, []
     Append(location, [{"x": b""}]).run()
 
     def measured(self: Fence, ours: Transaction, winners: Sequence[Commit]) -> Transaction:
@@ -408,7 +408,7 @@ def test_what_is_staged_again_is_copied_in_pieces(tmp_path: Path, monkeypatch: p
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
 
-    monkeypatch.setattr(Fence, "passed", measured)
+    monkeypatch.setattr(Fence, "restage_threatened", measured)
     monkeypatch.setattr(LocalStore, "delete", lambda self, name: None)  # a VACUUM that has announced itself, no more
     rows = pa.table({"x": [random.Random(0).randbytes(24 << 20)]})
     with at_phase("put", lambda: vacuum(location)):

@@ -14,7 +14,7 @@ import anabranch
 from anabranch import errors
 from anabranch.commands.dml.append import Append
 from anabranch.commands.opening import open_log
-from anabranch.commands.queries.read import FILE_COLUMNS, Read, files, known_extent, shown_ids
+from anabranch.commands.queries.read import FILE_COLUMNS, Read, extent_from_log, files, row_id_columns
 from anabranch.protocol.predicates import Always, And, Compare, IsNull, Unknown
 from anabranch.protocol.stats.skipping import FileFacts
 from tests.support.raw_logs import add, put_commit
@@ -98,10 +98,10 @@ def test_rows_are_unknown_where_the_log_does_not_say_them(tmp_path: Path) -> Non
 
 def test_one_file_without_ids_is_enough_that_none_are_shown(tmp_path: Path) -> None:
     world = World(str(tmp_path / "t")).create([{"id": 1}], delta_enableRowTracking="true")
-    assert sorted(shown_ids(Read(world.path).run()).values()) == ["_row_commit_version", "_row_id"]
+    assert sorted(row_id_columns(Read(world.path).run()).values()) == ["_row_commit_version", "_row_id"]
     put_commit(world.path, 1, add("without.parquet"))
     with pytest.raises(errors.CorruptLog, match="no row ids") as refused:
-        shown_ids(Read(world.path).run())
+        row_id_columns(Read(world.path).run())
     assert refused.value.file == "without.parquet"
 
 
@@ -112,7 +112,7 @@ DAYS = [dt.date(2024, 1, 1), None, dt.date(2023, 5, 6)]
 
 def extents(path: str) -> dict[str, Any]:
     snapshot = open_log(path).snapshot()
-    return {name: known_extent(snapshot, name) for name in snapshot.schema.names}
+    return {name: extent_from_log(snapshot, name) for name in snapshot.schema.names}
 
 
 def test_the_log_knows_the_least_and_the_greatest_whole_number_and_day(tmp_path: Path) -> None:
@@ -166,4 +166,4 @@ def test_a_file_that_says_too_little_leaves_the_extent_unknown(tmp_path: Path) -
             partition_columns=snapshot.partition_columns,
             facts=FileFacts(files, snapshot.schema, snapshot.partition_columns),
         )
-        assert (known_extent(cast(Any, said), "id"), known_extent(cast(Any, said), "p")) == (ids, parts), stats
+        assert (extent_from_log(cast(Any, said), "id"), extent_from_log(cast(Any, said), "p")) == (ids, parts), stats

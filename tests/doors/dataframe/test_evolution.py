@@ -16,7 +16,7 @@ from anabranch.commands.dml.merge import Merge, Merged
 from anabranch.commands.dml.update import Update
 from anabranch.protocol.merges import Clause, Matching, SourceColumn
 from anabranch.protocol.schema.assignments import Members
-from anabranch.protocol.schema.evolution import evolved
+from anabranch.protocol.schema.evolution import evolve_schema
 from anabranch.protocol.schema.types import from_arrow
 from anabranch.testing import at_phase
 from tests.support.readers import deltalake_rows
@@ -38,7 +38,7 @@ def evolving(world: World, rows: list[dict[str, Any]], *clauses: Clause) -> Merg
     table = pa.Table.from_pylist(rows)
     chosen = clauses or (update_all(*table.column_names), insert_all(*table.column_names))
     matching = Matching(lambda row, source: equal(row["id"], source["id"]), chosen, evolves=True)
-    schema = evolved(world.log.snapshot().schema, from_arrow(table.schema), None)
+    schema = evolve_schema(world.log.snapshot().schema, from_arrow(table.schema), None)
     return Merge(world.path, table, matching, world.condition(None), schema=schema).run(world.engine)
 
 
@@ -115,7 +115,7 @@ def test_a_merge_runs_under_the_newest_columns_where_no_version_is_given(world: 
     """What was understood for an older version never takes a column away again."""
     world.create(OLD)
     table = pa.Table.from_pylist([{"id": 1, "y": 1}])
-    schema = evolved(world.log.snapshot().schema, from_arrow(table.schema), None)
+    schema = evolve_schema(world.log.snapshot().schema, from_arrow(table.schema), None)
     matching = Matching(lambda row, source: equal(row["id"], source["id"]), (update_all("id", "y"),), evolves=True)
     command = Merge(world.path, table, matching, world.condition(None), schema=schema)
     evolving(world, [{"id": 2, "z": 5}])

@@ -67,7 +67,7 @@ def test_what_every_write_takes_is_used_up() -> None:
     found = all_of_them.of_a_write()
     assert (found["user_metadata"], found["txn"].version, found["optimized"]) == ("m", 3, True)
     assert (found["codec"], found["most_rows"]) == ("lz4_raw", 5)
-    assert all_of_them.given() == {}
+    assert all_of_them.remaining() == {}
     assert given(maxRecordsPerFile=0).of_a_write()["most_rows"] is None
 
 

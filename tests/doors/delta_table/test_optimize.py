@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import anabranch
 from anabranch import DeltaTable, errors
-from anabranch.api.optimize_builder import optimized
+from anabranch.api.optimize_builder import run_optimize
 from anabranch.cli import app, main
 from anabranch.commands.maintenance.reorg import Purge
 from anabranch.testing import at_phase
@@ -184,7 +184,7 @@ CHANGES: dict[str, tuple[Callable[[DeltaTable], Any], Callable[[Square], Square]
 MOVES: dict[str, Callable[[DeltaTable], Any]] = {
     "compaction": lambda t: t.optimize().executeCompaction().collect(),
     "zorder": lambda t: t.optimize().executeZOrderBy(["x", "y"]).collect(),
-    "purge": lambda t: optimized(SparkSession.active(), Purge(place_of(t))),
+    "purge": lambda t: run_optimize(SparkSession.active(), Purge(place_of(t))),
 }
 
 

@@ -12,7 +12,7 @@ import anabranch
 from anabranch import DeltaTable, errors
 from anabranch.commands.opening import file_set, open_log
 from anabranch.spark.engine import SparkEngine
-from anabranch.statements.conditions import understood, understood_values
+from anabranch.statements.conditions import resolve_condition, resolve_values
 from tests.support.tiers import few_of
 
 pytestmark = pytest.mark.spark
@@ -113,8 +113,8 @@ def test_columns_are_judged_as_texts_are(spark: SparkSession, path: str) -> None
 @pytest.mark.classic("a client is told of no jobs")
 def test_judging_runs_no_job(spark: SparkSession, path: str) -> None:
     snapshot, engine = open_log(path).snapshot(), SparkEngine(spark)
-    where = understood("k = 1 AND v > 2", snapshot, engine)
-    values = understood_values({"v": "v + 1"}, snapshot, engine)
+    where = resolve_condition("k = 1 AND v > 2", snapshot, engine)
+    values = resolve_values({"v": "v + 1"}, snapshot, engine)
     none = file_set(snapshot, snapshot.files.slice(0, 0))
     spark.sparkContext.setJobGroup(path, "")
     try:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pytest
 
 from anabranch.protocol.expressions.computation import computation_over
-from anabranch.protocol.expressions.resolving import altered_by
+from anabranch.protocol.expressions.resolving import altered_settings
 from anabranch.protocol.expressions.tree import Column, names_of, with_columns
 from anabranch.protocol.schema.lengths import LENGTH
 from anabranch.protocol.schema.types import VOID, Field, Struct, arrow_type, to_arrow
@@ -375,12 +375,12 @@ def test_of_a_char_inside_a_struct_spark_says_what_it_is(length: str, is_known: 
     ],
 )
 def test_what_a_setting_alters_is_left_to_spark(setting: str, text: str, plain: str) -> None:
-    altered = altered_by({setting: "true" if setting.endswith("enabled") else "false"})
+    altered = altered_settings({setting: "true" if setting.endswith("enabled") else "false"})
     assert altered == {setting}
     assert computation_over(text, SCHEMA, altered=frozenset()).reason is None
     assert computation_over(text, SCHEMA, altered=altered).reason is not None
     assert computation_over(plain, SCHEMA, altered=altered).reason is None
-    assert altered_by({}) == frozenset()
+    assert altered_settings({}) == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -533,9 +533,9 @@ def test_another_pattern_of_a_moment_is_left_to_spark(pattern: str) -> None:
 def test_how_moments_are_spelled_is_for_settings_and_zones_to_say() -> None:
     text, row = "date_format(d, 'yyyy') = '2024'", pa.RecordBatch.from_pylist([{"d": dt.date(2024, 1, 1)}])
     for policy in ("LEGACY", "EXCEPTION"):
-        altered = altered_by({"spark.sql.legacy.timeParserPolicy": policy})
+        altered = altered_settings({"spark.sql.legacy.timeParserPolicy": policy})
         assert computation_over(text, SCHEMA, dt.UTC, altered=altered).reason is not None
-    assert computation_over(text, SCHEMA, dt.UTC, altered=altered_by({})).reason is None
+    assert computation_over(text, SCHEMA, dt.UTC, altered=altered_settings({})).reason is None
     with pytest.raises(Unsupported):
         computation_over(text, SCHEMA).values(row)
 

@@ -22,7 +22,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from anabranch.protocol.expressions.computation import Computation, computation_over
-from anabranch.protocol.expressions.resolving import ALTERING, TIMESTAMP_TYPES, TIMESTAMPS, altered_by
+from anabranch.protocol.expressions.resolving import ALTERING, TIMESTAMP_TYPES, TIMESTAMPS, altered_settings
 from anabranch.protocol.schema.types import VOID, Field, Struct
 from anabranch.protocol.unsupported import Unsupported
 from anabranch.spark.columns.types import spark_schema
@@ -140,7 +140,7 @@ def settings(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[No
 def test_what_is_computed_is_what_spark_computes(spark: SparkSession, tmp_path: Path, settings: None) -> None:
     zone = ZONES[spark.conf.get("spark.sql.session.timeZone") or ""]
     draw, computed, known = random.Random(38), 0, 0
-    altered = altered_by({name: str(spark.conf.get(name)) for name in ALTERING})
+    altered = altered_settings({name: str(spark.conf.get(name)) for name in ALTERING})
     told: Any = {"altered": altered, "timestamp": TIMESTAMP_TYPES[spark.conf.get(TIMESTAMPS) or ""]}
     texts, rounds = Texts(draw), examples(130, 1)
     for number in range(rounds):

@@ -10,7 +10,7 @@ import pytest
 
 from anabranch.protocol.expressions.computation import computation_over
 from anabranch.protocol.expressions.intervals import DAY, Span, span_of
-from anabranch.protocol.expressions.parser import parsed
+from anabranch.protocol.expressions.parser import parse_expression
 from anabranch.protocol.expressions.syntax import Interval
 from anabranch.protocol.expressions.words import NotUnderstood
 from anabranch.protocol.schema.types import Field, Struct, to_arrow
@@ -20,7 +20,7 @@ SCHEMA = Struct((Field("t", "timestamp"), Field("n", "timestamp_ntz")))
 
 
 def span(text: str, *, is_negative: bool = False) -> Span | None:
-    found = parsed(text)
+    found = parse_expression(text)
     assert isinstance(found, Interval)
     return span_of(found, is_negative=is_negative)
 

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from anabranch.protocol.expressions.parser import parsed
-from anabranch.protocol.expressions.spelling import spelled
+from anabranch.protocol.expressions.parser import parse_expression
+from anabranch.protocol.expressions.spelling import to_sql
 from anabranch.protocol.expressions.syntax import all_parts
 from anabranch.protocol.expressions.words import NotUnderstood
 from tests.protocol.expressions.drawn_texts import drawn_text
@@ -48,7 +48,7 @@ COLUMNS = frozenset({"a", "b", "date", "end", "year", "day", "interval"})
     ],
 )
 def test_operators_bind_as_in_spark(text: str, read: str) -> None:
-    assert spelled(parsed(text, COLUMNS)) == read
+    assert to_sql(parse_expression(text, COLUMNS)) == read
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_operators_bind_as_in_spark(text: str, read: str) -> None:
 )
 def test_what_is_not_read_is_said(text: str) -> None:
     with pytest.raises(NotUnderstood) as error:
-        parsed(text, frozenset({"a", "b"}))
+        parse_expression(text, frozenset({"a", "b"}))
     assert error.value.found
     assert error.value.reason
 
@@ -107,15 +107,15 @@ def test_what_is_not_read_is_said(text: str) -> None:
 def test_what_is_nested_without_end_is_refused_and_what_is_joined_is_read() -> None:
     for deep in ("(" * 5000 + "a" + ")" * 5000, "NOT " * 5000 + "a", "a" + "::int" * 5000, "- " * 5000 + "a"):
         with pytest.raises(NotUnderstood, match="nested too deep"):
-            parsed(deep)
+            parse_expression(deep)
     with pytest.raises(NotUnderstood, match="nested too deep"):
-        parsed(" + ".join(["a"] * 5000))
-    assert len(list(all_parts(parsed(" AND ".join(["a"] * 5000))))) == 5001
+        parse_expression(" + ".join(["a"] * 5000))
+    assert len(list(all_parts(parse_expression(" AND ".join(["a"] * 5000))))) == 5001
 
 
 def test_each_part_knows_where_it_stands() -> None:
     text = "a > 1 AND lower( b ) IN ('x', 'y') OR NOT c"
-    shown = {text[part.start : part.stop] for part in all_parts(parsed(text))}
+    shown = {text[part.start : part.stop] for part in all_parts(parse_expression(text))}
     assert {"a > 1", "lower( b )", "c", "'y'", "NOT c", text} <= shown
 
 
@@ -123,9 +123,9 @@ def test_what_is_spelled_is_read_as_the_same() -> None:
     draw, count = random.Random(1), 0
     for _ in range(examples(4000, 400)):
         try:
-            syntax = parsed(drawn_text(draw, draw.randint(1, 4)), COLUMNS)
+            syntax = parse_expression(drawn_text(draw, draw.randint(1, 4)), COLUMNS)
         except NotUnderstood:
             continue
         count += 1
-        assert spelled(parsed(spelled(syntax))) == spelled(syntax)
+        assert to_sql(parse_expression(to_sql(syntax))) == to_sql(syntax)
     assert count > 100

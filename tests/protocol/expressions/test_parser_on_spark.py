@@ -9,8 +9,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from anabranch.protocol.expressions.parser import parsed
-from anabranch.protocol.expressions.spelling import spelled
+from anabranch.protocol.expressions.parser import parse_expression
+from anabranch.protocol.expressions.spelling import to_sql
 from anabranch.protocol.expressions.words import NotUnderstood
 from tests.protocol.expressions.drawn_texts import drawn_text
 from tests.support.tiers import examples
@@ -38,7 +38,7 @@ def test_spark_reads_what_the_parser_reads(spark: SparkSession) -> None:
     for _ in range(examples(3000, 60)):
         text = drawn_text(draw, draw.randint(1, 4))
         try:
-            ours = spelled(parsed(text, COLUMNS))
+            ours = to_sql(parse_expression(text, COLUMNS))
         except NotUnderstood:
             stricter += 1
             continue

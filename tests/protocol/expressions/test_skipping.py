@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from anabranch.expressions import condition
 from anabranch.protocol.expressions.computation import computation_over
-from anabranch.protocol.expressions.skipping import called_in, predicate_of
+from anabranch.protocol.expressions.skipping import called_functions, predicate_of
 from anabranch.protocol.expressions.tree import Column
 from anabranch.protocol.predicates import And, Compare, Not, Or, Predicate, Unknown
 from anabranch.protocol.schema.types import Field, Struct
@@ -148,7 +148,7 @@ def test_a_column_is_the_tables_by_the_name_that_it_has_there() -> None:
 
 def test_where_a_function_may_be_another_one_nothing_is_said_of_it() -> None:
     text = "year(d) > 2019 AND i > abs(1) AND i < 5 AND to_timestamp(d) > TIMESTAMP '2020-01-01'"
-    assert called_in(computation_over(text, SCHEMA).tree) == {"year", "abs", "to_timestamp"}
+    assert called_functions(computation_over(text, SCHEMA).tree) == {"year", "abs", "to_timestamp"}
     assert said(text, calls=False) == And((Unknown(), Unknown(), Compare("i", "<", 5), Unknown()))
 
 

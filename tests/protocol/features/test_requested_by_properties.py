@@ -8,7 +8,7 @@ import pytest
 
 from anabranch.errors import InvalidProperty, UnsupportedFeature
 from anabranch.protocol.actions import Protocol
-from anabranch.protocol.features.requested_by_properties import Requested, requested, without_requests
+from anabranch.protocol.features.requested_by_properties import Requested, read_protocol_request, without_requests
 
 BASIC = frozenset({"appendOnly", "invariants"})
 OF_FOUR = BASIC | {"checkConstraints", "changeDataFeed", "generatedColumns"}
@@ -50,7 +50,7 @@ VECTORS = frozenset({"deletionVectors"})
 def test_a_new_table_gets_the_least_protocol_that_says_what_is_asked(
     properties: Mapping[str, str], needed: frozenset[str], protocol: Protocol
 ) -> None:
-    assert requested("t", properties).least_for(frozenset(needed)) == protocol
+    assert read_protocol_request("t", properties).least_for(frozenset(needed)) == protocol
 
 
 @pytest.mark.parametrize(
@@ -69,14 +69,14 @@ def test_a_new_table_gets_the_least_protocol_that_says_what_is_asked(
     ],
 )
 def test_a_table_that_is_there_only_gains(present: Protocol, properties: Mapping[str, str], protocol: Protocol) -> None:
-    assert requested("t", properties).on_top_of(present) == protocol
+    assert read_protocol_request("t", properties).on_top_of(present) == protocol
 
 
 def test_what_is_asked_of_the_protocol_stands_in_no_metadata() -> None:
     other = {"team": "harbour", "delta.appendOnly": "true"}
     properties = {**V1_2, "delta.ignoreProtocolDefaults": "true", "delta.feature.appendOnly": "supported", **other}
     assert without_requests(properties) == other
-    assert requested("t", other) == Requested()
+    assert read_protocol_request("t", other) == Requested()
 
 
 @pytest.mark.parametrize(
@@ -93,9 +93,9 @@ def test_what_is_asked_of_the_protocol_stands_in_no_metadata() -> None:
 )
 def test_values_that_ask_for_no_protocol_are_refused(properties: Mapping[str, str]) -> None:
     with pytest.raises(InvalidProperty):
-        requested("t", properties)
+        read_protocol_request("t", properties)
 
 
 def test_a_feature_that_is_not_held_is_refused_by_its_name() -> None:
     with pytest.raises(UnsupportedFeature, match="catalogManaged"):
-        requested("t", asked(feature__catalogManaged="supported"))
+        read_protocol_request("t", asked(feature__catalogManaged="supported"))

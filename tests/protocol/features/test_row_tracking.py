@@ -20,12 +20,12 @@ from anabranch.protocol.features.row_tracking import (
     ROW_ID_COLUMN,
     SUSPENDED,
     Tracked,
+    assign_row_ids,
     assigns,
     domain_of,
     highest,
     mark_of,
-    numbered,
-    tracked,
+    tracking_columns,
     with_columns,
 )
 from anabranch.protocol.schema.types import Field, Struct, schema_json
@@ -51,9 +51,9 @@ def test_a_listed_feature_numbers_files_and_the_property_makes_rows_keep_their_i
     assert not assigns(PLAIN, metadata())
     assert not assigns(LISTED, metadata(**{SUSPENDED: "True"}))
     on = metadata(**{ENABLED: "true"}, **NAMED)
-    assert tracked(LISTED, on) == Tracked("_row-id-col-1", "_row-commit-version-col-2")
-    assert tracked(PLAIN, on) is tracked(LISTED, metadata(**NAMED)) is None
-    assert tracked(LISTED, metadata(**{ENABLED: "true"})) is None
+    assert tracking_columns(LISTED, on) == Tracked("_row-id-col-1", "_row-commit-version-col-2")
+    assert tracking_columns(PLAIN, on) is tracking_columns(LISTED, metadata(**NAMED)) is None
+    assert tracking_columns(LISTED, metadata(**{ENABLED: "true"})) is None
 
 
 def test_names_are_chosen_once() -> None:
@@ -97,7 +97,7 @@ def test_numbers_lie_above_the_mark_and_no_two_files_share_one(counts: list[tupl
     for rows, has in counts:
         known.append((rows, base if has else None))
         base += rows
-    found, after = numbered(files(*known), mark, 9)
+    found, after = assign_row_ids(files(*known), mark, 9)
     fresh = [i for i, (_, first) in enumerate(known) if first is None]
     assert [
         b for b, (_, first) in zip(found["baseRowId"].to_pylist(), known, strict=True) if first not in (None, b)
@@ -111,7 +111,7 @@ def test_numbers_lie_above_the_mark_and_no_two_files_share_one(counts: list[tupl
 
 
 def test_the_last_numbers_are_given_and_no_more() -> None:
-    found, mark = numbered(files((2, None)), MOST - 2, 1)
+    found, mark = assign_row_ids(files((2, None)), MOST - 2, 1)
     assert (found["baseRowId"].to_pylist(), mark) == ([MOST - 1], MOST)
     with pytest.raises(OverflowError):
-        numbered(files((3, None)), MOST - 2, 1)
+        assign_row_ids(files((3, None)), MOST - 2, 1)

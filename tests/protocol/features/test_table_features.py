@@ -19,14 +19,14 @@ from anabranch.protocol.features.table_features import (
     check_readable,
     check_writable,
     describe,
-    needed_by,
+    features_of_types,
     protocol_for,
     reader_features,
-    required_by_types,
-    upgraded,
+    required_features,
+    upgrade_for_metadata,
     writer_features,
 )
-from anabranch.protocol.schema.column_mapping import MODE, completed
+from anabranch.protocol.schema.column_mapping import MODE, assign_ids_and_names
 from anabranch.protocol.schema.types import Array, Field, Map, Struct, schema_json
 from tests.support.raw_logs import PROTOCOL, add, listing, metadata, put_commit
 from tests.support.worlds import World
@@ -158,8 +158,8 @@ def test_widening_and_variants_are_read_and_written_under_both_names(name: str, 
 
 def test_a_table_that_lists_a_preview_needs_no_other_name() -> None:
     preview = with_features({"variantType-preview"}, {"variantType-preview"} | BASE)
-    assert upgraded(preview, VARIANTS) is None
-    added = upgraded(with_features(set(), set(BASE)), VARIANTS)
+    assert upgrade_for_metadata(preview, VARIANTS) is None
+    added = upgrade_for_metadata(with_features(set(), set(BASE)), VARIANTS)
     assert added is not None
     assert added.reader_features == {"variantType"}
 
@@ -224,7 +224,7 @@ def nested_in_lists(column: Field) -> Struct:
 def test_a_table_that_records_its_changes_names_the_feature() -> None:
     fed = metadata_of(delta_enableChangeDataFeed="true")
     check_writable("t", Protocol(1, 4), fed)
-    assert upgraded(Protocol(1, 2), fed) == Protocol(
+    assert upgrade_for_metadata(Protocol(1, 2), fed) == Protocol(
         1, 7, None, frozenset({"appendOnly", "invariants", "changeDataFeed"})
     )
 
@@ -235,12 +235,12 @@ def test_column_mapping_that_is_off_asks_nothing(mode: str) -> None:
 
 
 def test_column_mapping_is_asked_for_by_its_use_and_told_by_the_least_protocol() -> None:
-    mapped, _ = completed(Struct((Field("id", "long"),)), {MODE: "name"}, uuid4)
+    mapped, _ = assign_ids_and_names(Struct((Field("id", "long"),)), {MODE: "name"}, uuid4)
     metadata = Metadata("x", schema_json(mapped), configuration={MODE: "name"})
     names = frozenset({"appendOnly", "invariants", "columnMapping"})
     assert protocol_for(metadata, vectors=False) == Protocol(2, 7, None, names)
-    assert upgraded(Protocol(1, 2), metadata) == Protocol(2, 7, None, names)
-    assert upgraded(Protocol(2, 5), metadata) is None
+    assert upgrade_for_metadata(Protocol(1, 2), metadata) == Protocol(2, 7, None, names)
+    assert upgrade_for_metadata(Protocol(2, 5), metadata) is None
     both = frozenset({"columnMapping", "deletionVectors"})
     assert protocol_for(metadata, vectors=True) == Protocol(3, 7, both, names | both)
     check_writable("t", Protocol(2, 5), metadata)
@@ -248,7 +248,7 @@ def test_column_mapping_is_asked_for_by_its_use_and_told_by_the_least_protocol()
 
 def test_a_type_that_needs_a_feature_is_found_wherever_it_stands() -> None:
     deep = Struct((Field("s", Struct((Field("m", Map("string", Array("timestamp_ntz", True), True)),))),))
-    assert required_by_types(deep) == {"timestampNtz"}
+    assert features_of_types(deep) == {"timestampNtz"}
     assert active(metadata_of(Struct((Field("v", "variant"),)))) == {"variantType"}
 
 
@@ -312,8 +312,8 @@ def test_a_new_table_asks_for_no_more_than_it_needs() -> None:
 
 
 def test_a_column_that_is_not_null_needs_the_feature_of_invariants_and_no_other_does() -> None:
-    assert needed_by(metadata_of(Struct((Field("id", "long"), Field("x", "long", False))))) == {"invariants"}
-    assert needed_by(metadata_of()) == frozenset()
+    assert required_features(metadata_of(Struct((Field("id", "long"), Field("x", "long", False))))) == {"invariants"}
+    assert required_features(metadata_of()) == frozenset()
 
 
 @pytest.mark.parametrize("vectors", [True, False])

@@ -17,7 +17,7 @@ from anabranch.protocol.layout.clustering import (
     clustering_of,
     domain_of,
     paths_of,
-    respelled,
+    resolve_columns,
     same_clustering,
 )
 from anabranch.protocol.schema.types import PHYSICAL_NAME, Array, Field, Struct, schema_json
@@ -73,11 +73,11 @@ def test_a_dot_parts_a_struct_from_its_member_outside_of_backticks() -> None:
 
 
 def test_names_are_spelled_as_the_schema_spells_them() -> None:
-    assert respelled([("ID",), ("S", "B")], SCHEMA) == (("id",), ("s", "b"))
+    assert resolve_columns([("ID",), ("S", "B")], SCHEMA) == (("id",), ("s", "b"))
     with pytest.raises(InvalidOption, match="columns are id"):
-        respelled([("nope",)], SCHEMA)
+        resolve_columns([("nope",)], SCHEMA)
     with pytest.raises(InvalidOption, match="cannot be nope: Z-Ordering column nope does not exist"):
-        respelled([("nope",)], SCHEMA, "ZORDER BY")
+        resolve_columns([("nope",)], SCHEMA, "ZORDER BY")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 from anabranch.protocol.layout.curves import ORIGINS
-from anabranch.protocol.layout.moves import Group, Misplaced, Origin, Output, from_text, moved, to_text
+from anabranch.protocol.layout.moves import Group, Misplaced, Origin, Output, from_text, locate_rows, to_text
 
 files = st.lists(st.tuples(st.integers(0, 40), st.sets(st.integers(0, 39)), st.sets(st.integers(0, 39))), min_size=1)
 
@@ -45,7 +45,7 @@ def nothing(name: str) -> pa.Table:
 def test_rows_that_lie_one_behind_the_other_are_found(drawn: list[tuple[int, set[int], set[int]]]) -> None:
     group, dead, asked = a_group(drawn)
     written = in_order(group, dead)
-    found = moved(group, asked, lambda row: dead[row["path"]], nothing)
+    found = locate_rows(group, asked, lambda row: dead[row["path"]], nothing)
     assert {written[place] for place in found.get("o", ())} == {(path, row) for path in asked for row in asked[path]}
 
 
@@ -64,7 +64,7 @@ def test_rows_in_another_order_are_found(drawn: list[tuple[int, set[int], set[in
         rows = [{"source": int(path[1:]), "row": row} for path, row in pieces[name.removesuffix(".origins")]]
         return pa.Table.from_pylist(rows, schema=ORIGINS)
 
-    found = moved(group, asked, lambda row: dead[row["path"]], origins)
+    found = locate_rows(group, asked, lambda row: dead[row["path"]], origins)
     there = {pieces[name][place] for name, places in found.items() for place in places}
     assert there == {(path, row) for path in asked for row in asked[path]}
 
@@ -84,7 +84,7 @@ def test_a_record_that_is_not_understood_is_refused(text: str) -> None:
 
 def one(records: int, *dead: int, written: int, in_order: bool = True) -> dict[str, BitMap64]:
     group = Group((origin("s", records, BitMap64(dead)),), (Output("o", written),), in_order)
-    return moved(group, {"s": BitMap64([1])}, lambda row: BitMap64(dead), nothing)
+    return locate_rows(group, {"s": BitMap64([1])}, lambda row: BitMap64(dead), nothing)
 
 
 def test_a_row_that_was_dead_before_it_was_moved_has_no_address() -> None:
@@ -113,16 +113,16 @@ def test_of_all_rows_it_needs_no_record_where_each_went() -> None:
     sources = (origin("s", 3, dead["s"]), origin("t", 2, dead["t"]))
     group = Group(sources, (Output("o", 3), Output("q", 1)), False)
     every = {"s": BitMap64([0, 2]), "t": BitMap64([0, 1])}
-    found = moved(group, every, lambda row: dead[row["path"]], nothing)
+    found = locate_rows(group, every, lambda row: dead[row["path"]], nothing)
     assert found == {"o": BitMap64([0, 1, 2]), "q": BitMap64([0])}
     short = Group(group.sources, group.outputs[:1], False)
     for wrong, rows in ((group, {"s": BitMap64([0, 2])}), (short, every)):
         with pytest.raises(Misplaced):
-            moved(wrong, rows, lambda row: dead[row["path"]], nothing)
+            locate_rows(wrong, rows, lambda row: dead[row["path"]], nothing)
 
 
 def test_origins_that_do_not_cover_their_file_are_not_believed() -> None:
     group = Group((Origin("s", 2),), (Output("o", 2, "x"),), False)
     short = pa.Table.from_pylist([{"source": 0, "row": 1}], schema=ORIGINS)
     with pytest.raises(Misplaced):
-        moved(group, {"s": BitMap64([1])}, lambda row: BitMap64(), lambda name: short)
+        locate_rows(group, {"s": BitMap64([1])}, lambda row: BitMap64(), lambda name: short)

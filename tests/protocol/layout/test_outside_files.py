@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from anabranch.errors import CorruptLog, FileOutsideTable
-from anabranch.protocol.layout.outside_files import placed
+from anabranch.protocol.layout.outside_files import locate_file
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from anabranch.protocol.layout.outside_files import placed
     ],
 )
 def test_files_of_the_table_s_own_store_are_placed(root: str, path: str, folder: str | None, name: str) -> None:
-    assert placed(root, path) == (folder, name)
+    assert locate_file(root, path) == (folder, name)
 
 
 @pytest.mark.parametrize(
@@ -54,13 +54,13 @@ def test_files_of_the_table_s_own_store_are_placed(root: str, path: str, folder:
 )
 def test_a_file_on_another_store_is_refused_and_followed_where_that_is_allowed(root: str, path: str) -> None:
     with pytest.raises(FileOutsideTable) as told:
-        placed(root, path)
+        locate_file(root, path)
     assert told.value.table == root
     assert told.value.store.split(":")[0] in str(told.value)
     store = told.value.store
-    assert placed(root, path, [store])[1] == "a.parquet"
+    assert locate_file(root, path, [store])[1] == "a.parquet"
     with pytest.raises(FileOutsideTable):
-        placed(root, path, [f"{store}/another/folder", "zzz://other"])
+        locate_file(root, path, [f"{store}/another/folder", "zzz://other"])
 
 
 @pytest.mark.parametrize(
@@ -92,12 +92,12 @@ def test_a_file_on_another_store_is_refused_and_followed_where_that_is_allowed(r
 )
 def test_a_path_that_is_none_is_damage_whatever_is_allowed(path: str) -> None:
     with pytest.raises(CorruptLog) as told:
-        placed("file:///t", path, ["s3://bucket", "http://host", "file:///", "s3://"])
+        locate_file("file:///t", path, ["s3://bucket", "http://host", "file:///", "s3://"])
     assert told.value.file == path
 
 
 def test_a_folder_that_is_allowed_is_one_by_whole_names() -> None:
-    assert placed("file:///t", "s3://b/shared/x", ["s3a://b/shared/"]) == ("s3://b/shared", "x")
+    assert locate_file("file:///t", "s3://b/shared/x", ["s3a://b/shared/"]) == ("s3://b/shared", "x")
     for path in ("s3://b/shared2/x", "s3://b/x", "s3://b2/shared/x"):
         with pytest.raises(FileOutsideTable):
-            placed("file:///t", path, ["s3a://b/shared/"])
+            locate_file("file:///t", path, ["s3a://b/shared/"])

@@ -9,7 +9,7 @@ import pytest
 
 from anabranch import errors
 from anabranch.protocol.actions import Metadata
-from anabranch.protocol.rules.table_rules import NONE, Check, Generated, may_use, mentioned, rules_of
+from anabranch.protocol.rules.table_rules import NONE, Check, Generated, columns_in_text, may_use, rules_of
 from anabranch.protocol.schema.lengths import LENGTH, Inside, Length, limits_of
 from anabranch.protocol.schema.types import Array, Field, Map, Struct, schema_json
 
@@ -93,7 +93,7 @@ def test_not_null_is_found_at_every_depth_outer_ones_first() -> None:
     ],
 )
 def test_a_column_that_a_text_may_speak_of_is_never_missed(text: str, expected: set[str]) -> None:
-    assert mentioned(text, ["a", "b", "a b", "x`y"]) == expected
+    assert columns_in_text(text, ["a", "b", "a b", "x`y"]) == expected
     assert {each for each in ("a", "b", "a b", "x`y") if may_use(text, [each])} == expected
 
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from anabranch.errors import InvalidOption
-from anabranch.protocol.schema.assignments import Members, Path, gathered, leaves, mapped, spelled, wholes
+from anabranch.protocol.schema.assignments import (
+    Members,
+    Path,
+    build_assignments,
+    find_path,
+    leaves,
+    map_values,
+    wholes,
+)
 from anabranch.protocol.schema.types import Array, Field, Struct
 
 DEEP = Struct((Field("A", Struct((Field("b.c", Struct((Field("D", "long"),))),))), Field("l", Array(Struct()))))
@@ -17,10 +25,10 @@ def pairs(*paths: Path) -> list[tuple[str, Path, int]]:
 
 def test_members_of_one_struct_are_gathered_and_come_apart_again() -> None:
     paths: list[Path] = [("s", "a"), ("x",), ("s", "t", "b"), ("s", "t", "c")]
-    found = gathered(pairs(*paths), "set")
+    found = build_assignments(pairs(*paths), "set")
     assert found == {"s": Members({"a": 0, "t": Members({"b": 2, "c": 3})}), "x": 1}
     assert sorted(leaves(found), key=lambda leaf: int(leaf[1])) == list(zip(paths, range(4), strict=True))
-    assert mapped(found, lambda value: value * 10) == {
+    assert map_values(found, lambda value: value * 10) == {
         "s": Members({"a": 0, "t": Members({"b": 20, "c": 30})}),
         "x": 10,
     }
@@ -28,7 +36,9 @@ def test_members_of_one_struct_are_gathered_and_come_apart_again() -> None:
 
 def test_what_members_are_taken_from_stays_where_their_values_change() -> None:
     inner = Members({"b": 2}, whole="u.t")
-    found = mapped({"s": Members({"a": 1, "t": inner}, whole="u"), "r": Members({"x": 3})}, lambda value: value * 10)
+    found = map_values(
+        {"s": Members({"a": 1, "t": inner}, whole="u"), "r": Members({"x": 3})}, lambda value: value * 10
+    )
     assert dict(wholes(found)) == {("s",): "u", ("s", "t"): "u.t"}
     assert dict(leaves(found)) == {("s", "a"): 10, ("s", "t", "b"): 20, ("r", "x"): 30}
 
@@ -46,14 +56,14 @@ def test_what_members_are_taken_from_stays_where_their_values_change() -> None:
 )
 def test_nothing_is_set_twice_nor_whole_and_in_part(paths: list[Path]) -> None:
     with pytest.raises(InvalidOption) as refused:
-        gathered(pairs(*paths), "values")
+        build_assignments(pairs(*paths), "values")
     assert (refused.value.option, refused.value.value) == ("values", ".".join(paths[1]))
 
 
 def test_a_dict_of_the_user_is_a_value_like_any_other() -> None:
     with pytest.raises(InvalidOption):
-        gathered([("s", ("s",), {}), ("s.a", ("s", "a"), 1)], "set")
-    assert gathered([("s", ("s",), {})], "set") == {"s": {}}
+        build_assignments([("s", ("s",), {}), ("s.a", ("s", "a"), 1)], "set")
+    assert build_assignments([("s", ("s",), {})], "set") == {"s": {}}
 
 
 @pytest.mark.parametrize(
@@ -68,4 +78,4 @@ def test_a_dict_of_the_user_is_a_value_like_any_other() -> None:
     ],
 )
 def test_a_path_is_spelled_as_the_schema_does(path: Path, found: Path | None) -> None:
-    assert spelled(path, DEEP) == found
+    assert find_path(path, DEEP) == found

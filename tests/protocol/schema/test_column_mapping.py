@@ -18,20 +18,20 @@ from anabranch.protocol.schema.column_mapping import (
     MAX_ID,
     MODE,
     PARQUET_ID,
+    apply_mapping_mode,
+    assign_ids_and_names,
     check_change,
-    completed,
     fields_of,
     file_schema,
     has_ids,
-    inherited,
+    inherit_mapping,
     is_renamed,
-    located,
-    mapped,
     physical_schema,
-    relabelled,
+    relabel,
     renaming,
+    resolve_by_id,
 )
-from anabranch.protocol.schema.evolution import dropped, evolved, renamed
+from anabranch.protocol.schema.evolution import drop_column, evolve_schema, rename_column
 from anabranch.protocol.schema.types import PHYSICAL_NAME, Array, DataType, Field, Map, Struct, schema_json, to_arrow
 
 NAMES = st.sampled_from(["a", "B", "c d", "e.f", "g,;{}()", "`h`", "ü"])
@@ -55,7 +55,7 @@ MODES = st.sampled_from(["name", "id"])
 
 
 def mapped_schema(schema: Struct, mode: str = "name", last: str = "0") -> tuple[Struct, dict[str, str]]:
-    whole, configuration = completed(schema, {MODE: mode, MAX_ID: last}, uuid4)
+    whole, configuration = assign_ids_and_names(schema, {MODE: mode, MAX_ID: last}, uuid4)
     return whole, dict(configuration)
 
 
@@ -71,35 +71,35 @@ def test_every_field_gets_a_number_and_a_name_of_its_own(schema: Struct, mode: s
     assert configuration[MAX_ID] == str(last + count)
     assert len({each.physical_name for each in fields_of(whole)}) == count
     assert all(each.physical_name.startswith("col-") for each in fields_of(whole))
-    assert mapped(whole, configuration) == whole
+    assert apply_mapping_mode(whole, configuration) == whole
     assert [each.name for each in fields_of(whole)] == [each.name for each in fields_of(schema)]
 
 
 @given(SCHEMAS, MODES)
 def test_completing_again_changes_nothing(schema: Struct, mode: str) -> None:
     whole, configuration = mapped_schema(schema, mode)
-    assert completed(whole, configuration, uuid4) == (whole, configuration)
+    assert assign_ids_and_names(whole, configuration, uuid4) == (whole, configuration)
 
 
 @given(SCHEMAS, SCHEMAS)
 def test_new_columns_get_what_none_had_and_old_ones_keep_theirs(schema: Struct, more: Struct) -> None:
     whole, configuration = mapped_schema(schema)
     try:
-        wider = evolved(whole, more, "t")
+        wider = evolve_schema(whole, more, "t")
     except errors.SchemaMismatch:
         return
-    after, changed = completed(wider, configuration, uuid4)
+    after, changed = assign_ids_and_names(wider, configuration, uuid4)
     kept = set(ids(whole))
     assert kept <= set(ids(after))
     assert all(number > int(configuration[MAX_ID]) for number in set(ids(after)) - kept)
     assert int(changed[MAX_ID]) == max(ids(after))
-    assert mapped(after, changed) == after
+    assert apply_mapping_mode(after, changed) == after
 
 
 @pytest.mark.slow
 @given(SCHEMAS)
 def test_a_table_that_has_files_keeps_its_names_in_them(schema: Struct) -> None:
-    whole, _ = completed(schema, {MODE: "name"}, uuid4, named=True)
+    whole, _ = assign_ids_and_names(schema, {MODE: "name"}, uuid4, named=True)
     assert not is_renamed(whole)
     assert schema_names(physical_schema(whole)) == schema_names(schema)
 
@@ -112,8 +112,8 @@ def schema_names(schema: Struct) -> list[str]:
 @given(SCHEMAS)
 def test_without_a_mapping_names_that_were_left_mean_nothing(schema: Struct) -> None:
     whole, configuration = mapped_schema(schema)
-    assert mapped(whole, {**configuration, MODE: "none"}) == schema
-    assert completed(schema, {MODE: "NONE"}, uuid4) == (schema, {MODE: "NONE"})
+    assert apply_mapping_mode(whole, {**configuration, MODE: "none"}) == schema
+    assert assign_ids_and_names(schema, {MODE: "NONE"}, uuid4) == (schema, {MODE: "NONE"})
 
 
 @given(SCHEMAS)
@@ -122,8 +122,8 @@ def test_what_is_dropped_and_added_again_is_another_column(schema: Struct) -> No
         return
     whole, configuration = mapped_schema(schema)
     gone = whole.fields[0]
-    again = Struct((*dropped(whole, [gone.name]), Field(gone.name, schema.fields[0].type)))
-    after, _ = completed(again, configuration, uuid4)
+    again = Struct((*drop_column(whole, [gone.name]), Field(gone.name, schema.fields[0].type)))
+    after, _ = assign_ids_and_names(again, configuration, uuid4)
     new = after.field(gone.name)
     assert new.metadata[FIELD_ID] > int(configuration[MAX_ID])
     assert new.physical_name != gone.physical_name
@@ -132,7 +132,7 @@ def test_what_is_dropped_and_added_again_is_another_column(schema: Struct) -> No
 @given(SCHEMAS)
 def test_a_rename_changes_no_physical_name(schema: Struct) -> None:
     whole, _ = mapped_schema(schema)
-    after = renamed(whole, [whole.fields[0].name], "brand new")
+    after = rename_column(whole, [whole.fields[0].name], "brand new")
     assert physical_schema(after) == physical_schema(whole)
     assert after.names[0] == "brand new"
 
@@ -155,7 +155,7 @@ def test_rows_go_into_files_and_come_back(schema: Struct) -> None:
     whole, _ = mapped_schema(schema)
     rows = [value_of(whole), dict.fromkeys(whole.names), value_of(whole)]
     table = pa.Table.from_pylist(rows, schema=to_arrow(whole)).slice(1)
-    stored = relabelled(table, file_schema(whole))
+    stored = relabel(table, file_schema(whole))
     stored.validate(full=True)
     found = renaming(stored.schema, whole)
     assert [found.row(row) for row in stored.to_pylist()] == table.to_pylist()
@@ -167,11 +167,11 @@ def test_rows_go_into_files_and_come_back(schema: Struct) -> None:
 @given(SCHEMAS)
 def test_numbers_find_columns_whatever_a_file_calls_them(schema: Struct) -> None:
     whole, _ = mapped_schema(schema)
-    other, _ = completed(mapped(whole, {}), {MODE: "name"}, uuid4)
+    other, _ = assign_ids_and_names(apply_mapping_mode(whole, {}), {MODE: "name"}, uuid4)
     foreign = renumbered(other, whole)
     there = file_schema(foreign)
     assert has_ids(there)
-    assert physical_schema(located(whole, there)) == physical_schema(foreign)
+    assert physical_schema(resolve_by_id(whole, there)) == physical_schema(foreign)
 
 
 def renumbered(names: Struct, numbers: Struct) -> Struct:
@@ -199,7 +199,7 @@ def test_a_number_that_a_file_lacks_finds_nothing_there() -> None:
     whole, _ = mapped_schema(Struct((Field("a", "long"), Field("b", "long"))))
     a, b = whole.fields
     there = pa.schema([pa.field(b.physical_name, pa.int64(), metadata={PARQUET_ID: b"1"})])
-    found = located(whole, there)
+    found = resolve_by_id(whole, there)
     assert found.fields[0].physical_name == b.physical_name, "the number counts, not the name"
     assert found.fields[1].physical_name not in (a.physical_name, b.physical_name)
     assert not has_ids(pa.schema([("a", pa.int64())]))
@@ -210,7 +210,7 @@ def test_a_replaced_schema_inherits_what_stays() -> None:
     new = Struct(
         (Field("A", "long"), Field("s", Struct((Field("m", "string"), Field("n", "long")))), Field("x", "long"))
     )
-    found = inherited(new, old)
+    found = inherit_mapping(new, old)
     assert found.field("A").metadata == old.field("a").metadata
     inner = found.field("s").type
     assert isinstance(inner, Struct)
@@ -256,7 +256,7 @@ def test_a_table_with_files_goes_from_none_to_name_only(
 def test_a_column_without_its_own_number_and_name_is_refused(field: Field) -> None:
     other = Field("b", "long", metadata={FIELD_ID: 2, PHYSICAL_NAME: "y"})
     with pytest.raises(errors.InvalidSchema):
-        mapped(Struct((field, other)), {MODE: "name"})
+        apply_mapping_mode(Struct((field, other)), {MODE: "name"})
 
 
 def test_a_mode_that_is_none_is_refused_with_its_schema() -> None:
@@ -268,7 +268,7 @@ def test_a_mode_that_is_none_is_refused_with_its_schema() -> None:
 def test_a_column_with_an_id_and_no_name_in_files_gets_both() -> None:
     """As a column does that another writer, or a user's own schema, gave an id."""
     given = Struct((Field("id", "long", metadata={FIELD_ID: 7}), Field("n", "long", metadata={PHYSICAL_NAME: "n"})))
-    whole, configuration = completed(given, {MODE: "name", MAX_ID: "7"}, uuid4)
+    whole, configuration = assign_ids_and_names(given, {MODE: "name", MAX_ID: "7"}, uuid4)
     assert ids(whole) == [8, 9]
     assert all(each.metadata[PHYSICAL_NAME].startswith("col-") for each in whole)
     assert configuration[MAX_ID] == "9"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from anabranch.errors import InvalidOption, UnknownColumn
-from anabranch.protocol.schema.editing import edited, field_at, inserted, moved
+from anabranch.protocol.schema.editing import edit_field, field_at, insert_field, move_field
 from anabranch.protocol.schema.types import Array, Field, Map, Struct
 
 INNER = Struct((Field("x", "long"), Field("y", "long"), Field("z", "long")))
@@ -16,25 +16,25 @@ SCHEMA = Struct((Field("a", "long"), Field("s", INNER), Field("l", Array(Map("st
 
 @pytest.mark.parametrize("path", [("a",), ("s", "y"), ("l", "element", "value", "y"), ("S", "Y")])
 def test_only_the_field_at_the_path_is_edited(path: tuple[str, ...]) -> None:
-    after = edited(SCHEMA, path, lambda field: replace(field, nullable=False))
+    after = edit_field(SCHEMA, path, lambda field: replace(field, nullable=False))
     assert field_at(after, path) == replace(field_at(SCHEMA, path), nullable=False)
-    assert edited(after, path, lambda field: replace(field, nullable=True)) == SCHEMA
+    assert edit_field(after, path, lambda field: replace(field, nullable=True)) == SCHEMA
 
 
 def test_a_column_moves_among_its_neighbours() -> None:
-    assert moved(SCHEMA, ("l",), first=True).names == ("l", "a", "s")
-    assert moved(SCHEMA, ("a",), after="S").names == ("s", "a", "l")
-    assert moved(SCHEMA, ("a",)) == SCHEMA
-    inside = moved(SCHEMA, ("l", "element", "value", "x"), after="z")
+    assert move_field(SCHEMA, ("l",), first=True).names == ("l", "a", "s")
+    assert move_field(SCHEMA, ("a",), after="S").names == ("s", "a", "l")
+    assert move_field(SCHEMA, ("a",)) == SCHEMA
+    inside = move_field(SCHEMA, ("l", "element", "value", "x"), after="z")
     assert inside.fields[2].type.element.value.names == ("y", "z", "x")  # type: ignore[union-attr]
     assert inside.fields[:2] == SCHEMA.fields[:2]
 
 
 def test_a_column_comes_into_a_struct_wherever_that_is() -> None:
     new = Field("n", "string")
-    assert inserted(SCHEMA, (), new, after="A").names == ("a", "n", "s", "l")
-    assert inserted(SCHEMA, ("S",), new, first=True).field("s").type.names == ("n", "x", "y", "z")  # type: ignore[union-attr]
-    inside = inserted(SCHEMA, ("l", "ELEMENT", "value"), new)
+    assert insert_field(SCHEMA, (), new, after="A").names == ("a", "n", "s", "l")
+    assert insert_field(SCHEMA, ("S",), new, first=True).field("s").type.names == ("n", "x", "y", "z")  # type: ignore[union-attr]
+    inside = insert_field(SCHEMA, ("l", "ELEMENT", "value"), new)
     assert inside.field("l").type.element.value.names == ("x", "y", "z", "n")  # type: ignore[union-attr]
     assert inside.fields[:2] == SCHEMA.fields[:2]
 
@@ -42,23 +42,23 @@ def test_a_column_comes_into_a_struct_wherever_that_is() -> None:
 @pytest.mark.parametrize("parent", [("a",), ("l",), ("l", "element"), ("l", "element", "key"), ("nothing",)])
 def test_no_column_comes_into_what_is_no_struct(parent: tuple[str, ...]) -> None:
     with pytest.raises(UnknownColumn):
-        inserted(SCHEMA, parent, Field("n", "string"))
+        insert_field(SCHEMA, parent, Field("n", "string"))
 
 
 def test_a_column_comes_once_and_behind_one_that_is_there() -> None:
     with pytest.raises(InvalidOption):
-        inserted(SCHEMA, ("s",), Field("X", "long"))
+        insert_field(SCHEMA, ("s",), Field("X", "long"))
     with pytest.raises(UnknownColumn):
-        inserted(SCHEMA, ("s",), Field("n", "long"), after="a")
+        insert_field(SCHEMA, ("s",), Field("n", "long"), after="a")
 
 
 def test_a_column_behind_itself_stays_where_it_is() -> None:
-    assert moved(SCHEMA, ("a",), after="A") == SCHEMA
+    assert move_field(SCHEMA, ("a",), after="A") == SCHEMA
 
 
 def test_a_place_must_be_one() -> None:
     with pytest.raises(UnknownColumn) as refused:
-        moved(SCHEMA, ("l", "element", "value", "x"), after="a")
+        move_field(SCHEMA, ("l", "element", "value", "x"), after="a")
     assert refused.value.facts["column"] == "l.element.value.a"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from anabranch.errors import SchemaMismatch
-from anabranch.protocol.schema.evolution import all_nullable, evolved, misfit, sql_name
+from anabranch.protocol.schema.evolution import all_nullable, evolve_schema, misfit, sql_name
 from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
 
 
@@ -18,12 +18,12 @@ PERSON = struct(name="string", age="integer")
 
 def test_new_columns_stand_at_the_end_in_the_order_of_the_rows() -> None:
     table, rows = struct(id="long", x="string"), struct(b="date", X="string", a="integer")
-    assert evolved(table, rows, "t") == struct(id="long", x="string", b="date", a="integer")
+    assert evolve_schema(table, rows, "t") == struct(id="long", x="string", b="date", a="integer")
 
 
 def test_nothing_changes_where_the_rows_have_no_new_column() -> None:
     table = Struct((Field("id", "long", nullable=False, metadata={"comment": "key"}), Field("p", PERSON)))
-    assert evolved(table, struct(ID="integer", P=struct(AGE="short")), "t") == table
+    assert evolve_schema(table, struct(ID="integer", P=struct(AGE="short")), "t") == table
 
 
 @pytest.mark.parametrize(
@@ -42,12 +42,12 @@ def test_nothing_changes_where_the_rows_have_no_new_column() -> None:
     ids=str,
 )
 def test_members_are_added_at_any_depth(table: DataType, rows: DataType, after: DataType) -> None:
-    assert evolved(struct(c=table), struct(c=rows), "t") == struct(c=after)
+    assert evolve_schema(struct(c=table), struct(c=rows), "t") == struct(c=after)
 
 
 def test_what_the_table_declares_is_kept_where_members_are_added() -> None:
     table = Struct((Field("p", Struct((Field("a", "long", False),)), False, {"comment": "kept"}),))
-    after = evolved(table, struct(p=struct(b="long")), "t").field("p")
+    after = evolve_schema(table, struct(p=struct(b="long")), "t").field("p")
     assert (after.nullable, after.metadata) == (False, {"comment": "kept"})
     assert isinstance(after.type, Struct)
     assert after.type.fields == (Field("a", "long", False), Field("b", "long"))
@@ -72,20 +72,20 @@ def test_another_type_is_refused_by_full_path_and_both_types(
     table: DataType, rows: DataType, path: str, expected: str, found: str
 ) -> None:
     with pytest.raises(SchemaMismatch) as refused:
-        evolved(struct(c=table), struct(c=rows), "t")
+        evolve_schema(struct(c=table), struct(c=rows), "t")
     error = refused.value
     assert (error.column, error.expected, error.found, error.table) == (path, expected, found, "t")
     assert "cast" in error.message
 
 
 def test_types_may_be_left_to_whoever_fits_the_values() -> None:
-    assert evolved(struct(c="integer"), struct(c="string", d="long"), None) == struct(c="integer", d="long")
+    assert evolve_schema(struct(c="integer"), struct(c="string", d="long"), None) == struct(c="integer", d="long")
 
 
 def test_a_narrower_type_fits_and_changes_nothing() -> None:
     table = struct(a="long", b="double", c="decimal(12,2)", d=Array("long"))
     rows = struct(a="byte", b="float", c="integer", d=Array("integer"))
-    assert evolved(table, rows, "t") == table
+    assert evolve_schema(table, rows, "t") == table
 
 
 def test_members_that_the_values_lack_fit_unless_they_must_be_whole() -> None:

@@ -13,10 +13,10 @@ from anabranch.protocol.schema.leaves import (
     STATS_COLUMNS,
     check_stats_columns,
     column_list,
-    indexed,
+    format_column_list,
     leaf_at,
     leaves_of,
-    listed,
+    leaves_with_stats,
 )
 from anabranch.protocol.schema.types import Array, Field, Map, Struct
 
@@ -64,11 +64,11 @@ def test_a_leaf_is_found_by_its_path_and_a_dot_in_a_name_is_no_path(name: Any, f
 def test_any_names_can_be_listed_in_backticks(paths: list[list[str]]) -> None:
     text = " , ".join(".".join("`" + name.replace("`", "``") + "`" for name in path) for path in paths)
     assert column_list(text) == tuple(map(tuple, paths))
-    assert column_list(listed(paths)) == tuple(map(tuple, paths))
+    assert column_list(format_column_list(paths)) == tuple(map(tuple, paths))
 
 
 def test_a_struct_stands_for_all_that_it_holds() -> None:
-    found = indexed(SCHEMA, [("DEEP",), ("s", "b")], [])
+    found = leaves_with_stats(SCHEMA, [("DEEP",), ("s", "b")], [])
     assert [".".join(leaf.names) for leaf in found] == ["S.b", "deep.x.b", "deep.x.c", "deep.bytes"]
 
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from anabranch.errors import UnsupportedType
-from anabranch.protocol.schema.parquet_columns import DoNotMerge, columns_of, merged, with_partitions
+from anabranch.protocol.schema.parquet_columns import DoNotMerge, columns_of, merge_columns, with_partitions
 from anabranch.protocol.schema.types import Array, Field, Map, Struct
 
 _NOTES = "org.apache.spark.sql.parquet.row.metadata"
@@ -114,7 +114,7 @@ def test_two_columns_of_one_name_are_refused(schema: pa.Schema) -> None:
 def test_columns_of_two_files_are_joined_in_the_order_of_their_first_appearance() -> None:
     first = Struct((Field("b", "byte"), Field("s", Struct((Field("x", "long"),))), Field("m", Map("string", "short"))))
     second = Struct((Field("z", "date"), Field("m", Map("string", "byte")), Field("s", Struct((Field("y", "long"),)))))
-    assert merged(first, second) == Struct(
+    assert merge_columns(first, second) == Struct(
         (
             Field("b", "byte"),
             Field("s", Struct((Field("x", "long"), Field("y", "long")))),
@@ -132,7 +132,7 @@ APART = [("long", "integer"), ("decimal(9,2)", "decimal(10,2)"), ("timestamp", "
 )
 def test_types_that_files_keep_differently_do_not_go_together(one: Any, other: Any) -> None:
     with pytest.raises(DoNotMerge):
-        merged(Struct((Field("c", one),)), Struct((Field("c", other),)))
+        merge_columns(Struct((Field("c", one),)), Struct((Field("c", other),)))
 
 
 def test_columns_of_folders_come_last_or_where_the_files_have_them() -> None:

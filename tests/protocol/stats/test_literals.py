@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.protocol.predicates import compared
+from anabranch.protocol.predicates import compare_values
 from anabranch.protocol.schema.types import Field
 from anabranch.protocol.stats.literals import domain, limit, members
 
@@ -66,8 +66,8 @@ def test_an_inequality_says_what_spark_says(case: tuple[str, Any], op: Any, lite
     if found is None:
         return
     for left, (right,) in meetings(data_type, value, [literal]):
-        truth = found if isinstance(found, bool) else compared(value, found[0], found[1])  # type: ignore[arg-type]
-        assert truth is compared(left, op, right)
+        truth = found if isinstance(found, bool) else compare_values(value, found[0], found[1])  # type: ignore[arg-type]
+        assert truth is compare_values(left, op, right)
 
 
 @given(cases, st.lists(numbers, min_size=1, max_size=3))
@@ -78,7 +78,9 @@ def test_membership_says_what_spark_says(case: tuple[str, Any], literals: list[A
         return
     assert found == sorted(found)
     for left, rights in meetings(data_type, value, literals):
-        assert any(compared(value, "=", each) for each in found) == any(compared(left, "=", each) for each in rights)
+        assert any(compare_values(value, "=", each) for each in found) == any(
+            compare_values(left, "=", each) for each in rights
+        )
 
 
 @given(columns, numbers)

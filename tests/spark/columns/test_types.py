@@ -15,7 +15,7 @@ from anabranch import DeltaTable
 from anabranch.commands.opening import open_log
 from anabranch.errors import UnsupportedType
 from anabranch.protocol.schema.types import Field, Struct
-from anabranch.spark.columns.types import arrow_rows, paired
+from anabranch.spark.columns.types import arrow_rows, tree_reduce
 from tests.support.raw_logs import PROTOCOL, metadata, put_commit, put_rows
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows
 from tests.support.worlds import table_path
@@ -107,5 +107,5 @@ def test_rows_that_are_none_have_their_nested_columns_all_the_same(spark: Any) -
 
 
 def test_parts_are_joined_two_by_two_in_their_order() -> None:
-    assert paired(lambda one, other: f"({one} {other})", "abcde") == "(((a b) (c d)) e)"
-    assert paired(lambda one, other: one + other, [7]) == 7
+    assert tree_reduce(lambda one, other: f"({one} {other})", "abcde") == "(((a b) (c d)) e)"
+    assert tree_reduce(lambda one, other: one + other, [7]) == 7

@@ -14,7 +14,7 @@ import anabranch
 from anabranch import DeltaTable
 from anabranch.errors import ExecutionFailed, InvalidCondition
 from anabranch.protocol.merges import Clause
-from anabranch.spark.frames.failures import reason_of, reported
+from anabranch.spark.frames.failures import reason_of, translate_errors
 from anabranch.spark.merging.merge_clauses import text_of
 from tests.support.cancelled import Hanging
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.spark
 def test_a_job_that_is_cancelled_says_so(spark: SparkSession, tmp_path: Path) -> None:
     hanging = Hanging(tmp_path)
     hangs = F.udf(hanging.function, "long")
-    with hanging.cancelled(spark), pytest.raises(ExecutionFailed) as failed, reported("the rows", "/t"):
+    with hanging.cancelled(spark), pytest.raises(ExecutionFailed) as failed, translate_errors("the rows", "/t"):
         spark.range(1).select(hangs("id")).collect()
     assert "cancelled" in failed.value.reason
     assert "calling o" not in failed.value.reason
@@ -60,11 +60,14 @@ def test_the_reason_of_a_function_that_fails_is_its_own_error() -> None:
 
 @pytest.mark.parametrize("error", [DecodeError("Exceeded upb_DecodeOptions_MaxDepth"), RecursionError()])
 def test_a_column_that_a_client_cannot_write_down_is_nested_too_deep(error: Exception) -> None:
-    with pytest.raises(InvalidCondition, match="nested deeper") as refused, reported("not(" * 5000, "the table"):
+    with (
+        pytest.raises(InvalidCondition, match="nested deeper") as refused,
+        translate_errors("not(" * 5000, "the table"),
+    ):
         raise error
     assert len(str(refused.value)) < 1000
 
 
 def test_an_error_of_anybody_else_stays_what_it_is() -> None:
-    with pytest.raises(KeyError), reported("id = 1", "the table"):
+    with pytest.raises(KeyError), translate_errors("id = 1", "the table"):
         raise KeyError("id")

@@ -8,7 +8,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from anabranch.errors import AnabranchError, CheckConstraintViolated, LengthExceeded, NotNullViolated
-from anabranch.spark.frames.violations import raised, stated, violation_in
+from anabranch.spark.frames.violations import error_sentence, raise_in_query, violation_in
 
 TABLE = "file:///table"
 MARK = "A row to write breaks a rule of its Delta table: "
@@ -28,7 +28,7 @@ def test_what_spark_logs_of_a_row_is_a_sentence(spark: SparkSession, sentence: s
     error, facts = SENTENCES[sentence]
     values: dict[str, Column] = {"a b": F.lit("1"), "n": F.lit(None).cast("string")}
     with pytest.raises(PySparkException) as caught:
-        spark.range(1).select(raised(error, stated(error, **facts), values, TABLE)).collect()
+        spark.range(1).select(raise_in_query(error, error_sentence(error, **facts), values, TABLE)).collect()
     assert f"{MARK}{sentence}{ROW}" in str(caught.value)
     found = violation_in(str(caught.value), TABLE)
     assert (type(found), found and found.facts["values"]) == (error, {"a b": "1", "n": None})

@@ -217,7 +217,7 @@ def test_an_insert_cannot_speak_of_the_table(spark: SparkSession, files: FileSet
 
 def test_an_empty_table_takes_everything_and_an_empty_source_gives_nothing(spark: SparkSession, files: FileSet) -> None:
     clauses = (update(s="s.s"), insert(id="s.id", s="s.s"))
-    empty = files.restricted(set())
+    empty = files.restrict_to(set())
     found = merge(spark, empty, source_of((1, "x")), "t.id = s.id", *clauses)
     assert (found.joined, found.images, found.inserts) == (Joined({}, {}), [], [{"id": 1, "s": "x"}])
     nothing = merge(spark, files, source_of(), "t.id = s.id", *clauses)
@@ -237,10 +237,10 @@ def test_a_join_on_anything_but_equality_is_as_good(spark: SparkSession, files: 
 def test_what_several_joins_matched_is_not_inserted(spark: SparkSession, files: FileSet) -> None:
     engine, matching = SparkEngine(spark), Matching("t.id = s.id", (insert(id="s.id"),), "t", "s")
     held = engine.hold(source_of((1, "x"), (6, "y"), (12, "z")), files.schema, files.root, "job")
-    joined = [engine.join(files.restricted({path}), matching, held, "job") for path in ("a%20b.parquet", "c.parquet")]
+    joined = [engine.join(files.restrict_to({path}), matching, held, "job") for path in ("a%20b.parquet", "c.parquet")]
     assert [each.matched for each in joined] == [{"a%20b.parquet": BitMap64([1])}, {"c.parquet": BitMap64([1])}]
     assert [each.marks for each in joined] == [{}, {}]
-    engine.write_inserts(files.restricted(set()), matching, held, joined, "job/inserts")
+    engine.write_inserts(files.restrict_to(set()), matching, held, joined, "job/inserts")
     assert written(job(files) / "inserts") == [{"id": 12, "s": None}]
 
 

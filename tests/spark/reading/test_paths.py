@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from anabranch.errors import CorruptLog, FileOutsideTable, MissingDataFile, UnknownStore
-from anabranch.spark.reading.paths import log_prefix, places, shown, spark_root
+from anabranch.spark.reading.paths import log_prefix, metadata_file_path, places, spark_root
 from anabranch.spark.reading.raw_rows import open_files
 from anabranch.spark.reading.scan import scan
 from tests.spark.tables import log_path, numbered
@@ -49,7 +49,7 @@ PLAIN = session()
     ],
 )
 def test_spark_shows_a_path_as_java_quotes_it(reader: str, expected: str) -> None:
-    assert shown(reader) == expected
+    assert metadata_file_path(reader) == expected
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_a_column_may_be_the_condition(spark: SparkSession, files: Any) -> None:
 
 def test_no_files_need_no_spark_job(spark: SparkSession, files: Any) -> None:
     """None that would fail as soon as it reads a row; but a condition that does not fit is none, whoever is asked."""
-    nobody = files.restricted(set())
+    nobody = files.restrict_to(set())
     assert find(spark, nobody, condition("id = raise_error('read')")) == {}
     with pytest.raises(InvalidCondition):
         find(spark, nobody, condition("nonsense = 1"))

@@ -225,6 +225,6 @@ def test_partitions_with_vectors_keep_the_order_of_the_schema(spark: SparkSessio
     files = file_set(tmp_path, rows, schema, ("p",), {"job-x/p=x/a.parquet": [0]})
     expected = {("x", 2), ("y", 1), ("y", 2), ("z", 1), ("z", 2)}
     assert {tuple(row) for row in scan(spark, files).collect()} == expected
-    agreeing = files.restricted({row["path"] for row in rows[:2]})
+    agreeing = files.restrict_to({row["path"] for row in rows[:2]})
     assert {tuple(row) for row in scan(spark, agreeing).collect()} == expected - {("z", 1), ("z", 2)}
     shutil.rmtree(tmp_path / "job-x")

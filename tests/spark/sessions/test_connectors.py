@@ -6,7 +6,7 @@ import pytest
 from pyspark.errors import PySparkException, PythonException
 
 from anabranch import errors
-from anabranch.spark.frames.failures import reported
+from anabranch.spark.frames.failures import translate_errors
 from anabranch.spark.sessions.connectors import package_of
 from anabranch.spark.sessions.consoles import spark_home
 
@@ -40,7 +40,7 @@ from anabranch.spark.sessions.consoles import spark_home
 def test_a_store_that_spark_cannot_reach_is_one_sentence(
     table: str, text: str, kind: type[Exception], said: str
 ) -> None:
-    with pytest.raises(kind, match=said) as told, reported("the scan", table):
+    with pytest.raises(kind, match=said) as told, translate_errors("the scan", table):
         raise PySparkException(text)
     assert type(told.value) is kind
 
@@ -55,7 +55,7 @@ def test_a_store_that_spark_cannot_reach_is_one_sentence(
     ],
 )
 def test_what_is_said_of_another_store_is_not_said_of_the_tables(table: str, text: str) -> None:
-    with pytest.raises(errors.ExecutionFailed), reported("the scan", table):
+    with pytest.raises(errors.ExecutionFailed), translate_errors("the scan", table):
         raise PySparkException(text)
 
 
@@ -63,15 +63,21 @@ def test_the_package_that_is_missing_has_the_version_of_sparks_own_hadoop() -> N
     (client,) = (spark_home() / "jars").glob("hadoop-client-api-*.jar")
     version = client.stem.removeprefix("hadoop-client-api-")
     assert package_of("s3") == f"org.apache.hadoop:hadoop-aws:{version}"
-    with pytest.raises(errors.MissingConnector, match=f"hadoop-aws:{version} "), reported("the scan", "s3://b/t"):
+    with (
+        pytest.raises(errors.MissingConnector, match=f"hadoop-aws:{version} "),
+        translate_errors("the scan", "s3://b/t"),
+    ):
         raise PySparkException('No FileSystem for scheme "s3a"')
 
 
 def test_what_a_function_of_the_user_raises_is_its_own() -> None:
-    with pytest.raises(errors.ExecutionFailed), reported("the scan", "s3://b/t"):
+    with pytest.raises(errors.ExecutionFailed), translate_errors("the scan", "s3://b/t"):
         raise PythonException("botocore.errorfactory.NoSuchBucket: The specified bucket does not exist")
 
 
 def test_a_table_on_disk_needs_no_connector() -> None:
-    with pytest.raises(errors.ExecutionFailed), reported("x = 'Class org.apache.hadoop.fs.X not found'", "file:///t"):
+    with (
+        pytest.raises(errors.ExecutionFailed),
+        translate_errors("x = 'Class org.apache.hadoop.fs.X not found'", "file:///t"),
+    ):
         raise PySparkException("the value 'Class org.apache.hadoop.fs.s3a.S3AFileSystem not found' is no number")

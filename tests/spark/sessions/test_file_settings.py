@@ -13,7 +13,7 @@ import anabranch
 from anabranch import DeltaTable, errors
 from anabranch.commands.opening import open_log
 from anabranch.spark.sessions.file_settings import settings_of, speaking, speaks
-from anabranch.storage.told import given, told_options
+from anabranch.storage.told import bucket_options, call_options
 from tests.storage import moto_s3
 from tests.support.planted import SECRET
 
@@ -67,10 +67,10 @@ def test_a_command_asks_for_no_secret_that_it_does_not_need_so_that_no_log_has_i
 def test_two_sessions_do_not_know_of_each_other(told: Any, spark: Any) -> None:
     say(told, KEYS)
     with speaking(told):
-        assert told_options("s3", "lake", {})["access_key_id"] == "KEY"
+        assert bucket_options("s3", "lake", {})["access_key_id"] == "KEY"
         with speaking(spark):
-            assert told_options("s3", "lake", {}) == {}
-    assert told_options("s3", "lake", {}) == {}
+            assert bucket_options("s3", "lake", {}) == {}
+    assert bucket_options("s3", "lake", {}) == {}
 
 
 def test_the_methods_of_a_door_speak_for_its_session_and_for_what_it_was_given(told: Any) -> None:
@@ -81,7 +81,7 @@ def test_the_methods_of_a_door_speak_for_its_session_and_for_what_it_was_given(t
 
         def said(self) -> tuple[dict[str, str], dict[str, str]]:
             """Both."""
-            return told_options("s3", "lake", {}), given()
+            return bucket_options("s3", "lake", {}), call_options()
 
     options, handed = Door().said()
     assert (options["secret_access_key"], handed) == (SECRET, KEYS)

@@ -17,7 +17,7 @@ from anabranch.protocol import settings
 from anabranch.protocol.session_says import current, is_said
 from anabranch.spark.sessions import settings as reading
 from anabranch.spark.sessions.session import HIDDEN
-from anabranch.spark.sessions.settings import find_settings, honoured, honours, listed, listing
+from anabranch.spark.sessions.settings import find_settings, honour_settings, honours, list_settings, listing
 
 
 class Conf:
@@ -60,7 +60,7 @@ def test_all_settings_are_listed_once_a_second_and_else_only_the_named_ones_are_
     monkeypatch.setattr(reading.time, "monotonic", lambda: now[0])
     for moment in (100.0, 100.5, 100.9, 101.2):
         now[0] = moment
-        with honoured(session, "DELETE"):  # type: ignore[arg-type]
+        with honour_settings(session, "DELETE"):  # type: ignore[arg-type]
             assert current().user_metadata == "note"
     assert session.conf.lists == 2
     assert session.conf.gets == 2 * len(settings.NAMED)
@@ -68,7 +68,7 @@ def test_all_settings_are_listed_once_a_second_and_else_only_the_named_ones_are_
 
 def test_a_door_within_a_door_asks_no_second_time_and_behind_them_nothing_is_said() -> None:
     session = Session(commitInfo__userMetadata="note")
-    with honoured(session, "MERGE"), honoured(session, "DELETE"):  # type: ignore[arg-type]
+    with honour_settings(session, "MERGE"), honour_settings(session, "DELETE"):  # type: ignore[arg-type]
         assert is_said()
     assert session.conf.lists + session.conf.gets == 1
     assert not is_said()
@@ -77,15 +77,15 @@ def test_a_door_within_a_door_asks_no_second_time_and_behind_them_nothing_is_sai
 
 def test_a_command_lists_the_settings_once_and_the_next_one_anew() -> None:
     session = Session(commitInfo__userMetadata="note")
-    with honoured(session, "DELETE"):  # type: ignore[arg-type]
-        assert reading.listed(session) == reading.listed(session) == session.conf.values  # type: ignore[arg-type]
+    with honour_settings(session, "DELETE"):  # type: ignore[arg-type]
+        assert reading.list_settings(session) == reading.list_settings(session) == session.conf.values  # type: ignore[arg-type]
         assert session.conf.lists == 1
-        assert reading.listed(Session()) == {}  # type: ignore[arg-type]
+        assert reading.list_settings(Session()) == {}  # type: ignore[arg-type]
     session.conf.values["parquet.encryption.footer.key"] = "k"
-    with honoured(session, "DELETE"):  # type: ignore[arg-type]
-        assert "parquet.encryption.footer.key" in reading.listed(session)  # type: ignore[arg-type]
+    with honour_settings(session, "DELETE"):  # type: ignore[arg-type]
+        assert "parquet.encryption.footer.key" in reading.list_settings(session)  # type: ignore[arg-type]
     session.conf.values.clear()
-    assert reading.listed(session) == {}  # type: ignore[arg-type]
+    assert reading.list_settings(session) == {}  # type: ignore[arg-type]
 
 
 def test_of_settings_that_spark_hides_only_those_that_are_needed_are_asked_for() -> None:
@@ -98,16 +98,16 @@ def test_of_settings_that_spark_hides_only_those_that_are_needed_are_asked_for()
 def test_the_version_is_unset_only_where_it_was_used_and_the_command_ended_well() -> None:
     said = {"write__txnAppId": "a", "write__txnVersion": "1", "write__txnVersion__autoReset__enabled": "true"}
     session = Session(**said)
-    with honoured(session, "OPTIMIZE"):  # type: ignore[arg-type]
+    with honour_settings(session, "OPTIMIZE"):  # type: ignore[arg-type]
         pass
-    with pytest.raises(ZeroDivisionError), honoured(session, "DELETE"):  # type: ignore[arg-type]
+    with pytest.raises(ZeroDivisionError), honour_settings(session, "DELETE"):  # type: ignore[arg-type]
         assert application_of() is None or 1 / 0
     assert session.conf.values[settings.TXN_VERSION] == "1"
-    with honoured(session, "DELETE"):  # type: ignore[arg-type]
+    with honour_settings(session, "DELETE"):  # type: ignore[arg-type]
         application_of()
     assert settings.TXN_VERSION not in session.conf.values
     other = Session(**{**said, "write__txnVersion__autoReset__enabled": "false"})
-    with honoured(other, "DELETE"):  # type: ignore[arg-type]
+    with honour_settings(other, "DELETE"):  # type: ignore[arg-type]
         application_of()
     assert settings.TXN_VERSION in other.conf.values
 
@@ -135,7 +135,7 @@ def test_a_setting_that_cannot_be_held_stops_the_method_of_a_door_before_it_begi
 
 def test_an_unknown_setting_is_warned_of_once_in_a_process() -> None:
     def run() -> None:
-        with honoured(Session(nope="1"), "DELETE"):  # type: ignore[arg-type]
+        with honour_settings(Session(nope="1"), "DELETE"):  # type: ignore[arg-type]
             pass
 
     with pytest.warns(UnknownSetting, match="none that Delta Lake documents"):
@@ -151,17 +151,17 @@ def test_while_a_command_waits_its_settings_are_listed_as_they_are_then(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "LISTED_S", math.inf)
-    with honoured(spark, "WRITE"):
+    with honour_settings(spark, "WRITE"):
         pass  # the first of a session lists them at once
     try:
-        with honoured(spark, "WRITE"):
+        with honour_settings(spark, "WRITE"):
             with listing(spark):
                 pass
             spark.conf.set("spark.anabranch.later", "x")
-            assert "spark.anabranch.later" not in listed(spark)
-            assert "spark.app.name" in listed(spark)
+            assert "spark.anabranch.later" not in list_settings(spark)
+            assert "spark.app.name" in list_settings(spark)
         with listing(spark):  # without a command there is nobody to keep them for
             pass
-        assert "spark.anabranch.later" in listed(spark)
+        assert "spark.anabranch.later" in list_settings(spark)
     finally:
         spark.conf.unset("spark.anabranch.later")

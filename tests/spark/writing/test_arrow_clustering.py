@@ -21,7 +21,7 @@ from anabranch.protocol.layout.curves import ORIGINS, Curve
 from anabranch.protocol.layout.file_sets import FileSet
 from anabranch.protocol.rules.table_rules import Rules
 from anabranch.protocol.schema.types import Field, Struct, to_arrow
-from anabranch.spark.writing.arrow_clustering import clustered
+from anabranch.spark.writing.arrow_clustering import try_cluster
 from anabranch.spark.writing.relocating import cluster
 from tests.spark.tables import file_row, file_set, numbered
 from tests.spark.writing.test_arrow_packing import (
@@ -69,7 +69,7 @@ def test_arrow_makes_the_files_that_spark_makes(
     curve = Curve(tuple(runtime.sample(names, runtime.choice([1, 2, 4]))), runtime.choice(["zorder", "hilbert"]))
     outputs = runtime.choice([1, 3, 8])
     cluster(spark, files, curve, outputs, "native", "native_moves")
-    assert clustered(spark, files, curve, outputs, "arrow", "arrow_moves")
+    assert try_cluster(spark, files, curve, outputs, "arrow", "arrow_moves")
     theirs = {number(each): each for each in files_in(tmp_path, "native") if pq.read_metadata(each).num_rows}
     ours = {number(each): each for each in files_in(tmp_path, "arrow")}
     assert ours.keys() == theirs.keys()
@@ -98,7 +98,7 @@ def test_more_rows_than_may_be_in_memory_are_left_to_spark(
     for limit in ("MOST_BYTES", "MOST_FILE_BYTES"):
         with monkeypatch.context() as patched:
             patched.setattr(clustering, limit, 100)
-            assert not clustered(spark, files, Curve(("c1",), "zorder"), 2, "job", "moves")
+            assert not try_cluster(spark, files, Curve(("c1",), "zorder"), 2, "job", "moves")
     assert not left_in(tmp_path, "job")
     assert not left_in(tmp_path, "moves")
 
@@ -111,21 +111,21 @@ def test_what_is_not_alike_is_left_to_spark_whole(
         keep_out(monkeypatch)
     table = pa.table({"v": [1.0, float("nan")]})
     files = file_set(tmp_path, [file_row(tmp_path, "a.parquet", table)], table.schema)
-    assert not clustered(spark, files, Curve(("v",), "zorder"), 1, "job", None)
-    assert not clustered(spark, files, Curve(("w",), "zorder"), 1, "job", None)
+    assert not try_cluster(spark, files, Curve(("v",), "zorder"), 1, "job", None)
+    assert not try_cluster(spark, files, Curve(("w",), "zorder"), 1, "job", None)
     assert not left_in(tmp_path, "job")
 
 
 def test_files_that_may_have_few_rows_only_are_left_to_spark(spark: SparkSession, tmp_path: Path) -> None:
     files = replace(numbered(tmp_path, {"a.parquet": 9}), rules=Rules(most_rows=4))
-    assert not clustered(spark, files, Curve(("id",), "zorder"), 1, "job", None)
+    assert not try_cluster(spark, files, Curve(("id",), "zorder"), 1, "job", None)
     assert not left_in(tmp_path, "job")
 
 
 def test_an_attempt_that_fails_at_its_second_file_leaves_none(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files, real, done = any_rows(tmp_path, random.Random(2)), orders.written, []
+    files, real, done = any_rows(tmp_path, random.Random(2)), orders.write_batches, []
 
     def failing(path: str, task: Any, batches: Any) -> int:
         if done:
@@ -133,8 +133,8 @@ def test_an_attempt_that_fails_at_its_second_file_leaves_none(
         done.append(path)
         return real(path, task, batches)
 
-    monkeypatch.setattr(orders, "written", failing)
-    assert not clustered(spark, files, Curve(("c1",), "zorder"), 3, "job", "moves")
+    monkeypatch.setattr(orders, "write_batches", failing)
+    assert not try_cluster(spark, files, Curve(("c1",), "zorder"), 3, "job", "moves")
     assert done
     assert not left_in(tmp_path, "job")
     assert not left_in(tmp_path, "moves")
@@ -144,21 +144,21 @@ def test_what_cannot_be_taken_over_whole_is_not_taken_over(tmp_path: Path) -> No
     """As where an executor has another disk than the driver."""
     (tmp_path / "here").write_bytes(b"rows")
     wanted = {str(tmp_path / "here"): str(tmp_path / "a"), str(tmp_path / "elsewhere"): str(tmp_path / "b")}
-    assert not packing.named(wanted)
+    assert not packing.rename_all(wanted)
     assert not [*tmp_path.iterdir()]
 
 
 def test_numbers_are_hashed_as_by_spark(spark: SparkSession) -> None:
     numbers = [0, 1, -1, 2**63 - 1, -(2**63), 1 << 40, 123456789]
     rows = spark.createDataFrame([(each,) for each in numbers], "n long").select(F.xxhash64("n").alias("h")).collect()
-    assert arrow_places.hashed(np.array(numbers, np.int64)).tolist() == [row["h"] for row in rows]
+    assert arrow_places.xxhash64(np.array(numbers, np.int64)).tolist() == [row["h"] for row in rows]
 
 
 def test_ids_of_rows_go_with_them(spark: SparkSession, tmp_path: Path) -> None:
     table = pa.table({"v": [3, 1, 2]})
     row = {**file_row(tmp_path, "a.parquet", table), "baseRowId": 10, "defaultRowCommitVersion": 4}
     files = replace(file_set(tmp_path, [row], table.schema), tracked=Tracked("hidden_id", "hidden_version"))
-    assert clustered(spark, files, Curve(("v",), "zorder"), 1, "job", None)
+    assert try_cluster(spark, files, Curve(("v",), "zorder"), 1, "job", None)
     [file] = files_in(tmp_path, "job")
     assert pq.ParquetFile(file).read().to_pydict() == {
         "v": [1, 2, 3],

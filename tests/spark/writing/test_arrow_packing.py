@@ -30,14 +30,14 @@ from anabranch.commands.staging import is_data_file
 from anabranch.errors.process_state import forget
 from anabranch.protocol.features.row_tracking import Tracked
 from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.parquet_files import said_nan_free
+from anabranch.protocol.parquet_files import read_nan_free
 from anabranch.protocol.rules.table_rules import Rules
 from anabranch.protocol.schema.lengths import LENGTH
 from anabranch.protocol.schema.types import Array, Field, Map, Struct, to_arrow
 from anabranch.protocol.stats.footers import footer_stats
 from anabranch.spark.columns.types import arrow_rows
 from anabranch.spark.writing import arrow_clustering, arrow_packing
-from anabranch.spark.writing.arrow_packing import packed, slots_here
+from anabranch.spark.writing.arrow_packing import pack_bins, slots_here
 from anabranch.spark.writing.relocating import pack
 from tests.spark.tables import file_row, file_set, numbered
 from tests.support.patience import happens, until
@@ -192,7 +192,7 @@ def test_arrow_makes_the_file_that_spark_makes(
         keep_out(monkeypatch)
     monkeypatch.setattr(packing, "GROUP_BYTES", runtime.choice([1, 20_000, 1 << 27]))
     pack(spark, files, "native")
-    assert packed(spark, [(files, "arrow")]) == {0}
+    assert pack_bins(spark, [(files, "arrow")]) == {0}
     theirs = [each for each in files_in(tmp_path, "native") if pq.read_metadata(each).num_rows]
     ours = files_in(tmp_path, "arrow")
     assert len(ours) == len(theirs)
@@ -209,7 +209,7 @@ def assert_alike(ours: Path, theirs: Path, files: FileSet) -> None:
     for column in range(one.metadata.num_columns):
         chunks = [each.metadata.row_group(0).column(column).compression for each in (one, other)]
         assert chunks[0] == chunks[1]
-    stats = json.loads(footer_stats(one.metadata, files.schema, -1, nan_free=said_nan_free(one.metadata)))
+    stats = json.loads(footer_stats(one.metadata, files.schema, -1, nan_free=read_nan_free(one.metadata)))
     known = json.loads(footer_stats(other.metadata, files.schema, -1))
     # Spark's writer tells nothing of a column of long texts, Arrow's how many are NULL.
     assert holds(stats.pop("nullCount"), known.pop("nullCount"))
@@ -264,9 +264,9 @@ def test_deltalake_reads_what_arrow_has_packed(spark: SparkSession, tmp_path: Pa
 def test_many_bins_are_packed_by_one_job(spark: SparkSession, tmp_path: Path) -> None:
     counts = {f"{i:02}.parquet": 100 + i for i in range(9)}
     files = numbered(tmp_path, counts, {"03.parquet": [5, 7], "04.parquet": range(104)})
-    bins = [(files.restricted({name}), f"job/{i:05d}") for i, name in enumerate(counts)]
+    bins = [(files.restrict_to({name}), f"job/{i:05d}") for i, name in enumerate(counts)]
     before = len(spark.sparkContext.statusTracker().getJobIdsForGroup(None))
-    assert packed(spark, bins) == set(range(9))
+    assert pack_bins(spark, bins) == set(range(9))
     assert len(spark.sparkContext.statusTracker().getJobIdsForGroup(None)) == before + 1
     found = {file.parent.name: pq.read_metadata(file).num_rows for file in files_in(tmp_path, "job")}
     assert found == {f"{i:05d}": 100 + i - (2 if i == 3 else 0) for i in range(9) if i != 4}
@@ -279,7 +279,7 @@ def test_what_this_process_can_do_needs_no_job(
     monkeypatch.setattr(arrow_packing, "SMALL_BYTES", small)
     monkeypatch.setattr(arrow_packing, "slots_here", lambda spark: slots)
     before = len(spark.sparkContext.statusTracker().getJobIdsForGroup(None))
-    assert packed(spark, [(numbered(tmp_path, {"a.parquet": 5}), "job")]) == {0}
+    assert pack_bins(spark, [(numbered(tmp_path, {"a.parquet": 5}), "job")]) == {0}
     assert len(spark.sparkContext.statusTracker().getJobIdsForGroup(None)) == before
 
 
@@ -299,7 +299,7 @@ MASTERS = {
 def test_only_a_local_master_runs_its_tasks_in_this_process(
     spark: SparkSession, master: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrow_packing, "listed", lambda spark: {"spark.master": master})
+    monkeypatch.setattr(arrow_packing, "list_settings", lambda spark: {"spark.master": master})
     assert slots_here(spark) == MASTERS[master]
     monkeypatch.setattr(arrow_packing, "is_connect", lambda spark: True)
     assert slots_here(spark) == 0
@@ -322,10 +322,10 @@ def test_threads_stop_where_the_caller_is_interrupted(
         ended.append(task)
         return "", 0
 
-    monkeypatch.setattr(arrow_files, "attempted", interrupted)
+    monkeypatch.setattr(arrow_files, "write_packed_file", interrupted)
     files = numbered(tmp_path, {"a.parquet": 5})
     with pytest.raises(KeyboardInterrupt):
-        packed(spark, [(files, "job/0"), (files, "job/1")])
+        pack_bins(spark, [(files, "job/0"), (files, "job/1")])
     assert ended
 
 
@@ -396,7 +396,7 @@ def said(files: FileSet, footer: dict[str, str]) -> FileSet:
 @pytest.mark.parametrize("what", NOT_ALIKE)
 def test_what_arrow_does_otherwise_is_left_to_spark(spark: SparkSession, tmp_path: Path, what: str) -> None:
     files = NOT_ALIKE[what](tmp_path)
-    assert packed(spark, [(files, "job")]) == frozenset()
+    assert pack_bins(spark, [(files, "job")]) == frozenset()
     assert not left_in(tmp_path, "job")
 
 
@@ -408,7 +408,7 @@ def test_of_several_bins_only_those_are_left_to_spark_that_arrow_does_otherwise(
     numbers = [[1.0], [float("nan")], [2.0]]
     rows = [file_row(tmp_path, f"{i}.parquet", pa.table({"v": each})) for i, each in enumerate(numbers)]
     bins = [(file_set(tmp_path, [row], schema), f"job/{i:05d}") for i, row in enumerate(rows)]
-    assert packed(spark, bins) == {0, 2}
+    assert pack_bins(spark, bins) == {0, 2}
     assert [each.parent.name for each in left_in(tmp_path, "job")] == ["00000", "00002"]
 
 
@@ -427,10 +427,10 @@ def test_what_a_session_tells_sparks_writer_is_left_to_it(spark: SparkSession, t
     files = numbered(tmp_path, {"a.parquet": 5})
     spark.conf.set(name, SETTINGS[name])
     try:
-        assert packed(spark, [(files, "job")]) == frozenset()
+        assert pack_bins(spark, [(files, "job")]) == frozenset()
     finally:
         spark.conf.unset(name)
-    assert packed(spark, [(files, "job")]) == {0}
+    assert pack_bins(spark, [(files, "job")]) == {0}
 
 
 def test_dates_of_old_are_the_same_in_a_session_that_takes_unknown_ones_for_julian(
@@ -438,7 +438,7 @@ def test_dates_of_old_are_the_same_in_a_session_that_takes_unknown_ones_for_juli
 ) -> None:
     days = pa.array([-800_000, -700_000, 0], pa.int32()).cast(pa.date32())
     files = one(tmp_path, days, Struct((Field("v", "date"),)))
-    assert packed(spark, [(files, "job")]) == {0}
+    assert pack_bins(spark, [(files, "job")]) == {0}
     spark.conf.set("spark.sql.parquet.datetimeRebaseModeInRead", "LEGACY")
     try:
         found = spark.read.parquet(str(tmp_path / "job")).selectExpr("unix_date(v) AS v").toArrow()
@@ -458,13 +458,13 @@ def test_executors_without_arrow_are_asked_once(
     files = numbered(tmp_path, {"a.parquet": 5})
     try:
         monkeypatch.setattr(spark.sparkContext, "pythonExec", str(bare))
-        assert packed(spark, [(files, "job")]) == frozenset()
+        assert pack_bins(spark, [(files, "job")]) == frozenset()
         assert not left_in(tmp_path, "job")
         monkeypatch.setattr(spark.sparkContext, "pythonExec", able)
-        assert packed(spark, [(files, "job")]) == frozenset(), "nobody asks whether they are able by now"
+        assert pack_bins(spark, [(files, "job")]) == frozenset(), "nobody asks whether they are able by now"
     finally:
         forget("sessions whose executors cannot run Arrow")
-    assert packed(spark, [(files, "job")]) == {0}
+    assert pack_bins(spark, [(files, "job")]) == {0}
 
 
 # -- attempts ----------------------------------------------------------------------------------------------------------
@@ -474,7 +474,7 @@ def test_of_two_attempts_one_is_adopted_and_the_other_is_gone(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As where Spark runs a task twice: both write, each under a name of its own."""
-    real = arrow_files.attempted
+    real = arrow_files.write_packed_file
 
     def twice(task: Any) -> Any:
         first, second = real(task), real(task)
@@ -482,8 +482,8 @@ def test_of_two_attempts_one_is_adopted_and_the_other_is_gone(
         assert not files_in(tmp_path / "job", "nowhere")
         return second
 
-    monkeypatch.setattr(arrow_files, "attempted", twice)
-    assert packed(spark, [(numbered(tmp_path, {"a.parquet": 5}), "job")]) == {0}
+    monkeypatch.setattr(arrow_files, "write_packed_file", twice)
+    assert pack_bins(spark, [(numbered(tmp_path, {"a.parquet": 5}), "job")]) == {0}
     [file] = left_in(tmp_path, "job")
     assert pq.read_metadata(file).num_rows == 5
 
@@ -498,7 +498,7 @@ def test_an_attempt_that_fails_while_it_writes_leaves_nothing(
         raise OSError("no space left")
 
     monkeypatch.setattr(pq.ParquetWriter, "write_table", failing)
-    assert packed(spark, [(files, "job")]) == frozenset()
+    assert pack_bins(spark, [(files, "job")]) == frozenset()
     assert seen
     assert not left_in(tmp_path, "job")
 
@@ -521,7 +521,7 @@ def test_rows_keep_their_ids_and_versions(spark: SparkSession, tmp_path: Path) -
         Struct((Field("id", "long"),)),
         deleted={"f0.parquet": [1]},
     )
-    assert packed(spark, [(replace(files, tracked=Tracked("hidden_id", "hidden_version")), "job")]) == {0}
+    assert pack_bins(spark, [(replace(files, tracked=Tracked("hidden_id", "hidden_version")), "job")]) == {0}
     [file] = files_in(tmp_path, "job")
     assert pq.ParquetFile(file).read().to_pylist() == [
         {"id": 1, "hidden_id": 100, "hidden_version": 5},
@@ -533,7 +533,7 @@ def test_rows_keep_their_ids_and_versions(spark: SparkSession, tmp_path: Path) -
 
 def test_positions_behind_a_file_mean_no_row(spark: SparkSession, tmp_path: Path) -> None:
     files = numbered(tmp_path, {"a.parquet": 5}, {"a.parquet": [4, 5, 900]})
-    assert packed(spark, [(files, "job")]) == {0}
+    assert pack_bins(spark, [(files, "job")]) == {0}
     assert pq.read_metadata(files_in(tmp_path, "job")[0]).num_rows == 4
     far = replace(files, vectors={"a.parquet": BitMap64([1 << 40])})
-    assert packed(spark, [(far, "far")]) == frozenset()
+    assert pack_bins(spark, [(far, "far")]) == frozenset()

@@ -365,8 +365,8 @@ def test_a_partition_value_that_would_come_back_as_null_is_refused(
 
 def test_long_texts_are_left_to_spark(spark: SparkSession) -> None:
     rows = spark.range(10).select(F.repeat(F.lit("x"), 100_000).alias("text"))
-    assert few_rows.collected(rows, 1000) is None
-    assert few_rows.collected(rows.select(F.substring("text", 1, 100).alias("text")), 1000) is not None
+    assert few_rows.try_collect(rows, 1000) is None
+    assert few_rows.try_collect(rows.select(F.substring("text", 1, 100).alias("text")), 1000) is not None
 
 
 @pytest.mark.parametrize("texts", [["t"], ["t", "a`b.c"]])
@@ -375,7 +375,7 @@ def test_a_text_that_is_not_there_is_not_too_long_and_others_are_looked_at(
 ) -> None:
     def collected(*rows: dict[str, str | None]) -> pa.Table | None:
         schema = pa.schema([(name, pa.string()) for name in texts])
-        return few_rows.collected(spark.createDataFrame(pa.Table.from_pylist(list(rows), schema=schema)), 2)
+        return few_rows.try_collect(spark.createDataFrame(pa.Table.from_pylist(list(rows), schema=schema)), 2)
 
     none: dict[str, str | None] = dict.fromkeys(texts)
     found = collected(none, dict.fromkeys(texts, "é"))
@@ -386,10 +386,10 @@ def test_a_text_that_is_not_there_is_not_too_long_and_others_are_looked_at(
 
 def test_more_rows_than_are_few_are_left_to_spark(spark: SparkSession) -> None:
     rows = spark.range(few_rows.MOST_ROWS + 1)
-    assert few_rows.collected(rows, math.inf) is None
-    assert few_rows.collected(rows.limit(7), math.inf).num_rows == 7
+    assert few_rows.try_collect(rows, math.inf) is None
+    assert few_rows.try_collect(rows.limit(7), math.inf).num_rows == 7
 
 
 def test_rows_of_types_that_arrow_may_see_otherwise_are_left_to_spark(spark: SparkSession) -> None:
-    assert few_rows.collected(spark.sql("SELECT 'a' COLLATE UTF8_LCASE AS c"), 1) is None
-    assert few_rows.collected(spark.sql("SELECT array(1) AS c"), 1) is None
+    assert few_rows.try_collect(spark.sql("SELECT 'a' COLLATE UTF8_LCASE AS c"), 1) is None
+    assert few_rows.try_collect(spark.sql("SELECT array(1) AS c"), 1) is None

@@ -110,7 +110,7 @@ def test_many_images_go_into_few_files_and_row_ids_stay(
 ) -> None:
     monkeypatch.setattr(few_rows, "MOST_ROWS", 0)  # all of it by Spark
     monkeypatch.setattr(arrow_writing, "FILE_ROWS", 10)
-    monkeypatch.setattr(writing, "evened", counted := Counted(writing.evened))
+    monkeypatch.setattr(writing, "rebalance_rows", counted := Counted(writing.rebalance_rows))
     path = str(tmp_path / "t")
     wishes = {WISH: "true", "delta.enableDeletionVectors": vectors, "delta.enableRowTracking": "true"}
     for first in range(0, 600, 600 // PARTS):

@@ -16,7 +16,7 @@ import pytest
 from pyroaring import BitMap64
 from pyspark.sql import SparkSession
 
-from anabranch.arrow.clustering import SAMPLE_ROWS, SAMPLE_ROWS_PER_OUTPUT, sampled_of
+from anabranch.arrow.clustering import SAMPLE_ROWS, SAMPLE_ROWS_PER_OUTPUT, sampling_interval
 from anabranch.errors import ExecutionFailed, UnknownColumn
 from anabranch.protocol.features.row_tracking import Tracked
 from anabranch.protocol.layout.curves import ORIGINS, Curve
@@ -271,4 +271,4 @@ def test_the_more_files_are_made_the_more_rows_are_looked_at(tmp_path: Path) -> 
     rows = 30 * SAMPLE_ROWS
     files = file_set(tmp_path, [row | {"stats": json.dumps({"numRecords": rows})}], pa.schema({"id": pa.int64()}))
     as_many = SAMPLE_ROWS // SAMPLE_ROWS_PER_OUTPUT
-    assert [sampled_of(files, outputs) for outputs in (0, as_many, 2 * as_many, rows)] == [30, 15, 10, 1]
+    assert [sampling_interval(files, outputs) for outputs in (0, as_many, 2 * as_many, rows)] == [30, 15, 10, 1]

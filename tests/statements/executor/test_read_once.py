@@ -30,7 +30,7 @@ class Counts:
 def counts(monkeypatch: pytest.MonkeyPatch) -> Counts:
     """How often sqlglot's tokenizer is called, and the parser of conditions, by whomever."""
     found = Counts()
-    tokenize, parse = sql.AnabranchSQL.Tokenizer.tokenize, computation.parsed
+    tokenize, parse = sql.AnabranchSQL.Tokenizer.tokenize, computation.parse_expression
 
     def counted_tokenize(self: Any, text: str) -> Any:
         found.tokenized.append(text)
@@ -41,7 +41,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counts:
         return parse(text, columns)
 
     monkeypatch.setattr(sql.AnabranchSQL.Tokenizer, "tokenize", counted_tokenize)
-    monkeypatch.setattr(computation, "parsed", counted_parse)
+    monkeypatch.setattr(computation, "parse_expression", counted_parse)
     return found
 
 

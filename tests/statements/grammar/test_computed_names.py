@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from anabranch import errors
-from anabranch.expressions.dialect import tokenized
+from anabranch.expressions.dialect import tokenize
 from anabranch.statements import reading
 from anabranch.statements.grammar import computed_names
 
 
 def clauses(text: str) -> list[tuple[str, str | None]]:
-    found = computed_names.clauses(text, tokenized(text))
+    found = computed_names.clauses(text, tokenize(text))
     return [(text[slice(*each.inner)], each.said) for each in found]
 
 
@@ -43,7 +43,7 @@ def test_a_plain_name_is_read_here() -> None:
 
 def test_execute_immediate_is_taken_apart() -> None:
     text = "EXECUTE IMMEDIATE 'a' || b INTO x, s.y USING (1 + 2 AS p, (3) q, v)"
-    found = computed_names.immediate(text, tokenized(text))
+    found = computed_names.immediate(text, tokenize(text))
     assert found is not None
     assert text[slice(*found.text)] == "'a' || b"
     assert found.into is not None
@@ -54,7 +54,7 @@ def test_execute_immediate_is_taken_apart() -> None:
         ("v", None),
     ]
     text = "EXECUTE IMMEDIATE 'SELECT 1' USING (1), (2)"
-    found = computed_names.immediate(text, tokenized(text))
+    found = computed_names.immediate(text, tokenize(text))
     assert found is not None
     assert (found.said, [text[start:stop] for start, stop, _ in found.using]) == ("SELECT 1", ["(1)", "(2)"])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from anabranch.catalog.names import path_in
-from anabranch.expressions.dialect import tokenized
+from anabranch.expressions.dialect import tokenize
 from anabranch.statements import reading
 from anabranch.statements.grammar import hidden_columns
 from anabranch.statements.grammar.parts import Query
@@ -28,7 +28,7 @@ def query(text: str) -> Query:
     ],
 )
 def test_a_star_for_columns_is_no_product_and_no_count(text: str, stars: int) -> None:
-    assert len(hidden_columns.stars(tokenized(text))) == stars
+    assert len(hidden_columns.stars(tokenize(text))) == stars
 
 
 def test_a_query_says_where_its_stars_are() -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from anabranch import errors
 from anabranch.catalog.names import path_in
-from anabranch.expressions.blocks import block_predicate, unqualified
+from anabranch.expressions.blocks import block_predicate, strip_qualifiers
 from anabranch.expressions.context import Context
-from anabranch.expressions.dialect import TokenizedText, tokenized
+from anabranch.expressions.dialect import TokenizedText, tokenize
 from anabranch.protocol.predicates import And, Compare, Predicate, Unknown
 from anabranch.protocol.schema.types import Field, Struct
 from anabranch.statements import reading as parsing
@@ -175,11 +175,11 @@ def test_a_table_that_is_called_as_one_of_its_columns_is_not_guessed_at() -> Non
     ],
 )
 def test_a_qualifier_is_taken_away_where_it_is_the_tables(text: str, bare: str) -> None:
-    assert unqualified(TokenizedText(text), ("x",), COLUMNS).text == bare
+    assert strip_qualifiers(TokenizedText(text), ("x",), COLUMNS).text == bare
 
 
 def test_a_path_qualifies_as_well() -> None:
-    assert unqualified(TokenizedText("delta.`/t`.id = `/t`.id"), ("delta", "/t"), COLUMNS).text == "id = id"
+    assert strip_qualifiers(TokenizedText("delta.`/t`.id = `/t`.id"), ("delta", "/t"), COLUMNS).text == "id = id"
 
 
 # -- names that end alike ----------------------------------------------------------------------------------------------
@@ -347,9 +347,9 @@ def test_parameters_that_name_a_version_are_used_up() -> None:
 
 
 def test_the_columns_of_a_join_are_no_tables() -> None:
-    read = tables_read(tokenized("SELECT * FROM a JOIN b USING (c, d) JOIN (SELECT * FROM e) USING (f), g"))
+    read = tables_read(tokenize("SELECT * FROM a JOIN b USING (c, d) JOIN (SELECT * FROM e) USING (f), g"))
     assert [each.parts for each in read] == [("a",), ("b",), ("e",), ("g",)]
-    source = tables_read(tokenized("MERGE INTO a USING (SELECT * FROM b) AS s ON s.c = a.c WHEN MATCHED THEN DELETE"))
+    source = tables_read(tokenize("MERGE INTO a USING (SELECT * FROM b) AS s ON s.c = a.c WHEN MATCHED THEN DELETE"))
     assert [each.parts for each in source] == [("a",), ("b",)]
 
 
@@ -366,7 +366,7 @@ def test_the_columns_of_a_join_are_no_tables() -> None:
     ],
 )
 def test_a_name_of_a_with_is_known_behind_its_own_query(text: str, read: list[str]) -> None:
-    assert [each.parts[-1] for each in tables_read(tokenized(text))] == read
+    assert [each.parts[-1] for each in tables_read(tokenize(text))] == read
 
 
 @pytest.mark.parametrize(
@@ -378,4 +378,4 @@ def test_a_name_of_a_with_is_known_behind_its_own_query(text: str, read: list[st
     ],
 )
 def test_the_argument_of_a_function_hides_a_table_of_its_name(text: str, bare: str | None) -> None:
-    assert unqualified(TokenizedText(text), ("x",), COLUMNS).text == (bare or text)
+    assert strip_qualifiers(TokenizedText(text), ("x",), COLUMNS).text == (bare or text)

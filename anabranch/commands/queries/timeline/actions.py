@@ -98,8 +98,8 @@ class Running:
         """Apply a commit, and tell what it did."""
         gone = {path: self._take(key, file) for key, path, file in actions.removes}
         new = {path: (file, self._put(key, file)) for key, path, file in actions.adds}
-        self.freed = freed_of({path: file for path, file in gone.items() if path not in new})
-        return _told(gone, new, actions.changes_data, change_files)
+        self.freed = count_freed({path: file for path, file in gone.items() if path not in new})
+        return _summarize(gone, new, actions.changes_data, change_files)
 
     def _put(self, key: str, file: File) -> bool:
         """Add a file; whether it was there already."""
@@ -129,7 +129,9 @@ class Running:
             self._rows += sign * (file.records - file.deleted)
 
 
-def _told(gone: Mapping[str, File], new: Mapping[str, tuple[File, bool]], changes: bool, change_files: bool) -> Did:
+def _summarize(
+    gone: Mapping[str, File], new: Mapping[str, tuple[File, bool]], changes: bool, change_files: bool
+) -> Did:
     marked = {path: file.deleted - gone[path].deleted for path, (file, _) in new.items() if path in gone}
     added = {path: file for path, (file, restated) in new.items() if path not in gone and not restated}
     removed = {path: file for path, file in gone.items() if path not in new}
@@ -144,11 +146,11 @@ def _told(gone: Mapping[str, File], new: Mapping[str, tuple[File, bool]], change
         rows_marked=sum(marked.values()),
         rows_moved=0 if changes or not removed else rows_added,
         change_files=change_files,
-        files=_shown(added, removed, marked),
+        files=_sample_changes(added, removed, marked),
     )
 
 
-def freed_of(files: Mapping[str, File]) -> Freed:
+def count_freed(files: Mapping[str, File]) -> Freed:
     """Of removed files those that are the table's own: a clone names files of its source by absolute paths."""
     own = [file.size for path, file in files.items() if not is_absolute(path)]
     return Freed(len(own), _sum(own))
@@ -159,7 +161,9 @@ def _sum(numbers: Iterable[int | None]) -> int | None:
     return None if None in found else sum(each for each in found if each is not None)
 
 
-def _shown(added: Mapping[str, File], removed: Mapping[str, File], marked: Mapping[str, int]) -> tuple[FileChange, ...]:
+def _sample_changes(
+    added: Mapping[str, File], removed: Mapping[str, File], marked: Mapping[str, int]
+) -> tuple[FileChange, ...]:
     some = [
         *(FileChange("marked", path, None, rows) for path, rows in list(marked.items())[:SHOWN_FILES]),
         *(FileChange("added", path, file.size, file.rows) for path, file in list(added.items())[:SHOWN_FILES]),
@@ -176,8 +180,8 @@ def _shown(added: Mapping[str, File], removed: Mapping[str, File], marked: Mappi
 
 def file_actions(commit: Commit) -> FileActions:
     """A commit's file actions. Raises CorruptLog: one is malformed."""
-    found = _parsed(commit) if len(commit.raw.data) <= _SMALL_COMMIT_BYTES else None
-    adds, removes = found or (_listed(commit.adds), _listed(commit.removes))
+    found = _try_parse(commit) if len(commit.raw.data) <= _SMALL_COMMIT_BYTES else None
+    adds, removes = found or (_to_rows(commit.adds), _to_rows(commit.removes))
     changes = any(row.get("dataChange") is not False for row in (*adds, *removes))
     return FileActions(
         [(_key(row), row["path"], _file(row)) for row in adds],
@@ -186,12 +190,12 @@ def file_actions(commit: Commit) -> FileActions:
     )
 
 
-def _listed(actions: pa.Table) -> list[dict[str, Any]]:
+def _to_rows(actions: pa.Table) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = actions.select([*_COLUMNS, "dataChange"]).to_pylist()
     return rows
 
 
-def _parsed(commit: Commit) -> tuple[list[dict[str, Any]], list[dict[str, Any]]] | None:
+def _try_parse(commit: Commit) -> tuple[list[dict[str, Any]], list[dict[str, Any]]] | None:
     """The bodies of add and remove actions, or None where anything is odd: then Arrow's reader decides."""
     found: dict[str, list[dict[str, Any]]] = {"add": [], "remove": []}
     try:

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 
 from anabranch.commands.context import NEWEST
 from anabranch.commands.opening import Location, open_log
-from anabranch.commands.queries.timeline.actions import FileActions, Freed, Running, file_actions, freed_of
+from anabranch.commands.queries.timeline.actions import FileActions, Freed, Running, count_freed, file_actions
 from anabranch.commands.queries.timeline.advice import Figures, advise
-from anabranch.commands.queries.timeline.said import kind_of, said_by
+from anabranch.commands.queries.timeline.said import kind_of, parse_commit_info
 from anabranch.commands.queries.timeline.texts import text_of
 from anabranch.commands.queries.timeline.values import Entry, FileChange, Refusal, TableTimeline
 from anabranch.errors import CorruptLog, InvalidOption, VersionNotFound
@@ -33,8 +33,8 @@ from anabranch.protocol.actions import empty_files
 from anabranch.protocol.in_commit_timestamps import IN_COMMIT
 from anabranch.protocol.layout import packing
 from anabranch.protocol.layout.cubes import Cube, layout
-from anabranch.protocol.schema.leaves import listed
-from anabranch.transaction.refused import refused_of
+from anabranch.protocol.schema.leaves import format_column_list
+from anabranch.transaction.refused import find_refused
 from anabranch.transaction.running_vacuums import END, START, retention_of
 
 LAST = 10_000
@@ -72,7 +72,7 @@ def timeline(
     found, freed = _entries(log, newest, whole, kept[-last:], checkpoints, target // 2)
     entries = _without_many_files(found)
     now = NEWEST.runtime.now_ms() if now_ms is None else now_ms
-    refusals = tuple(Refusal(*each) for each in refused_of(log.table, newest.metadata.id))
+    refusals = tuple(Refusal(*each) for each in find_refused(log.table, newest.metadata.id))
     figures = _figures(newest, entries, freed, checkpoints, target, now)
     shown = without_secrets(log.table)
     return TableTimeline(
@@ -123,7 +123,7 @@ def _left(operation: str | None, actions: FileActions, freed: Freed) -> Freed:
         return Freed()
     if operation != "RESTORE":
         return freed
-    back = freed_of({path: file for _, path, file in actions.adds})
+    back = count_freed({path: file for _, path, file in actions.adds})
     known = freed.bytes is not None and back.bytes is not None
     return Freed(freed.files - back.files, freed.bytes - back.bytes if known else None)  # type: ignore[operator]
 
@@ -165,13 +165,13 @@ def _entry(
 ) -> Entry:
     head = commit.head
     did = running.after(actions, change_files=commit.has_change_feed)
-    stated = head.info.get(IN_COMMIT) if place >= whole.unstated else None
+    stated = head.info.get(IN_COMMIT) if place >= whole.first_in_commit_place else None
     return Entry(
         version=commit.version,
-        timestamp=int(whole.written[place] if stated is None else stated),
+        timestamp=int(whole.file_times_ms[place] if stated is None else stated),
         kind=kind_of(head, adds=bool(actions.adds), removes=bool(actions.removes), changes_data=actions.changes_data),
         bytes=len(commit.raw.data),
-        said=said_by(head.info),
+        said=parse_commit_info(head.info),
         did=did,
         streams=tuple((text_of(each.app_id, 200) or "", each.version) for each in head.app_transactions),
         is_checkpoint=is_checkpoint,
@@ -200,8 +200,8 @@ def _figures(
     target: int,
     now_ms: int,
 ) -> Figures:
-    packable, packed = _packed(newest, target)
-    removed = _removed(entries, freed, now_ms, newest.properties.tombstone_retention_ms)
+    packable, packed = _count_packable(newest, target)
+    removed = _count_vacuumable(entries, freed, now_ms, newest.properties.tombstone_retention_ms)
     telling = [each for each in entries if each.said.base is not None]
     return Figures(
         totals=entries[-1].totals if entries and entries[-1].version == newest.version else None,
@@ -216,21 +216,21 @@ def _figures(
     )
 
 
-def _packed(newest: Snapshot, target: int) -> tuple[int, int]:
+def _count_packable(newest: Snapshot, target: int) -> tuple[int, int]:
     """How many files OPTIMIZE would rewrite, and as how many."""
     if not newest.clustering_columns:
         bins = packing.plan(newest.files, target)
         return sum(map(len, bins)), len(bins)
-    cube = Cube(tuple(listed([column]) for column in newest.clustering_columns), "hilbert")
+    cube = Cube(tuple(format_column_list([column]) for column in newest.clustering_columns), "hilbert")
     groups = layout(newest.files, cube, target)
     return sum(len(each.files) for each in groups), sum(each.outputs for each in groups)
 
 
-def _removed(entries: Sequence[Entry], freed: Sequence[Freed], now_ms: int, retention_ms: int) -> Freed:
+def _count_vacuumable(entries: Sequence[Entry], freed: Sequence[Freed], now_ms: int, retention_ms: int) -> Freed:
     """What was removed before the retention and after what the last VACUUM took. What a RESTORE brought back counts
     against it, whenever that was, so the figures are rather too small.
     """
-    taken = _vacuumed_until(entries, retention_ms)
+    taken = _last_vacuum_cutoff_ms(entries, retention_ms)
     old = [
         left
         for entry, left in zip(entries, freed, strict=True)
@@ -241,7 +241,7 @@ def _removed(entries: Sequence[Entry], freed: Sequence[Freed], now_ms: int, rete
     return Freed(sum(each.files for each in old), known)
 
 
-def _vacuumed_until(entries: Sequence[Entry], default_ms: int) -> int:
+def _last_vacuum_cutoff_ms(entries: Sequence[Entry], default_ms: int) -> int:
     """The time up to which the last VACUUM that ended took what commits had removed; 0 where none is known."""
     ends = [place for place, each in enumerate(entries) if each.said.operation == END]
     before = entries[: ends[-1]] if ends else ()

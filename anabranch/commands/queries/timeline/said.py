@@ -24,7 +24,7 @@ _SHORT = 200
 _OF_METADATA = frozenset({"metaData", "protocol", "domainMetadata"})
 
 
-def said_by(info: Mapping[str, Any]) -> Said:
+def parse_commit_info(info: Mapping[str, Any]) -> Said:
     """The fields of a ``commitInfo``; the tag that records moves, which may be long, is left out."""
     tags = info.get("tags")
     tags = tags if isinstance(tags, Mapping) else {}

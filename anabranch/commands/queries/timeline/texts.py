@@ -26,8 +26,8 @@ def text_of(value: Any, longest: int = LONGEST) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        return _cut(_json(_masked(value)), longest)
-    return _cut(without_secrets(_cut(_masked_json(value), 4 * longest)), longest)
+        return _cut(_json(_mask(value)), longest)
+    return _cut(without_secrets(_cut(_mask_json(value), 4 * longest)), longest)
 
 
 def texts_of(value: Any) -> dict[str, str]:
@@ -60,7 +60,7 @@ def versions_of(value: Any) -> tuple[int, ...] | None:
     return None if None in found else tuple(each for each in found if each is not None)
 
 
-def _masked_json(text: str) -> str:
+def _mask_json(text: str) -> str:
     """The same text; of one that is a JSON object or list, without values under names of secrets."""
     if not text.startswith(("{", "[")) or len(text) > 100_000:
         return text
@@ -68,17 +68,17 @@ def _masked_json(text: str) -> str:
         found = json.loads(text)
     except (ValueError, RecursionError):
         return text
-    masked = _masked(found)
+    masked = _mask(found)
     return text if masked == found else _json(masked)
 
 
-def _masked(value: Any, depth: int = 0) -> Any:
+def _mask(value: Any, depth: int = 0) -> Any:
     if depth > _DEEPEST:
         return "…"
     if isinstance(value, Mapping):
-        return {key: _HIDDEN if is_secret(str(key)) else _masked(each, depth + 1) for key, each in value.items()}
+        return {key: _HIDDEN if is_secret(str(key)) else _mask(each, depth + 1) for key, each in value.items()}
     if isinstance(value, list):
-        return [_masked(each, depth + 1) for each in value]
+        return [_mask(each, depth + 1) for each in value]
     return without_secrets(value) if isinstance(value, str) else value
 
 

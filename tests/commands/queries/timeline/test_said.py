@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from anabranch.commands.queries.timeline.read import timeline
-from anabranch.commands.queries.timeline.said import said_by
+from anabranch.commands.queries.timeline.said import parse_commit_info
 from anabranch.commands.queries.timeline.texts import LONGEST, text_of, texts_of
 from anabranch.commands.queries.timeline.values import Entry, Said
 from anabranch.errors import DeltaConcurrentModificationException
@@ -87,11 +87,11 @@ def test_a_field_of_any_type_does_no_harm(odd: Any) -> None:
     names = ("operation", "operationParameters", "operationMetrics", "engineInfo", "userName", "txnId", "readVersion")
     tags = {f"anabranch.{name}": odd for name in ("cut", "carriedOver", "reads", "rowLocal")}
     for each in ({**dict.fromkeys(names, odd), "tags": tags, "isBlindAppend": odd, "more": odd}, {"tags": odd}):
-        assert said_by(each).base in (None, 5)
+        assert parse_commit_info(each).base in (None, 5)
 
 
 def test_the_record_of_moves_is_left_out_and_other_tags_are_kept() -> None:
-    assert said_by({"tags": {"anabranch.moves": "x" * 9999, "mine": "y"}}).more == {"tags.mine": "y"}
+    assert parse_commit_info({"tags": {"anabranch.moves": "x" * 9999, "mine": "y"}}).more == {"tags.mine": "y"}
 
 
 @pytest.mark.parametrize("value", ["\ud800", {"a": "\ud800"}, '["\\ud800",{"key":1}]', ["\ud800"], {"\ud800": 1}])
@@ -102,7 +102,7 @@ def test_every_text_can_be_written(value: Any) -> None:
 
 @pytest.mark.parametrize("value", [1, 0, 1.0, "yes", [], None])
 def test_what_is_no_truth_value_is_unknown(value: Any) -> None:
-    assert said_by({"isBlindAppend": value}).is_blind is None
+    assert parse_commit_info({"isBlindAppend": value}).is_blind is None
 
 
 def test_texts_are_cut() -> None:
@@ -132,10 +132,10 @@ def test_the_value_of_an_option_with_the_name_of_a_secret_is_hidden() -> None:
 
 
 def test_what_cannot_be_seen_is_spelled_out() -> None:
-    said = said_by({"operation": "\u202eETELED\x1b[31m", "userName": "half \ud800"})
+    said = parse_commit_info({"operation": "\u202eETELED\x1b[31m", "userName": "half \ud800"})
     assert (said.operation, said.user) == ("\\u202eETELED\\x1b[31m", "half ?")
 
 
 def test_of_very_many_versions_that_a_commit_was_carried_over_the_first_are_said() -> None:
-    said = said_by({"tags": {"anabranch.carriedOver": ",".join(map(str, range(600_000)))}})
+    said = parse_commit_info({"tags": {"anabranch.carriedOver": ",".join(map(str, range(600_000)))}})
     assert said.rebased_over == tuple(range(1_000))
