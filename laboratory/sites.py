@@ -275,7 +275,7 @@ def in_pieces() -> Iterator[None]:
     bounds = [
         *((files, "BATCH_ROWS", 2), (reading, "MANY_ROWS", 2), (writing, "MOST_BYTES", 1)),
         *((pairs, "AT_ONCE", 2), (values, "AT_ONCE", 2), (packing, "GROUP_BYTES", 100), (orders, "TAKEN_ROWS", 2)),
-        *((clustering, "MOST_BYTES", 1), (change_recorder, "WORTH_A_JOB", 1), (finding, "read", _few_ahead)),
+        *((clustering, "MOST_BYTES", 1 << 14), (change_recorder, "WORTH_A_JOB", 1), (finding, "read", _few_ahead)),
     ]
     with ExitStack() as stack:
         for module, name, bound in bounds:
