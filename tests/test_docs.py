@@ -32,6 +32,7 @@ from tests.test_tidy import repository_paths, stands_here
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
+DECISIONS = DOCS / "decisions"
 PAGES = sorted(DOCS.rglob("*.md"))
 PROSE = [*sorted(ROOT.glob("*.md")), *PAGES]
 
@@ -238,9 +239,20 @@ def test_a_broken_link_is_noticed() -> None:
 
 
 def test_every_page_is_on_the_map() -> None:
-    index = DOCS / "index.md"
-    linked = {(index.parent / link.partition("#")[0]).resolve() for link in links(index)}
-    assert not [name_of(page) for page in PAGES if page != index and page not in linked]
+    maps = (DOCS / "index.md", DECISIONS / "index.md")
+    linked = {(each.parent / link.partition("#")[0]).resolve() for each in maps for link in links(each)}
+    assert not [name_of(page) for page in PAGES if page != DOCS / "index.md" and page not in linked]
+
+
+def test_decisions_are_found_by_what_they_are_about() -> None:
+    rows = rows_of_table(DECISIONS / "index.md", "file or folder")
+    assert [path for path, _ in rows] == sorted({path for path, _ in rows})
+    listed = {(path, name) for path, cell in rows for name in re.findall(r"\]\(([^)]+)\)", cell)}
+    about = re.compile(r"^About: (.+?)\.\n\n", re.MULTILINE | re.DOTALL)
+    pages = {page: about.search(page.read_text(encoding="utf-8")) for page in DECISIONS.glob("*.md")}
+    told = {(path, page.name) for page, found in pages.items() if found for path in re.findall(r"`([^`]+)`", found[1])}
+    assert listed == told
+    assert {page.name for page, found in pages.items() if not found} == {"index.md"}
 
 
 def test_the_glossary_has_at_most_25_terms_in_alphabetical_order() -> None:
