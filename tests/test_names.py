@@ -31,7 +31,7 @@ VERBS = frozenset(
     """
     advance are as build can cast check compute count describe do does ensure error find format has have holds
     if is make may must never note only put quote read record refuse remove rename require restage set split
-    translate try until was what who why with without write
+    take translate try until was what who why with without write
     """.split()  # noqa: SIM905
 )
 """A name with one of these asks or does something with what the participle calls: `refuse_shredded`, `are_gone`."""
@@ -71,9 +71,7 @@ def is_one(name: str) -> bool:
 
 
 def functions(module: Path) -> Iterator[str]:
-    tree = tree_of(module)
-    scopes = [tree, *(node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))]
-    return (node.name for scope in scopes for node in scope.body if isinstance(node, ast.FunctionDef))
+    return (node.name for node in ast.walk(tree_of(module)) if isinstance(node, ast.FunctionDef))
 
 
 @pytest.mark.parametrize("name", ["found", "_spelled", "said_by", "versions_named", "_laid", "passed"])

@@ -250,13 +250,13 @@ def _new_session(plain: Any) -> Any:
 
 
 def _property(plain: Any, session_of: Callable[[Any], SparkSession], door: Callable[[Any, Any], Any]) -> property:
-    def opened(self: Any) -> Any:
+    def open_door(self: Any) -> Any:
         found = plain.__get__(self, type(self))  # a property, or one that is kept once it was asked for
         return door(self, found) if formats_of(session_of(self)) else found
 
-    opened.__doc__ = plain.__doc__
-    opened.anabranch_plain = plain  # type: ignore[attr-defined]
-    return property(opened)
+    open_door.__doc__ = plain.__doc__
+    open_door.anabranch_plain = plain  # type: ignore[attr-defined]
+    return property(open_door)
 
 
 def _streaming(plain: Any) -> Callable[[Any, Any], StreamWriter]:

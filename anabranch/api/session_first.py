@@ -19,12 +19,12 @@ def takes_session_first(function: Callable[Parameters, Result]) -> Callable[Para
     """Lets a function that names its table first be called with the session, or None, before the table."""
 
     @wraps(function)
-    def called(*args: Any, **named: Any) -> Any:
+    def call(*args: Any, **named: Any) -> Any:
         if len(args) > 1 and not _names_table(args[0]) and _names_table(args[1]):
             return function(*args[1:], spark=args[0], **named)
         return function(*args, **named)
 
-    return called
+    return call
 
 
 def _names_table(value: Any) -> bool:

@@ -36,7 +36,7 @@ def ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[Iterator[pa.RecordBatch
             end = error
         read.put(end, 0)
 
-    def taken() -> Iterator[pa.RecordBatch]:
+    def take_batches() -> Iterator[pa.RecordBatch]:
         while isinstance(item := read.get(), pa.RecordBatch):
             yield item
         if item is not None:
@@ -45,7 +45,7 @@ def ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[Iterator[pa.RecordBatch
     reader = threading.Thread(target=fill, name="anabranch-read", daemon=True)
     reader.start()
     try:
-        yield taken()
+        yield take_batches()
     finally:
         read.leave()
         reader.join()

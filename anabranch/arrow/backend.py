@@ -82,12 +82,12 @@ def _tells(does: str) -> Callable[[_Method], _Method]:
 
     def telling(method: _Method) -> _Method:
         @wraps(method)
-        def told(self: ArrowBackend, *args: Any) -> Any:
+        def run_and_tell(self: ArrowBackend, *args: Any) -> Any:
             done = method(self, *args)
             self.tell(Step(does))
             return done
 
-        return cast(_Method, told)
+        return cast(_Method, run_and_tell)
 
     return telling
 
@@ -172,11 +172,11 @@ class ArrowBackend:
         values, whole = check_assigned(assignments, files.schema), files.with_ids
         given = frozenset(values)
 
-        def updated(rows: pa.RecordBatch) -> pa.Table:
+        def update_rows(rows: pa.RecordBatch) -> pa.Table:
             changed = assign_values(pa.Table.from_batches([rows]), whole.schema, values)
             return self._obedient(without_versions(changed, files), whole, given)
 
-        return updated
+        return update_rows
 
     def _obedient(self, rows: pa.Table, files: FileSet, given: frozenset[str], *, new: bool = False) -> pa.Table:
         return obedient(files.root, rows, files.schema, files.rules, given, self.site.altered, new=new)

@@ -48,12 +48,12 @@ def find(site: Site, files: FileSet, condition: Condition) -> dict[str, BitMap64
     computation, columns = check_condition(files.schema, condition)
     site.check_read(files)
 
-    def seen(part: Part, batch: pa.RecordBatch, first: int) -> Any:
+    def mark_rows(part: Part, batch: pa.RecordBatch, first: int) -> Any:
         rows = computation.truths(plain(batch, columns))
         return bitmap(np.flatnonzero(rows.to_numpy(zero_copy_only=False)) + first) if rows.true_count else None
 
     by_file: dict[str, BitMap64] = {}
-    for path, rows in read(site, replace(files, schema=columns), columns.names, seen):
+    for path, rows in read(site, replace(files, schema=columns), columns.names, mark_rows):
         by_file[path] = by_file.get(path, BitMap64()) | rows
     return difference_of(by_file, files.vectors)
 
@@ -88,7 +88,7 @@ def with_values(site: Site, files: FileSet, values: Mapping[str, pa.Array], addr
     positions, budget = _live(files.vectors), _Budget()
     wanted = [among(some) for some in values.values()]
 
-    def seen(part: Part, batch: pa.RecordBatch, first: int) -> pa.RecordBatch | None:
+    def match_keys(part: Part, batch: pa.RecordBatch, first: int) -> pa.RecordBatch | None:
         there = plain(batch, columns)
         keys = [there.column(name).cast(some.type) for name, some in values.items()]
         rows = np.flatnonzero(reduce(np.logical_and, [are(key) for are, key in zip(wanted, keys, strict=True)])) + first
@@ -103,7 +103,7 @@ def with_values(site: Site, files: FileSet, values: Mapping[str, pa.Array], addr
     if None in [domain(each) for each in columns]:
         raise Unsupported("keys of such a type are compared by Spark")
     site.check_read(files)
-    return pa.Table.from_batches([rows for _, rows in read(site, files, list(values), seen)], empty)
+    return pa.Table.from_batches([rows for _, rows in read(site, files, list(values), match_keys)], empty)
 
 
 def scan(
@@ -121,7 +121,7 @@ def scan(
     whole = replace(files, schema=Struct((*wanted, *beside)))
     positions = _live(files.vectors)
 
-    def seen(part: Part, batch: pa.RecordBatch, first: int) -> pa.RecordBatch | None:
+    def take_marked(part: Part, batch: pa.RecordBatch, first: int) -> pa.RecordBatch | None:
         rows = plain(batch, whole.schema)
         mask = np.zeros(len(rows), bool)
         mask[positions(part.file.log, first, len(rows)) - first] = True
@@ -132,7 +132,7 @@ def scan(
 
     if len(files.files):
         site.check_read(files)
-        yield from (rows for _, rows in read(site, whole, whole.schema.names, seen, most_bytes=MOST_BYTES))
+        yield from (rows for _, rows in read(site, whole, whole.schema.names, take_marked, most_bytes=MOST_BYTES))
 
 
 def check_scanned(files: FileSet, columns: Sequence[str]) -> Struct:
@@ -213,7 +213,7 @@ def fetch_file_rows(
     schema = Struct(tuple(chosen.schema.field(name) for name in columns))
     defaults = row_ids.defaults_of(files)
 
-    def seen(part: Part, batch: pa.RecordBatch, first: int) -> FileRows | None:
+    def take_wanted(part: Part, batch: pa.RecordBatch, first: int) -> FileRows | None:
         path, rows = part.file.log, positions(part.file.log, first, batch.num_rows)
         if not len(rows):
             return None
@@ -226,7 +226,7 @@ def fetch_file_rows(
     check_copied(schema, nested=nested)
     if len(chosen.files):
         site.check_read(files)
-        found = read(site, chosen, columns, seen, is_wanted, MOST_BYTES)
+        found = read(site, chosen, columns, take_wanted, is_wanted, MOST_BYTES)
         yield from (each for _, each in found)
 
 

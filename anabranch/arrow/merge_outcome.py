@@ -61,15 +61,15 @@ def outcome_of_table(rows: pa.Table) -> Outcome:
     counts = pc.value_counts(rows["clause"])
     pairs: dict[int | None, int] = {each["values"].as_py(): each["counts"].as_py() for each in counts}
 
-    def acted(clauses: Sequence[int | None]) -> pa.Table:
+    def rows_of_clauses(clauses: Sequence[int | None]) -> pa.Table:
         return rows.filter(pc.is_in(rows["clause"], value_set=pa.array(clauses, pa.int32())))
 
     def ambiguous(matched: list[int]) -> int:
-        found = acted(matched)
+        found = rows_of_clauses(matched)
         times = Counter(zip(found["path"].to_pylist(), found["row"].to_pylist(), strict=True))
         return sum(count > 1 for count in times.values())
 
-    parts = {clause: acted([clause]) for clause in pairs}
+    parts = {clause: rows_of_clauses([clause]) for clause in pairs}
     return Outcome({i: marks_of(each["path"], each["row"]) for i, each in parts.items()}, pairs, ambiguous)
 
 

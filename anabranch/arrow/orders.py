@@ -292,11 +292,11 @@ def _rows_of(number: int, order: _Order, kept: Any, task: Mapping[str, Any], roo
 def _combine_columns(columns: list[list[pa.Array]], wanted: pa.Schema, crew: _Crew) -> pa.RecordBatch:
     """Each column in one piece; its parts are let go when it is done, so that not all rows are there twice."""
 
-    def combined(at: int) -> pa.Array:
+    def combine(at: int) -> pa.Array:
         parts, columns[at] = columns[at], []
         return pa.concat_arrays(parts or [_none(wanted.field(at).type)])
 
-    return pa.RecordBatch.from_arrays(crew.all(combined, range(len(columns))), schema=wanted)
+    return pa.RecordBatch.from_arrays(crew.all(combine, range(len(columns))), schema=wanted)
 
 
 def _write(

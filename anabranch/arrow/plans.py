@@ -87,7 +87,7 @@ def plan_merge(site: Site, files: FileSet, matching: Matching, source: SourceCol
     are those of `plan_change`.
     """
 
-    def written() -> None:
+    def check_new_rows() -> None:
         check_join(site, files, matching, source)
         check_rules(files.schema, files.rules, files.schema.names, site.altered)
         check_written(site, files)
@@ -98,11 +98,11 @@ def plan_merge(site: Site, files: FileSet, matching: Matching, source: SourceCol
     steps = [_step(JOIN, lambda: check_join(site, files, matching, source))]
     updates, anew = matching.columns_set(files.schema, "update"), matching.writes_anew(vectors=vectors)
     if updates:
-        steps.append(_step(WRITE_NEW_ROWS, written))
+        steps.append(_step(WRITE_NEW_ROWS, check_new_rows))
     if matching.inserts:
         steps.append(_step(INSERT_ROWS, lambda: check_inserts(site, files, matching, source)))
     if matching.recorded and anew:
-        steps.append(_step(RECORD_CHANGES, written if updates else copies))
+        steps.append(_step(RECORD_CHANGES, check_new_rows if updates else copies))
     if anew and not vectors:
         steps.append(_step(WRITE_FILES_ANEW, copies))
     return RowPlan(tuple(steps))

@@ -112,13 +112,13 @@ def _project_rows(shown: list[Shown], read: PathTable, where: str | None) -> Ite
     """The values, row by row. Raises NeedsSpark: rows cannot be read here."""
     rows = read.table.to_batches(_columns_to_read(shown, read), where, version=read.version)
 
-    def projected() -> Iterator[pa.RecordBatch]:
+    def project() -> Iterator[pa.RecordBatch]:
         for batch in rows:
             with without_spark("the query", read.snapshot.table):
                 columns = [_column(batch, each.values) for each in shown]
             yield pa.RecordBatch.from_arrays(columns, [each.name for each in shown])
 
-    return projected()
+    return project()
 
 
 def _column(batch: pa.RecordBatch, value: Values) -> pa.Array:

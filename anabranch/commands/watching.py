@@ -108,7 +108,7 @@ def watched(name: str, table: str = "table") -> Callable[[Run], Run]:
     attribute that says where the table is.
     """
 
-    def decorated(run: Run) -> Run:
+    def decorate(run: Run) -> Run:
         @wraps(run)
         def watching(command: Any, engine: Engine | None = None, context: RunContext = NEWEST) -> Any:
             if context.progress is not ignore_progress:
@@ -118,7 +118,7 @@ def watched(name: str, table: str = "table") -> Callable[[Run], Run]:
 
         return cast(Run, watching)
 
-    return decorated
+    return decorate
 
 
 def tell(step: str, done: int = 0, of: int = 0) -> None:

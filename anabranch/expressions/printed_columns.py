@@ -137,7 +137,7 @@ def _either(one: Expression, other: Expression) -> Expression:
 def names_in(schema: Struct, alias: str | None = None) -> Named:
     """How printed names mean the columns of a table, and members of them."""
 
-    def named(word: str) -> tuple[str, ...] | None:
+    def resolve_name(word: str) -> tuple[str, ...] | None:
         parts = parts_of(word) or ()
         if len(parts) > 1 and alias is not None and parts[0].lower() == alias.lower():
             parts = parts[1:]
@@ -145,7 +145,7 @@ def names_in(schema: Struct, alias: str | None = None) -> Named:
         is_clear = _DOTTED.fullmatch(word) or (len(parts) == 1 and found and _CLEAR.fullmatch(found.name))
         return parts if found is not None and is_clear else None
 
-    return named
+    return resolve_name
 
 
 def is_row_local(column: Any) -> bool:

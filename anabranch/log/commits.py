@@ -175,18 +175,18 @@ def parse_files(table: str, raws: Sequence[Raw], partition_keys: Collection[str]
 def _parse_pieces(lines: Iterable[bytes], columns: Collection[str]) -> Iterator[tuple[pa.Table, pa.Table]]:
     """The actions of each piece, in order; several threads parse, and no more pieces are cut out than they take."""
 
-    def parsed(piece: tuple[int, bytes]) -> tuple[pa.Table, pa.Table]:
+    def parse(piece: tuple[int, bytes]) -> tuple[pa.Table, pa.Table]:
         start, some = piece
         return _shift_line_numbers(file_actions(some, columns), start)
 
     first, *second = islice(found := pieces(lines), 2)
     if not second:
-        yield parsed(first)
+        yield parse(first)
         return
     workers, waiting = os.cpu_count() or 1, deque[Future[tuple[pa.Table, pa.Table]]]()
     with ThreadPoolExecutor(workers, thread_name_prefix="anabranch-parse") as pool:
         for piece in chain((first, *second), found):
-            waiting.append(pool.submit(parsed, piece))
+            waiting.append(pool.submit(parse, piece))
             if len(waiting) > workers:
                 yield waiting.popleft().result()
         yield from (each.result() for each in waiting)

@@ -105,18 +105,18 @@ def _is_domain(host: str) -> bool:
 
 
 def _azure(authority: str, settings: Settings) -> dict[str, str]:
-    def said(name: str) -> str:
+    def setting(name: str) -> str:
         spelled = (f"fs.azure.{name}{suffix}" for suffix in suffixes(authority))
         return next((settings[key] for key in spelled if settings.get(key)), "")
 
-    kind = said("account.auth.type").lower() or "sharedkey"
-    key, token = said("account.key"), said("sas.fixed.token")
+    kind = setting("account.auth.type").lower() or "sharedkey"
+    key, token = setting("account.key"), setting("sas.fixed.token")
     if kind == "sharedkey":
         return {"account_key": key} if key else {}
     if kind == "sas":
         return {"sas_key": token.removeprefix("?")} if token else {}
-    if kind == "oauth" and said("account.oauth.provider.type") == _PRINCIPAL:
-        return _principal(*(said(f"account.oauth2.client.{name}") for name in ("id", "secret", "endpoint")))
+    if kind == "oauth" and setting("account.oauth.provider.type") == _PRINCIPAL:
+        return _principal(*(setting(f"account.oauth2.client.{name}") for name in ("id", "secret", "endpoint")))
     return {}
 
 

@@ -75,7 +75,7 @@ class NativeFiles:
     def inside(self, path: str) -> list[Status]:
         """See ``FileSystem.inside``."""
 
-        def listed(clock: _Clock) -> list[Status]:
+        def list_folder(clock: _Clock) -> list[Status]:
             found: dict[str, Status] = {}
             for each in self.client.list_status(path, False):  # its own recursion ends where one folder goes meanwhile
                 clock.allow(len(each.path))
@@ -84,7 +84,7 @@ class NativeFiles:
                 found[each.path] = _status(each)
             return list(found.values())
 
-        return self._answer(listed)
+        return self._answer(list_folder)
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         """See ``FileSystem.read_range``."""

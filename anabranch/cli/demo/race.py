@@ -69,12 +69,12 @@ class Race:
                 finished.result()
 
     def _one(self, run: Run, gate: threading.Barrier) -> None:
-        def heard(phase: str) -> None:
+        def on_phase(phase: str) -> None:
             run.phase = phase
             if phase == "read":
                 gate.wait()
 
-        listen(heard)
+        listen(on_phase)
         began = time.monotonic()
         try:
             run.committed = run.writer.run(self.path)
@@ -84,7 +84,7 @@ class Race:
             gate.abort()
             raise
         finally:
-            unlisten(heard)
+            unlisten(on_phase)
             run.seconds = time.monotonic() - began
 
     @property

@@ -121,18 +121,18 @@ class SetProperties(Masked):
         parameters = {"properties": compact_json(dict(self.properties))}
         runtime, log = context.runtime, open_log(self.table)
 
-        def altered(base: Snapshot) -> Alteration:
+        def alter(base: Snapshot) -> Alteration:
             return self._on(base, parameters, runtime)
 
         base = context.snapshot(log)
-        change = altered(base)
+        change = alter(base)
         if change.metadata is None or not is_enabled(change.metadata) or is_enabled(base.metadata):
             return run_alteration(self.table, lambda _: change, replace(context, at=base))
         _check_allowed(change, base)
         for left in reversed(range(_ATTEMPTS)):
             base = backfill_all(log, context)
             try:
-                return run_alteration(self.table, altered, replace(context, at=base))
+                return run_alteration(self.table, alter, replace(context, at=base))
             except (MetadataChangedException, ProtocolChangedException):
                 if not left or not _only_written(base, log.snapshot()):
                     raise

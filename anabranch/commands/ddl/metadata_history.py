@@ -29,8 +29,8 @@ def metadata_between(base: Snapshot, target: Snapshot) -> tuple[Metadata, ...]:
         if target.version < version <= base.version
     ]
 
-    def said(entry: Entry) -> Metadata | None:
+    def read_metadata(entry: Entry) -> Metadata | None:
         return parse_head(base.table, read_commit(base.store, entry)).metadata
 
     with ThreadPoolExecutor(_READERS) as pool:
-        return tuple(each for each in pool.map(said, entries) if each is not None)
+        return tuple(each for each in pool.map(read_metadata, entries) if each is not None)

@@ -74,9 +74,9 @@ def _vacuums_until(snapshot: Snapshot) -> Iterator[Event]:
         if version <= snapshot.version and entry.modified_ms >= oldest
     ]
 
-    def said(entry: Any) -> Event | None:
+    def read_event(entry: Any) -> Event | None:
         raw = read_commit(snapshot.store, entry)
         return event_of(raw.version, raw.timestamp, parse_head(snapshot.table, raw).info)
 
     with ThreadPoolExecutor(_READERS) as pool:
-        yield from (event for event in pool.map(said, recent) if event is not None)
+        yield from (event for event in pool.map(read_event, recent) if event is not None)

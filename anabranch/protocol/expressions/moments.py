@@ -91,12 +91,12 @@ def _shift_fit(given: Sequence[Given]) -> Fit:
 
 
 def _shifting(compute: Callable[[Datum, Datum], Datum]) -> Callable[..., Datum]:
-    def shifted(days: Datum, count: Datum) -> Datum:
+    def shift(days: Datum, count: Datum) -> Datum:
         found = compute(_to_day_numbers(days), count.cast(pa.int32())).cast(pa.int32()).cast(pa.date32())
         check_years(found)
         return found
 
-    return of_values(shifted)
+    return of_values(shift)
 
 
 def _to_day_numbers(days: Datum) -> Datum:

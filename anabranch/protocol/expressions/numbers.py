@@ -270,12 +270,12 @@ def _whole_number_fit(given: Sequence[Given]) -> Fit:
 
 
 def _to_whole(compute: Callable[[Datum], Datum]) -> Callable[[Datum], Datum]:
-    def computed(values: Datum) -> Datum:
+    def compute_longs(values: Datum) -> Datum:
         if not pa.types.is_floating(values.type):
             return values if pa.types.is_integer(values.type) else compute(values)
         return longs(compute(values))
 
-    return computed
+    return compute_longs
 
 
 add("floor", _whole_number_fit, _of(_to_whole(pc.floor)))

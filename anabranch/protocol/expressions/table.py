@@ -180,11 +180,11 @@ def function(names: str, takes: str, gives: DataType) -> Callable[[Callable[...,
         ... def left(values, count): ...
     """
 
-    def added(compute: Callable[..., Datum]) -> Callable[..., Datum]:
+    def add_entry(compute: Callable[..., Datum]) -> Callable[..., Datum]:
         add(names, _fitting(takes.split(), gives), of_values(compute))
         return compute
 
-    return added
+    return add_entry
 
 
 def _fitting(words: Sequence[str], gives: DataType) -> Fitting:

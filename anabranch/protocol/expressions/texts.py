@@ -120,10 +120,10 @@ def _right(values: Datum, count: int) -> Datum:
 
 
 def _trimming(trim: Callable[..., Datum]) -> Callable[..., Datum]:
-    def trimmed(values: Datum) -> Datum:
+    def trim_blanks(values: Datum) -> Datum:
         return trim(values, characters=" ")
 
-    return trimmed
+    return trim_blanks
 
 
 function("trim, btrim", "string", gives="string")(_trimming(pc.utf8_trim))
@@ -177,13 +177,13 @@ def _translate(values: Datum, letters: str, others: str) -> Datum:
 
 
 def _padding(pad: Callable[..., Datum]) -> Callable[..., Datum]:
-    def padded(values: Datum, width: int, filler: str = " ") -> Datum:
+    def pad_texts(values: Datum, width: int, filler: str = " ") -> Datum:
         if len(filler) != 1:
             raise Unsupported("a text is padded by more than one character")
         _check_bytes(len(values) * width * 4)
         return pc.utf8_slice_codeunits(pad(values, max(width, 0), filler), 0, max(width, 0))
 
-    return padded
+    return pad_texts
 
 
 function("lpad", "string =integer ?=string", gives="string")(_padding(pc.utf8_lpad))

@@ -28,22 +28,22 @@ def field_at(schema: Struct, path: Sequence[str]) -> Field:
     """The column or member at a path. Raises UnknownColumn: there is none."""
     found: list[Field] = []
 
-    def noted(field: Field) -> Field:
+    def note(field: Field) -> Field:
         found.append(field)
         return field
 
-    edit_field(schema, path, noted)
+    edit_field(schema, path, note)
     return found[0]
 
 
 def edit_field(schema: Struct, path: Sequence[str], edit: Callable[[Field], Field]) -> Struct:
     """The schema with ``edit`` applied to the column or member at a path. Raises UnknownColumn: there is none."""
 
-    def edited_in(struct: Struct) -> Struct:
+    def edit_in(struct: Struct) -> Struct:
         field = _require_field(struct, path[-1], path)
         return Struct(tuple(edit(each) if each is field else each for each in struct))
 
-    return _in_parent(schema, path, edited_in)
+    return _in_parent(schema, path, edit_in)
 
 
 def insert_field(
@@ -61,14 +61,14 @@ def insert_field(
         UnknownColumn: the struct or the column before it does not exist.
     """
 
-    def inserted_in(struct: Struct) -> Struct:
+    def insert_in(struct: Struct) -> Struct:
         if struct.find(field.name) is not None:
             raise InvalidOption(option="columns", value=field.name, reason=f"a column {field.name} already exists.")
         before = None if after is None else _require_field(struct, after, (*parent, after))
         place = 0 if first else len(struct) if before is None else struct.fields.index(before) + 1
         return Struct((*struct.fields[:place], field, *struct.fields[place:]))
 
-    return _in_parent(schema, (*parent, field.name), inserted_in)
+    return _in_parent(schema, (*parent, field.name), insert_in)
 
 
 def move_field(schema: Struct, path: Sequence[str], *, first: bool = False, after: str | None = None) -> Struct:
@@ -83,7 +83,7 @@ def move_field(schema: Struct, path: Sequence[str], *, first: bool = False, afte
         UnknownColumn: one of the two does not exist.
     """
 
-    def moved_in(struct: Struct) -> Struct:
+    def move_in(struct: Struct) -> Struct:
         field = _require_field(struct, path[-1], path)
         others = [each for each in struct if each is not field]
         if after is None:
@@ -94,7 +94,7 @@ def move_field(schema: Struct, path: Sequence[str], *, first: bool = False, afte
         place = others.index(before) + 1
         return Struct((*others[:place], field, *others[place:]))
 
-    return _in_parent(schema, path, moved_in)
+    return _in_parent(schema, path, move_in)
 
 
 def _in_parent(schema: Struct, path: Sequence[str], edit: Callable[[Struct], Struct]) -> Struct:

@@ -74,10 +74,10 @@ def parts_of(
     if address or ids or metadata:
         return [part.select(*map(column, wanted)) for part in _parts(spark, files, address, ids, metadata)]
 
-    def made() -> list[DataFrame]:
+    def make_parts() -> list[DataFrame]:
         return [part.select(*map(column, files.schema.names)) for part in _parts(spark, files, False, False, False)]
 
-    parts = reuse_or_make(spark, files, made)
+    parts = reuse_or_make(spark, files, make_parts)
     return list(parts) if columns is None else [part.select(*map(column, wanted)) for part in parts]
 
 

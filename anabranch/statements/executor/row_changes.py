@@ -231,12 +231,12 @@ def _prepare_insert(statement: InsertRows, run: Running) -> Iterator[Callable[[]
             with translate_errors("INSERT", snapshot.table):
                 _ = rows.schema  # else Spark Connect looks at it only later
 
-        def written() -> None:
+        def write_rows() -> None:
             # Spark evaluates rows that are constants as soon as it is asked where they come from.
             with translate_errors("INSERT", snapshot.table):
                 write.run(run.engine, RunContext(at=snapshot))
 
-        yield written
+        yield write_rows
 
 
 def literals(statement: InsertRows, run: Running, snapshot: Snapshot, *, evolves: bool) -> pa.Table | None:
