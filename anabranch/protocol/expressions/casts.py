@@ -123,11 +123,11 @@ def _decimal_to_double(values: Datum, to: str, site: Site) -> Datum:
     kind = values.type
     if kind.precision > _DOUBLE_DIGITS or kind.scale > _DOUBLE_TENS:
         raise Unsupported("a decimal of more than 15 digits becomes a double")
-    whole = _unscaled_values(values).cast(pa.int64()).cast(pa.float64())
+    whole = unscaled_values(values).cast(pa.int64()).cast(pa.float64())
     return pc.divide(whole, pa.scalar(10.0**kind.scale))
 
 
-def _unscaled_values(values: Any) -> Any:
+def unscaled_values(values: Any) -> Any:
     """The digits of decimals as whole numbers of at most 18 digits."""
     words = np.frombuffer(values.buffers()[1], np.int64)[values.offset * 2 : (values.offset + len(values)) * 2]
     mask = values.is_null().to_numpy(zero_copy_only=False)

@@ -16,6 +16,8 @@ from anabranch.protocol.predicates import date_of
 from anabranch.protocol.schema.types import INTEGERS, VOID, DataType, decimal_of
 
 MOST_DIGITS = 38
+LEAST_SCALE = 6
+"""So many digits behind the point has a quotient of decimals at least, and keeps what has too many digits."""
 _DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
 _BEYOND_LONG = 1 << 63
 WIDTHS = {"byte": 7, "short": 15, "integer": 31, "long": 63}
@@ -41,6 +43,13 @@ def decimal(precision: int, scale: int) -> str:
     if precision > MOST_DIGITS:
         raise Unfit(f"the result may have more than {MOST_DIGITS} digits")
     return f"decimal({precision},{scale})"
+
+
+def bounded_decimal(precision: int, scale: int) -> str:
+    """The type of a decimal of which Spark drops digits behind the point where there are too many, down to six."""
+    if precision <= MOST_DIGITS:
+        return decimal(precision, scale)
+    return decimal(MOST_DIGITS, max(MOST_DIGITS - (precision - scale), min(scale, LEAST_SCALE)))
 
 
 def digits_of(given: Given) -> tuple[int, int]:

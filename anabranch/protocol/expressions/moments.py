@@ -7,7 +7,6 @@ instant a local time is depends on the edition of the zone's rules.
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -27,7 +26,6 @@ from anabranch.protocol.expressions.table import (
     Unfit,
     Varying,
     add,
-    constant_of,
     exactly,
     function,
     of_values,
@@ -159,33 +157,6 @@ def _last_day(days: Datum) -> Datum:
     number = pc.add(pc.multiply(pc.year(days), 12), pc.month(days))
     return pc.subtract(_to_day_numbers(_first_of(number)), pa.scalar(1, pa.int32())).cast(pa.date32())
 
-
-# -- texts -------------------------------------------------------------------------------------------------------------
-
-_SPELLED = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
-_RUN = re.compile(r"([A-Za-z])\1*|[-/:., ]")
-"""One part of a pattern, or a sign between them."""
-
-
-def _date_format_fit(given: Sequence[Given]) -> Fit:
-    if len(given) != 2 or given[0].type not in _MOMENTS:
-        raise Unfit("it is computed here for a date or timestamp and a pattern")
-    pattern = constant_of(given[1], "string")
-    runs = [found[0] for found in _RUN.finditer(pattern)]
-    if not runs or "".join(runs) != pattern or not all(each in _SPELLED for each in runs if each.isalpha()):
-        raise Unfit("only by a pattern of yyyy, MM, dd, HH, mm, ss and plain signs is it spelled here")
-    return Fit("string", (str(given[0].type), "string"), ("".join(_SPELLED.get(each, each) for each in runs),))
-
-
-def _date_format(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
-    """Spark makes an instant of any of them, which is the same local time where clocks never change."""
-    if site.zone is None:
-        raise Unsupported("the clocks of the session's time zone change")
-    local_times = _days(arguments[0], site).cast(pa.timestamp("us"))
-    return pc.strftime(pc.floor_temporal(local_times, unit="second").cast(pa.timestamp("s")), options[0])
-
-
-add("date_format", _date_format_fit, _date_format)
 
 # -- units -------------------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ to Spark.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
 from typing import Any
@@ -16,7 +17,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.protocol.expressions.casts import longs
-from anabranch.protocol.expressions.meeting import MOST_DIGITS, common, decimal, digits_of, is_number
+from anabranch.protocol.expressions.meeting import (
+    LEAST_SCALE,
+    MOST_DIGITS,
+    bounded_decimal,
+    common,
+    decimal,
+    digits_of,
+    is_number,
+)
 from anabranch.protocol.expressions.rounding import WHOLE_DOUBLE, units
 from anabranch.protocol.expressions.table import (
     Bound,
@@ -36,8 +45,8 @@ from anabranch.protocol.unsupported import Unsupported
 
 _NEGATED_DIGITS = 34
 _MOST_PLACES = 15
-_LEAST_SCALE = 6
-"""So many digits behind the point has a quotient of decimals at least."""
+_WIDEST = 76
+"""So many digits has a decimal of 256 bits."""
 
 
 def _two(given: Sequence[Given]) -> tuple[Given, Given]:
@@ -47,6 +56,8 @@ def _two(given: Sequence[Given]) -> tuple[Given, Given]:
     for each in given:
         if not (is_number(each.type) or each.type == VOID):
             raise Unfit(f"arithmetic with {each.type}")
+    if one.type == other.type == VOID:
+        raise Unfit("arithmetic with nothing but NULL, of which Spark makes a double")
     return one, other
 
 
@@ -55,7 +66,7 @@ def _is_decimal(given: Sequence[Given]) -> bool:
     return any(decimal_of(kind) for kind in kinds) and not {"float", "double"} & {*kinds}
 
 
-def _exact_fit(of_digits: Callable[[int, int, int, int], str]) -> Callable[[Sequence[Given]], Fit]:
+def _exact_fit(of_digits: Callable[[int, int, int, int], tuple[int, int]]) -> Callable[[Sequence[Given]], Fit]:
     """Of arithmetic that numbers do in their common type, and decimals each in its own."""
 
     def fit(given: Sequence[Given]) -> Fit:
@@ -64,13 +75,42 @@ def _exact_fit(of_digits: Callable[[int, int, int, int], str]) -> Callable[[Sequ
             kind = common(given)
             return Fit(kind, (kind, kind))
         (p, s), (q, t) = digits_of(one), digits_of(other)
-        return Fit(of_digits(p, s, q, t), (decimal(p, s), decimal(q, t)))
+        return Fit(bounded_decimal(*of_digits(p, s, q, t)), (decimal(p, s), decimal(q, t)))
 
     return fit
 
 
-_sum_fit = _exact_fit(lambda p, s, q, t: decimal(max(p - s, q - t) + max(s, t) + 1, max(s, t)))
-_product_fit = _exact_fit(lambda p, s, q, t: decimal(p + q + 1, s + t))
+def _sum_digits(p: int, s: int, q: int, t: int) -> tuple[int, int]:
+    return max(p - s, q - t) + max(s, t) + 1, max(s, t)
+
+
+_sum_fit = _exact_fit(_sum_digits)
+_product_fit = _exact_fit(lambda p, s, q, t: (p + q + 1, s + t))
+
+
+def _exactly(compute: Callable[..., Datum]) -> Kernel:
+    """A kernel of arithmetic; of decimals all digits are computed, and those that the type does not have rounded."""
+
+    def kernel(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
+        one, other = arguments
+        if decimal_of(gives) is None or one.type.precision + other.type.precision < MOST_DIGITS:
+            return compute(one, other).cast(arrow_type(gives))
+        room = _WIDEST - 1 - one.type.precision
+        wide = one.cast(pa.decimal256(one.type.precision, one.type.scale))
+        second = other.cast(pa.decimal256(min(other.type.precision, room), other.type.scale))
+        return _rounded(compute(wide, second), gives)
+
+    return kernel
+
+
+def _rounded(values: Datum, gives: str) -> Datum:
+    """Decimals of 256 bits as such of a type. Raises Unsupported: one has too many digits before the point."""
+    precision, scale = decimal_of(gives) or (0, 0)
+    found = pc.round(values, scale, "half_towards_infinity") if values.type.scale > scale else values
+    limit = pa.scalar(Decimal(10) ** (precision - scale), pa.decimal256(_WIDEST, found.type.scale))
+    if not pc.all(pc.less(pc.abs(found), limit), min_count=0).as_py():
+        raise Unsupported("a decimal has no room in its type")
+    return found.cast(arrow_type(gives))
 
 
 def _of(compute: Callable[..., Datum]) -> Kernel:
@@ -90,7 +130,7 @@ def _quotient_fit(given: Sequence[Given]) -> Fit:
     if not _is_decimal(given):
         return Fit("double", ("double", "double"))
     (p, s), (q, t) = digits_of(one), digits_of(other)
-    scale = max(_LEAST_SCALE, s + q + 1)
+    scale = max(LEAST_SCALE, s + q + 1)
     if q + scale >= MOST_DIGITS:
         raise Unfit("a division by a decimal of many digits")
     return Fit(decimal(p - s + t + scale, scale), (decimal(p, s), decimal(q, t)), (scale,))
@@ -103,7 +143,14 @@ def _whole_fit(given: Sequence[Given]) -> Fit:
     return Fit("long", ("long", "long"))
 
 
-_remainder_fit = _exact_fit(lambda p, s, q, t: decimal(min(p - s, q - t) + max(s, t), max(s, t)))
+def _remainder_digits(p: int, s: int, q: int, t: int) -> tuple[int, int]:
+    digits = min(p - s, q - t) + max(s, t)
+    if digits > MOST_DIGITS:
+        raise Unfit("a remainder of decimals of many digits")
+    return digits, max(s, t)
+
+
+_remainder_fit = _exact_fit(_remainder_digits)
 
 
 def _refuse_zero(divisor: Datum) -> None:
@@ -206,9 +253,9 @@ _SUM = _inverse(lambda call: (1, next(each for each in call.constants if each is
 _PRODUCT = _inverse(lambda call: (next(each for each in call.constants if each is not None), 0))
 _NEGATION, _ITSELF = _inverse(lambda call: (-1, 0)), _inverse(lambda call: (1, 0))
 
-add("+", _sum_fit, _of(pc.add_checked), inverse=_SUM)
-add("-", _sum_fit, _of(pc.subtract_checked), inverse=_inverse(_difference))
-add("*", _product_fit, _of(pc.multiply_checked), inverse=_PRODUCT)
+add("+", _sum_fit, _exactly(pc.add_checked), inverse=_SUM)
+add("-", _sum_fit, _exactly(pc.subtract_checked), inverse=_inverse(_difference))
+add("*", _product_fit, _exactly(pc.multiply_checked), inverse=_PRODUCT)
 add("/", _quotient_fit, _of(_quotient))
 add("div", _whole_fit, _of(_quotient))
 add("%, mod", _remainder_fit, _of(_remainder))

@@ -14,10 +14,13 @@ from decimal import Decimal
 from math import isinf
 
 from anabranch.protocol.expressions import (  # noqa: F401 - they fill the table
+    arrays,
     comparisons,
     conditionals,
+    digests,
     moments,
     numbers,
+    spelled_moments,
     texts,
 )
 from anabranch.protocol.expressions import syntax as S
@@ -54,7 +57,9 @@ TIMESTAMP_TYPES: Mapping[str, str] = {"TIMESTAMP_LTZ": "timestamp", "TIMESTAMP_N
 _COMPARISONS = frozenset({"=", "<=>", "!=", "<", "<=", ">", ">=", "in", "between", "nullif"})
 _OF_DAYS = {"+": "date_add", "-": "date_sub"}
 """What the sign means between a date and a whole number."""
-_TO_TIMESTAMP = frozenset({"timestamp", "to_timestamp"})
+_TO_TIMESTAMP = frozenset({"timestamp", "to_timestamp", "to_timestamp_ltz", "to_timestamp_ntz"})
+_BY_PATTERN: Mapping[str | None, str] = {"timestamp": "to_timestamp_ltz", "timestamp_ntz": "to_timestamp_ntz"}
+"""What reads a text by a pattern, by the type that it gives."""
 _LOOKED_UP = frozenset({"between", "not"})
 """Operators that Spark may look up as functions."""
 _BARE_FUNCTIONS = frozenset(
@@ -89,9 +94,13 @@ def _has_moment_and_text(arguments: Sequence[Expression]) -> bool:
     return "string" in kinds and bool(kinds & {*MOMENTS})
 
 
+def _has_decimal(arguments: Sequence[Expression]) -> bool:
+    return any(isinstance(each.type, str) and decimal_of(each.type) is not None for each in arguments)
+
+
 def _has_decimal_and_whole_literal(arguments: Sequence[Expression]) -> bool:
     is_whole = any(isinstance(each, Constant) and each.type in INTEGERS for each in arguments)
-    return is_whole and any(isinstance(each.type, str) and decimal_of(each.type) for each in arguments)
+    return is_whole and _has_decimal(arguments)
 
 
 ALTERING: Mapping[str, Altering] = {
@@ -99,7 +108,12 @@ ALTERING: Mapping[str, Altering] = {
     "spark.sql.legacy.literal.pickMinimumPrecision": Altering(
         "true", frozenset({*"+-*/%", "pmod"}), _has_decimal_and_whole_literal
     ),
-    "spark.sql.legacy.timeParserPolicy": Altering("corrected", frozenset({"date_format"}), lambda arguments: True),
+    "spark.sql.legacy.timeParserPolicy": Altering(
+        "corrected",
+        frozenset({"date_format", "to_date", "to_timestamp_ltz", "to_timestamp_ntz"}),
+        lambda arguments: True,
+    ),
+    "spark.sql.decimalOperations.allowPrecisionLoss": Altering("true", frozenset("+-*"), _has_decimal),
 }
 """All such settings by their names, but for those that `Scope` knows by themselves."""
 
@@ -176,7 +190,7 @@ class _Resolver:
             case S.Member():
                 return self._foreign(node, "a member of what is computed")
             case S.Subscript():
-                return self._foreign(node, "an element")
+                return self._apply("[]", [self.of(node.operand), self.of(node.index)], "`[]`")
             case S.Lambda():
                 return self._foreign(node, "a function of a function")
         return self._foreign(node, "an interval" if isinstance(node, S.Interval) else "columns in a text")
@@ -249,11 +263,18 @@ class _Resolver:
         if len(arguments) == 1 and name == "to_date":
             return self._cast_to(arguments[0], "date", name)
         if len(arguments) == 1 and name in _TO_TIMESTAMP:
-            to = "timestamp" if name == "timestamp" else self._scope.timestamp
+            to = self._timestamp_of(name)
             if to is not None:
                 return self._cast_to(arguments[0], to, name)
             return Foreign(f"`{name}` is computed by Spark", name, tuple(arguments), None, "timestamp")
+        if len(arguments) == 2 and name == "to_timestamp" and self._scope.timestamp is not None:
+            return self._apply(_BY_PATTERN[self._scope.timestamp], arguments, f"`{name}`", called=name)
         return self._apply(name, arguments, f"`{name}`", called=name)
+
+    def _timestamp_of(self, name: str) -> str | None:
+        """The type that a function of this name gives; None where a setting says it, which is not known."""
+        given = {"timestamp": "timestamp", "to_timestamp_ltz": "timestamp", "to_timestamp_ntz": "timestamp_ntz"}
+        return given.get(name, self._scope.timestamp)
 
     def _with_words(self, node: S.Call, arguments: list[Expression]) -> Expression:
         """A call with words of the grammar between its arguments."""

@@ -4,11 +4,9 @@ Spark: letters that one of them folds in another way, and patterns with escapes.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -316,7 +314,7 @@ add("like", _like_fit, of_values(_like))
 add("ilike", _like_fit, of_values(_ilike))
 
 
-def _check_searched(values: Datum, pattern: Pattern) -> None:
+def check_searched(values: Datum, pattern: Pattern) -> None:
     """Raises an error where Java would read a text, or its end, otherwise."""
     values.validate(full=True)
     if pattern.has_end and any(pc.any(pc.ends_with(values, each)).as_py() for each in LINE_ENDS):
@@ -330,7 +328,7 @@ def _rlike_fit(given: Sequence[Given]) -> Fit:
 
 
 def _rlike(values: Datum, pattern: Pattern) -> Datum:
-    _check_searched(values, pattern)
+    check_searched(values, pattern)
     return pc.match_substring_regex(values, pattern.regular)
 
 
@@ -350,43 +348,9 @@ def _regexp_replace_fit(given: Sequence[Given]) -> Fit:
 
 
 def _regexp_replace(values: Datum, pattern: Pattern, other: str) -> Datum:
-    _check_searched(values, pattern)
+    check_searched(values, pattern)
     _check_bytes(_bytes_in(values) * max(len(other.encode()), 1))
     return pc.replace_substring_regex(values, pattern.regular, other)
 
 
 add("regexp_replace", _regexp_replace_fit, of_values(_regexp_replace))
-
-
-# -- digests -----------------------------------------------------------------------------------------------------------
-
-
-@function("md5", "string", gives="string")
-def _md5(values: Datum) -> Datum:
-    return _digests(values, lambda text: hashlib.md5(text, usedforsecurity=False))
-
-
-_SHA: dict[int, Callable[[bytes], Any]] = {
-    0: hashlib.sha256,
-    224: hashlib.sha224,
-    256: hashlib.sha256,
-    384: hashlib.sha384,
-    512: hashlib.sha512,
-}
-
-
-@function("sha2", "string =integer", gives="string")
-def _sha2(values: Datum, bits: int) -> Datum:
-    if bits not in _SHA:
-        raise Unsupported("a digest of so many bits")
-    return _digests(values, _SHA[bits])
-
-
-@function("sha, sha1", "string", gives="string")
-def _sha1(values: Datum) -> Datum:
-    return _digests(values, lambda text: hashlib.sha1(text, usedforsecurity=False))
-
-
-def _digests(values: Datum, digest: Callable[[bytes], Any]) -> Datum:
-    texts = [None if each is None else digest(each.encode()).hexdigest() for each in values.to_pylist()]
-    return pa.array(texts, pa.string())

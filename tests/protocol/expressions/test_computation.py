@@ -82,7 +82,7 @@ def test_a_condition_is_computed_row_by_row(text: str, row: dict[str, Any], expe
     "text",
     [
         *(
-            "w + w",
+            "NULL - NULL",
             "s > 5",
             "id = '05'",
             f"id = '{2**63}'",
@@ -563,3 +563,75 @@ def test_a_remainder_is_made_positive(text: str, row: dict[str, Any], expected: 
 def test_a_remainder_that_settings_decide_is_left_to_spark(text: str, value: int) -> None:
     with pytest.raises(Unsupported):
         truth(text, {"id": value})
+
+
+@pytest.mark.parametrize(
+    ("text", "row", "expected"),
+    [
+        ("w + w = 2", {"w": Decimal(1)}, True),
+        ("fine * fine = 0.000001", {"fine": Decimal("0.0010000000")}, True),
+        ("fine * fine = 0", {"fine": Decimal("0.0005000000")}, True),
+        ("fine * fine = 0.000001", {"fine": Decimal("0.0007071068")}, True),
+        ("fine + fine = 0", {"fine": Decimal("-0.0000000001")}, True),
+    ],
+)
+def test_decimals_of_many_digits_lose_some_behind_the_point(text: str, row: dict[str, Any], expected: bool) -> None:
+    """Spark drops digits down to six and rounds: 0.0007071068 squared is a little more than half a millionth."""
+    assert truth(text, row) is expected
+
+
+def test_a_decimal_without_room_for_its_digits_is_left_to_spark() -> None:
+    for text in ("w + w = 2", "w * 10 = 2"):
+        with pytest.raises(Unsupported):
+            truth(text, {"w": Decimal("9" * 38)})
+
+
+def test_whether_decimals_lose_digits_is_for_a_setting_to_say() -> None:
+    altered = altered_settings({"spark.sql.decimalOperations.allowPrecisionLoss": "false"})
+    assert computation_over("w + w = 2", SCHEMA, altered=altered).reason is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("to_date(s, 'yyyyMMdd') = DATE'2024-02-29'", True),
+        ("to_timestamp_ntz(s, 'yyyyMMdd') = n", True),
+        ("to_timestamp_ltz(s, 'yyyyMMdd') = t", True),
+        ("to_timestamp(s, 'yyyyMMdd') = t", True),
+        ("split(s, '02')[2] = '29'", True),
+        ("element_at(split(s, '0'), -1) = '229'", True),
+        ("size(split(s, '2')) = 5", True),
+        ("array_contains(split(s, '02'), '29')", True),
+        ("array_contains(split(s, '02'), '')", False),
+    ],
+)
+def test_a_text_is_read_by_a_pattern_or_split(text: str, expected: bool) -> None:
+    zone = dt.timezone(dt.timedelta(hours=5, minutes=30))
+    midnight = dt.datetime(2024, 2, 29)
+    row = {"s": "20240229", "n": midnight, "t": midnight.replace(tzinfo=zone)}
+    found = computation_over(text, SCHEMA, zone, timestamp="timestamp")
+    assert found.values(pa.RecordBatch.from_pylist([row], to_arrow(SCHEMA))).to_pylist() == [expected]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "to_date(s, 'yyyyMMdd') IS NULL",
+        "to_date(s, 'yyyy-M-d') IS NULL",
+        "to_date(s, 'yyyy yyyy') IS NULL",
+        "to_timestamp(s, 'yyyy-MM-dd') = n",
+        "split(s, '')[0] = 'a'",
+        "split(s, s)[0] = 'a'",
+        "split(s, ',')[7] = 'a'",
+        "element_at(split(s, ','), 0) = 'a'",
+        "hash(split(s, ',')) = 1",
+        "xxhash64(w) = 1",
+        "hash() = 1",
+        "hash(repeat(s, 5000)) = 1",
+    ],
+)
+def test_what_settings_or_java_decide_of_texts_is_left_to_spark(text: str) -> None:
+    found = computation_over(text, SCHEMA, dt.UTC)
+    if found.reason is None:
+        with pytest.raises(Unsupported):
+            found.values(pa.RecordBatch.from_pylist([{"s": "2024-02-30"}], to_arrow(SCHEMA)))

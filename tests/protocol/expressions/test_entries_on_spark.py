@@ -208,3 +208,17 @@ def test_letters_that_are_folded_here_are_folded_so_by_spark(
     ours = computation_over(f"{name}(s)", _TEXT).values(batch).to_pylist()
     triples = zip(batch["s"].to_pylist(), ours, theirs["folded"].to_pylist(), strict=True)
     assert [each for each in triples if each[1] != each[2]][:10] == []
+
+
+@pytest.mark.parametrize("name", ["hash", "xxhash64"])
+def test_texts_of_every_length_are_hashed_as_by_spark(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    """Lanes, words, half words and single bytes, those above 127 among them; and each seeds the next."""
+    draw = random.Random(5)
+    texts = ["".join(draw.choice("a1 é漢🙂") for _ in range(length % 131)) for length in range(400)]
+    pq.write_table(pa.table({"s": [*texts, None]}), tmp_path / "texts.parquet")
+    theirs = (
+        spark.read.parquet(str(tmp_path)).selectExpr("s", f"{name}(s) AS x", f"{name}(s, s, 'é', 7L) AS y").toArrow()
+    )
+    (batch,) = theirs.select(["s"]).combine_chunks().to_batches()
+    for text, column in ((f"{name}(s)", "x"), (f"{name}(s, s, 'é', 7L)", "y")):
+        assert computation_over(text, _TEXT).values(batch).to_pylist() == theirs[column].to_pylist()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from anabranch.protocol.schema.types import Field, Struct, arrow_type
+from anabranch.protocol.schema.types import Array, Field, Struct, arrow_type
 
 INF, NAN = float("inf"), float("nan")
 UTC = dt.UTC
@@ -38,6 +38,8 @@ COLUMNS = Struct(
         Field("ts", "timestamp"),
         Field("tn", "timestamp_ntz"),
         Field("st", Struct((Field("x", "long"), Field("y", "string")))),
+        Field("ai", Array("integer")),
+        Field("at", Array("string")),
     )
 )
 
@@ -128,7 +130,7 @@ _POOLS: dict[str, Sequence[Any]] = {
         Decimal(x) for x in ("0.00", "1.25", "-1.25", "2.50", "99999999.99", "-99999999.99", "0.05", "0.15", "-0.01")
     ],
     "o": [
-        Decimal(x) for x in ("0.0000000000", "1.5000000000", "-1234567890123456789012345678.0000000001", "0.0000000001")
+        Decimal(x) for x in ("0.0000000000", "1.5000000000", "-1234567890123456789012345678.0000000001", "0.0000000050")
     ],
     "p": [Decimal(x) for x in ("0", "1", "-1", "99999", "-99999", "15", "25")],
     "b": [True, False],
@@ -148,6 +150,8 @@ def rows(draw: random.Random, count: int) -> pa.Table:
             return None
         if name == "st":
             return {"x": value("l"), "y": value("s")}
+        if name in ("ai", "at"):
+            return [value("i" if name == "ai" else "s") for _ in range(draw.choice((0, 1, 2, 2, 3)))]
         return draw.choice(_POOLS[_LIKE.get(name, name)])
 
     arrays = [pa.array([value(each.name) for _ in range(count)], arrow_type(each.type)) for each in COLUMNS]
@@ -227,6 +231,10 @@ class Texts:
                 lambda k: f"cast({self.truth(k)} AS int)",
                 lambda k: f"{c(['floor', 'ceil'])}({n(k)})",
                 lambda k: f"round({w(k)})",
+                lambda k: f"{c(['hash', 'xxhash64'])}({', '.join(self._hashed(k) for _ in range(c((1, 2, 3))))})",
+                lambda k: f"{c(['size', 'cardinality'])}({self._array(k)})",
+                lambda k: f"ai[{c(['0', '1', 'by'])}]",
+                lambda k: f"element_at(ai, {c(['1', '-1', '2'])})",
                 *self._choosing(w),
             ],
         )
@@ -298,9 +306,20 @@ class Texts:
                 lambda k: f"{c(['isnull', 'isnotnull'])}({n(k)})",
                 lambda k: f"cast({w(k)} AS boolean)",
                 lambda k: f"equal_null({n(k)}, {n(k)})",
+                lambda k: f"array_contains(ai, {c(['i', 'j', '1', '0'])})",
+                lambda k: f"array_contains({self._array(k)}, {c([s(k), self._plain_text()])})",
                 *self._choosing(q),
             ],
         )
+
+    def _array(self, depth: int) -> str:
+        """An array of texts."""
+        return self._draw.choice(["at", f"split({self.text(depth)}, {self._draw.choice(SPLITTING)})"])
+
+    def _hashed(self, depth: int) -> str:
+        """A value of any type that is hashed."""
+        forms = [*self._kinds().values(), lambda _: self._draw.choice(["by", "f", "d", "n", "p", "NULL", "st.x"])]
+        return self._draw.choice(forms)(depth)
 
     def _plain_text(self) -> str:
         return self._draw.choice(["''", "'a'", "'b'", "' '", "'ab'", "'é'", "'🙂'", "'x'", "'.'"])
@@ -333,6 +352,8 @@ class Texts:
                 lambda k: f"cast({c([w, self.number, d, self.truth, self.moment])(k)} AS string)",
                 lambda k: f"date_format({c([d, self.moment])(k)}, {c(FORMATS)})",
                 lambda k: f"{c(['md5', 'sha1'])}({s(k)})",
+                lambda k: f"{self._array(k)}[{c('012')}]",
+                lambda k: f"element_at({self._array(k)}, {c(['1', '2', '-1', '-2'])})",
                 lambda k: f"sha2({s(k)}, {c(['0', '224', '256', '384', '512', '1'])})",
                 *self._choosing(s),
             ],
@@ -353,6 +374,7 @@ class Texts:
                 lambda k: f"cast({self.moment(k)} AS date)",
                 lambda k: f"{c(['to_date', 'date'])}({c([self.moment, d])(k)})",
                 lambda k: f"cast({self.text(k)} AS date)",
+                lambda k: self._read(k, ["to_date"]),
                 lambda k: f"({d(k)} {c('+-')} {w(k)})",
                 lambda k: f"({d(k)} {c('+-')} {c(DAYS)})",
                 lambda k: f"({c(DAYS)} + {d(k)})",
@@ -374,11 +396,20 @@ class Texts:
                 lambda k: f"cast({c([*MOMENTS, 's'])} AS {c(CLOCKS)})",
                 lambda k: f"{c(['timestamp', 'to_timestamp'])}({c([m(k), self.date(k), c([*MOMENTS, 's'])])})",
                 lambda k: f"({m(k)} {c('+-')} {c([*DAYS, *SPANS])})",
+                lambda k: self._read(k, ["to_timestamp", "to_timestamp_ltz", "to_timestamp_ntz"]),
+                lambda k: f"{c(['to_timestamp_ltz', 'to_timestamp_ntz'])}({c([m(k), self.date(k)])})",
                 lambda k: f"({c(SPANS)} + {m(k)})",
                 lambda k: f"{c(['coalesce', 'greatest'])}({m(k)}, {self.date(k)})",
                 *self._choosing(m),
             ],
         )
+
+    def _read(self, depth: int, names: Sequence[str]) -> str:
+        """A text that is read by a pattern, which mostly is the one that spelled it."""
+        c = self._draw.choice
+        form, text = c(SPELLED) if self._draw.random() < 0.3 else (c(FORMATS), "")
+        spelled = text or f"date_format({c([self.date, self.moment])(depth)}, {form})"
+        return f"{c(names)}({c([spelled, spelled, self.text(depth)])}, {form})"
 
     def _choosing(self, of: Callable[[int], str]) -> list[Callable[[int], str]]:
         q, c = self.truth, self._draw.choice
@@ -421,6 +452,10 @@ ENDS = ["2147483647", "-2147483648"]
 OF_DATES = ["year", "quarter", "month", "day", "dayofweek", "dayofyear", "weekofyear", "weekday"]
 PATTERNS = ["'%'", "''", "'a%'", "'%b'", "'_'", "'a_c'", "'%é%'", "'a.b'", "'%*%'", "'__'", "'%🙂%'", "'['", "'a\nb'"]
 FORMATS = ["'yyyy-MM-dd'", "'yyyy'", "'yyyyMMdd HHmmss'", "'dd/MM/yyyy'", "'HH:mm:ss'", "'mm.ss, MM'", "'yyyy-MM '"]
+SPELLED = [("'yyyy-MM'", "'2020-02'"), ("'dd.MM.yyyy HH'", "'29.02.2020 23'"), ("'yyyyMMdd'", "'20210229'")]
+SPELLED += [("'HH:mm:ss.SSS'", "'01:02:03.004'"), ("'yyyy-MM-dd HH:mm:ss.SSSSSS'", "'1582-10-10 00:00:00.000001'")]
+SPELLED += [("'MM/dd/yyyy'", "'1/2/2020'"), ("'yyyy'", "'0000'"), ("'yyyy'", "'12020'"), ("'dd MM'", "'30 02'")]
+SPLITTING = ["' '", "'a'", "'[ab]'", "'b.'", "'é'", "r'\\.'", "'x+'", "'c$'", "'^a'"]
 LETTERS = ["''", "'a'", "'ab'", "'ba🙂'", "'aa'", "'é🙂'", "'🙂bc'", "'\0a'", "'xyz'", "' .*'"]
 GREAT = ["'%A%'", "'aB%'", "'É'", "'%ß'", "'α_'", "'%Σ'", "'İ%'", "'_Æ%'"]
 REGULAR = ["'^a'", "'b$'", "'.'", "'^.$'", "'[^a-z ]'", "'^[0-9]{1,3}$'", "'(a|Ab).?c'", "'^(?:a|b|c)*$'", "' +[ab]'"]
