@@ -68,10 +68,12 @@ clouds: ## Run the tests against local servers of S3, Azure, Google Cloud and HD
 	@$(READY) --java --azurite --connectors --servers --bare-python spark demo dev hdfs
 	@$(WITH_JAVA) ANABRANCH_CLOUDS=required ANABRANCH_RACE_SECONDS=$(RACE_SECONDS) $(PYTEST) -m clouds -rs $(ARGS)
 
+DOORS := tests/api tests/catalog tests/sql tests/streaming tests/system
+
 # About a quarter of an hour. One of its files brings a second server, which has this package, for streams.
 connect: ## Run the tests of the doors on Spark Connect, on a server without this package; ARGS go to pytest
 	@$(READY) --java --bare-python spark demo dev
-	@$(WITH_JAVA) ANABRANCH_CONNECT=required SPARK_CONNECT_MODE_ENABLED=1 $(PYTEST) tests/doors -m spark --tier=test -rs $(ARGS)
+	@$(WITH_JAVA) ANABRANCH_CONNECT=required SPARK_CONNECT_MODE_ENABLED=1 $(PYTEST) $(DOORS) -m spark --tier=test -rs $(ARGS)
 
 cluster: ## Run the tests on a standalone cluster whose workers have no package of ours; ARGS go to pytest
 	@$(READY) --java --bare-python spark demo dev

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from anabranch import errors
-    from anabranch.api.functions import (
+    from anabranch._api.functions import (
         append,
         appender,
         check,
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
         restore,
         vacuum,
     )
-    from anabranch.api.install import install, uninstall
-    from anabranch.api.open_table import table
-    from anabranch.api.progress import progress
-    from anabranch.api.session import changes, read, session
-    from anabranch.api.table import Table
-    from anabranch.statements.sql import sql
+    from anabranch._api.install import install, uninstall
+    from anabranch._api.open_table import table
+    from anabranch._api.progress import progress
+    from anabranch._api.session import changes, read, session
+    from anabranch._api.table import Table
+    from anabranch._sql.sql import sql
     from anabranch.tables import DeltaTable
 
 __version__ = "0.1.0"
@@ -60,29 +60,29 @@ __all__ = [
 ]
 
 _WITHOUT_SPARK = {
-    "Table": "anabranch.api.table",
-    "append": "anabranch.api.functions",
-    "appender": "anabranch.api.functions",
-    "check": "anabranch.api.functions",
-    "clone": "anabranch.api.functions",
-    "explain": "anabranch.api.functions",
-    "files": "anabranch.api.functions",
-    "fsck": "anabranch.api.functions",
-    "generate": "anabranch.api.functions",
-    "history": "anabranch.api.functions",
-    "progress": "anabranch.api.progress",
-    "restore": "anabranch.api.functions",
-    "table": "anabranch.api.open_table",
-    "vacuum": "anabranch.api.functions",
+    "Table": "anabranch._api.table",
+    "append": "anabranch._api.functions",
+    "appender": "anabranch._api.functions",
+    "check": "anabranch._api.functions",
+    "clone": "anabranch._api.functions",
+    "explain": "anabranch._api.functions",
+    "files": "anabranch._api.functions",
+    "fsck": "anabranch._api.functions",
+    "generate": "anabranch._api.functions",
+    "history": "anabranch._api.functions",
+    "progress": "anabranch._api.progress",
+    "restore": "anabranch._api.functions",
+    "table": "anabranch._api.open_table",
+    "vacuum": "anabranch._api.functions",
 }
 _WITH_SPARK = {
     "DeltaTable": "anabranch.tables",
-    "changes": "anabranch.api.session",
-    "install": "anabranch.api.install",
-    "read": "anabranch.api.session",
-    "session": "anabranch.api.session",
-    "sql": "anabranch.statements.sql",
-    "uninstall": "anabranch.api.install",
+    "changes": "anabranch._api.session",
+    "install": "anabranch._api.install",
+    "read": "anabranch._api.session",
+    "session": "anabranch._api.session",
+    "sql": "anabranch._sql.sql",
+    "uninstall": "anabranch._api.install",
 }
 
 
@@ -90,10 +90,10 @@ def __getattr__(name: str) -> Any:
     if name == "errors":
         return import_module("anabranch.errors")
     if name in _WITHOUT_SPARK:
-        import_module("anabranch.api")
+        import_module("anabranch._api")
         return getattr(import_module(_WITHOUT_SPARK[name]), name)
     if name in _WITH_SPARK:
-        import_module("anabranch.api")
+        import_module("anabranch._api")
         with import_module("anabranch.errors").needs_pyspark(f"anabranch.{name}"):
             return getattr(import_module(_WITH_SPARK[name]), name)
     raise AttributeError(f"module 'anabranch' has no attribute {name!r}")

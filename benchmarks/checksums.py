@@ -13,8 +13,8 @@ from pathlib import Path
 from uuid import uuid4
 
 import anabranch
+from anabranch._log.log import forget
 from anabranch.commands.opening import open_log
-from anabranch.log.log import forget
 from benchmarks.appenders import batch
 from benchmarks.harness import Cost, Line, Result, Tell, by_turns, compared, cost, spread
 

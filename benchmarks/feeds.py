@@ -16,9 +16,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import anabranch
+from anabranch._log.log import forget
+from anabranch._protocol.change_feed import CHANGE_TYPE, ENABLED
 from anabranch.commands.ddl.alter import SetProperties
-from anabranch.log.log import forget
-from anabranch.protocol.change_feed import CHANGE_TYPE, ENABLED
 from benchmarks import judge, large, merge, peers
 from benchmarks.harness import Cost, Line, Ratio, Result, Tell, by_turns, compared, spread
 from benchmarks.race import OURS, OnCopies, telling

@@ -18,10 +18,10 @@ from typing import cast
 from deltalake import DeltaTable, write_deltalake
 
 import anabranch
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.predicates import Compare
+from anabranch._protocol.stats.skipping import FileFacts
 from anabranch.commands.opening import open_log
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.predicates import Compare
-from anabranch.protocol.stats.skipping import FileFacts
 from benchmarks import large, synthetic
 from benchmarks.cold import ROW, Cold, measured
 from benchmarks.harness import Cost, Line, Ratio, Result, Tell, by_turns, compared, cost, spread

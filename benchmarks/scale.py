@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from anabranch.log.file_names import checkpoint_name
-from anabranch.log.log import Log, forget
-from anabranch.storage import open_store
+from anabranch._log.file_names import checkpoint_name
+from anabranch._log.log import Log, forget
+from anabranch._storage import open_store
 from benchmarks import page, synthetic
 from benchmarks.harness import RESULTS, Line, Result, save
 from benchmarks.scale_page import DOCUMENT, filled

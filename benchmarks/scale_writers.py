@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from anabranch._log.file_names import commit_name, commit_version
+from anabranch._log.log import forget
+from anabranch._storage.open import mounted
+from anabranch._transaction.commit import Committed
+from anabranch._transaction.retry import Runtime
 from anabranch.commands.context import RunContext
 from anabranch.commands.dml.append import Append
 from anabranch.errors import AnabranchError
-from anabranch.log.file_names import commit_name, commit_version
-from anabranch.log.log import forget
-from anabranch.storage.open import mounted
-from anabranch.transaction.commit import Committed
-from anabranch.transaction.retry import Runtime
 from benchmarks.harness import percentile
 from benchmarks.simulated_bucket import Bucket, Seat, Service
 from benchmarks.virtual_time import VirtualTime

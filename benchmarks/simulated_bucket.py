@@ -1,9 +1,9 @@
 """A bucket with the latencies and rate limits of an object store, by a clock that is passed in.
 
-Knows the contract of stores, and what `anabranch.storage.objects` and obstore do with a bucket's answers: a lost put is
-followed by a HEAD; a request that is told to slow down (503) is sent again after a pause that doubles, except a put-if-
-absent, whose caller decides. Each writer has a `Seat` of its own, under a URL of its own, as if it were a process
-of its own: what one of them keeps in memory, another does not know.
+Knows the contract of stores, and what `anabranch._storage.objects` and obstore do with a bucket's answers: a lost put
+is followed by a HEAD; a request that is told to slow down (503) is sent again after a pause that doubles, except a
+put-if-absent, whose caller decides. Each writer has a `Seat` of its own, under a URL of its own, as if it were a
+process of its own: what one of them keeps in memory, another does not know.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from anabranch._storage.contract import Entry
 from anabranch.errors import AlreadyExists, NotFound, PutOutcomeUnknown, StoreError
-from anabranch.storage.contract import Entry
 from anabranch.testing.stores import DictStore
 from benchmarks.virtual_time import VirtualTime
 
@@ -146,7 +146,7 @@ class Seat:
         except _SlowDown:
             raise PutOutcomeUnknown(name=name, root=self.url, reason="503 Slow Down") from None
         except AlreadyExists:
-            self.head(name)  # as `anabranch.storage.objects` makes sure
+            self.head(name)  # as `anabranch._storage.objects` makes sure
             raise AlreadyExists(name=name, root=self.url) from None
 
     def put(self, name: str, data: bytes) -> None:

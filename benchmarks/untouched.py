@@ -14,9 +14,9 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import anabranch
-from anabranch.spark.sessions.session import plain_sql
-from anabranch.statements.executor.name_resolver import Names
-from anabranch.statements.prefilter import may_touch_delta
+from anabranch._spark.sessions.session import plain_sql
+from anabranch._sql.executor.name_resolver import Names
+from anabranch._sql.prefilter import may_touch_delta
 from benchmarks.harness import Cost, Line, Ratio, Result, Tell, by_turns, cost, spread
 
 STATEMENTS = 20
@@ -75,7 +75,7 @@ def _each(work: Callable[[str], object], texts: Iterator[str]) -> Cost:
 
 
 def _looked(spark: SparkSession, text: str) -> None:
-    """What `anabranch.statements.sql` asks of a text before it hands it on."""
+    """What `anabranch._sql.sql` asks of a text before it hands it on."""
     assert not may_touch_delta(text, Names(spark))
 
 

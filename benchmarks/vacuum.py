@@ -13,7 +13,7 @@ from pathlib import Path
 from deltalake import DeltaTable
 
 import anabranch
-from anabranch.log.log import forget
+from anabranch._log.log import forget
 from benchmarks.harness import Cost, Line, Result, Tell, by_turns, compared, cost, spread
 from tests.support.delta_spark import DeltaSpark
 from tools import interop

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from anabranch.log.file_names import checksum_name, commit_version
+from anabranch._log.file_names import checksum_name, commit_version
 
 Files = Mapping[str, bytes]
 

@@ -26,10 +26,10 @@ import pyarrow.parquet as pq
 import typer
 from rich.progress import track
 
+from anabranch._log.log import forget
+from anabranch._storage import open_store
 from anabranch.commands.dml.append import Append
 from anabranch.commands.opening import open_log
-from anabranch.log.log import forget
-from anabranch.storage import open_store
 from anabranch.testing import DictStore, mounted
 from laboratory.campaign import prepare
 from laboratory.drawn_tables import Drawn

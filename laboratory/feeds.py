@@ -12,11 +12,11 @@ from typing import Any
 
 from pyroaring import BitMap64
 
+from anabranch._log.changes import changes
+from anabranch._log.log import Log
+from anabranch._protocol.change_feed import VersionChanges
 from anabranch.commands.opening import open_log
 from anabranch.errors import AnabranchError
-from anabranch.log.changes import changes
-from anabranch.log.log import Log
-from anabranch.protocol.change_feed import VersionChanges
 from laboratory.log_reader import Changes, Reader, stored_rows
 from laboratory.statements import Row
 

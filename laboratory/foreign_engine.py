@@ -15,7 +15,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from anabranch.storage import Store
+from anabranch._storage import Store
 from laboratory.log_reader import actions_in
 from laboratory.statements import COLUMNS, Row, Rows
 

@@ -20,14 +20,14 @@ from uuid import UUID
 import pyarrow as pa
 import typer
 
-from anabranch.api.table_texts import TableTexts
-from anabranch.arrow.backend import ArrowBackend
-from anabranch.arrow.site import alone
-from anabranch.log.positions import SourceVersions
-from anabranch.protocol.layout.curves import Curve
-from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.merges import Matching
-from anabranch.storage.contract import Store
+from anabranch._api.table_texts import TableTexts
+from anabranch._arrow.backend import ArrowBackend
+from anabranch._arrow.site import alone
+from anabranch._log.positions import SourceVersions
+from anabranch._protocol.layout.curves import Curve
+from anabranch._protocol.layout.file_sets import FileSet
+from anabranch._protocol.merges import Matching
+from anabranch._storage.contract import Store
 from anabranch.testing.arrow_engine import ArrowEngine, source_versions_of
 from laboratory.campaign import STRETCH, prepare
 from laboratory.places import InMemory

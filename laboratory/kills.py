@@ -25,12 +25,12 @@ from typing import Annotated
 
 import typer
 
+from anabranch._log.file_names import checkpoint_version
+from anabranch._log.log import forget
+from anabranch._storage import disk
 from anabranch.commands.dml.append import Append as AppendCommand
 from anabranch.commands.maintenance.check import check_table
 from anabranch.commands.opening import file_set, open_log
-from anabranch.log.file_names import checkpoint_version
-from anabranch.log.log import forget
-from anabranch.storage import disk
 from anabranch.testing.arrow_engine import ArrowEngine
 from laboratory.journals import IDLE, STAGES, WriterStory, read_journal, verb
 from laboratory.log_reader import Reader, Version

@@ -22,9 +22,9 @@ from urllib.parse import unquote
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
+from anabranch._storage import Store
+from anabranch._storage.native import native_file
 from anabranch.errors import NotFound
-from anabranch.storage import Store
-from anabranch.storage.native import native_file
 from laboratory.statements import COLUMNS, Row, Rows
 
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"

@@ -16,18 +16,18 @@ from weakref import WeakSet
 import pyarrow as pa
 from pyroaring import BitMap64
 
+from anabranch._log.commits import Commit
+from anabranch._protocol import change_feed
+from anabranch._protocol.layout import moves
+from anabranch._protocol.stats.skipping import FileFacts
+from anabranch._transaction import commit, commit_actions, conflicts, put, rebase
+from anabranch._transaction import relocation as relocating
+from anabranch._transaction.transaction import RESERVED_FOR, Transaction, is_blind_append, tags_of
 from anabranch.commands import clustering
 from anabranch.commands.dml import insert, merge, write
 from anabranch.commands.dml.replaced_rows import SelectedRows, WrittenPartitions
 from anabranch.commands.sources import NOTHING, VersionsRead
 from anabranch.errors import PutOutcomeUnknown, StoreError
-from anabranch.log.commits import Commit
-from anabranch.protocol import change_feed
-from anabranch.protocol.layout import moves
-from anabranch.protocol.stats.skipping import FileFacts
-from anabranch.transaction import commit, commit_actions, conflicts, put, rebase
-from anabranch.transaction import relocation as relocating
-from anabranch.transaction.transaction import RESERVED_FOR, Transaction, is_blind_append, tags_of
 
 Patches = Sequence[tuple[Any, str, Any]]
 

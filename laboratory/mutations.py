@@ -37,6 +37,16 @@ from typing import Annotated, Any
 import pyarrow as pa
 import typer
 
+from anabranch._log.checksum import Checksum
+from anabranch._log.file_names import (
+    checkpoint_version,
+    checksum_name,
+    checksum_version,
+    commit_version,
+    compacted_range,
+)
+from anabranch._log.history import history
+from anabranch._transaction.retry import Runtime
 from anabranch.commands.context import RunContext
 from anabranch.commands.dml.append import Append
 from anabranch.commands.maintenance.check import check
@@ -45,17 +55,7 @@ from anabranch.commands.maintenance.vacuum_retained import names_of
 from anabranch.commands.opening import open_log
 from anabranch.commands.queries.read import Read
 from anabranch.errors import AnabranchError, CorruptVector
-from anabranch.log.checksum import Checksum
-from anabranch.log.file_names import (
-    checkpoint_version,
-    checksum_name,
-    checksum_version,
-    commit_version,
-    compacted_range,
-)
-from anabranch.log.history import history
 from anabranch.testing import ArrowEngine
-from anabranch.transaction.retry import Runtime
 from laboratory.campaign import prepare
 from laboratory.damage import Mutation, mutate, undecidable
 from laboratory.shapes import KINDS, NOW_MS, Files, opened, table

@@ -20,14 +20,14 @@ import typer
 from pyspark.sql import DataFrame, SparkSession
 from rich.progress import track
 
+from anabranch._log.log import forget
+from anabranch._protocol.merges import Clause, Matching, SourceColumn
+from anabranch._protocol.merges import When as Kind
+from anabranch._spark.engine import SparkEngine
+from anabranch._spark.sessions.session import build
+from anabranch._storage import Store, open_store
 from anabranch.commands.opening import open_log
 from anabranch.commands.queries.read import Read
-from anabranch.log.log import forget
-from anabranch.protocol.merges import Clause, Matching, SourceColumn
-from anabranch.protocol.merges import When as Kind
-from anabranch.spark.engine import SparkEngine
-from anabranch.spark.sessions.session import build
-from anabranch.storage import Store, open_store
 from laboratory.places import Base, InMemory, make
 from laboratory.plan_generator import plan_for
 from laboratory.plans import Plan, Setup

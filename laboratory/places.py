@@ -14,19 +14,19 @@ from uuid import UUID
 
 import pyarrow as pa
 
+from anabranch._log.log import forget
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.merges import Action, Clause, Matching, SourceColumn
+from anabranch._protocol.merges import When as When_
+from anabranch._storage import Store
+from anabranch._storage.open import mounted
+from anabranch._transaction.retry import RetryPolicy, Runtime
 from anabranch.commands.context import RunContext
 from anabranch.commands.dml.append import Append as AppendCommand
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import open_log
-from anabranch.log.log import forget
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.merges import Action, Clause, Matching, SourceColumn
-from anabranch.protocol.merges import When as When_
-from anabranch.storage import Store
-from anabranch.storage.open import mounted
 from anabranch.testing.arrow_engine import ArrowEngine, read_from
 from anabranch.testing.stores import DictStore, Kept
-from anabranch.transaction.retry import RetryPolicy, Runtime
 from laboratory.plans import Setup
 from laboratory.statements import COLUMNS, Assignment, Copy, Merge, Plus, Row, Take, When
 from laboratory.verbs import Session, play, table_of

@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from anabranch.transaction.phases import PHASES
+from anabranch._transaction.phases import PHASES
 from laboratory.manners import BARE, manner_by
 from laboratory.plans import Dice, Failure, Moments, Plan, Script, Setup
 from laboratory.runs import WAYS

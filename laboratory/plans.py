@@ -9,7 +9,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from anabranch.transaction.phases import PHASES
+from anabranch._transaction.phases import PHASES
 from laboratory.statements import Rows, Statement
 
 START = "start"

@@ -15,6 +15,11 @@ from itertools import count
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from anabranch._log.file_names import commit_name
+from anabranch._log.log import forget, remember
+from anabranch._storage import Store
+from anabranch._storage.open import mounted
+from anabranch._transaction.retry import Runtime
 from anabranch.errors import (
     AnabranchError,
     CommitOutcomeUnknown,
@@ -24,12 +29,7 @@ from anabranch.errors import (
     StoreFull,
     StorePermissionDenied,
 )
-from anabranch.log.file_names import commit_name
-from anabranch.log.log import forget, remember
-from anabranch.storage import Store
-from anabranch.storage.open import mounted
 from anabranch.testing.stores import Call, DictStore, Kept, Watched
-from anabranch.transaction.retry import Runtime
 from laboratory.feeds import Feeds, plain_feeds, with_ours
 from laboratory.log_reader import Reader, Version
 from laboratory.places import EPOCH_MS, RETRY, InMemory, Place

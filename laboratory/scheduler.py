@@ -13,7 +13,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Protocol
 
-from anabranch.transaction.phases import listen
+from anabranch._transaction.phases import listen
 
 MOST_STEPS = 20_000
 LONGEST_SECONDS = 300.0

@@ -19,14 +19,9 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from anabranch.commands.context import RunContext
-from anabranch.commands.dml.append import Append
-from anabranch.commands.dml.delete import Delete
-from anabranch.commands.dml.update import Update
-from anabranch.commands.opening import open_log
-from anabranch.expressions import Context, condition
-from anabranch.log import checkpointing
-from anabranch.log.file_names import (
+from anabranch._expressions import Context, condition
+from anabranch._log import checkpointing
+from anabranch._log.file_names import (
     checkpoint_file,
     checkpoint_name,
     checkpoint_version,
@@ -35,9 +30,14 @@ from anabranch.log.file_names import (
     commit_version,
     part_name,
 )
-from anabranch.log.log import forget
+from anabranch._log.log import forget
+from anabranch._transaction.retry import Runtime
+from anabranch.commands.context import RunContext
+from anabranch.commands.dml.append import Append
+from anabranch.commands.dml.delete import Delete
+from anabranch.commands.dml.update import Update
+from anabranch.commands.opening import open_log
 from anabranch.testing import ArrowEngine, DictStore, mounted
-from anabranch.transaction.retry import Runtime
 
 Files = Mapping[str, bytes]
 NOW_MS = 1_767_225_600_000

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from anabranch._storage import open_store
 from anabranch.commands.opening import open_log
 from anabranch.errors import AnabranchError
-from anabranch.storage import open_store
 from laboratory.drawn_commands import Command, Layout, drawn_command
 from laboratory.drawn_tables import Drawn, drawn_table
 from laboratory.sites import BESIDE, Asked, NotForThisSite, Place, planned, sql

@@ -15,25 +15,25 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from anabranch.api.table_texts import TableTexts
-from anabranch.arrow import clustering, files, finding, orders, packing, pairs, reading, values, writing
-from anabranch.arrow.backend import ArrowBackend
-from anabranch.arrow.merge_source import source_columns
-from anabranch.arrow.site import Site, alone
+from anabranch._api.table_texts import TableTexts
+from anabranch._arrow import clustering, files, finding, orders, packing, pairs, reading, values, writing
+from anabranch._arrow.backend import ArrowBackend
+from anabranch._arrow.merge_source import source_columns
+from anabranch._arrow.site import Site, alone
+from anabranch._expressions import Sides, resolve_assignments
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.merges import Clause, Matching, SourceColumn
+from anabranch._protocol.predicates import holds, is_whole
+from anabranch._protocol.schema.assignments import map_values
+from anabranch._protocol.steps import RowPlan
+from anabranch._storage import Store
+from anabranch._transaction.retry import Runtime
 from anabranch.commands import change_recorder, plans
 from anabranch.commands.context import RunContext
 from anabranch.commands.dml import append, delete, merge, update, write
 from anabranch.commands.engine import Engine
 from anabranch.commands.maintenance import optimize, reorg
-from anabranch.expressions import Sides, resolve_assignments
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.merges import Clause, Matching, SourceColumn
-from anabranch.protocol.predicates import holds, is_whole
-from anabranch.protocol.schema.assignments import map_values
-from anabranch.protocol.steps import RowPlan
-from anabranch.storage import Store
 from anabranch.testing.arrow_engine import ArrowEngine
-from anabranch.transaction.retry import Runtime
 from laboratory import drawn_commands as drawn
 from laboratory.drawn_tables import Drawn, Row
 

@@ -14,15 +14,15 @@ from unittest.mock import patch
 
 from pyspark.sql import SparkSession
 
-from anabranch.arrow.site import Site
-from anabranch.expressions import Sides, assignment, resolve_assignments
-from anabranch.protocol.schema.assignments import map_values
-from anabranch.protocol.unsupported import Unsupported
-from anabranch.spark import engine
-from anabranch.spark.engine import SparkEngine
-from anabranch.spark.merging import expression_checks
-from anabranch.spark.sessions.session import build
-from anabranch.spark.writing import arrow_clustering, arrow_packing, few_rows
+from anabranch._arrow.site import Site
+from anabranch._expressions import Sides, assignment, resolve_assignments
+from anabranch._protocol.schema.assignments import map_values
+from anabranch._protocol.unsupported import Unsupported
+from anabranch._spark import engine
+from anabranch._spark.engine import SparkEngine
+from anabranch._spark.merging import expression_checks
+from anabranch._spark.sessions.session import build
+from anabranch._spark.writing import arrow_clustering, arrow_packing, few_rows
 from laboratory import drawn_commands as drawn
 from laboratory.sites import Asked, Place, sql
 

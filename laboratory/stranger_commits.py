@@ -19,8 +19,8 @@ from typing import Any
 
 from pyroaring import BitMap64
 
-from anabranch.protocol.layout import moves
-from anabranch.transaction.transaction import RESERVED_FOR
+from anabranch._protocol.layout import moves
+from anabranch._transaction.transaction import RESERVED_FOR
 from laboratory.foreign_engine import OtherEngine
 from laboratory.log_reader import Reader
 from laboratory.manners import Manner

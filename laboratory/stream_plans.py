@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from anabranch.transaction.phases import PHASES
+from anabranch._transaction.phases import PHASES
 from laboratory.plans import Failure, Moments, Plan
 from laboratory.statements import Batch, Follow, Rows, Statement
 

@@ -10,12 +10,12 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from anabranch._storage import Store
+from anabranch._streaming.pieces import Piece
+from anabranch._streaming.reading import Limits, StreamRead, Tolerance
+from anabranch._streaming.source import Source
 from anabranch.commands.opening import open_log
 from anabranch.errors import StreamMetadataChanged
-from anabranch.storage import Store
-from anabranch.streaming.pieces import Piece
-from anabranch.streaming.reading import Limits, StreamRead, Tolerance
-from anabranch.streaming.source import Source
 from laboratory.log_reader import Changes, stored_rows
 from laboratory.statements import Follow, Row
 

@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
 
-from anabranch.storage import Store
+from anabranch._storage import Store
 from laboratory.log_reader import Reader, actions_in, rows_in
 from laboratory.statements import Row
 

@@ -14,6 +14,12 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from anabranch._expressions import Context, condition
+from anabranch._protocol.conditions import Condition
+from anabranch._protocol.merges import Matching
+from anabranch._protocol.schema.types import Field, Struct
+from anabranch._storage import Store
+from anabranch._transaction.retry import RetryPolicy, Runtime
 from anabranch.commands.context import RunContext
 from anabranch.commands.dml.append import Append as AppendCommand
 from anabranch.commands.dml.delete import Delete as DeleteCommand
@@ -28,13 +34,7 @@ from anabranch.commands.maintenance.restore import Restore as RestoreCommand
 from anabranch.commands.maintenance.vacuum import DEAD_AFTER_SECONDS
 from anabranch.commands.maintenance.vacuum import Vacuum as VacuumCommand
 from anabranch.commands.row_changes import Outcome
-from anabranch.expressions import Context, condition
-from anabranch.protocol.conditions import Condition
-from anabranch.protocol.merges import Matching
-from anabranch.protocol.schema.types import Field, Struct
-from anabranch.storage import Store
 from anabranch.testing.stores import DictStore
-from anabranch.transaction.retry import RetryPolicy, Runtime
 from laboratory.foreign_engine import OtherEngine
 from laboratory.held_rows import Bring, Brought, Hold
 from laboratory.log_reader import Reader, Version

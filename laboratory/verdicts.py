@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from anabranch._transaction.running_vacuums import END, START
 from anabranch.errors import (
     ChangeFilesMissing,
     ConcurrentTransactionException,
@@ -32,7 +33,6 @@ from anabranch.errors import (
     StagedFilesVacuumed,
     UnsupportedFeature,
 )
-from anabranch.transaction.running_vacuums import END, START
 from laboratory.feed_verdicts import feed_faults
 from laboratory.held_rows import Bring, Brought
 from laboratory.oracle import Landed, Order, first_unexplained, serial_order

@@ -31,14 +31,14 @@ from uuid import UUID
 
 import pyarrow as pa
 
+from anabranch._storage import disk, open_store
+from anabranch._storage.contract import Entry
+from anabranch._storage.local import LocalStore
+from anabranch._storage.open import mounted
+from anabranch._transaction.phases import listen
+from anabranch._transaction.retry import RetryPolicy, Runtime
 from anabranch.errors import AlreadyExists, DeltaConcurrentModificationException
-from anabranch.storage import disk, open_store
-from anabranch.storage.contract import Entry
-from anabranch.storage.local import LocalStore
-from anabranch.storage.open import mounted
 from anabranch.testing.stores import Call, Watched
-from anabranch.transaction.phases import listen
-from anabranch.transaction.retry import RetryPolicy, Runtime
 from laboratory.in_arrow import InArrow
 from laboratory.places import InMemory
 from laboratory.statements import All, Append, Delete, Merge, Plus, Put, Statement, Test, Update, When

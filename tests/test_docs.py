@@ -20,14 +20,15 @@ import pytest
 from typer.testing import CliRunner
 
 import anabranch
-from anabranch import errors, expressions
-from anabranch.cli import app
+from anabranch import _expressions as expressions
+from anabranch import errors
+from anabranch._cli import app
+from anabranch._protocol import options, properties, settings
+from anabranch._protocol.features import table_features
+from anabranch._protocol.features.refused import REFUSED
+from anabranch._transaction import conflicts, phases, retry
 from anabranch.commands.maintenance import check
 from anabranch.commands.queries import describe
-from anabranch.protocol import options, properties, settings
-from anabranch.protocol.features import table_features
-from anabranch.protocol.features.refused import REFUSED
-from anabranch.transaction import conflicts, phases, retry
 from tests.test_tidy import repository_paths, stands_here
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -292,7 +293,7 @@ def test_every_public_name_is_documented() -> None:
 
 def test_every_method_of_a_table_is_documented_or_listed_as_a_limit() -> None:
     from anabranch import tables
-    from anabranch.api import (
+    from anabranch._api import (
         merge_builder,
         optimize_builder,  # here, so that the other tests of this file need no PySpark
     )

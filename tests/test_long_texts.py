@@ -15,27 +15,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anabranch._expressions import Context, assignment, condition, conjuncts
+from anabranch._expressions.blocks import block_predicate
+from anabranch._expressions.dialect import TokenizedText, tokenize
+from anabranch._expressions.error_pointer import excerpt
+from anabranch._expressions.printed_columns import check_assigned, column_condition, expression_text
+from anabranch._expressions.sides import name_parts
+from anabranch._protocol.layout import paths
+from anabranch._protocol.layout.outside_files import locate_file
+from anabranch._protocol.partitions import parse_hive_path, read_value
+from anabranch._protocol.rules.allowed import read_check, read_default, read_generated
+from anabranch._protocol.rules.table_rules import Check, Generated, columns_in_text, may_use
+from anabranch._protocol.schema.keys import check_key
+from anabranch._protocol.schema.leaves import column_list
+from anabranch._protocol.schema.lengths import LENGTH, limits_of
+from anabranch._protocol.schema.types import Field, Struct, parse_schema
+from anabranch._sql import reading
+from anabranch._sql.grammar import computed_names, scripts
+from anabranch._sql.prefilter import Glance
 from anabranch.errors import AnabranchError, InvalidOption, html
 from anabranch.errors.rows import without_partitions
 from anabranch.errors.secrets import is_ambiguous, without_secrets, without_user
-from anabranch.expressions import Context, assignment, condition, conjuncts
-from anabranch.expressions.blocks import block_predicate
-from anabranch.expressions.dialect import TokenizedText, tokenize
-from anabranch.expressions.error_pointer import excerpt
-from anabranch.expressions.printed_columns import check_assigned, column_condition, expression_text
-from anabranch.expressions.sides import name_parts
-from anabranch.protocol.layout import paths
-from anabranch.protocol.layout.outside_files import locate_file
-from anabranch.protocol.partitions import parse_hive_path, read_value
-from anabranch.protocol.rules.allowed import read_check, read_default, read_generated
-from anabranch.protocol.rules.table_rules import Check, Generated, columns_in_text, may_use
-from anabranch.protocol.schema.keys import check_key
-from anabranch.protocol.schema.leaves import column_list
-from anabranch.protocol.schema.lengths import LENGTH, limits_of
-from anabranch.protocol.schema.types import Field, Struct, parse_schema
-from anabranch.statements import reading
-from anabranch.statements.grammar import computed_names, scripts
-from anabranch.statements.prefilter import Glance
 from tests.support.growth import grows_with_its_text
 from tests.support.tiers import examples, few_of
 

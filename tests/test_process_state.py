@@ -17,13 +17,13 @@ from tests.support.sources import tree_of
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = sorted((ROOT / "anabranch").rglob("*.py"))
 OF_A_THREAD = {
-    "anabranch/transaction/own_commits.py",
-    "anabranch/transaction/phases.py",
-    "anabranch/protocol/session_says.py",
+    "anabranch/_transaction/own_commits.py",
+    "anabranch/_transaction/phases.py",
+    "anabranch/_protocol/session_says.py",
     "anabranch/errors/rows.py",
-    "anabranch/storage/told.py",
+    "anabranch/_storage/told.py",
     "anabranch/commands/watching.py",
-    "anabranch/spark/sessions/settings.py",
+    "anabranch/_spark/sessions/settings.py",
 }
 """What listens on one thread, and what one call says; both end with the block that began them."""
 HELD = {
@@ -127,7 +127,7 @@ def test_a_module_that_keeps_something_is_noticed(text: str) -> None:
     assert kept_in(ast.parse(text))
 
 
-FILLED_AT_ONCE = {"anabranch/statements/registry.py", "anabranch/protocol/expressions/table.py"}
+FILLED_AT_ONCE = {"anabranch/_sql/registry.py", "anabranch/_protocol/expressions/table.py"}
 """Tables that are put together as the package is imported, and never change."""
 
 

@@ -73,11 +73,11 @@ def test_every_public_name_exists_once(module: str) -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        "from anabranch.log.log import forget",
+        "from anabranch._log.log import forget",
         "from anabranch.errors import NoSuchError",
-        "import anabranch.spark.engine",
+        "import anabranch._spark.engine",
         "import anabranch\nanabranch.storage",
-        "def f():\n    from anabranch.storage import open_store",
+        "def f():\n    from anabranch._storage import open_store",
     ],
 )
 def test_an_import_of_what_is_not_public_is_noticed(code: str, tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PRODUCT = "anabranch"
+ROOMS = frozenset(folder.name for folder in (ROOT / PRODUCT).iterdir() if folder.is_dir())
+"""Most have an underscore, since users take nothing out of them; tests are about what they promise."""
 MODULES = sorted(path for folder in ("tests", "laboratory") for path in (ROOT / folder).rglob("*.py"))
 OF_NAMED_TUPLES = frozenset({"_asdict", "_fields", "_make", "_replace"})
 """Public, in spite of their names."""
@@ -31,7 +33,7 @@ MAY_TAKE_ONE = re.compile(
 
 def is_private(name: str) -> bool:
     """Whether this is a name of a room's own; hooks of IPython and of Python itself end with an underscore too."""
-    is_name = name.isidentifier() and name not in OF_NAMED_TUPLES
+    is_name = name.isidentifier() and name not in OF_NAMED_TUPLES | ROOMS
     return is_name and name.startswith("_") and not name.endswith("_")
 
 
@@ -118,21 +120,21 @@ def test_no_file_of_tests_or_of_the_laboratory_takes_a_private_name_of_the_produ
 @pytest.mark.parametrize(
     "text",
     [
-        "from anabranch.log.commits import _parse",
+        "from anabranch._log.commits import _parse",
         "from anabranch._inner import parse",
-        "import anabranch.log._inner",
-        "from anabranch.log import commits\ncommits._parse('x')",
-        "from anabranch.log import commits as module\nreal = module._parse",
-        "import anabranch.log.commits\nanabranch.log.commits._parse",
-        "from anabranch.log.log import Log\nLog('t').snapshot()._files",
+        "import anabranch._log._inner",
+        "from anabranch._log import commits\ncommits._parse('x')",
+        "from anabranch._log import commits as module\nreal = module._parse",
+        "import anabranch._log.commits\nanabranch.log.commits._parse",
+        "from anabranch._log.log import Log\nLog('t').snapshot()._files",
         "import anabranch\ndef test_x():\n    found = anabranch.appender('t')\n    found._lock",
         "import anabranch\ndef test_x():\n    with anabranch.appender('t') as it:\n        it._lock.acquire()",
-        "from anabranch.log import commits\nmonkeypatch.setattr(commits, '_parse', None)",
-        "from anabranch.log import commits\nmonkeypatch.setattr(commits.Commit, '_parse', None)",
-        "from anabranch.log import commits\ngetattr(commits, '_parse')",
-        "from anabranch.log import commits\npatch.object(commits, '_parse', None)",
-        "from anabranch.log import commits\nMUTANTS = [(commits, '_parse', None)]",
-        "monkeypatch.setattr('anabranch.log.commits._parse', None)",
+        "from anabranch._log import commits\nmonkeypatch.setattr(commits, '_parse', None)",
+        "from anabranch._log import commits\nmonkeypatch.setattr(commits.Commit, '_parse', None)",
+        "from anabranch._log import commits\ngetattr(commits, '_parse')",
+        "from anabranch._log import commits\npatch.object(commits, '_parse', None)",
+        "from anabranch._log import commits\nMUTANTS = [(commits, '_parse', None)]",
+        "monkeypatch.setattr('anabranch._log.commits._parse', None)",
     ],
 )
 def test_a_private_name_that_is_taken_is_noticed(text: str) -> None:
@@ -142,12 +144,12 @@ def test_a_private_name_that_is_taken_is_noticed(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "from anabranch.log import commits\nmonkeypatch.setattr(commits, 'parse_commit', None)",
+        "from anabranch._log import commits\nmonkeypatch.setattr(commits, 'parse_commit', None)",
         "import anabranch\nanabranch.timeline('t')._repr_html_()",
-        "from anabranch.log.commits import Commit\nclass Mine(Commit):\n    def read(self):\n        return self._mine",
+        "from anabranch._log.commits import Commit\nclass Mine(Commit):\n    def of(self):\n        return self._mine",
         "from moto.s3.responses import S3Response\nmonkeypatch.setattr(S3Response, '_get_checksum', None)",
         "path = 'anabranch/_delta_log/00.json'",
-        "from anabranch.protocol.points import Point\nPoint(1)._replace(x=2)",
+        "from anabranch._protocol.points import Point\nPoint(1)._replace(x=2)",
     ],
 )
 def test_what_is_public_or_of_others_is_left_alone(text: str) -> None:

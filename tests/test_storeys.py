@@ -16,7 +16,7 @@ import pytest
 from tests.support.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("protocol", "storage", "log", "arrow", "transaction", "expressions", "commands", "statements/grammar")
+ROOMS = ("_protocol", "_storage", "_log", "_arrow", "_transaction", "_expressions", "commands", "_sql/grammar")
 
 IMPORT_WITHOUT_SPARK = """
 import importlib, sys

@@ -117,7 +117,7 @@ def test_only_public_pyspark_is_used() -> None:
     assert not found, "Spark Connect has none of these"
 
 
-TEXTS = frozenset({"anabranch/spark/sessions/sql_text.py", "anabranch/spark/sessions/session.py"})
+TEXTS = frozenset({"anabranch/_spark/sessions/sql_text.py", "anabranch/_spark/sessions/session.py"})
 """Where text becomes SQL that Spark reads."""
 
 
@@ -159,7 +159,7 @@ def test_every_path_named_in_prose_exists(page: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["`anabranch/log/gone.py`", "`tests/test_gone.py:12`", "`commands/gone.py`", "`docs/gone.md`", "`tools/gone`"],
+    ["`anabranch/_log/gone.py`", "`tests/test_gone.py:12`", "`commands/gone.py`", "`docs/gone.md`", "`tools/gone`"],
 )
 def test_a_path_that_does_not_exist_is_noticed_in_prose(text: str) -> None:
     assert [path for path in repository_paths(text) if not stands_here(path)]

@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from anabranch.arrow.files import check_file, rows_at_once
-from anabranch.arrow.merge_source import source_columns
+from anabranch._arrow.files import check_file, rows_at_once
+from anabranch._arrow.merge_source import source_columns
+from anabranch._expressions import Context
+from anabranch._expressions.sides import Sides, resolve_assignments
+from anabranch._protocol.schema.parquet_columns import columns_of
+from anabranch._protocol.schema.types import Struct, from_arrow
+from anabranch._protocol.stats.statistics import stats_columns
 from anabranch.commands.dml.new_table import check_columns
-from anabranch.expressions import Context
-from anabranch.expressions.sides import Sides, resolve_assignments
-from anabranch.protocol.schema.parquet_columns import columns_of
-from anabranch.protocol.schema.types import Struct, from_arrow
-from anabranch.protocol.stats.statistics import stats_columns
 from tests.support.growth import MOST_TIMES, times_more
 
 pytestmark = [pytest.mark.slow]

@@ -23,7 +23,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PAIRS = ("4.0:3.11", "4.1:3.12", "4.2:3.13", "4.3:3.11", "4.3:3.12", "4.3:3.13")
 """Every PySpark once, and the newest on every Python: all twelve pairs would take twice as long and say little more."""
 
-TESTS = ("tests/doors", "-m", "spark", "--tier=test")
+DOORS = ("tests/api", "tests/catalog", "tests/sql", "tests/streaming", "tests/system")
+TESTS = (*DOORS, "-m", "spark", "--tier=test")
 NO_TOOL_OF_TESTS = ("import-linter", "install-jdk", "moto", "flask", "mypy", "pyspark", "ruff")
 
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.actions import Metadata, empty_files
+from anabranch._protocol.change_feed import Images, check_recordable, records
+from anabranch._protocol.layout.file_sets import FileSet, Marks, count_of
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import file_set
 from anabranch.commands.staging import Staging
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.actions import Metadata, empty_files
-from anabranch.protocol.change_feed import Images, check_recordable, records
-from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of
 
 WORTH_A_JOB = 50_000
 """So many rows are recorded while others are written; fewer wait for those, and share their file.

@@ -9,14 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from anabranch.commands.context import NEWEST, RunContext
-from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, Masked, open_log
-from anabranch.errors import AppendOnlyTable, InvalidOption
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.actions import Metadata
-from anabranch.protocol.features.table_features import check_writable, with_features
-from anabranch.protocol.layout.clustering import (
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.actions import Metadata
+from anabranch._protocol.features.table_features import check_writable, with_features
+from anabranch._protocol.layout.clustering import (
     DOMAIN,
     FEATURES,
     Path,
@@ -26,10 +22,14 @@ from anabranch.protocol.layout.clustering import (
     same_clustering,
     sql_names,
 )
-from anabranch.transaction.commit import Committed, commit
-from anabranch.transaction.phases import reach
-from anabranch.transaction.rebase_handler import NoRows
-from anabranch.transaction.transaction import CommitInfo, Transaction
+from anabranch._transaction.commit import Committed, commit
+from anabranch._transaction.phases import reach
+from anabranch._transaction.rebase_handler import NoRows
+from anabranch._transaction.transaction import CommitInfo, Transaction
+from anabranch.commands.context import NEWEST, RunContext
+from anabranch.commands.engine import Engine
+from anabranch.commands.opening import Location, Masked, open_log
+from anabranch.errors import AppendOnlyTable, InvalidOption
 
 
 def check_changeable(base: Snapshot, operation: str, *, changes_rows: bool) -> None:

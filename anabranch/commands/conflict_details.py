@@ -16,21 +16,21 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from anabranch._log.file_locations import locate_in_store
+from anabranch._log.footers import footer_in, read_tail
+from anabranch._log.row_groups import RowGroups
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.actions import FileRow
+from anabranch._protocol.conditions import Condition
+from anabranch._protocol.merges import Matching
+from anabranch._protocol.partitions import read_value
+from anabranch._protocol.predicates import columns_of
+from anabranch._protocol.schema.column_mapping import renaming
+from anabranch._protocol.schema.types import INTEGERS, DataType, Field, decimal_of
+from anabranch._storage.native import file_with, native_file
+from anabranch._transaction.transaction import Transaction
 from anabranch.commands.field_id_names import layout_of
 from anabranch.errors.rows import may_show_rows
-from anabranch.log.file_locations import locate_in_store
-from anabranch.log.footers import footer_in, read_tail
-from anabranch.log.row_groups import RowGroups
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.actions import FileRow
-from anabranch.protocol.conditions import Condition
-from anabranch.protocol.merges import Matching
-from anabranch.protocol.partitions import read_value
-from anabranch.protocol.predicates import columns_of
-from anabranch.protocol.schema.column_mapping import renaming
-from anabranch.protocol.schema.types import INTEGERS, DataType, Field, decimal_of
-from anabranch.storage.native import file_with, native_file
-from anabranch.transaction.transaction import Transaction
 
 BYTES = 16 << 20
 """So much of a file is read at most to show some of its rows."""

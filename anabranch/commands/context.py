@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from anabranch._log.log import Log
+from anabranch._log.snapshot import Snapshot
+from anabranch._transaction.retry import RetryPolicy, Runtime, default_retry
 from anabranch.commands.engine import Engine
 from anabranch.errors import InvalidOption
-from anabranch.log.log import Log
-from anabranch.log.snapshot import Snapshot
-from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
 
 Newest = Literal["newest"]
 """Where a command starts that was not understood for a certain version before."""

@@ -1,7 +1,7 @@
 """What a command asks of the engine that knows rows, in six parts: a function that needs one part asks for that.
 
 An engine finds rows, and writes Parquet files into a folder of the table that nobody else uses; it decides nothing
-and commits nothing. ``anabranch.spark.engine.SparkEngine`` is one, ``anabranch.arrow.backend.ArrowBackend`` another.
+and commits nothing. ``anabranch._spark.engine.SparkEngine`` is one, ``anabranch._arrow.backend.ArrowBackend`` another.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, Self
 
-from anabranch.log.positions import SourceVersions
-from anabranch.protocol.change_feed import Images
-from anabranch.protocol.conditions import Condition
-from anabranch.protocol.layout.curves import Curve
-from anabranch.protocol.layout.file_sets import FileSet, Marks
-from anabranch.protocol.merges import Joined, Matching
-from anabranch.protocol.parquet_files import Written
-from anabranch.protocol.rules.table_rules import NONE, Rules
-from anabranch.protocol.schema.types import Struct
-from anabranch.protocol.steps import Tell
+from anabranch._log.positions import SourceVersions
+from anabranch._protocol.change_feed import Images
+from anabranch._protocol.conditions import Condition
+from anabranch._protocol.layout.curves import Curve
+from anabranch._protocol.layout.file_sets import FileSet, Marks
+from anabranch._protocol.merges import Joined, Matching
+from anabranch._protocol.parquet_files import Written
+from anabranch._protocol.rules.table_rules import NONE, Rules
+from anabranch._protocol.schema.types import Struct
+from anabranch._protocol.steps import Tell
 
 
 class Told(Protocol):

@@ -14,15 +14,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
+from anabranch._log.file_locations import locate_in_store
+from anabranch._log.footers import read_footer
+from anabranch._protocol.actions import Metadata
+from anabranch._protocol.schema.column_mapping import BY_ID, has_ids, mode_of, resolve_by_id
+from anabranch._protocol.schema.types import Struct
+from anabranch._storage.contract import Store
+from anabranch._storage.told import bind_context
 from anabranch.errors import CorruptLog, MissingDataFile
 from anabranch.errors.process_state import cache
-from anabranch.log.file_locations import locate_in_store
-from anabranch.log.footers import read_footer
-from anabranch.protocol.actions import Metadata
-from anabranch.protocol.schema.column_mapping import BY_ID, has_ids, mode_of, resolve_by_id
-from anabranch.protocol.schema.types import Struct
-from anabranch.storage.contract import Store
-from anabranch.storage.told import bind_context
 
 _READERS = 8
 _REMEMBERED = 100_000

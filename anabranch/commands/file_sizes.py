@@ -14,10 +14,10 @@ from collections import defaultdict
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch._log.file_locations import locate_in_store
+from anabranch._storage.contract import Store
+from anabranch._storage.sizes import NO_FILE, sizes
 from anabranch.errors import MissingDataFile
-from anabranch.log.file_locations import locate_in_store
-from anabranch.storage.contract import Store
-from anabranch.storage.sizes import NO_FILE, sizes
 
 _ODD = re.compile(r"[%:]|\.\.|//|\n/|\n(?=\n)")
 """In paths with line ends around them: what may mean something else than itself, which almost none does."""

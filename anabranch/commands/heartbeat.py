@@ -2,7 +2,7 @@
 
 Knows the store, and the name of a file that a thread puts again and again for as long as the job lives. It only chooses
 whom VACUUM spares; that nothing is lost where it says the wrong thing is the work of the fence
-(`anabranch.transaction.fence`) and of the witness (`anabranch.commands.staging`). Guarantees: the thread keeps no
+(`anabranch._transaction.fence`) and of the witness (`anabranch.commands.staging`). Guarantees: the thread keeps no
 process alive, and ends by itself when nobody holds the heartbeat any more; after `stop` nothing is put.
 """
 
@@ -13,8 +13,8 @@ import threading
 import weakref
 from collections.abc import Callable
 
+from anabranch._storage.contract import Store
 from anabranch.errors import StoreError
-from anabranch.storage.contract import Store
 
 EVERY_SECONDS = 30.0
 """How often a running job shows that it runs."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.actions import AppTransaction
+from anabranch._protocol.session_says import current, record_txn_use
+from anabranch._protocol.settings import TXN_APP_ID, TXN_VERSION
+from anabranch._transaction.transaction import Transaction
 from anabranch.errors import InvalidOption
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.actions import AppTransaction
-from anabranch.protocol.session_says import current, record_txn_use
-from anabranch.protocol.settings import TXN_APP_ID, TXN_VERSION
-from anabranch.transaction.transaction import Transaction
 
 
 def application(

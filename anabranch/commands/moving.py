@@ -14,6 +14,19 @@ from functools import partial
 
 import pyarrow as pa
 
+from anabranch._log.log import Log
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.actions import FileRow, files_table
+from anabranch._protocol.iceberg import folder_keys
+from anabranch._protocol.layout.curves import Curve
+from anabranch._protocol.layout.file_sets import FileSet, count_of
+from anabranch._protocol.layout.moves import Group, Origin, Output
+from anabranch._protocol.layout.paths import decode, encode
+from anabranch._protocol.partitions import hive_segment
+from anabranch._protocol.stats.statistics import num_records
+from anabranch._transaction.commit import Committed
+from anabranch._transaction.retry import Runtime
+from anabranch._transaction.transaction import Changes, CommitInfo, ReadSet, Source, Transaction
 from anabranch.commands.context import Progress, RunContext
 from anabranch.commands.engine import Engine, Jobs
 from anabranch.commands.opening import file_set
@@ -21,19 +34,6 @@ from anabranch.commands.rewriting import NO_ROW
 from anabranch.commands.row_changes import WholeFilesHandler, rows_of, stage_and_commit, with_counts
 from anabranch.commands.staging import Staging
 from anabranch.errors import ExecutionFailed
-from anabranch.log.log import Log
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.actions import FileRow, files_table
-from anabranch.protocol.iceberg import folder_keys
-from anabranch.protocol.layout.curves import Curve
-from anabranch.protocol.layout.file_sets import FileSet, count_of
-from anabranch.protocol.layout.moves import Group, Origin, Output
-from anabranch.protocol.layout.paths import decode, encode
-from anabranch.protocol.partitions import hive_segment
-from anabranch.protocol.stats.statistics import num_records
-from anabranch.transaction.commit import Committed
-from anabranch.transaction.retry import Runtime
-from anabranch.transaction.transaction import Changes, CommitInfo, ReadSet, Source, Transaction
 
 
 @dataclass(frozen=True)

@@ -10,22 +10,22 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch._log.file_locations import allowed_stores
+from anabranch._log.file_names import FOLDER
+from anabranch._log.log import Log
+from anabranch._log.positions import LogPosition
+from anabranch._log.snapshot import Snapshot
+from anabranch._log.vectors import vectors_of
+from anabranch._protocol.actions import Metadata
+from anabranch._protocol.features.row_tracking import tracking_columns
+from anabranch._protocol.layout.file_sets import FileSet
+from anabranch._protocol.rules.table_rules import rules_of
+from anabranch._protocol.stats.statistics import num_records
+from anabranch._storage import open_store
 from anabranch.commands.field_id_names import is_by_id, layouts_of
 from anabranch.commands.file_sizes import hold_sizes
 from anabranch.errors import LocationNotEmpty
 from anabranch.errors.secrets import without_secrets
-from anabranch.log.file_locations import allowed_stores
-from anabranch.log.file_names import FOLDER
-from anabranch.log.log import Log
-from anabranch.log.positions import LogPosition
-from anabranch.log.snapshot import Snapshot
-from anabranch.log.vectors import vectors_of
-from anabranch.protocol.actions import Metadata
-from anabranch.protocol.features.row_tracking import tracking_columns
-from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.rules.table_rules import rules_of
-from anabranch.protocol.stats.statistics import num_records
-from anabranch.storage import open_store
 
 Location = str | os.PathLike[str]
 

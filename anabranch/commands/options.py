@@ -10,13 +10,13 @@ import warnings
 from difflib import get_close_matches
 from typing import Any
 
+from anabranch._protocol import options
+from anabranch._protocol.rules.table_rules import parse_codec
+from anabranch._protocol.settings import Fate
 from anabranch.commands.idempotence import application
 from anabranch.errors import InvalidOption, InvalidProperty, NotBuilt, UnknownOption
 from anabranch.errors.inputs import check_text
 from anabranch.errors.process_state import cache
-from anabranch.protocol import options
-from anabranch.protocol.rules.table_rules import parse_codec
-from anabranch.protocol.settings import Fate
 
 _FILE_SYSTEM = ("fs.", "dfs.")
 """How settings of file systems begin, which both sides of a bucket follow."""

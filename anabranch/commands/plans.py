@@ -10,19 +10,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from anabranch.arrow.merge_source import SourceColumns
-from anabranch.arrow.plans import plan_change, plan_layout, plan_merge
-from anabranch.arrow.site import Site
+from anabranch._arrow.merge_source import SourceColumns
+from anabranch._arrow.plans import plan_change, plan_layout, plan_merge
+from anabranch._arrow.site import Site
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.change_feed import records
+from anabranch._protocol.conditions import Condition
+from anabranch._protocol.layout.file_sets import FileSet
+from anabranch._protocol.merges import Matching
+from anabranch._protocol.steps import FOUND_BY_LOG, RowPlan
+from anabranch._transaction.retry import Runtime
 from anabranch.commands.maintenance.optimize import Optimize
 from anabranch.commands.opening import file_set
 from anabranch.commands.row_changes import candidates_of
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.change_feed import records
-from anabranch.protocol.conditions import Condition
-from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.merges import Matching
-from anabranch.protocol.steps import FOUND_BY_LOG, RowPlan
-from anabranch.transaction.retry import Runtime
 
 SiteOf = Callable[..., Site]
 """Where rows of a `FileSet` are read and written; ``obeys=False``: they are copied only."""

@@ -12,6 +12,16 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from anabranch._log.log import Log
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.actions import Metadata, Protocol
+from anabranch._protocol.conditions import always
+from anabranch._protocol.layout.file_sets import FileSet, count_of
+from anabranch._protocol.schema.column_mapping import fields_of
+from anabranch._protocol.schema.types import Struct
+from anabranch._transaction.commit import Committed
+from anabranch._transaction.retry import Runtime
+from anabranch._transaction.transaction import Changes, CommitInfo, Declarations, ReadSet, Source, Transaction
 from anabranch.commands.clustering import with_clustering
 from anabranch.commands.context import RunContext
 from anabranch.commands.engine import Engine
@@ -19,16 +29,6 @@ from anabranch.commands.opening import file_set
 from anabranch.commands.row_changes import WholeFilesHandler, rows_of, stage_and_commit, with_counts
 from anabranch.commands.staging import Staging
 from anabranch.errors import ExecutionFailed
-from anabranch.log.log import Log
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.actions import Metadata, Protocol
-from anabranch.protocol.conditions import always
-from anabranch.protocol.layout.file_sets import FileSet, count_of
-from anabranch.protocol.schema.column_mapping import fields_of
-from anabranch.protocol.schema.types import Struct
-from anabranch.transaction.commit import Committed
-from anabranch.transaction.retry import Runtime
-from anabranch.transaction.transaction import Changes, CommitInfo, Declarations, ReadSet, Source, Transaction
 
 NO_ROW = always(False)
 PURGE = {"predicate": "[]", "applyPurge": "true"}

@@ -16,6 +16,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from anabranch._log.file_locations import locate_in_store
+from anabranch._log.footers import read_footer
+from anabranch._log.log import Log
+from anabranch._log.snapshot import Snapshot
+from anabranch._log.vectors import vector_of
+from anabranch._protocol.actions import AppTransaction, FileRow, files_table
+from anabranch._protocol.change_feed import DELETE
+from anabranch._protocol.conditions import Condition
+from anabranch._protocol.layout.file_sets import FileSet, Marks, count_of
+from anabranch._protocol.predicates import Always, columns_of
+from anabranch._protocol.rules.allowed import check_metadata
+from anabranch._protocol.stats.skipping import FileFacts
+from anabranch._protocol.stats.statistics import num_records, with_num_records
+from anabranch._protocol.steps import FOUND_BY_LOG, Step
+from anabranch._transaction.commit import Committed, commit
+from anabranch._transaction.phases import reach
+from anabranch._transaction.relocation import NothingLeft
+from anabranch._transaction.retry import Runtime
+from anabranch._transaction.transaction import Changes, CommitInfo, ReadSet, Source, Transaction
 from anabranch.commands import conflict_details
 from anabranch.commands.change_recorder import ChangeRecorder
 from anabranch.commands.clustering import check_changeable
@@ -28,25 +47,6 @@ from anabranch.commands.staging import Staging
 from anabranch.commands.watching import tell
 from anabranch.errors import ExecutionFailed, MissingDataFile
 from anabranch.errors.html import ShownAsTable
-from anabranch.log.file_locations import locate_in_store
-from anabranch.log.footers import read_footer
-from anabranch.log.log import Log
-from anabranch.log.snapshot import Snapshot
-from anabranch.log.vectors import vector_of
-from anabranch.protocol.actions import AppTransaction, FileRow, files_table
-from anabranch.protocol.change_feed import DELETE
-from anabranch.protocol.conditions import Condition
-from anabranch.protocol.layout.file_sets import FileSet, Marks, count_of
-from anabranch.protocol.predicates import Always, columns_of
-from anabranch.protocol.rules.allowed import check_metadata
-from anabranch.protocol.stats.skipping import FileFacts
-from anabranch.protocol.stats.statistics import num_records, with_num_records
-from anabranch.protocol.steps import FOUND_BY_LOG, Step
-from anabranch.transaction.commit import Committed, commit
-from anabranch.transaction.phases import reach
-from anabranch.transaction.relocation import NothingLeft
-from anabranch.transaction.retry import Runtime
-from anabranch.transaction.transaction import Changes, CommitInfo, ReadSet, Source, Transaction
 
 
 @dataclass(frozen=True)

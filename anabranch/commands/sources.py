@@ -15,25 +15,25 @@ from typing import Any
 
 import pyarrow as pa
 
+from anabranch._log.commits import Commit
+from anabranch._log.log import Log
+from anabranch._log.positions import SOME_VERSION, LogPosition, SourceVersions, all_versions
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.conditions import Condition
+from anabranch._protocol.merges import Matching
+from anabranch._protocol.predicates import Always
+from anabranch._protocol.properties import SERIALIZABLE
+from anabranch._protocol.schema.assignments import leaves
+from anabranch._protocol.storing import is_known
+from anabranch._transaction.conflict_errors import Conflict
+from anabranch._transaction.conflicts import judge
+from anabranch._transaction.own_commits import is_own
+from anabranch._transaction.rebase_handler import NoRows
+from anabranch._transaction.relocation import relocation_of
+from anabranch._transaction.retry import Runtime
+from anabranch._transaction.transaction import CommitInfo, ReadSet, Transaction
 from anabranch.commands.engine import Engine, Sources
 from anabranch.errors import InvalidOption, UnknownSourceVersion, VersionCleanedUp, VersionNotFound, VersionReplaced
-from anabranch.log.commits import Commit
-from anabranch.log.log import Log
-from anabranch.log.positions import SOME_VERSION, LogPosition, SourceVersions, all_versions
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.conditions import Condition
-from anabranch.protocol.merges import Matching
-from anabranch.protocol.predicates import Always
-from anabranch.protocol.properties import SERIALIZABLE
-from anabranch.protocol.schema.assignments import leaves
-from anabranch.protocol.storing import is_known
-from anabranch.transaction.conflict_errors import Conflict
-from anabranch.transaction.conflicts import judge
-from anabranch.transaction.own_commits import is_own
-from anabranch.transaction.rebase_handler import NoRows
-from anabranch.transaction.relocation import relocation_of
-from anabranch.transaction.retry import Runtime
-from anabranch.transaction.transaction import CommitInfo, ReadSet, Transaction
 
 _EVERY = Condition(text="TRUE", predicate=Always(True), row_local=False, expression="true")
 
@@ -47,7 +47,7 @@ class VersionsRead:
         queries: by queries in its expressions.
         held: the source was computed before the command, so that running it again would bring the same rows.
         commits: all versions that it reads, not the oldest alone, with the marks of their commits where these are known
-            (`anabranch.log.positions.commit_mark`).
+            (`anabranch._log.positions.commit_mark`).
     """
 
     rows: int | None = None

@@ -19,6 +19,23 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from anabranch._log.footers import read_footer
+from anabranch._protocol.actions import Metadata, files_table
+from anabranch._protocol.change_feed import FOLDER as CHANGE_FOLDER
+from anabranch._protocol.features.row_tracking import without_hidden_columns
+from anabranch._protocol.features.table_features import features_of_types
+from anabranch._protocol.iceberg import flags, folder_keys, lacks_numbers
+from anabranch._protocol.layout.paths import encode
+from anabranch._protocol.parquet_files import Written, read_nan_free
+from anabranch._protocol.partitions import parse_hive_path, partition_arrays
+from anabranch._protocol.predicates import Name
+from anabranch._protocol.properties import Properties
+from anabranch._protocol.schema.column_mapping import has_ids
+from anabranch._protocol.schema.types import Field
+from anabranch._protocol.schema.variants import shredded_column
+from anabranch._protocol.stats.footers import footer_stats
+from anabranch._storage.contract import Entry, Store
+from anabranch._storage.trees import check_inside, remove_hollow
 from anabranch.commands.field_id_names import is_by_id
 from anabranch.commands.heartbeat import EVERY_SECONDS, Heartbeat
 from anabranch.errors import (
@@ -29,23 +46,6 @@ from anabranch.errors import (
     StoreError,
     UnsupportedFeature,
 )
-from anabranch.log.footers import read_footer
-from anabranch.protocol.actions import Metadata, files_table
-from anabranch.protocol.change_feed import FOLDER as CHANGE_FOLDER
-from anabranch.protocol.features.row_tracking import without_hidden_columns
-from anabranch.protocol.features.table_features import features_of_types
-from anabranch.protocol.iceberg import flags, folder_keys, lacks_numbers
-from anabranch.protocol.layout.paths import encode
-from anabranch.protocol.parquet_files import Written, read_nan_free
-from anabranch.protocol.partitions import parse_hive_path, partition_arrays
-from anabranch.protocol.predicates import Name
-from anabranch.protocol.properties import Properties
-from anabranch.protocol.schema.column_mapping import has_ids
-from anabranch.protocol.schema.types import Field
-from anabranch.protocol.schema.variants import shredded_column
-from anabranch.protocol.stats.footers import footer_stats
-from anabranch.storage.contract import Entry, Store
-from anabranch.storage.trees import check_inside, remove_hollow
 
 _logger = logging.getLogger(__name__)
 _READERS = 8

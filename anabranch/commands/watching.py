@@ -15,12 +15,12 @@ from dataclasses import replace
 from functools import wraps
 from typing import Any, Protocol, TypeVar, cast
 
+from anabranch._transaction.phases import listen, unlisten
 from anabranch.commands.context import NEWEST, RunContext, ignore_progress
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location
 from anabranch.errors.process_state import hold
 from anabranch.errors.secrets import without_secrets
-from anabranch.transaction.phases import listen, unlisten
 
 Run = TypeVar("Run", bound=Callable[..., Any])
 T = TypeVar("T")

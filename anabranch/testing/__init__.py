@@ -11,11 +11,11 @@ Knows everything below the doors. Only tests, the laboratory and that one comman
 the product is in `laboratory/`, which no wheel contains.
 """
 
-from anabranch.storage.open import mounted
+from anabranch._storage.open import mounted
+from anabranch._transaction.phases import PHASES
 from anabranch.testing.arrow_engine import ArrowEngine, Row
 from anabranch.testing.faults import FAULTS, Fault
 from anabranch.testing.phases import at_phase
 from anabranch.testing.stores import Call, DictStore, Watched
-from anabranch.transaction.phases import PHASES
 
 __all__ = ["FAULTS", "PHASES", "ArrowEngine", "Call", "DictStore", "Fault", "Row", "Watched", "at_phase", "mounted"]

@@ -18,13 +18,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
-from anabranch.arrow.fitting import fit_to_rules
-from anabranch.commands.dml.append import split_by_partition, to_file_rows
-from anabranch.errors import AmbiguousMerge
-from anabranch.log.file_locations import locate_in_store
-from anabranch.log.positions import SourceVersions
-from anabranch.protocol.actions import Metadata
-from anabranch.protocol.change_feed import (
+from anabranch._arrow.fitting import fit_to_rules
+from anabranch._log.file_locations import locate_in_store
+from anabranch._log.positions import SourceVersions
+from anabranch._protocol.actions import Metadata
+from anabranch._protocol.change_feed import (
     CHANGE_TYPE,
     POSTIMAGE,
     PREIMAGE,
@@ -32,23 +30,33 @@ from anabranch.protocol.change_feed import (
     change_data_columns,
     change_data_files,
 )
-from anabranch.protocol.conditions import Condition
-from anabranch.protocol.features.row_tracking import Tracked
-from anabranch.protocol.features.widening import TYPE_CHANGES
-from anabranch.protocol.iceberg import folder_keys
-from anabranch.protocol.layout.curves import ORIGINS, Curve
-from anabranch.protocol.layout.file_sets import FileSet, Marks
-from anabranch.protocol.merges import Joined, Matching
-from anabranch.protocol.parquet_files import parquet_bytes
-from anabranch.protocol.partitions import hive_segment, read_value
-from anabranch.protocol.predicates import holds
-from anabranch.protocol.row_rules import obedient
-from anabranch.protocol.rules.table_rules import NONE, Rules
-from anabranch.protocol.schema.column_mapping import BY_NAME, FIELD_ID, ICEBERG_V2, MODE, UNMAPPED, is_renamed, renaming
-from anabranch.protocol.schema.types import DataType, Field, Struct, from_arrow, schema_json, to_arrow
-from anabranch.protocol.steps import Tell
-from anabranch.storage import Store, open_store
-from anabranch.storage.native import native_file
+from anabranch._protocol.conditions import Condition
+from anabranch._protocol.features.row_tracking import Tracked
+from anabranch._protocol.features.widening import TYPE_CHANGES
+from anabranch._protocol.iceberg import folder_keys
+from anabranch._protocol.layout.curves import ORIGINS, Curve
+from anabranch._protocol.layout.file_sets import FileSet, Marks
+from anabranch._protocol.merges import Joined, Matching
+from anabranch._protocol.parquet_files import parquet_bytes
+from anabranch._protocol.partitions import hive_segment, read_value
+from anabranch._protocol.predicates import holds
+from anabranch._protocol.row_rules import obedient
+from anabranch._protocol.rules.table_rules import NONE, Rules
+from anabranch._protocol.schema.column_mapping import (
+    BY_NAME,
+    FIELD_ID,
+    ICEBERG_V2,
+    MODE,
+    UNMAPPED,
+    is_renamed,
+    renaming,
+)
+from anabranch._protocol.schema.types import DataType, Field, Struct, from_arrow, schema_json, to_arrow
+from anabranch._protocol.steps import Tell
+from anabranch._storage import Store, open_store
+from anabranch._storage.native import native_file
+from anabranch.commands.dml.append import split_by_partition, to_file_rows
+from anabranch.errors import AmbiguousMerge
 from anabranch.testing.arrow_merge import Held, Join, Row, evaluate_assignments, reserved_values, row_to_insert
 
 __all__ = ["ArrowEngine", "Row", "logical_rows", "read_from"]

@@ -13,9 +13,9 @@ from typing import Any
 
 from pyroaring import BitMap64
 
-from anabranch.protocol.merges import Clause, Joined, Matching, Reserved, SourceColumn
-from anabranch.protocol.schema.assignments import Members
-from anabranch.protocol.schema.types import Struct
+from anabranch._protocol.merges import Clause, Joined, Matching, Reserved, SourceColumn
+from anabranch._protocol.schema.assignments import Members
+from anabranch._protocol.schema.types import Struct
 
 Row = dict[str, Any]
 

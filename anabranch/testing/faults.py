@@ -10,10 +10,10 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from anabranch._storage.contract import Store
+from anabranch._transaction.retry import Runtime
 from anabranch.errors import PutOutcomeUnknown, StoreError, StoreFull, StorePermissionDenied
-from anabranch.storage.contract import Store
 from anabranch.testing.stores import Call, Decision, Watched
-from anabranch.transaction.retry import Runtime
 
 
 @dataclass(frozen=True)

@@ -24,18 +24,18 @@ from typing import Any
 
 import pyarrow as pa
 
+from anabranch._expressions import Context, condition
+from anabranch._log.log import forget
+from anabranch._protocol.conditions import Condition
+from anabranch._protocol.merges import Clause, Matching, SourceColumn
+from anabranch._protocol.schema.types import from_arrow
+from anabranch._storage import open_store
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.delete import Delete
 from anabranch.commands.dml.merge import Merge
 from anabranch.commands.dml.update import Update
 from anabranch.commands.maintenance.optimize import Optimize
 from anabranch.errors import DeltaConcurrentModificationException
-from anabranch.expressions import Context, condition
-from anabranch.log.log import forget
-from anabranch.protocol.conditions import Condition
-from anabranch.protocol.merges import Clause, Matching, SourceColumn
-from anabranch.protocol.schema.types import from_arrow
-from anabranch.storage import open_store
 from anabranch.testing.arrow_engine import ArrowEngine
 from anabranch.testing.phases import at_phase
 from anabranch.testing.plain_reader import ContradictoryLog, plain_rows

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from anabranch._transaction.phases import PHASES, listen, mute_listeners, unlisten
 from anabranch.errors import InvalidOption
-from anabranch.transaction.phases import PHASES, listen, mute_listeners, unlisten
 
 __all__ = ["at_phase"]
 

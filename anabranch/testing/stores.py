@@ -1,7 +1,7 @@
 """Stores for tests: one in a dictionary, and one that tells of every call.
 
 Knows the contract of stores and nothing of tables. Guarantee: `DictStore` keeps the whole contract
-(`anabranch.storage.contract`), so that what holds above it holds above any other store.
+(`anabranch._storage.contract`), so that what holds above it holds above any other store.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from anabranch._storage.contract import Entry, Store, check_folder, check_name
 from anabranch.errors import AlreadyExists, NotFound
-from anabranch.storage.contract import Entry, Store, check_folder, check_name
 
 
 class Kept(NamedTuple):

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from anabranch.arrow.ahead import AHEAD, ahead
-from anabranch.protocol.unsupported import Unsupported
+from anabranch._arrow.ahead import AHEAD, ahead
+from anabranch._protocol.unsupported import Unsupported
 from tests.support.patience import until
 
 
@@ -48,7 +48,7 @@ def test_only_a_few_batches_are_read_ahead_and_none_once_nobody_wants_them() -> 
 
 @pytest.mark.slow
 def test_no_more_than_a_row_group_is_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("anabranch.arrow.ahead.AHEAD_BYTES", 20)
+    monkeypatch.setattr("anabranch._arrow.ahead.AHEAD_BYTES", 20)
     seen = list[int]()
     with ahead(numbered(itertools.count(), seen)) as batches:
         assert_read_ahead(batches, seen, 3 + 1)

@@ -12,15 +12,15 @@ import pytest
 
 import anabranch
 from anabranch import Table
-from anabranch.arrow import finding, writing
-from anabranch.arrow.site import alone
-from anabranch.arrow.writing import put_all
+from anabranch._arrow import finding, writing
+from anabranch._arrow.site import alone
+from anabranch._arrow.writing import put_all
+from anabranch._protocol.actions import empty_files
+from anabranch._protocol.layout.file_sets import FileSet
+from anabranch._protocol.schema.types import Field, Struct
+from anabranch._storage import open_store
 from anabranch.commands.opening import file_set
 from anabranch.errors import NeedsSpark, StagedFilesRemain, StoreError
-from anabranch.protocol.actions import empty_files
-from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.schema.types import Field, Struct
-from anabranch.storage import open_store
 
 TRACKED = {"delta.enableRowTracking": "true"}
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from anabranch.arrow.dictionaries import KIND, compact_dictionaries, with_dictionaries
-from anabranch.arrow.files import write_packed_file
+from anabranch._arrow.dictionaries import KIND, compact_dictionaries, with_dictionaries
+from anabranch._arrow.files import write_packed_file
 from tests.support.tiers import examples
 
 WANTED = pa.schema([pa.field("word", pa.string(), metadata={"PARQUET:field_id": "7"}), pa.field("n", pa.int64())])
@@ -110,8 +110,8 @@ def test_where_no_file_has_the_column_all_of_it_is_null(tmp_path: Path) -> None:
 GARBLED = """
 import random, sys
 from pathlib import Path
-from anabranch.arrow.dictionaries import with_dictionaries
-from anabranch.arrow.files import write_packed_file
+from anabranch._arrow.dictionaries import with_dictionaries
+from anabranch._arrow.files import write_packed_file
 sys.path.insert(0, sys.argv[1])
 from tests.arrow.test_dictionaries import few, task_of
 

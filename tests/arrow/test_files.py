@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from anabranch.arrow import files as arrow_files
-from anabranch.arrow.files import live, write_batches
+from anabranch._arrow import files as arrow_files
+from anabranch._arrow.files import live, write_batches
 
 
 def task_of(file: Path, table: pa.Table) -> dict[str, Any]:

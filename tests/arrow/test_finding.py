@@ -20,22 +20,22 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import anabranch
-from anabranch.arrow import finding
-from anabranch.arrow.site import Site
+from anabranch._arrow import finding
+from anabranch._arrow.site import Site
+from anabranch._log.log import Log
+from anabranch._protocol.actions import files_table
+from anabranch._protocol.conditions import Condition
+from anabranch._protocol.layout.addresses import address_of
+from anabranch._protocol.layout.file_sets import FileSet, Marks
+from anabranch._spark.engine import SparkEngine
+from anabranch._spark.frames.fallback import try_first
+from anabranch._spark.reading import row_addresses
+from anabranch._spark.reading.scan import scan
+from anabranch._spark.writing import sites
+from anabranch._spark.writing.sites import site_of
+from anabranch._sql.conditions import resolve_condition
+from anabranch._storage import open_store
 from anabranch.commands.opening import file_set as file_set_of
-from anabranch.log.log import Log
-from anabranch.protocol.actions import files_table
-from anabranch.protocol.conditions import Condition
-from anabranch.protocol.layout.addresses import address_of
-from anabranch.protocol.layout.file_sets import FileSet, Marks
-from anabranch.spark.engine import SparkEngine
-from anabranch.spark.frames.fallback import try_first
-from anabranch.spark.reading import row_addresses
-from anabranch.spark.reading.scan import scan
-from anabranch.spark.writing import sites
-from anabranch.spark.writing.sites import site_of
-from anabranch.statements.conditions import resolve_condition
-from anabranch.storage import open_store
 from tests.support.readers import duckdb_rows
 from tests.support.spark_jobs import jobs
 from tests.support.tiers import examples

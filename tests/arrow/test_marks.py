@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from anabranch.arrow.marks import bitmap, rows_of, words_of
+from anabranch._arrow.marks import bitmap, rows_of, words_of
 
 ROWS = st.sets(st.integers(0, 300_000), max_size=200)
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.arrow.membership import among
+from anabranch._arrow.membership import among
 from tests.support.tiers import examples
 
 KINDS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {

@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from anabranch.arrow.merge_clauses import Acting, columns_of, resolve_clauses
-from anabranch.arrow.merge_source import SourceColumns
-from anabranch.protocol.expressions.computation import Computation, computation_of_syntax
-from anabranch.protocol.expressions.parser import parse_expression
-from anabranch.protocol.expressions.resolving import Scope
-from anabranch.protocol.expressions.tree import Column, Constant
-from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.merges import NOTHING_MORE, Clause, Matching, Reserved, SourceColumn
-from anabranch.protocol.rules.table_rules import Rules
-from anabranch.protocol.schema.assignments import Members
-from anabranch.protocol.schema.lengths import LENGTH
-from anabranch.protocol.schema.types import Field, Struct
-from anabranch.protocol.storing import Computed
-from anabranch.protocol.unsupported import Unsupported
+from anabranch._arrow.merge_clauses import Acting, columns_of, resolve_clauses
+from anabranch._arrow.merge_source import SourceColumns
+from anabranch._protocol.expressions.computation import Computation, computation_of_syntax
+from anabranch._protocol.expressions.parser import parse_expression
+from anabranch._protocol.expressions.resolving import Scope
+from anabranch._protocol.expressions.tree import Column, Constant
+from anabranch._protocol.layout.file_sets import FileSet
+from anabranch._protocol.merges import NOTHING_MORE, Clause, Matching, Reserved, SourceColumn
+from anabranch._protocol.rules.table_rules import Rules
+from anabranch._protocol.schema.assignments import Members
+from anabranch._protocol.schema.lengths import LENGTH
+from anabranch._protocol.schema.types import Field, Struct
+from anabranch._protocol.storing import Computed
+from anabranch._protocol.unsupported import Unsupported
 from tests.spark.tables import file_set
 
 SOURCE = SourceColumns(("id", "s", "padded", "list", "Two", "two"), ("integer", "string", None, None, "long", "long"))

@@ -7,13 +7,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from anabranch.arrow.merge_images import inserts_of
-from anabranch.arrow.merge_source import SourceColumns, SourceRows
-from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.merges import Matching
-from anabranch.protocol.schema.lengths import LENGTH
-from anabranch.protocol.schema.types import Field, Struct
-from anabranch.protocol.unsupported import Unsupported
+from anabranch._arrow.merge_images import inserts_of
+from anabranch._arrow.merge_source import SourceColumns, SourceRows
+from anabranch._protocol.layout.file_sets import FileSet
+from anabranch._protocol.merges import Matching
+from anabranch._protocol.schema.lengths import LENGTH
+from anabranch._protocol.schema.types import Field, Struct
+from anabranch._protocol.unsupported import Unsupported
 from tests.spark.tables import file_set
 from tests.support.worlds import insert_all
 

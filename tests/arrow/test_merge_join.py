@@ -9,21 +9,21 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from anabranch.arrow import merge_join
-from anabranch.arrow.marks import marks_of
-from anabranch.arrow.merge_clauses import Acting
-from anabranch.arrow.merge_join import AT, NUMBER, Join
-from anabranch.arrow.merge_source import SourceColumns, SourceRows
-from anabranch.arrow.pairs import NONE
-from anabranch.arrow.site import alone
-from anabranch.protocol.expressions.computation import Computation, computation_of_syntax
-from anabranch.protocol.expressions.parser import parse_expression
-from anabranch.protocol.expressions.resolving import Scope
-from anabranch.protocol.expressions.tree import Column
-from anabranch.protocol.layout.addresses import address_of
-from anabranch.protocol.merges import NOTHING_MORE
-from anabranch.protocol.unsupported import Unsupported
-from anabranch.storage import open_store
+from anabranch._arrow import merge_join
+from anabranch._arrow.marks import marks_of
+from anabranch._arrow.merge_clauses import Acting
+from anabranch._arrow.merge_join import AT, NUMBER, Join
+from anabranch._arrow.merge_source import SourceColumns, SourceRows
+from anabranch._arrow.pairs import NONE
+from anabranch._arrow.site import alone
+from anabranch._protocol.expressions.computation import Computation, computation_of_syntax
+from anabranch._protocol.expressions.parser import parse_expression
+from anabranch._protocol.expressions.resolving import Scope
+from anabranch._protocol.expressions.tree import Column
+from anabranch._protocol.layout.addresses import address_of
+from anabranch._protocol.merges import NOTHING_MORE
+from anabranch._protocol.unsupported import Unsupported
+from anabranch._storage import open_store
 from tests.spark.tables import numbered
 
 ROWS = pa.table({"id": pa.array([1, 4], pa.int64()), "number": pa.array([0, 1], pa.int64())})

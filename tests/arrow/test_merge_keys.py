@@ -16,16 +16,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 import anabranch
-from anabranch.arrow import backend, merge_keys
-from anabranch.arrow.merge_source import SourceColumns
-from anabranch.arrow.site import Site
+from anabranch._arrow import backend, merge_keys
+from anabranch._arrow.merge_source import SourceColumns
+from anabranch._arrow.site import Site
+from anabranch._protocol.features.row_tracking import Tracked
+from anabranch._protocol.merges import NOTHING_MORE, UNREAD, Clause, Matching
+from anabranch._protocol.schema.types import Field, Struct
+from anabranch._protocol.unsupported import Unsupported
+from anabranch._spark.columns.types import arrow_rows
+from anabranch._spark.writing import few_rows
 from anabranch.errors import AmbiguousMerge, ChangeDataNotRecorded, RowViolation
-from anabranch.protocol.features.row_tracking import Tracked
-from anabranch.protocol.merges import NOTHING_MORE, UNREAD, Clause, Matching
-from anabranch.protocol.schema.types import Field, Struct
-from anabranch.protocol.unsupported import Unsupported
-from anabranch.spark.columns.types import arrow_rows
-from anabranch.spark.writing import few_rows
 from tests.spark.tables import file_set
 from tests.support.readers import deltalake_rows
 from tests.support.spark_jobs import jobs, left_to_spark

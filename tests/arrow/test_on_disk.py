@@ -10,12 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import anabranch
-from anabranch.arrow.on_disk import on_disk
-from anabranch.arrow.site import Site, alone
+from anabranch._arrow.on_disk import on_disk
+from anabranch._arrow.site import Site, alone
+from anabranch._protocol.layout.file_sets import FileSet
+from anabranch._storage.local import LocalStore
 from anabranch.commands.opening import file_set, open_log
 from anabranch.errors import MissingDataFile, StoreError
-from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.storage.local import LocalStore
 
 
 def table_at(path: str) -> tuple[Site, FileSet]:

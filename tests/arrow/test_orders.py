@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from anabranch.arrow import orders
-from anabranch.arrow.files import CalledOff
-from anabranch.arrow.orders import write_along_curve
-from anabranch.protocol.layout.curves import bits_per_column, places
-from anabranch.protocol.unsupported import Unsupported
+from anabranch._arrow import orders
+from anabranch._arrow.files import CalledOff
+from anabranch._arrow.orders import write_along_curve
+from anabranch._protocol.layout.curves import bits_per_column, places
+from anabranch._protocol.unsupported import Unsupported
 from tests.support.patience import until
 
 ROWS = 20_000

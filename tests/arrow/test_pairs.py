@@ -6,15 +6,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from anabranch.arrow import pairs
-from anabranch.arrow.pairs import NONE, Acting, Half, Pairs, acting_on, compute_clause_values
-from anabranch.protocol.expressions.computation import Computation, computation_of_syntax
-from anabranch.protocol.expressions.parser import parse_expression
-from anabranch.protocol.expressions.resolving import Scope
-from anabranch.protocol.expressions.tree import Column
-from anabranch.protocol.merges import NOTHING_MORE
-from anabranch.protocol.schema.types import Field, Struct
-from anabranch.protocol.unsupported import Unsupported
+from anabranch._arrow import pairs
+from anabranch._arrow.pairs import NONE, Acting, Half, Pairs, acting_on, compute_clause_values
+from anabranch._protocol.expressions.computation import Computation, computation_of_syntax
+from anabranch._protocol.expressions.parser import parse_expression
+from anabranch._protocol.expressions.resolving import Scope
+from anabranch._protocol.expressions.tree import Column
+from anabranch._protocol.merges import NOTHING_MORE
+from anabranch._protocol.schema.types import Field, Struct
+from anabranch._protocol.unsupported import Unsupported
 
 OWN = pa.table({"id": [1, 2, 3], "v": [10, None, 30]})
 GIVEN = pa.table({"v": [5, 40], "w": ["a", None]})

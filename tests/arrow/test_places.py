@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from anabranch.arrow import places as arrow_places
-from anabranch.arrow.places import begins, bounds_of, curve_places, range_numbers, sort_indexes, splits_of
+from anabranch._arrow import places as arrow_places
+from anabranch._arrow.places import begins, bounds_of, curve_places, range_numbers, sort_indexes, splits_of
 
 MAKERS: dict[str, tuple[pa.DataType, Callable[[random.Random], Any]]] = {
     "few numbers": (pa.int64(), lambda dice: dice.randrange(50)),

@@ -13,18 +13,18 @@ import pyarrow as pa
 import pytest
 
 import anabranch
-from anabranch.arrow.merge_source import source_columns
-from anabranch.arrow.plans import plan_change, plan_merge
-from anabranch.arrow.site import Site, alone
+from anabranch._arrow.merge_source import source_columns
+from anabranch._arrow.plans import plan_change, plan_merge
+from anabranch._arrow.site import Site, alone
+from anabranch._expressions import Context, condition
+from anabranch._expressions.computations import computation_of
+from anabranch._protocol.change_feed import records
+from anabranch._protocol.merges import NOTHING_MORE, Clause, Matching, SourceColumn
+from anabranch._protocol.rules.table_rules import Check
+from anabranch._protocol.storing import Computed
 from anabranch.commands.maintenance.optimize import Optimize
 from anabranch.commands.opening import file_set, open_log
 from anabranch.commands.plans import optimize_plan
-from anabranch.expressions import Context, condition
-from anabranch.expressions.computations import computation_of
-from anabranch.protocol.change_feed import records
-from anabranch.protocol.merges import NOTHING_MORE, Clause, Matching, SourceColumn
-from anabranch.protocol.rules.table_rules import Check
-from anabranch.protocol.storing import Computed
 
 ROWS = [{"id": i, "f": i / 2, "word": f"w{i}", "l": [i]} for i in range(9)]
 TABLES: Mapping[str, Mapping[str, Any]] = {

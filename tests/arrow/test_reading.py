@@ -13,12 +13,12 @@ import pyarrow as pa
 import pytest
 
 import anabranch
-from anabranch.arrow import finding
-from anabranch.arrow.reading import map_ahead
-from anabranch.arrow.site import alone
+from anabranch._arrow import finding
+from anabranch._arrow.reading import map_ahead
+from anabranch._arrow.site import alone
+from anabranch._expressions import Context, condition
 from anabranch.commands.opening import file_set, open_log
 from anabranch.errors import NeedsSpark
-from anabranch.expressions import Context, condition
 
 ROWS = [{"id": i, "s": {"a": i % 7, "b": f"text {i}" * 5}, "w": f"w{i % 3}"} for i in range(2_000)]
 

@@ -18,24 +18,24 @@ from pyspark.sql import functions as F
 
 import anabranch
 from anabranch import DeltaTable
-from anabranch.arrow import values as arrow_values
-from anabranch.arrow.values import check_assigned
+from anabranch._arrow import values as arrow_values
+from anabranch._arrow.values import check_assigned
+from anabranch._expressions import assignment
+from anabranch._log.log import Log
+from anabranch._protocol.conditions import Condition
+from anabranch._protocol.layout.file_sets import FileSet
+from anabranch._protocol.predicates import Always
+from anabranch._protocol.schema.types import Struct
+from anabranch._protocol.storing import Computed
+from anabranch._protocol.unsupported import Unsupported
+from anabranch._spark.engine import SparkEngine
+from anabranch._spark.merging.expression_checks import check_change
+from anabranch._spark.reading.scan import scan
+from anabranch._spark.writing.write import assign_where
+from anabranch._sql.conditions import context_for
+from anabranch._storage import open_store
 from anabranch.commands.opening import file_set
 from anabranch.errors import AnabranchError
-from anabranch.expressions import assignment
-from anabranch.log.log import Log
-from anabranch.protocol.conditions import Condition
-from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.predicates import Always
-from anabranch.protocol.schema.types import Struct
-from anabranch.protocol.storing import Computed
-from anabranch.protocol.unsupported import Unsupported
-from anabranch.spark.engine import SparkEngine
-from anabranch.spark.merging.expression_checks import check_change
-from anabranch.spark.reading.scan import scan
-from anabranch.spark.writing.write import assign_where
-from anabranch.statements.conditions import context_for
-from anabranch.storage import open_store
 from tests.support.tiers import examples
 
 pytestmark = pytest.mark.spark

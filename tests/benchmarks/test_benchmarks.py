@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 import anabranch
-from anabranch.log.log import forget
+from anabranch._log.log import forget
 from benchmarks import (
     appenders,
     checksums,

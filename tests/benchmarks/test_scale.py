@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
+from anabranch._transaction.commit import Committed
 from anabranch.commands.context import RunContext
 from anabranch.errors import AlreadyExists, PutOutcomeUnknown
-from anabranch.transaction.commit import Committed
 from benchmarks import scale
 from benchmarks.harness import RESULTS
 from benchmarks.scale_page import DOCUMENT, filled

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from anabranch.api.timeline.view import Timeline
+from anabranch._api.timeline.view import Timeline
 from tests.browser.opened import Opened, Window
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")

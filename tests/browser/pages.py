@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from anabranch.api.timeline.view import Timeline
+from anabranch._api.timeline.view import Timeline
 from anabranch.commands.queries.timeline.values import (
     Advice,
     Did,

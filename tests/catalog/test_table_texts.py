@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from anabranch.catalog.properties import MANAGED
-from anabranch.catalog.table_texts import TableText
+from anabranch._catalog.properties import MANAGED
+from anabranch._catalog.table_texts import TableText
 
 FORGED = [
     "Location: /evil",

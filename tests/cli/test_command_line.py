@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 import anabranch
 from anabranch import errors
-from anabranch.cli import app
-from anabranch.cli.statements import BEGINNINGS, complete_statement
+from anabranch._cli import app
+from anabranch._cli.statements import BEGINNINGS, complete_statement
 from tests.support.patience import PATIENCE
 from tests.support.worlds import World
 from tests.test_storeys import IMPORT_WITHOUT_SPARK, ROOT
@@ -53,7 +53,7 @@ def test_statements_are_completed_in_the_case_of_what_is_typed() -> None:
 
 
 def test_what_is_offered_are_statements() -> None:
-    from anabranch.statements.registry import ENTRIES
+    from anabranch._sql.registry import ENTRIES
 
     known = set().union(*(each.first for each in ENTRIES)) | {"SELECT", "WITH"}
     assert {each.split()[0] for each in BEGINNINGS} <= known
@@ -78,7 +78,7 @@ def told_without_pyspark(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         for door in DOORS
     )
     world = World(str(tmp_path_factory.mktemp("doctor") / "t")).create([{"id": 1}])
-    doctor = f"from anabranch.cli import main\nsys.argv = ['anabranch', 'doctor', {world.path!r}, '--json']\nmain()\n"
+    doctor = f"from anabranch._cli import main\nsys.argv = ['anabranch', 'doctor', {world.path!r}, '--json']\nmain()\n"
     done = without_pyspark(f"import anabranch\n{tried}{doctor}")
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
@@ -107,7 +107,7 @@ def test_another_missing_module_is_no_missing_pyspark() -> None:
 
 
 def test_a_mistyped_path_starts_no_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from anabranch.api import session
+    from anabranch._api import session
 
     def started(*_: Any) -> Any:
         raise AssertionError("a session was started")

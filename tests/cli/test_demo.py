@@ -14,11 +14,11 @@ import pytest
 from pyspark.sql import DataFrame
 from rich.console import Console
 
-from anabranch.cli.demo.race import Race, Run, writers
-from anabranch.cli.demo.story import LOG, TABLES, demo, differing_rows, table_of
-from anabranch.cli.sessions import java_prints_to
+from anabranch._cli.demo.race import Race, Run, writers
+from anabranch._cli.demo.story import LOG, TABLES, demo, differing_rows, table_of
+from anabranch._cli.sessions import java_prints_to
+from anabranch._transaction.commit import Committed
 from anabranch.errors import ConcurrentAppendException, InvalidOption
-from anabranch.transaction.commit import Committed
 
 ROWS = pa.table({"carrier": ["AA"] * 600})
 

@@ -14,13 +14,13 @@ from moto.s3.responses import S3Response
 from typer.testing import CliRunner
 
 import anabranch
-from anabranch.cli import app, diagnosis, machine
-from anabranch.cli.diagnosis import Check, worst
-from anabranch.cli.machine import connector, requirements, workers
-from anabranch.cli.store_probe import at_once_check, put_check, put_checks, store_checks
+from anabranch._cli import app, diagnosis, machine
+from anabranch._cli.diagnosis import Check, worst
+from anabranch._cli.machine import connector, requirements, workers
+from anabranch._cli.store_probe import at_once_check, put_check, put_checks, store_checks
+from anabranch._spark.sessions.java import release_of
+from anabranch._storage import open_store
 from anabranch.errors import StoreError, StorePermissionDenied
-from anabranch.spark.sessions.java import release_of
-from anabranch.storage import open_store
 from tests.storage import moto_s3
 from tests.support.patience import until
 from tests.test_docs import rows_of_table
@@ -340,7 +340,7 @@ def test_spark_writes_and_reads_at_the_location_and_leaves_nothing(spark: Any, t
     ],
 )
 def test_a_store_that_spark_cannot_reach_fails_by_its_reason(spark: Any, root: str, why: str) -> None:
-    from anabranch.cli.spark_probe import check_write_and_read
+    from anabranch._cli.spark_probe import check_write_and_read
 
     check = check_write_and_read(spark, root, "folder/spark")
     assert check.state == "failed"
@@ -350,7 +350,7 @@ def test_a_store_that_spark_cannot_reach_fails_by_its_reason(spark: Any, root: s
 @pytest.mark.spark
 def test_spark_that_may_not_write_fails(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
-    from anabranch.cli.spark_probe import check_write_and_read
+    from anabranch._cli.spark_probe import check_write_and_read
 
     check = check_write_and_read(spark, f"file://{tmp_path}/file", "folder/spark")
     assert check.state == "failed"

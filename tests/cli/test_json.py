@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 import anabranch
-from anabranch.cli import app
+from anabranch._cli import app
 from anabranch.testing import matrix
 from anabranch.testing.matrix import Cell, Matrix, Run
 from tests.test_docs import DOCS, rows_of_table

@@ -8,9 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 import anabranch
-from anabranch.cli import app
-from anabranch.cli.layout import GAP, fitting, lay_out, wrap_text
-from anabranch.cli.output import print_table, print_values, width
+from anabranch._cli import app
+from anabranch._cli.layout import GAP, fitting, lay_out, wrap_text
+from anabranch._cli.output import print_table, print_values, width
 
 ROWS = [["1", "x" * 30, "long " * 12, "UA"], ["22", "y", "", "é日本"]]
 COLUMNS = ["id", "name", "note", "carrier"]

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import anabranch
-from anabranch.cli import app
+from anabranch._cli import app
 from anabranch.errors import InvalidOption, RestoreFilesMissing
 
 

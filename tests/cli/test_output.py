@@ -17,9 +17,9 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 import anabranch
-from anabranch.cli import app
-from anabranch.cli.output import print_csv, print_json
-from anabranch.protocol.schema.types import Field, Struct
+from anabranch._cli import app
+from anabranch._cli.output import print_csv, print_json
+from anabranch._protocol.schema.types import Field, Struct
 from tests.support.patience import PATIENCE
 from tests.support.raw_logs import PROTOCOL, add, info, metadata, put_commit
 from tests.test_storeys import ROOT
@@ -30,7 +30,7 @@ HIDDEN = "s3a://KEY:SECRET@lake/t"
 
 EACH = """
 import json, sys
-from anabranch.cli import main
+from anabranch._cli import main
 
 for words in json.loads(sys.argv[1]):
     sys.argv = ["anabranch", *words]
@@ -164,7 +164,7 @@ def test_what_an_encoding_lacks_is_spelled_out(printed: dict[str, Printed]) -> N
 @pytest.mark.slow
 def test_output_that_cannot_be_written_is_one_sentence(words: tuple[str, ...], mean: str) -> None:
     with Path("/dev/full").open("wb") as full:
-        command = [sys.executable, "-m", "anabranch.cli", "history", mean, *words]
+        command = [sys.executable, "-m", "anabranch._cli", "history", mean, *words]
         env = {**os.environ, "PYTHONPATH": str(ROOT)}
         done = subprocess.run(command, env=env, stdout=full, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
     assert done.returncode == 2

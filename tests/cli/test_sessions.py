@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.cli.sessions import get_or_start_session, interrupts_wait
+from anabranch._cli.sessions import get_or_start_session, interrupts_wait
 from tests.support.patience import PATIENCE, until
 from tests.test_storeys import ROOT
 
@@ -80,7 +80,7 @@ def test_a_command_that_is_interrupted_while_java_starts_waits_for_it(monkeypatc
         begun.append(app)
 
     monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)
-    monkeypatch.setattr(importlib.import_module("anabranch.api.session"), "session", session)
+    monkeypatch.setattr(importlib.import_module("anabranch._api.session"), "session", session)
     with pytest.raises(KeyboardInterrupt):
         get_or_start_session("interrupted")
     assert begun == ["interrupted"]
@@ -95,7 +95,7 @@ def test_a_command_that_is_interrupted_while_java_starts_waits_for_it(monkeypatc
 @pytest.mark.classic("a client of Connect starts no Java")
 def test_java_does_not_outlive_a_command_that_is_interrupted_while_it_starts(tmp_path: Path) -> None:
     begun = subprocess.Popen(
-        [sys.executable, "-m", "anabranch.cli", "sql", "SELECT 1"],
+        [sys.executable, "-m", "anabranch._cli", "sql", "SELECT 1"],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.DEVNULL,

@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 import anabranch
-from anabranch.cli import app
-from anabranch.cli.statements import with_whole_paths
+from anabranch._cli import app
+from anabranch._cli.statements import with_whole_paths
 
 
 @pytest.fixture

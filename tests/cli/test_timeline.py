@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from anabranch.cli import app
+from anabranch._cli import app
 from tests.support.worlds import World
 
 

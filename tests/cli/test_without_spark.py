@@ -20,11 +20,11 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 import anabranch
-from anabranch.cli import app, statements
-from anabranch.cli.arrow_rows import ArrowRows
-from anabranch.cli.without_spark import FORMS, parse_statement
+from anabranch._cli import app, statements
+from anabranch._cli.arrow_rows import ArrowRows
+from anabranch._cli.without_spark import FORMS, parse_statement
+from anabranch._sql.registry import entry_of
 from anabranch.errors import MissingJava, NeedsSpark, StatementNeedsSpark
-from anabranch.statements.registry import entry_of
 from tests.support.patience import PATIENCE
 from tests.support.tiers import is_short
 from tests.test_storeys import IMPORT_WITHOUT_SPARK
@@ -333,7 +333,7 @@ def test_each_form_is_a_statement_that_a_session_runs() -> None:
 
 @pytest.mark.slow
 def test_without_pyspark_statements_run_all_the_same(folder: Path) -> None:
-    code = "from anabranch.cli import main\nmain()\n"
+    code = "from anabranch._cli import main\nmain()\n"
     block = IMPORT_WITHOUT_SPARK.replace("for module in sys.argv[1:]:\n    importlib.import_module(module)\n", code)
 
     def said(*words: str) -> subprocess.CompletedProcess[str]:

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 
 import anabranch
 from anabranch import DeltaTable
-from anabranch.spark.sessions.working_folder import working_folder
+from anabranch._spark.sessions.working_folder import working_folder
 from tests.clouds.verbs import session
 
 Step = tuple[str, Callable[[], Any], Any]

@@ -24,7 +24,7 @@ WAYS = ["classic", "cluster", "connect"]
 
 @pytest.mark.exhaustive(
     "tests/clouds/test_bad_networks.py::test_each_acknowledged_append_is_in_the_table_once",
-    "tests/doors/dataframe/test_install.py::test_a_job_of_delta_runs_as_it_is",
+    "tests/api/dataframe/test_install.py::test_a_job_of_delta_runs_as_it_is",
 )
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("store", STORES)
@@ -37,8 +37,8 @@ def test_every_verb_runs(store: str, way: str, tmp_path_factory: pytest.TempPath
 
 
 @pytest.mark.exhaustive(
-    "tests/doors/test_working_folder.py::test_a_relative_path_begins_where_spark_begins_wherever_python_has_gone_since",
-    "tests/doors/test_working_folder.py::test_a_file_system_of_the_sessions_own_is_never_taken_for_the_disk",
+    "tests/system/test_working_folder.py::test_a_relative_path_begins_where_spark_begins_wherever_python_has_gone_since",
+    "tests/system/test_working_folder.py::test_a_file_system_of_the_sessions_own_is_never_taken_for_the_disk",
 )
 @pytest.mark.parametrize("way", ["classic", "cluster"])
 def test_a_path_without_a_scheme_lies_on_the_default_file_system_by_every_door(

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import anabranch
-from anabranch.log.log import forget
+from anabranch._log.log import forget
 from tests.clouds.running import required, s3_copy, s3_settings
 from tests.storage import moto_s3
 from tests.support import racing

@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 
 import anabranch
 from anabranch import DeltaTable
+from anabranch._storage.local import LocalStore
 from anabranch.commands.maintenance.vacuum import Vacuum
-from anabranch.storage.local import LocalStore
 from anabranch.testing import at_phase
 from tests.support.spark_options import QUICK_JAVA
 

@@ -13,17 +13,17 @@ import pyarrow as pa
 import pytest
 
 from anabranch import errors
+from anabranch._log.changes import change_files
+from anabranch._log.file_names import commit_name
+from anabranch._protocol.change_feed import CHANGE_TYPE, COMMIT_VERSION, ENABLED, FOLDER
+from anabranch._protocol.merges import Clause
+from anabranch._protocol.schema.types import Field
 from anabranch.commands import change_recorder
 from anabranch.commands.ddl.alter import AddColumns, NewColumn, SetProperties
 from anabranch.commands.ddl.rename_and_drop_columns import RenameColumn
 from anabranch.commands.dml.write import Write
 from anabranch.commands.maintenance.vacuum import Vacuum
 from anabranch.commands.queries.change_feed import ReadChanges
-from anabranch.log.changes import change_files
-from anabranch.log.file_names import commit_name
-from anabranch.protocol.change_feed import CHANGE_TYPE, COMMIT_VERSION, ENABLED, FOLDER
-from anabranch.protocol.merges import Clause
-from anabranch.protocol.schema.types import Field
 from anabranch.testing import Row, at_phase
 from tests.support.feeds import applied, plain, rows_of
 from tests.support.raw_logs import put_commit

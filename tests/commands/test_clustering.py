@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 
 import anabranch
+from anabranch._protocol.actions import DomainMetadata
+from anabranch._protocol.features.table_features import writer_features
+from anabranch._protocol.layout.clustering import paths_of
+from anabranch._protocol.schema.types import Field, Struct
 from anabranch.commands.clustering import ClusterBy
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.ddl.create import Replace
@@ -17,10 +21,6 @@ from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.dml.write import Write
 from anabranch.commands.queries.describe import detail
 from anabranch.errors import ColumnInUse, ConcurrentWriteException, InvalidOption, ProtocolChangedException
-from anabranch.protocol.actions import DomainMetadata
-from anabranch.protocol.features.table_features import writer_features
-from anabranch.protocol.layout.clustering import paths_of
-from anabranch.protocol.schema.types import Field, Struct
 from anabranch.testing import at_phase
 from tests.support.raw_logs import listing
 from tests.support.worlds import World, table_path

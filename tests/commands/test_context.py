@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from anabranch import commands, errors
+from anabranch._log.snapshot import Snapshot
+from anabranch._transaction.retry import RetryPolicy, default_retry
 from anabranch.commands import NEWEST, Append, Command, Delete, RunContext
-from anabranch.log.snapshot import Snapshot
-from anabranch.transaction.retry import RetryPolicy, default_retry
 from tests.support.worlds import World
 
 COMMANDS = sorted(

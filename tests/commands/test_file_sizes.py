@@ -9,13 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from anabranch._log.log import forget
+from anabranch._protocol.schema.types import Field, Struct
+from anabranch._storage.sizes import sizes
 from anabranch.commands.file_sizes import hold_sizes
 from anabranch.commands.queries.change_feed import ReadChanges
 from anabranch.commands.queries.read import Read
 from anabranch.errors import MissingDataFile
-from anabranch.log.log import forget
-from anabranch.protocol.schema.types import Field, Struct
-from anabranch.storage.sizes import sizes
 from anabranch.testing import DictStore
 from anabranch.testing.stores import Watched
 from tests.support.raw_logs import PROTOCOL, metadata, put_commit, put_rows

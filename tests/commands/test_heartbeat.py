@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from anabranch._storage import open_store
 from anabranch.commands.heartbeat import Heartbeat
 from anabranch.commands.staging import Staging
 from anabranch.errors import StoreError
-from anabranch.storage import open_store
 from anabranch.testing import Call, DictStore, Watched
 from tests.support.patience import PATIENCE, until
 
@@ -90,7 +90,7 @@ def test_a_store_that_refuses_a_beat_is_asked_again() -> None:
 def test_a_process_ends_though_a_heart_beats(tmp_path: Path) -> None:
     script = (
         "from anabranch.commands.staging import Staging\n"
-        "from anabranch.storage import open_store\n"
+        "from anabranch._storage import open_store\n"
         f"staging = Staging(open_store({str(tmp_path)!r}), '1', 0.01)\n"
         "staging.start()\n"
     )

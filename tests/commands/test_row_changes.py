@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from anabranch import errors
+from anabranch._log.log import forget
+from anabranch._protocol.actions import FileRow
+from anabranch._protocol.conditions import Condition
+from anabranch._protocol.layout.file_sets import FileSet, Marks
 from anabranch.commands.dml.update import Update
 from anabranch.commands.maintenance.check import check
-from anabranch.log.log import forget
-from anabranch.protocol.actions import FileRow
-from anabranch.protocol.conditions import Condition
-from anabranch.protocol.layout.file_sets import FileSet, Marks
 from anabranch.testing import ArrowEngine, at_phase
 from tests.support.raw_logs import WITH_VECTORS, Action, info, listing, metadata, put_commit, put_rows, remove
 from tests.support.worlds import World

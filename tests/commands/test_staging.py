@@ -11,13 +11,13 @@ import pytest
 
 import anabranch
 from anabranch import Table
-from anabranch.arrow.site import alone
-from anabranch.arrow.writing import put_all
+from anabranch._arrow.site import alone
+from anabranch._arrow.writing import put_all
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.parquet_files import WrittenFile
 from anabranch.commands import staging as staging_module
 from anabranch.commands.opening import file_set, open_log
 from anabranch.commands.staging import Staging
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.parquet_files import WrittenFile
 
 ROWS = [{"id": i, "x": i * 2, "part": i % 2} for i in range(20)]
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 import anabranch
-from anabranch.api.progress import BOARD
+from anabranch._api.progress import BOARD
+from anabranch._transaction.phases import reach
 from anabranch.commands import Vacuum
 from anabranch.commands.context import RunContext
 from anabranch.commands.watching import Work, tell, track_progress, watch_with, working
 from anabranch.errors import NotATable
 from anabranch.testing import at_phase
-from anabranch.transaction.phases import reach
 from tests.support.patience import PATIENCE, started
 from tests.support.worlds import World
 

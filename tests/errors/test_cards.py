@@ -104,7 +104,7 @@ def test_outside_ipython_the_traceback_is_whole(tmp_path: Path, monkeypatch: pyt
     error = conflict(tmp_path)
     monkeypatch.setitem(sys.modules, "IPython", None)  # type: ignore[arg-type]
     assert error._render_traceback_() == traceback.format_exception(error)
-    assert "anabranch/transaction/commit.py" in "".join(traceback.format_exception(error))
+    assert "anabranch/_transaction/commit.py" in "".join(traceback.format_exception(error))
 
 
 def test_a_shell_that_fails_to_format_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 import anabranch
+from anabranch._storage.contract import Entry
+from anabranch._transaction.commit import Committed
 from anabranch.commands.maintenance.check import Report
 from anabranch.commands.maintenance.check_files import Finding
 from anabranch.commands.maintenance.vacuum import Vacuumed
 from anabranch.errors.html import MOST_CHARACTERS, MOST_ROWS, Rows, ShownAsTable, facts, table, text
-from anabranch.storage.contract import Entry
-from anabranch.transaction.commit import Committed
 
 HOSTILE = "<script src=//evil>alert('x')</script><img onerror=\"y\">&amp;"
 ALLOWED = {"table", "caption", "tr", "th", "td", "br"}

@@ -13,10 +13,10 @@ import pytest
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-from anabranch.expressions import Context, column_condition, column_value
-from anabranch.protocol.predicates import Unknown
-from anabranch.protocol.schema.types import Field, Struct
-from anabranch.protocol.unsupported import Unsupported
+from anabranch._expressions import Context, column_condition, column_value
+from anabranch._protocol.predicates import Unknown
+from anabranch._protocol.schema.types import Field, Struct
+from anabranch._protocol.unsupported import Unsupported
 from tests.support.tiers import examples
 
 pytestmark = [pytest.mark.spark, pytest.mark.classic("texts are printed in quotes")]

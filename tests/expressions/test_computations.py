@@ -8,10 +8,10 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from anabranch.expressions import assignment, condition
-from anabranch.expressions.computations import HIDDEN
-from anabranch.expressions.context import Context
-from anabranch.protocol.schema.types import Field, Struct
+from anabranch._expressions import assignment, condition
+from anabranch._expressions.computations import HIDDEN
+from anabranch._expressions.context import Context
+from anabranch._protocol.schema.types import Field, Struct
 
 SCHEMA = Struct(
     (

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch import errors
-from anabranch.expressions import Context, condition
-from anabranch.protocol.conditions import Condition
-from anabranch.protocol.predicates import (
+from anabranch._expressions import Context, condition
+from anabranch._protocol.conditions import Condition
+from anabranch._protocol.predicates import (
     Always,
     And,
     Compare,
@@ -28,8 +28,8 @@ from anabranch.protocol.predicates import (
     Unknown,
     holds,
 )
-from anabranch.protocol.schema.lengths import LENGTH
-from anabranch.protocol.schema.types import Array, Field, Map, Struct
+from anabranch._protocol.schema.lengths import LENGTH
+from anabranch._protocol.schema.types import Array, Field, Map, Struct
 from tests.support.tiers import examples
 
 SCHEMA = Struct(

@@ -10,15 +10,15 @@ import pyarrow as pa
 import pytest
 
 import anabranch
+from anabranch._expressions import Context, condition, conjuncts
+from anabranch._expressions.blocks import block_predicate
+from anabranch._expressions.depth import MOST_NESTED, shallow
+from anabranch._expressions.dialect import TokenizedText
+from anabranch._expressions.printed_columns import column_condition
+from anabranch._protocol.expressions.computation import computation_over
+from anabranch._protocol.predicates import And, Compare, Or, Unknown
+from anabranch._protocol.schema.types import Field, Struct
 from anabranch.errors import InvalidCondition, InvalidProperty, NotBuilt
-from anabranch.expressions import Context, condition, conjuncts
-from anabranch.expressions.blocks import block_predicate
-from anabranch.expressions.depth import MOST_NESTED, shallow
-from anabranch.expressions.dialect import TokenizedText
-from anabranch.expressions.printed_columns import column_condition
-from anabranch.protocol.expressions.computation import computation_over
-from anabranch.protocol.predicates import And, Compare, Or, Unknown
-from anabranch.protocol.schema.types import Field, Struct
 from tests.support.tiers import examples
 
 SCHEMA = Struct((Field("id", "long"), Field("s", "string")))

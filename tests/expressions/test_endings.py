@@ -6,11 +6,11 @@ import datetime as dt
 
 import pytest
 
+from anabranch._expressions import Context, assignment, condition
+from anabranch._expressions.dialect import TokenizedText
+from anabranch._expressions.endings import prevent_alias
+from anabranch._protocol.schema.types import Field, Struct
 from anabranch.errors import UnreadableExpression
-from anabranch.expressions import Context, assignment, condition
-from anabranch.expressions.dialect import TokenizedText
-from anabranch.expressions.endings import prevent_alias
-from anabranch.protocol.schema.types import Field, Struct
 
 CONTEXT = Context("t", Struct((Field("id", "long"),)), dt.datetime(2026, 1, 1, tzinfo=dt.UTC), "UTC", lambda _: True)
 WHOLE = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from anabranch.expressions.error_pointer import excerpt
+from anabranch._expressions.error_pointer import excerpt
 
 
 @pytest.mark.parametrize(

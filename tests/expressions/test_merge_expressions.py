@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch import errors
-from anabranch.expressions import Context, Sides, analyze_merge, parameters_of
-from anabranch.expressions.computations import HIDDEN
-from anabranch.protocol.conditions import Condition
-from anabranch.protocol.expressions.computation import Computation
-from anabranch.protocol.expressions.tree import names_of
-from anabranch.protocol.merges import NOTHING_MORE, Clause, Matching, SourceColumn
-from anabranch.protocol.predicates import Always, And, Compare, In, IsNull, Name, Not, Or, Predicate, Unknown, holds
-from anabranch.protocol.schema.types import Field, Struct
+from anabranch._expressions import Context, Sides, analyze_merge, parameters_of
+from anabranch._expressions.computations import HIDDEN
+from anabranch._protocol.conditions import Condition
+from anabranch._protocol.expressions.computation import Computation
+from anabranch._protocol.expressions.tree import names_of
+from anabranch._protocol.merges import NOTHING_MORE, Clause, Matching, SourceColumn
+from anabranch._protocol.predicates import Always, And, Compare, In, IsNull, Name, Not, Or, Predicate, Unknown, holds
+from anabranch._protocol.schema.types import Field, Struct
 from tests.support.tiers import examples
 
 SCHEMA = Struct(

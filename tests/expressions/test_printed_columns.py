@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch import errors
-from anabranch.expressions import Context, check_assigned, column_condition, column_value
-from anabranch.expressions.printed_columns import expression_text
-from anabranch.protocol.conditions import Condition
-from anabranch.protocol.predicates import And, Compare, In, IsNull, Not, Or, Predicate, StartsWith, Unknown
-from anabranch.protocol.schema.types import Field, Struct
+from anabranch._expressions import Context, check_assigned, column_condition, column_value
+from anabranch._expressions.printed_columns import expression_text
+from anabranch._protocol.conditions import Condition
+from anabranch._protocol.predicates import And, Compare, In, IsNull, Not, Or, Predicate, StartsWith, Unknown
+from anabranch._protocol.schema.types import Field, Struct
 from tests.support.tiers import examples
 
 SCHEMA = Struct(

@@ -7,9 +7,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from anabranch.expressions.printed_syntax import parts_of, syntax_of
-from anabranch.protocol.expressions.parser import parse_expression
-from anabranch.protocol.expressions.spelling import to_sql
+from anabranch._expressions.printed_syntax import parts_of, syntax_of
+from anabranch._protocol.expressions.parser import parse_expression
+from anabranch._protocol.expressions.spelling import to_sql
 
 NAMES = {name: parts_of(name) for name in ("id", "c", "b", "s.x", "arr", "m", "a b", "t", "`s.x`")}
 SQL = {

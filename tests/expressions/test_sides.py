@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from anabranch import errors
-from anabranch.expressions import Context, Sides, resolve_assignments
-from anabranch.expressions.sides import evolve_by_clause, name_parts
-from anabranch.protocol.merges import SourceColumn
-from anabranch.protocol.schema.assignments import Members
-from anabranch.protocol.schema.types import Field, Struct
+from anabranch._expressions import Context, Sides, resolve_assignments
+from anabranch._expressions.sides import evolve_by_clause, name_parts
+from anabranch._protocol.merges import SourceColumn
+from anabranch._protocol.schema.assignments import Members
+from anabranch._protocol.schema.types import Field, Struct
 
 SCHEMA = Struct(
     (

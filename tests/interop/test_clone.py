@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from anabranch._log.log import forget
 from anabranch.commands.maintenance.clone import Clone
-from anabranch.log.log import forget
 from tests.support.delta_spark import DeltaSpark
 from tests.support.raw_logs import listing
 from tests.support.readers import same_rows

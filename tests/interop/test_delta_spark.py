@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 
 import anabranch
 from anabranch import DeltaTable
+from anabranch._log.file_names import LAST_CHECKPOINT
+from anabranch._log.log import forget
 from anabranch.errors import CheckConstraintViolated, DeltaConcurrentModificationException
-from anabranch.log.file_names import LAST_CHECKPOINT
-from anabranch.log.log import forget
 from anabranch.tables import IdentityGenerator
 from anabranch.testing import at_phase
 from tests.support.changes import CHANGES, NASTY, ROWS, TYPED, TYPES

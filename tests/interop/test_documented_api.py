@@ -1,4 +1,4 @@
-"""The same scenarios as in `tests/doors/delta_table/test_documented_api.py`, unchanged, on real delta-spark."""
+"""The same scenarios as in `tests/api/delta_table/test_documented_api.py`, unchanged, on real delta-spark."""
 
 from __future__ import annotations
 

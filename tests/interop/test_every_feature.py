@@ -15,12 +15,12 @@ from pyspark.sql import SparkSession
 
 import anabranch
 from anabranch import DeltaTable
+from anabranch._protocol.layout.clustering import paths_of
+from anabranch._protocol.schema.types import Field
 from anabranch.commands.clustering import ClusterBy
 from anabranch.commands.ddl.alter import AddColumns, NewColumn
 from anabranch.commands.ddl.change_column import ChangeColumn
 from anabranch.commands.ddl.rename_and_drop_columns import DropColumns, RenameColumn
-from anabranch.protocol.layout.clustering import paths_of
-from anabranch.protocol.schema.types import Field
 from tests.support.delta_spark import DeltaSpark
 from tests.support.readers import Row, deltalake_rows, duckdb_rows, same_rows
 from tests.support.worlds import table_path

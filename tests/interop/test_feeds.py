@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import anabranch
-from anabranch.log.log import forget
+from anabranch._log.log import forget
 from tests.support.delta_spark import DeltaSpark, DeltaSparkError
 from tests.support.readers import same_rows
 from tests.support.worlds import World, table_path

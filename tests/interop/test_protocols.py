@@ -10,6 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from anabranch import DeltaTable
+from anabranch._log.log import forget
+from anabranch._protocol.features.table_features import describe
 from anabranch.commands.ddl.add_constraint import AddConstraint
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.ddl.alter_protocol import AddFeatureSupport
@@ -19,8 +21,6 @@ from anabranch.commands.ddl.rename_and_drop_columns import RenameColumn
 from anabranch.commands.dml.append import Append
 from anabranch.commands.maintenance.upgrade_uniform import UpgradeUniform
 from anabranch.errors import FeatureNotDropped
-from anabranch.log.log import forget
-from anabranch.protocol.features.table_features import describe
 from tests.support.delta_spark import DeltaSpark, DeltaSparkError
 from tests.support.readers import same_rows
 from tests.support.worlds import World, table_path

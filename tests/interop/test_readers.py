@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import anabranch
+from anabranch._log.file_names import LAST_CHECKPOINT
+from anabranch._log.log import forget
 from anabranch.errors import ConcurrentAppendException, ConcurrentDeleteReadException
-from anabranch.log.file_names import LAST_CHECKPOINT
-from anabranch.log.log import forget
 from anabranch.testing import Row, at_phase
 from tests.support.changes import CHANGES, NASTY, ROWS, TYPED, TYPES
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from anabranch._log.log import forget
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.maintenance.check import check
-from anabranch.log.log import forget
 from tests.support.delta_spark import DeltaSpark
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows
 from tests.support.row_ids import TrackedReader, wrong_ids

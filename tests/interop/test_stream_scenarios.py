@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 import anabranch
 from anabranch import tables
-from anabranch.log.log import forget
+from anabranch._log.log import forget
 from tests.documented.given import Given, observed, scenarios_of
 from tests.interop.streams import MODULES
 from tests.interop.streams.differences import DIFFERENCES

@@ -1,4 +1,4 @@
-"""Phrases that jobs look for stand in the errors of real delta-spark, as in ours (`tests/doors/test_texts.py`)."""
+"""Phrases that jobs look for stand in the errors of real delta-spark, as in ours (`tests/api/test_texts.py`)."""
 
 from __future__ import annotations
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from anabranch._log.log import forget
 from anabranch.commands.maintenance.check import check
 from anabranch.commands.maintenance.vacuum import Vacuum
 from anabranch.commands.maintenance.vacuum_candidates import last_version
-from anabranch.log.log import forget
 from tests.support.delta_spark import DeltaSpark
 from tests.support.patience import a_tick
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from anabranch._log.log import forget
 from anabranch.commands.ddl.change_column import ChangeColumn
 from anabranch.commands.maintenance.check import check
-from anabranch.log.log import forget
 from tests.support.delta_spark import DeltaSpark
 from tests.support.readers import same_rows
 from tests.support.worlds import World, table_path

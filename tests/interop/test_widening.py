@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from anabranch._protocol.schema.types import arrow_type
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.ddl.change_column import ChangeColumn
 from anabranch.commands.dml.append import Append
-from anabranch.protocol.schema.types import arrow_type
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows
 from tests.support.worlds import World, table_path
 

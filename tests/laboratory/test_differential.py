@@ -9,12 +9,12 @@ from unittest.mock import patch
 
 import pytest
 
-from anabranch.arrow import finding
-from anabranch.arrow.backend import ArrowBackend
-from anabranch.arrow.site import alone
-from anabranch.protocol.layout.file_sets import FileSet, Marks
-from anabranch.protocol.stats import footers
-from anabranch.storage import Store
+from anabranch._arrow import finding
+from anabranch._arrow.backend import ArrowBackend
+from anabranch._arrow.site import alone
+from anabranch._protocol.layout.file_sets import FileSet, Marks
+from anabranch._protocol.stats import footers
+from anabranch._storage import Store
 from laboratory.campaign import prepare
 from laboratory.differential import compared, differences
 from laboratory.drawn_commands import Delete, Insert, Merge, Update

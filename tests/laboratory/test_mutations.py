@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from anabranch.log.file_names import checkpoint_name, commit_name
-from anabranch.log.log_end import End
+from anabranch._log.file_names import checkpoint_name, commit_name
+from anabranch._log.log_end import End
 from laboratory import mutations
 from laboratory.damage import Mutation
 from laboratory.mutations import Case, Fault, campaign, case_of, examined, truth_of
@@ -67,7 +67,7 @@ def test_a_vacuum_that_believes_a_log_without_its_newest_commit_is_noticed(monke
     case = Case(0, "commit", "commits", files, Mutation("delete", lost, without))
     assert examined(case) == mutations.NAMED
     monkeypatch.setattr("anabranch.commands.maintenance.vacuum.require_confirmation", lambda *args: None)
-    monkeypatch.setattr("anabranch.log.log.end_of", lambda *args: End.RIGHT)
+    monkeypatch.setattr("anabranch._log.log.end_of", lambda *args: End.RIGHT)
     with pytest.raises(Fault, match="reading gives what is not true"):
         examined(case)
     with pytest.raises(Fault, match="VACUUM removed"):

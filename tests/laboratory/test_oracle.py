@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.protocol.predicates import holds
+from anabranch._protocol.predicates import holds
 from laboratory.oracle import Landed, serial_order
 from laboratory.statements import (
     COLUMNS,

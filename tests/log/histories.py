@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from anabranch.log.commit_files import Raw
+from anabranch._log.commit_files import Raw
 
 COLUMNS = ("p", "q")
 Key = tuple[str, str | None]

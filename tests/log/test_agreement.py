@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from anabranch._log.agreement import disagreements
+from anabranch._log.file_names import checkpoint_name, checksum_name, commit_name, compacted_range
+from anabranch._log.log import Log, forget
 from anabranch.commands.maintenance.check import check
-from anabranch.log.agreement import disagreements
-from anabranch.log.file_names import checkpoint_name, checksum_name, commit_name, compacted_range
-from anabranch.log.log import Log, forget
 from laboratory.shapes import CHECKPOINT, KINDS, NEWEST, Files, opened, store_of, table
 
 COMPACTION = f"_delta_log/{1:020d}.{3:020d}.compacted.json"

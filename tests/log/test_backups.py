@@ -16,12 +16,12 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from anabranch._log.checksum import Checksum
+from anabranch._log.file_names import checksum_name, checksum_version, commit_name
+from anabranch._log.log import forget
+from anabranch._storage.contract import Entry
 from anabranch.errors import CorruptLog
 from anabranch.errors.process_state import STATE
-from anabranch.log.checksum import Checksum
-from anabranch.log.file_names import checksum_name, checksum_version, commit_name
-from anabranch.log.log import forget
-from anabranch.storage.contract import Entry
 from anabranch.testing import DictStore, Row, mounted
 from anabranch.testing.stores import Kept
 from tests.support.tiers import examples

@@ -15,16 +15,16 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import given, settings
 
 from anabranch import errors
-from anabranch.log.checkpoint import Checkpoint, CheckpointHead
-from anabranch.log.checkpoint_parts import checkpoints_in
-from anabranch.log.checkpointing import State, checkpoint_bytes
-from anabranch.log.commit_files import Raw
-from anabranch.log.commits import parse_files
-from anabranch.log.file_names import LAST_CHECKPOINT, checkpoint_name, commit_name, first_name
-from anabranch.log.log import Log, forget
-from anabranch.log.replay import replay
-from anabranch.log.snapshot import Snapshot, load_snapshot
-from anabranch.protocol.actions import (
+from anabranch._log.checkpoint import Checkpoint, CheckpointHead
+from anabranch._log.checkpoint_parts import checkpoints_in
+from anabranch._log.checkpointing import State, checkpoint_bytes
+from anabranch._log.commit_files import Raw
+from anabranch._log.commits import parse_files
+from anabranch._log.file_names import LAST_CHECKPOINT, checkpoint_name, commit_name, first_name
+from anabranch._log.log import Log, forget
+from anabranch._log.replay import replay
+from anabranch._log.snapshot import Snapshot, load_snapshot
+from anabranch._protocol.actions import (
     FILES,
     REMOVES,
     AppTransaction,
@@ -33,9 +33,9 @@ from anabranch.protocol.actions import (
     Protocol,
     files_table,
 )
-from anabranch.protocol.schema.types import Field, Struct, schema_json
-from anabranch.storage import open_store
-from anabranch.storage.contract import Store
+from anabranch._protocol.schema.types import Field, Struct, schema_json
+from anabranch._storage import open_store
+from anabranch._storage.contract import Store
 from tests.log.histories import COLUMNS, Body, as_bodies, expected, replayed, spelled, without_stats_and_tags
 from tests.support.raw_logs import SCHEMA, WITH_VECTORS, add, info, metadata, put_commit, remove
 from tests.support.readers import deltalake_rows, same_rows

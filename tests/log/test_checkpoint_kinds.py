@@ -14,16 +14,23 @@ import pyarrow.parquet as pq
 import pytest
 
 from anabranch import errors
-from anabranch.log import checkpointing
-from anabranch.log.checkpoint import Checkpoint
-from anabranch.log.checkpoint_parts import checkpoints_in, missing_part
-from anabranch.log.file_names import LAST_CHECKPOINT, checkpoint_name, checksum_name, commit_name, first_name, part_name
-from anabranch.log.log import Log, forget
-from anabranch.log.snapshot import Snapshot
-from anabranch.log.typed_stats import partition_maps, stats_texts
-from anabranch.protocol.actions import FILES, REMOVES
-from anabranch.storage import open_store
-from anabranch.storage.contract import Entry
+from anabranch._log import checkpointing
+from anabranch._log.checkpoint import Checkpoint
+from anabranch._log.checkpoint_parts import checkpoints_in, missing_part
+from anabranch._log.file_names import (
+    LAST_CHECKPOINT,
+    checkpoint_name,
+    checksum_name,
+    commit_name,
+    first_name,
+    part_name,
+)
+from anabranch._log.log import Log, forget
+from anabranch._log.snapshot import Snapshot
+from anabranch._log.typed_stats import partition_maps, stats_texts
+from anabranch._protocol.actions import FILES, REMOVES
+from anabranch._storage import open_store
+from anabranch._storage.contract import Entry
 from tests.log.histories import as_bodies, without_stats_and_tags
 from tests.support.golden import kernel_table
 from tests.support.raw_logs import add, info, metadata, put_commit, remove
@@ -314,7 +321,7 @@ def test_a_large_checkpoint_is_read_by_ranges_and_only_as_far_as_it_is_asked(
     log = Log(open_store(tmp_path))
     log.write_checkpoint(log.snapshot(), now_ms=0)
     only_commit_of(tmp_path, 3)
-    monkeypatch.setattr("anabranch.log.parquet.READ_WHOLE_BYTES", 0)
+    monkeypatch.setattr("anabranch._log.parquet.READ_WHOLE_BYTES", 0)
     fetched: list[str] = []
     get = type(log.store).get
     monkeypatch.setattr(
@@ -332,7 +339,7 @@ def test_a_checkpoint_that_is_put_anew_while_its_ranges_are_read_is_never_mixed(
     log = Log(open_store(tmp_path))
     log.write_checkpoint(log.snapshot(), now_ms=0)
     only_commit_of(tmp_path, 3)
-    monkeypatch.setattr("anabranch.log.parquet.READ_WHOLE_BYTES", 0)
+    monkeypatch.setattr("anabranch._log.parquet.READ_WHOLE_BYTES", 0)
     opened = newest(tmp_path)
     found = opened.segment.checkpoint
     assert found is not None

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 import anabranch
+from anabranch._log.checksum import read_checksum
+from anabranch._log.commits import ENGINE
+from anabranch._log.file_names import checksum_name, commit_name
+from anabranch._log.log import Log, forget
+from anabranch._protocol.actions import AppTransaction
+from anabranch._storage import open_store
 from anabranch.commands.dml.append import Append
 from anabranch.errors import StoreError
-from anabranch.log.checksum import read_checksum
-from anabranch.log.commits import ENGINE
-from anabranch.log.file_names import checksum_name, commit_name
-from anabranch.log.log import Log, forget
-from anabranch.protocol.actions import AppTransaction
-from anabranch.storage import open_store
 from anabranch.testing import DictStore, at_phase, mounted
 from anabranch.testing.stores import Call, Watched
 from tests.log.histories import as_bodies
@@ -91,7 +91,7 @@ def test_it_has_the_fields_of_the_protocol(world: World) -> None:
 
 
 def test_an_append_to_a_cold_table_reads_no_add_for_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("anabranch.log.snapshot.Snapshot.files", property(lambda self: pytest.fail("adds were read")))
+    monkeypatch.setattr("anabranch._log.snapshot.Snapshot.files", property(lambda self: pytest.fail("adds were read")))
     forget()
     world.append({"id": 10, "x": 1})
     forget()

@@ -12,13 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from anabranch.commands.maintenance.vacuum import Vacuum
-from anabranch.errors import AnabranchError, CorruptLog, LiveFilesNotConfirmed
-from anabranch.log import checkpointing
-from anabranch.log.checkpoint_parts import checkpoints_in
-from anabranch.log.cleanup import is_whole
-from anabranch.log.confirmation import confirm
-from anabranch.log.file_names import (
+from anabranch._log import checkpointing
+from anabranch._log.checkpoint_parts import checkpoints_in
+from anabranch._log.cleanup import is_whole
+from anabranch._log.confirmation import confirm
+from anabranch._log.file_names import (
     LAST_CHECKPOINT,
     checkpoint_name,
     checksum_name,
@@ -26,8 +24,10 @@ from anabranch.log.file_names import (
     commit_version,
     first_name,
 )
-from anabranch.log.last_checkpoint import hint_bytes
-from anabranch.log.log import Log, forget
+from anabranch._log.last_checkpoint import hint_bytes
+from anabranch._log.log import Log, forget
+from anabranch.commands.maintenance.vacuum import Vacuum
+from anabranch.errors import AnabranchError, CorruptLog, LiveFilesNotConfirmed
 from anabranch.testing import DictStore, mounted
 from tests.support.raw_logs import WITH_VECTORS, Action, add, info, metadata, remove, text_of
 

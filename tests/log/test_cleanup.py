@@ -11,11 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from anabranch import errors
-from anabranch.commands.context import RunContext
-from anabranch.commands.dml.append import Append
-from anabranch.log import checkpointing
-from anabranch.log.cleanup import DAY_MS, clean_up
-from anabranch.log.file_names import (
+from anabranch._log import checkpointing
+from anabranch._log.cleanup import DAY_MS, clean_up
+from anabranch._log.file_names import (
     checkpoint_name,
     checkpoint_version,
     checksum_name,
@@ -23,12 +21,14 @@ from anabranch.log.file_names import (
     commit_version,
     part_name,
 )
-from anabranch.log.log import Log, forget
-from anabranch.log.snapshot import Snapshot
-from anabranch.storage import open_store
+from anabranch._log.log import Log, forget
+from anabranch._log.snapshot import Snapshot
+from anabranch._storage import open_store
+from anabranch._transaction.retry import Runtime
+from anabranch.commands.context import RunContext
+from anabranch.commands.dml.append import Append
 from anabranch.testing import at_phase
 from anabranch.testing.stores import Call, Watched
-from anabranch.transaction.retry import Runtime
 from tests.log.histories import as_bodies
 from tests.support.raw_logs import PROTOCOL, WITH_VECTORS, Action, add, info, metadata, put_commit, remove
 from tests.support.tiers import examples

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anabranch.log import columnar
-from anabranch.log.columnar import file_actions
-from anabranch.protocol.actions import ADDS, DROPS, FILES, add_lines, files_table
+from anabranch._log import columnar
+from anabranch._log.columnar import file_actions
+from anabranch._protocol.actions import ADDS, DROPS, FILES, add_lines, files_table
 from tests.log.histories import COLUMNS, texts
 from tests.support.raw_logs import add, remove, text_of
 from tests.support.tiers import examples

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 import anabranch
 from anabranch import errors
+from anabranch._log import commit_files
+from anabranch._log.commit_files import LongFile, Raw, read_commit
+from anabranch._log.commits import parse_commit, parse_files, parse_head
+from anabranch._log.file_names import commit_name
+from anabranch._log.log import forget
+from anabranch._protocol.actions import FILES
+from anabranch._storage import open_store
 from anabranch.commands.opening import open_log
-from anabranch.log import commit_files
-from anabranch.log.commit_files import LongFile, Raw, read_commit
-from anabranch.log.commits import parse_commit, parse_files, parse_head
-from anabranch.log.file_names import commit_name
-from anabranch.log.log import forget
-from anabranch.protocol.actions import FILES
-from anabranch.storage import open_store
 from anabranch.testing.stores import Call, DictStore, Watched
 from tests.log.histories import COLUMNS, Body, as_bodies, expected, replayed, spelled
 from tests.support.raw_logs import PROTOCOL, Action, add, info, metadata, put_commit, remove, text_of

@@ -10,15 +10,15 @@ import pyarrow as pa
 import pytest
 
 from anabranch import errors
+from anabranch._log import commits, file_lines
+from anabranch._log.columnar import file_actions
+from anabranch._log.commit_files import Raw
+from anabranch._log.commits import parse_commit, parse_files, parse_head
+from anabranch._log.file_names import commit_name
+from anabranch._log.replay import replay
+from anabranch._protocol.schema.types import Field, Struct
 from anabranch.commands.maintenance.check import check
 from anabranch.commands.opening import open_log
-from anabranch.log import commits, file_lines
-from anabranch.log.columnar import file_actions
-from anabranch.log.commit_files import Raw
-from anabranch.log.commits import parse_commit, parse_files, parse_head
-from anabranch.log.file_names import commit_name
-from anabranch.log.replay import replay
-from anabranch.protocol.schema.types import Field, Struct
 from tests.support.raw_logs import PROTOCOL, SCHEMA, add, info, listing, metadata, put_commit, remove, text_of
 from tests.support.worlds import World
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from anabranch.log import snapshot as snapshots
-from anabranch.log.log import forget
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.predicates import Compare
-from anabranch.protocol.stats import skipping
-from anabranch.protocol.stats.skipping import could_match
+from anabranch._log import snapshot as snapshots
+from anabranch._log.log import forget
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.predicates import Compare
+from anabranch._protocol.stats import skipping
+from anabranch._protocol.stats.skipping import could_match
 from tests.support.worlds import World, table_path
 
 ROWS = [{"id": i, "x": i} for i in range(8)]

@@ -18,12 +18,12 @@ from uuid import UUID
 
 import pytest
 
+from anabranch._log import checkpointing
+from anabranch._log.file_names import checksum_name, commit_name
+from anabranch._log.history import history
+from anabranch._log.log import Log, forget
 from anabranch.commands.maintenance.vacuum import Vacuum
 from anabranch.errors import AnabranchError, CorruptLog
-from anabranch.log import checkpointing
-from anabranch.log.file_names import checksum_name, commit_name
-from anabranch.log.history import history
-from anabranch.log.log import Log, forget
 from anabranch.testing import DictStore, mounted
 from laboratory.damage import Files, mutate, undecidable
 from laboratory.shapes import contents, in_json, in_parts, without_commits_before

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from anabranch import errors
-from anabranch.log.file_names import commit_name
-from anabranch.log.history import history
-from anabranch.log.log import Log
-from anabranch.protocol.actions import Metadata
-from anabranch.storage import open_store
+from anabranch._log.file_names import commit_name
+from anabranch._log.history import history
+from anabranch._log.log import Log
+from anabranch._protocol.actions import Metadata
+from anabranch._storage import open_store
 from tests.support.raw_logs import PROTOCOL, add, info, metadata, put_commit
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from anabranch.log.lazy import lazy
-from anabranch.log.log import Log, forget
-from anabranch.storage import open_store
+from anabranch._log.lazy import lazy
+from anabranch._log.log import Log, forget
+from anabranch._storage import open_store
 from anabranch.testing import Call, Watched
 from tests.support.patience import end, happens
 from tests.support.worlds import World, table_path

@@ -14,17 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch import errors
+from anabranch._log import log as log_module
+from anabranch._log.commits import Commit
+from anabranch._log.file_names import checksum_name, commit_name
+from anabranch._log.log import Log, forget, remember
+from anabranch._log.positions import LogPosition
+from anabranch._log.segment import find_segment
+from anabranch._log.snapshot import Snapshot, load_snapshot
+from anabranch._storage import open_store
+from anabranch._storage.contract import Store
 from anabranch.commands.dml.append import Append
 from anabranch.errors.process_state import STATE
-from anabranch.log import log as log_module
-from anabranch.log.commits import Commit
-from anabranch.log.file_names import checksum_name, commit_name
-from anabranch.log.log import Log, forget, remember
-from anabranch.log.positions import LogPosition
-from anabranch.log.segment import find_segment
-from anabranch.log.snapshot import Snapshot, load_snapshot
-from anabranch.storage import open_store
-from anabranch.storage.contract import Store
 from anabranch.testing import at_phase
 from anabranch.testing.stores import Call, Watched
 from tests.log.histories import as_bodies, commits, without_stats_and_tags

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from anabranch._log.file_names import checksum_name, commit_name, first_name
+from anabranch._log.log import Log, forget, remember
+from anabranch._protocol.features.table_features import writer_features
+from anabranch._storage.contract import Entry
 from anabranch.commands.dml.append import Append
 from anabranch.commands.maintenance.vacuum import Vacuum
 from anabranch.errors import CorruptLog
-from anabranch.log.file_names import checksum_name, commit_name, first_name
-from anabranch.log.log import Log, forget, remember
-from anabranch.protocol.features.table_features import writer_features
-from anabranch.storage.contract import Entry
 from anabranch.testing import DictStore, Watched, mounted
 
 LOST = 3

@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
-from anabranch.log.commit_files import Raw
-from anabranch.log.commits import parse_commit, parse_files
-from anabranch.log.replay import apply_actions, keys, replay, without
-from anabranch.protocol.actions import FILES, REMOVES, empty_files
+from anabranch._log.commit_files import Raw
+from anabranch._log.commits import parse_commit, parse_files
+from anabranch._log.replay import apply_actions, keys, replay, without
+from anabranch._protocol.actions import FILES, REMOVES, empty_files
 from tests.log.histories import COLUMNS, Body, as_bodies, expected, replayed, spelled
 from tests.support.raw_logs import Action, add, remove, text_of
 from tests.support.tiers import examples

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from anabranch._log.checksum import read_checksum
+from anabranch._log.file_names import checksum_version, first_name
+from anabranch._log.log import Log, forget
+from anabranch._storage import open_store
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.ddl.drop_feature import DropFeature
 from anabranch.errors import AnabranchError
-from anabranch.log.checksum import read_checksum
-from anabranch.log.file_names import checksum_version, first_name
-from anabranch.log.log import Log, forget
-from anabranch.storage import open_store
 from tests.support.raw_logs import add, info, put_commit
 from tests.support.worlds import World
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.log.footers import footer_in
-from anabranch.log.row_groups import RowGroups
-from anabranch.storage.native import Span
+from anabranch._log.footers import footer_in
+from anabranch._log.row_groups import RowGroups
+from anabranch._storage.native import Span
 
 COLUMNS = ("add", "protocol", "flag")
 

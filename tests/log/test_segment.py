@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch import errors
-from anabranch.log.file_names import (
+from anabranch._log.file_names import (
     LAST_CHECKPOINT,
     checkpoint_name,
     checkpoint_version,
@@ -21,10 +21,10 @@ from anabranch.log.file_names import (
     compacted_range,
     part_name,
 )
-from anabranch.log.last_checkpoint import canonical, checksum, hint_bytes, read_hint
-from anabranch.log.segment import Segment, earliest_version, find_segment
-from anabranch.storage import open_store
-from anabranch.storage.contract import Store
+from anabranch._log.last_checkpoint import canonical, checksum, hint_bytes, read_hint
+from anabranch._log.segment import Segment, earliest_version, find_segment
+from anabranch._storage import open_store
+from anabranch._storage.contract import Store
 from tests.support.golden import kernel_table
 from tests.support.tiers import examples
 

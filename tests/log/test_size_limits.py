@@ -14,11 +14,11 @@ import pytest
 
 import anabranch
 from anabranch import errors
-from anabranch.log import columnar, commits
-from anabranch.log.file_names import LAST_CHECKPOINT, checksum_name, commit_name
-from anabranch.log.log import forget
-from anabranch.log.size_limits import LARGEST, LARGEST_BYTES, largest
-from anabranch.storage.local import LocalStore
+from anabranch._log import columnar, commits
+from anabranch._log.file_names import LAST_CHECKPOINT, checksum_name, commit_name
+from anabranch._log.log import forget
+from anabranch._log.size_limits import LARGEST, LARGEST_BYTES, largest
+from anabranch._storage.local import LocalStore
 from tests.support.patience import PATIENCE
 from tests.support.raw_logs import info, put_commit
 from tests.support.tiers import few_of
@@ -159,7 +159,7 @@ def test_arrow_s_own_lack_of_memory_is_named_too(world: World, monkeypatch: pyte
 CHILD = """
 import resource, sys
 import anabranch, pyarrow
-from anabranch.log.log import forget
+from anabranch._log.log import forget
 from tests.support.worlds import World
 
 path, megabytes = sys.argv[1], int(sys.argv[2])

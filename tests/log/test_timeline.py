@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from anabranch import errors
-from anabranch.log.file_names import commit_name
-from anabranch.log.history import history
-from anabranch.log.log import Log
-from anabranch.log.timeline import timeline, version_at
-from anabranch.protocol.actions import Metadata
-from anabranch.protocol.in_commit_timestamps import ENABLED
-from anabranch.storage import open_store
+from anabranch._log.file_names import commit_name
+from anabranch._log.history import history
+from anabranch._log.log import Log
+from anabranch._log.timeline import timeline, version_at
+from anabranch._protocol.actions import Metadata
+from anabranch._protocol.in_commit_timestamps import ENABLED
+from anabranch._storage import open_store
 from anabranch.testing import Watched
 from tests.support.raw_logs import PROTOCOL, add, info, metadata, put_commit
 

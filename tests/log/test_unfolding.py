@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import anabranch
+from anabranch._log.file_names import LAST_CHECKPOINT, checkpoint_name, checksum_name, commit_name
+from anabranch._log.log import forget
+from anabranch._log.row_groups import RowGroups
+from anabranch._log.size_limits import LARGEST_UNFOLDED, largest_unfolded_bytes
+from anabranch._log.unfolding import TooLarge, check_unfolded
 from anabranch.errors import CorruptLog, InvalidOption
-from anabranch.log.file_names import LAST_CHECKPOINT, checkpoint_name, checksum_name, commit_name
-from anabranch.log.log import forget
-from anabranch.log.row_groups import RowGroups
-from anabranch.log.size_limits import LARGEST_UNFOLDED, largest_unfolded_bytes
-from anabranch.log.unfolding import TooLarge, check_unfolded
 from tests.support.drawing import SLOW
 from tests.support.tiers import examples
 from tests.support.worlds import World, table_path

@@ -13,12 +13,12 @@ import pytest
 from pyroaring import BitMap64
 
 from anabranch import errors
-from anabranch.log import vectors
-from anabranch.log.vectors import forget_vectors, vector_of, vectors_of
-from anabranch.protocol.actions import files_table
-from anabranch.protocol.layout.deletion_vectors import Descriptor, pack, payload, z85_encode
-from anabranch.storage import open_store
-from anabranch.storage.contract import Store
+from anabranch._log import vectors
+from anabranch._log.vectors import forget_vectors, vector_of, vectors_of
+from anabranch._protocol.actions import files_table
+from anabranch._protocol.layout.deletion_vectors import Descriptor, pack, payload, z85_encode
+from anabranch._storage import open_store
+from anabranch._storage.contract import Store
 
 ROWS = BitMap64([1, 5, 2**33])
 

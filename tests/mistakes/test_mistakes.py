@@ -28,7 +28,7 @@ class Blocked:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Blocked())
-from anabranch.cli import main
+from anabranch._cli import main
 
 main()
 """
@@ -73,7 +73,7 @@ def test_a_mistake_in_a_session_is_one_error_and_nothing_else(mistake: Mistake, 
 
 @pytest.mark.exhaustive(
     "tests/cli/test_command_line.py::test_a_mistyped_path_starts_no_session",
-    "tests/doors/sql/test_sql.py::test_an_error_on_the_command_line_is_a_message_and_an_exit_code",
+    "tests/sql/test_sql.py::test_an_error_on_the_command_line_is_a_message_and_an_exit_code",
 )
 @pytest.mark.spark
 @pytest.mark.slow
@@ -83,7 +83,7 @@ def test_a_mistake_on_the_command_line_is_one_sentence_and_nothing_else(mistake:
     people = str(tmp_path / "people")
     anabranch.append(people, [{"id": 1, "city": "Oslo", "n": 1}])
     words = as_bash_splits(mistake.code.replace("$people", people))[1:]
-    start = ["-c", _WITHOUT_PYSPARK] if "PySpark" in mistake.title else ["-m", "anabranch.cli"]
+    start = ["-c", _WITHOUT_PYSPARK] if "PySpark" in mistake.title else ["-m", "anabranch._cli"]
     command = [sys.executable, *start, *words]
     done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, timeout=PATIENCE, check=False)
     shown = done.stderr.decode()

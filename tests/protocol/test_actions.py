@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.protocol.actions import (
+from anabranch._protocol.actions import (
     FILES,
     AppTransaction,
     DomainMetadata,
@@ -22,9 +22,9 @@ from anabranch.protocol.actions import (
     line,
     remove_body,
 )
-from anabranch.protocol.layout.deletion_vectors import Descriptor
-from anabranch.protocol.schema.column_mapping import FIELD_ID, MODE
-from anabranch.protocol.schema.types import PHYSICAL_NAME, Field, Struct, schema_json
+from anabranch._protocol.layout.deletion_vectors import Descriptor
+from anabranch._protocol.schema.column_mapping import FIELD_ID, MODE
+from anabranch._protocol.schema.types import PHYSICAL_NAME, Field, Struct, schema_json
 
 SCHEMA = schema_json(Struct((Field("id", "long"), Field("day", "string"))))
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from anabranch.protocol.actions import ADDS, DROPS
-from anabranch.protocol.change_feed import (
+from anabranch._protocol.actions import ADDS, DROPS
+from anabranch._protocol.change_feed import (
     DELETE,
     INSERT,
     VersionChanges,
@@ -22,7 +22,7 @@ from anabranch.protocol.change_feed import (
     derive_changes,
     unreadable,
 )
-from anabranch.protocol.schema.types import PHYSICAL_NAME, Array, Field, Map, Struct
+from anabranch._protocol.schema.types import PHYSICAL_NAME, Array, Field, Map, Struct
 
 ROWS = 6
 Vector = frozenset[int]

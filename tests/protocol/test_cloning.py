@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from anabranch.protocol.actions import files_table
-from anabranch.protocol.cloning import absolute_row, deep, row_of_copy, shallow
-from anabranch.protocol.layout.deletion_vectors import Descriptor
+from anabranch._protocol.actions import files_table
+from anabranch._protocol.cloning import absolute_row, deep, row_of_copy, shallow
+from anabranch._protocol.layout.deletion_vectors import Descriptor
 
 ROOT, TARGET = "file:///data/origin é", "file:///data/clone"
 VECTOR = Descriptor("u", "ab^-aqEH.-t@S}K{vb[*k^", 40, 2, 4)

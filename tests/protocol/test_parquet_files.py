@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from anabranch.protocol.parquet_files import parquet_bytes
+from anabranch._protocol.parquet_files import parquet_bytes
 
 MAP = pa.map_(pa.string(), pa.float64())
 

@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.errors import InvalidPartitionValue
-from anabranch.protocol.partitions import (
+from anabranch._protocol.partitions import (
     has_zone,
     hive_segment,
     map_column,
@@ -26,7 +25,8 @@ from anabranch.protocol.partitions import (
     write_value,
     write_values,
 )
-from anabranch.protocol.schema.types import Field, Struct, arrow_type
+from anabranch._protocol.schema.types import Field, Struct, arrow_type
+from anabranch.errors import InvalidPartitionValue
 
 UTC = UTC
 MAPS = pa.map_(pa.string(), pa.string())

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.protocol.predicates import (
+from anabranch._protocol.predicates import (
     Always,
     And,
     Compare,

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anabranch._protocol import properties
+from anabranch._protocol.properties import Properties, interval_ms, validate
 from anabranch.errors import InvalidProperty
-from anabranch.protocol import properties
-from anabranch.protocol.properties import Properties, interval_ms, validate
 
 DAY_MS = 86_400_000
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from anabranch._protocol.replacing import paths_to_drop, replace_columns
+from anabranch._protocol.rules.table_rules import DEFAULT
+from anabranch._protocol.schema.lengths import LENGTH
+from anabranch._protocol.schema.types import Array, DataType, Field, Map, Struct
 from anabranch.errors import InvalidOption
-from anabranch.protocol.replacing import paths_to_drop, replace_columns
-from anabranch.protocol.rules.table_rules import DEFAULT
-from anabranch.protocol.schema.lengths import LENGTH
-from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
 
 TABLE = Struct(
     (

@@ -14,13 +14,13 @@ import pytest
 
 import anabranch
 from anabranch import errors
+from anabranch._log.log import forget
+from anabranch._protocol.row_rules import obedient
+from anabranch._protocol.rules.table_rules import NotNull, Rules
+from anabranch._protocol.schema.lengths import Inside, Step
+from anabranch._protocol.schema.types import Array, Field, Map, Struct, arrow_type
 from anabranch.commands.dml.update import Update
 from anabranch.commands.dml.write import all_nullable
-from anabranch.log.log import forget
-from anabranch.protocol.row_rules import obedient
-from anabranch.protocol.rules.table_rules import NotNull, Rules
-from anabranch.protocol.schema.lengths import Inside, Step
-from anabranch.protocol.schema.types import Array, Field, Map, Struct, arrow_type
 from anabranch.testing import at_phase
 from tests.support.raw_logs import listing, metadata, put_commit
 from tests.support.readers import same_rows

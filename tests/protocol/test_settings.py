@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 
+from anabranch._protocol import settings
+from anabranch._protocol.options import OPTIONS
+from anabranch._protocol.settings import PREFIX, SETTINGS, Fate, check, default_properties, flag, number, unknown
 from anabranch.errors import UnsupportedSetting
-from anabranch.protocol import settings
-from anabranch.protocol.options import OPTIONS
-from anabranch.protocol.settings import PREFIX, SETTINGS, Fate, check, default_properties, flag, number, unknown
 
 
 def test_each_setting_and_each_option_stands_once() -> None:

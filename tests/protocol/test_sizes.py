@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from anabranch.protocol.sizes import size_of
+from anabranch._protocol.sizes import size_of
 
 
 @pytest.mark.parametrize(

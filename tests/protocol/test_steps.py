@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from anabranch.protocol.steps import RowPlan, Step
+from anabranch._protocol.steps import RowPlan, Step
 
 
 def test_a_step_says_what_does_it_and_why() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from anabranch._protocol.timestamps import at_milliseconds, milliseconds, zone_of
 from anabranch.errors import InvalidTimestamp
-from anabranch.protocol.timestamps import at_milliseconds, milliseconds, zone_of
 
 NOON = int(dt.datetime(2024, 1, 31, 12, 30, 5, tzinfo=dt.UTC).timestamp() * 1000)
 DAY = int(dt.datetime(2024, 1, 31, tzinfo=dt.UTC).timestamp() * 1000)

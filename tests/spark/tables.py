@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
-from anabranch.protocol.actions import files_table
-from anabranch.protocol.conditions import Condition
-from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.predicates import Unknown
-from anabranch.protocol.schema.types import Struct, from_arrow
+from anabranch._protocol.actions import files_table
+from anabranch._protocol.conditions import Condition
+from anabranch._protocol.layout.file_sets import FileSet
+from anabranch._protocol.predicates import Unknown
+from anabranch._protocol.schema.types import Struct, from_arrow
 
 LEGAL = "/_-.~!$&'()*+,;=:@"
 

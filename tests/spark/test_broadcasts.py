@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pyspark.sql import types as T
 
-from anabranch.spark.merging.merge import is_broadcast
-from anabranch.spark.merging.merge_source import Held
+from anabranch._spark.merging.merge import is_broadcast
+from anabranch._spark.merging.merge_source import Held
 
 MIB = 1 << 20
 COLUMNS = T.StructType([T.StructField("id", T.LongType()), T.StructField("x", T.LongType())])

@@ -15,15 +15,15 @@ from pyspark.sql import types as T
 
 import anabranch
 from anabranch import DeltaTable
+from anabranch._protocol.layout.addresses import free_name
+from anabranch._protocol.schema.types import Array, Field, Map, Struct
+from anabranch._protocol.settings import MERGES_SCHEMA
+from anabranch._spark.columns.types import parse_type, schema_of, spark_schema
+from anabranch._spark.engine import SparkEngine
+from anabranch._spark.sessions import session
+from anabranch._spark.writing import relocating
+from anabranch._storage.told import call_options
 from anabranch.errors import InvalidCondition, InvalidOption, InvalidSchema, MissingJava, UnsupportedType
-from anabranch.protocol.layout.addresses import free_name
-from anabranch.protocol.schema.types import Array, Field, Map, Struct
-from anabranch.protocol.settings import MERGES_SCHEMA
-from anabranch.spark.columns.types import parse_type, schema_of, spark_schema
-from anabranch.spark.engine import SparkEngine
-from anabranch.spark.sessions import session
-from anabranch.spark.writing import relocating
-from anabranch.storage.told import call_options
 from tests.spark.tables import condition, numbered
 
 

@@ -17,8 +17,8 @@ from pyspark.sql import functions as F
 
 import anabranch
 from anabranch import DeltaTable
-from anabranch.api.merge_builder import DeltaMergeBuilder
-from anabranch.arrow import backend, merge_keys
+from anabranch._api.merge_builder import DeltaMergeBuilder
+from anabranch._arrow import backend, merge_keys
 from anabranch.commands.dml.append import Append
 from anabranch.errors import AmbiguousMerge, ExecutionFailed
 from tests.support.drawing import SLOW

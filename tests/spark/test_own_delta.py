@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import anabranch
-from anabranch.spark.sessions.known_sessions import formats_of
+from anabranch._spark.sessions.known_sessions import formats_of
 from tests.support.delta_spark import REQUIRED, why_absent
 from tests.support.session_with_delta import CATALOG, EXTENSION
 from tools import interop

@@ -16,8 +16,8 @@ from pyspark.sql import types as T
 
 import anabranch
 from anabranch import DeltaTable
+from anabranch._protocol.schema.types import Field, Struct
 from anabranch.errors import InvalidPartitionValue
-from anabranch.protocol.schema.types import Field, Struct
 from tests.support.raw_logs import WITH_VECTORS, listing, metadata, put_commit, put_rows
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows
 from tests.support.worlds import table_path

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import anabranch
-from anabranch.spark.sessions.session import build
+from anabranch._spark.sessions.session import build
 
 pytestmark = pytest.mark.spark
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from anabranch.protocol.schema.types import to_arrow
+from anabranch._protocol.schema.types import to_arrow
 from tests.support import random_terms
 from tests.support.random_terms import SCHEMA, Condition, check, files_of, stats_of, truth
 

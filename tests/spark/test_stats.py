@@ -14,8 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import anabranch
-from anabranch.protocol.schema.types import Array, Field, Map, Struct, to_arrow
-from anabranch.spark.columns.types import arrow_rows
+from anabranch._protocol.schema.types import Array, Field, Map, Struct, to_arrow
+from anabranch._spark.columns.types import arrow_rows
 
 pytestmark = pytest.mark.spark
 UTC = dt.UTC

@@ -12,10 +12,10 @@ import pytest
 
 import anabranch
 from anabranch import DeltaTable
+from anabranch._protocol.schema.types import Field, Struct
 from anabranch.commands.ddl.alter import AddColumns, NewColumn
 from anabranch.commands.opening import open_log
 from anabranch.errors import AnabranchError, InvalidCondition, InvalidOption, UnsupportedType
-from anabranch.protocol.schema.types import Field, Struct
 from tests.support.raw_logs import metadata, put_commit
 from tests.support.worlds import table_path
 

@@ -14,13 +14,13 @@ import pytest
 
 import anabranch
 from anabranch import DeltaTable
+from anabranch._protocol.schema.types import Array, Field, Map, Struct, arrow_type, decimal_of
+from anabranch._spark.engine import SparkEngine
+from anabranch._spark.reading.scan import scan
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.ddl.change_column import ChangeColumn
 from anabranch.commands.opening import open_log
 from anabranch.errors import AnabranchError, ConstraintNotMet, InvalidCondition, InvalidOption
-from anabranch.protocol.schema.types import Array, Field, Map, Struct, arrow_type, decimal_of
-from anabranch.spark.engine import SparkEngine
-from anabranch.spark.reading.scan import scan
 from tests.spark.tables import file_row, file_set
 from tests.support.worlds import table_path
 

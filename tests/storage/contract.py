@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from anabranch._storage import Entry, Store, open_store
 from anabranch.errors import AlreadyExists, NotFound, StoreError
-from anabranch.storage import Entry, Store, open_store
 from tests.storage.racing import LOG, Tally, author, processes_racing, threads_racing, version, wins
 from tests.support.drawing import SLOW
 from tests.support.patience import end

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from anabranch.storage import disk
-from anabranch.storage.local import LocalStore
+from anabranch._storage import disk
+from anabranch._storage.local import LocalStore
 
 
 def refusing(number: int) -> Callable[..., None]:

@@ -17,8 +17,8 @@ from multiprocessing.sharedctypes import Synchronized
 from multiprocessing.synchronize import Barrier
 from typing import NamedTuple
 
+from anabranch._storage import Store, open_store
 from anabranch.errors import AlreadyExists
-from anabranch.storage import Store, open_store
 from tests.support.patience import PATIENCE
 
 LOG = "_delta_log/"

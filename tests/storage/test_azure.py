@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from anabranch._storage import open_store
 from anabranch.errors import AlreadyExists, NoSuchBucket, StorePermissionDenied
-from anabranch.storage import open_store
 from tests.storage import azurite
 from tests.storage.contract import StoreContract
 from tests.storage.racing import wins

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from anabranch._storage import Store, open_store
+from anabranch._storage.copying import CHUNK_BYTES, copy_file
 from anabranch.errors import NotFound, StoreError
-from anabranch.storage import Store, open_store
-from anabranch.storage.copying import CHUNK_BYTES, copy_file
 from anabranch.testing import DictStore, Watched
 
 DATA = bytes(range(256)) * 4 * 1024 * 20  # 20 MiB

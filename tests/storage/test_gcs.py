@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 import anabranch
+from anabranch._storage import open_store
 from anabranch.errors import AlreadyExists, NoSuchBucket, UnknownStore
-from anabranch.storage import open_store
 from tests.storage import fake_gcs
 from tests.storage.contract import StoreContract
 from tests.storage.racing import wins

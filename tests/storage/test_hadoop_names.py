@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from anabranch.storage.hadoop_names import for_spark, lacks, unsupported_settings
-from anabranch.storage.hadoop_settings import translate_settings
+from anabranch._storage.hadoop_names import for_spark, lacks, unsupported_settings
+from anabranch._storage.hadoop_settings import translate_settings
 
 HOST = "account.dfs.core.windows.net"
 KEYS = {"fs.s3a.access.key": "KEY", "fs.s3a.secret.key": "SECRET"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from anabranch.storage.hadoop_settings import translate_settings
+from anabranch._storage.hadoop_settings import translate_settings
 
 HOST = "account.dfs.core.windows.net"
 KEYS = {"fs.s3a.access.key": "KEY", "fs.s3a.secret.key": "SECRET"}

@@ -15,6 +15,11 @@ from urllib.parse import urlsplit
 import pytest
 
 import anabranch
+from anabranch._storage import open_store
+from anabranch._storage.contract import Store
+from anabranch._storage.hdfs import HdfsStore
+from anabranch._storage.hdfs_rpc import NativeFiles
+from anabranch._storage.trees import tree
 from anabranch.commands.ddl.drop import Drop
 from anabranch.commands.maintenance.vacuum import Vacuum
 from anabranch.errors import (
@@ -25,11 +30,6 @@ from anabranch.errors import (
     StorePermissionDenied,
     UnknownStore,
 )
-from anabranch.storage import open_store
-from anabranch.storage.contract import Store
-from anabranch.storage.hdfs import HdfsStore
-from anabranch.storage.hdfs_rpc import NativeFiles
-from anabranch.storage.trees import tree
 from tests.storage import mini_hdfs, rpc_front
 from tests.storage.contract import StoreContract
 from tests.support.patience import PATIENCE

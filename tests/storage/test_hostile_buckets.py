@@ -9,9 +9,9 @@ from xml.sax.saxutils import escape
 
 import pytest
 
+from anabranch._storage import Store, open_store
+from anabranch._storage.objects import ObjectStore
 from anabranch.errors import StoreError
-from anabranch.storage import Store, open_store
-from anabranch.storage.objects import ObjectStore
 from tests.storage import front
 
 _DATE = "Wed, 21 Oct 2015 07:28:00 GMT"

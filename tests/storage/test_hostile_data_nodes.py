@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
+from anabranch._storage import open_store
+from anabranch._storage.hdfs import HdfsStore
+from anabranch._storage.hdfs_rpc import NativeFiles
 from anabranch.errors import PutOutcomeUnknown, StoreError
-from anabranch.storage import open_store
-from anabranch.storage.hdfs import HdfsStore
-from anabranch.storage.hdfs_rpc import NativeFiles
 from tests.storage import fake_hdfs
 from tests.storage import rpc_wire as wire
 from tests.storage.fake_hdfs import Lies, packet

@@ -19,10 +19,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anabranch._storage import Store, open_store
+from anabranch._storage.hdfs import HdfsStore
+from anabranch._storage.trees import tree
 from anabranch.errors import StoreError
-from anabranch.storage import Store, open_store
-from anabranch.storage.hdfs import HdfsStore
-from anabranch.storage.trees import tree
 from tests.storage import fake_webhdfs, front, raw_servers
 from tests.storage.contract import relaxed
 from tests.support.tiers import few_of

@@ -15,9 +15,9 @@ import obstore
 import pytest
 from obstore.store import LocalStore as ObstoreLocalStore
 
+from anabranch._storage import open_store
+from anabranch._storage.local import LocalStore
 from anabranch.errors import AlreadyExists, NotFound, StoreError
-from anabranch.storage import open_store
-from anabranch.storage.local import LocalStore
 from tests.storage.contract import StoreContract
 from tests.storage.disks import files_aside, files_of, refusing
 from tests.storage.racing import version

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from anabranch._storage import disk
+from anabranch._storage.local import LocalStore
 from anabranch.errors import (
     NotFound,
     PutOutcomeUnknown,
@@ -23,8 +25,6 @@ from anabranch.errors import (
     StoreFull,
     StorePermissionDenied,
 )
-from anabranch.storage import disk
-from anabranch.storage.local import LocalStore
 from tests.storage.disks import files_of, refusing
 from tests.storage.racing import version, wins
 
@@ -298,7 +298,7 @@ def test_an_interrupt_after_the_claim_leaves_all_of_it(store: LocalStore, monkey
 
 KILLED_AT = """
 import os, signal, sys
-from anabranch.storage import open_store
+from anabranch._storage import open_store
 step = getattr(os, sys.argv[2])
 def killed(*args):
     if sys.argv[3] == "after":

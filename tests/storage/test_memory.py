@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from anabranch.storage import open_store
+from anabranch._storage import open_store
 from tests.storage.contract import StoreContract
 
 ONE_PROCESS = "a memory lives in one process, and no other can see it"

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 import anabranch
+from anabranch._storage import open_store
 from anabranch.errors import NoSuchBucket, StorePermissionDenied
-from anabranch.storage import open_store
 from tests.storage import minio_s3
 from tests.storage.contract import StoreContract
 from tests.support.streams import Stream

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anabranch._log.footers import footer_in
+from anabranch._log.row_groups import RowGroups
+from anabranch._storage.native import Span, file_with, native_file
 from anabranch.errors import NotFound
-from anabranch.log.footers import footer_in
-from anabranch.log.row_groups import RowGroups
-from anabranch.storage.native import Span, file_with, native_file
 from anabranch.testing import DictStore, Watched
 from tests.support.tiers import examples
 

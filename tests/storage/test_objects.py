@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anabranch._storage import Store, open_store
 from anabranch.errors import AlreadyExists, NotFound, PutOutcomeUnknown, StoreError, StorePermissionDenied
-from anabranch.storage import Store, open_store
 from tests.storage.contract import relaxed
 from tests.storage.fake_s3 import FakeS3, serving
 from tests.storage.racing import version

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from anabranch._storage import open_store
+from anabranch._storage.local import LocalStore
+from anabranch._storage.open import open_beside
 from anabranch.errors import UnknownStore
-from anabranch.storage import open_store
-from anabranch.storage.local import LocalStore
-from anabranch.storage.open import open_beside
 from tests.storage.fake_s3 import serving
 
 

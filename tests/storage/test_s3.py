@@ -14,9 +14,9 @@ import pytest
 from moto.s3.responses import S3Response
 
 import anabranch
+from anabranch._storage import open_store
 from anabranch.commands.maintenance.clone import Clone
 from anabranch.errors import AlreadyExists, NoSuchBucket, PutOutcomeUnknown
-from anabranch.storage import open_store
 from tests.storage import moto_s3
 from tests.storage.contract import StoreContract
 from tests.storage.racing import wins

@@ -11,10 +11,10 @@ from moto.core.responses import ActionAuthenticatorMixin
 from moto.iam.models import iam_backends
 
 import anabranch
-from anabranch.cli.store_probe import put_checks
+from anabranch._cli.store_probe import put_checks
+from anabranch._log.log import forget
+from anabranch._storage import open_store
 from anabranch.errors import StorePermissionDenied
-from anabranch.log.log import forget
-from anabranch.storage import open_store
 from tests.storage import moto_s3
 from tests.test_docs import rows_of_table
 from tests.test_storeys import ROOT

@@ -6,8 +6,8 @@ import pytest
 from obstore.exceptions import GenericError, PermissionDeniedError
 
 from anabranch import errors
-from anabranch.storage import open_store
-from anabranch.storage.service_errors import is_refusal, reason, to_store_error
+from anabranch._storage import open_store
+from anabranch._storage.service_errors import is_refusal, reason, to_store_error
 
 NON_2XX = "Server returned non-2xx status code"
 NO_ROLE = "Generic S3 error: Error performing PUT http://169.254.169.254/latest/api/token: client error (Connect)"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from anabranch._storage import open_store
+from anabranch._storage.obstore_options import plain
+from anabranch._storage.told import adopt_settings, bucket_options, call_options, export_settings, telling
 from anabranch.errors import InvalidOption, NotBuilt, UnknownStore
-from anabranch.storage import open_store
-from anabranch.storage.obstore_options import plain
-from anabranch.storage.told import adopt_settings, bucket_options, call_options, export_settings, telling
 from tests.support.patience import started
 from tests.support.planted import SECRET
 

@@ -18,10 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import anabranch
+from anabranch._storage import Store, open_store
+from anabranch._storage.trees import tree
 from anabranch.commands.opening import open_log
 from anabranch.errors import NotFound, StoreError, StorePermissionDenied, UnknownStore
-from anabranch.storage import Store, open_store
-from anabranch.storage.trees import tree
 from tests.storage import front, raw_servers
 from tests.storage.contract import ODD_NAMES, relaxed
 from tests.storage.fake_webdav import FakeWebDav, Hrefs

@@ -15,10 +15,10 @@ from urllib.request import urlopen
 import pytest
 
 import anabranch
+from anabranch._storage import open_store
+from anabranch._storage.hdfs import HdfsStore
+from anabranch._storage.name_node import Refused, Unanswered
 from anabranch.errors import PutOutcomeUnknown, StoreError, StorePermissionDenied, UnknownStore
-from anabranch.storage import open_store
-from anabranch.storage.hdfs import HdfsStore
-from anabranch.storage.name_node import Refused, Unanswered
 from tests.storage import fake_webhdfs, front, mini_hdfs
 from tests.storage.contract import StoreContract
 from tests.storage.mini_hdfs import Urls

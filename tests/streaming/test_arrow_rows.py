@@ -10,7 +10,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
 
-from anabranch.streaming import arrow_rows
+from anabranch._streaming import arrow_rows
 from tests.storage import azurite
 
 ABFSS = f"abfss://container@{azurite.ACCOUNT}.dfs.core.windows.net"

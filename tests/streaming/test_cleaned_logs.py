@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from anabranch._log.file_names import checksum_name, commit_name
+from anabranch._log.log import forget
+from anabranch._streaming.offsets import Position
+from anabranch._streaming.reading import LATEST, Limits, Tolerance
+from anabranch._streaming.source import Source
 from anabranch.commands.opening import open_log
 from anabranch.errors import StreamChanges, StreamVersionsLost
-from anabranch.log.file_names import checksum_name, commit_name
-from anabranch.log.log import forget
-from anabranch.streaming.offsets import Position
-from anabranch.streaming.reading import LATEST, Limits, Tolerance
-from anabranch.streaming.source import Source
 from tests.support.streams import Stream, stream_read
 from tests.support.worlds import World, table_path
 

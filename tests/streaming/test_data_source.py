@@ -11,8 +11,8 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.sql.datasource import InputPartition
 
-from anabranch.streaming import arrow_rows, data_source
-from anabranch.streaming.data_source import Reader
+from anabranch._streaming import arrow_rows, data_source
+from anabranch._streaming.data_source import Reader
 from tests.support.patience import PATIENCE
 from tests.support.streams import stream_read
 from tests.support.worlds import World, table_path

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from pyspark import cloudpickle
 
+from anabranch._streaming import on_connect
+from anabranch._streaming.on_connect import OnServer
+from anabranch._streaming.sink import query_of
 from anabranch.errors import ExecutionFailed
-from anabranch.streaming import on_connect
-from anabranch.streaming.on_connect import OnServer
-from anabranch.streaming.sink import query_of
 
 SERVER = """
 import pickle, sys

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from anabranch.log.file_names import checksum_name, commit_name
-from anabranch.log.log import forget
-from anabranch.protocol.change_feed import CHANGE_TYPE
-from anabranch.streaming.offsets import BEFORE_FIRST, Offset, Position
-from anabranch.streaming.reading import Limits, Tolerance
+from anabranch._log.file_names import checksum_name, commit_name
+from anabranch._log.log import forget
+from anabranch._protocol.change_feed import CHANGE_TYPE
+from anabranch._streaming.offsets import BEFORE_FIRST, Offset, Position
+from anabranch._streaming.reading import Limits, Tolerance
 from tests.support.feeds import record_changes
 from tests.support.streams import Stream
 from tests.support.worlds import World, table_path

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from anabranch._streaming.reading import read_of
 from anabranch.commands.options import Options
 from anabranch.errors import InvalidOption
-from anabranch.streaming.reading import read_of
 
 
 @pytest.mark.parametrize("option", ["startingVersion", "maxFilesPerTrigger", "maxBytesPerTrigger"])

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyroaring import BitMap64
 
+from anabranch._protocol.layout.deletion_vectors import payload, z85_encode
+from anabranch._protocol.schema.types import Array, DataType, Field, Struct
 from anabranch.errors import CorruptVector, InvalidOption
-from anabranch.protocol.layout.deletion_vectors import payload, z85_encode
-from anabranch.protocol.schema.types import Array, DataType, Field, Struct
 from tests.support.raw_logs import PROTOCOL, WITH_VECTORS, add, metadata, put_commit, put_rows
 from tests.support.streams import Stream
 from tests.support.worlds import table_path

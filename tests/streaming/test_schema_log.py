@@ -13,6 +13,15 @@ import pyarrow as pa
 import pytest
 
 from anabranch import errors
+from anabranch._log.file_names import commit_name
+from anabranch._log.log import forget
+from anabranch._log.size_limits import LARGEST_HINT_BYTES
+from anabranch._protocol.rules.identity import identity_metadata
+from anabranch._protocol.schema.types import Field, Struct
+from anabranch._streaming.offsets import Offset, Position
+from anabranch._streaming.reading import Limits, Tolerance
+from anabranch._streaming.schema_log import Known, SchemaLog
+from anabranch._streaming.source import Source
 from anabranch.commands.ddl.alter import AddColumns, NewColumn, SetProperties
 from anabranch.commands.ddl.change_column import ChangeColumn
 from anabranch.commands.ddl.create import Create
@@ -20,15 +29,6 @@ from anabranch.commands.ddl.rename_and_drop_columns import DropColumns, RenameCo
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.dml.write import Write
-from anabranch.log.file_names import commit_name
-from anabranch.log.log import forget
-from anabranch.log.size_limits import LARGEST_HINT_BYTES
-from anabranch.protocol.rules.identity import identity_metadata
-from anabranch.protocol.schema.types import Field, Struct
-from anabranch.streaming.offsets import Offset, Position
-from anabranch.streaming.reading import Limits, Tolerance
-from anabranch.streaming.schema_log import Known, SchemaLog
-from anabranch.streaming.source import Source
 from anabranch.testing.stores import Call, Watched
 from tests.support.streams import Stream
 from tests.support.worlds import World, table_path

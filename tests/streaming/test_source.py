@@ -14,17 +14,17 @@ import pyarrow as pa
 import pytest
 
 from anabranch import errors
+from anabranch._log import commit_files
+from anabranch._log.file_names import commit_name
+from anabranch._log.log import forget
+from anabranch._protocol.change_feed import COMMIT_VERSION
+from anabranch._protocol.schema.types import Field
+from anabranch._streaming.offsets import Offset, Position
+from anabranch._streaming.reading import LATEST, Limits, Tolerance
 from anabranch.commands.ddl.alter import AddColumns, NewColumn
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.write import Write
 from anabranch.commands.opening import open_log
-from anabranch.log import commit_files
-from anabranch.log.file_names import commit_name
-from anabranch.log.log import forget
-from anabranch.protocol.change_feed import COMMIT_VERSION
-from anabranch.protocol.schema.types import Field
-from anabranch.streaming.offsets import Offset, Position
-from anabranch.streaming.reading import LATEST, Limits, Tolerance
 from anabranch.testing.stores import Call, Watched
 from tests.support.feeds import applied, plain, record_changes
 from tests.support.streams import ALL, Stream
@@ -335,7 +335,7 @@ def test_what_cannot_be_shown_stops_a_stream_behind_versions_that_were_cleaned_u
 
 
 def test_however_many_versions_were_cleaned_up_they_are_left_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("anabranch.streaming.source.COMMITS_AT_ONCE", 2)
+    monkeypatch.setattr("anabranch._streaming.source.COMMITS_AT_ONCE", 2)
     stream = Stream(world.path)
     stream.batch()
     for number in range(6, 12):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.streaming.reading import Splits
-from anabranch.streaming.tasks import tasks_of
+from anabranch._streaming.reading import Splits
+from anabranch._streaming.tasks import tasks_of
 from tests.support.streams import ALL, Stream
 from tests.support.worlds import World, table_path
 

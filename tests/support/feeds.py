@@ -13,10 +13,10 @@ from urllib.parse import unquote
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
-from anabranch.log.file_names import checksum_name, commit_name
-from anabranch.log.log import forget
-from anabranch.protocol.change_feed import CHANGE_TYPE, COLUMNS, COMMIT_VERSION, ENABLED, Feed
-from anabranch.protocol.partitions import read_value
+from anabranch._log.file_names import checksum_name, commit_name
+from anabranch._log.log import forget
+from anabranch._protocol.change_feed import CHANGE_TYPE, COLUMNS, COMMIT_VERSION, ENABLED, Feed
+from anabranch._protocol.partitions import read_value
 
 Row = Mapping[str, Any]
 

@@ -8,6 +8,9 @@ from collections.abc import Callable, Mapping
 import pyarrow as pa
 
 import anabranch
+from anabranch._protocol.rules.identity import identity_metadata
+from anabranch._protocol.rules.table_rules import DEFAULT, GENERATION
+from anabranch._protocol.schema.types import Field, Struct
 from anabranch.commands.ddl.add_constraint import AddConstraint
 from anabranch.commands.ddl.alter import AddColumns, NewColumn, SetProperties
 from anabranch.commands.ddl.alter_protocol import AddFeatureSupport
@@ -16,9 +19,6 @@ from anabranch.commands.ddl.create import Create
 from anabranch.commands.ddl.drop_feature import DropFeature
 from anabranch.commands.ddl.rename_and_drop_columns import RenameColumn
 from anabranch.commands.dml.new_table import NewTable
-from anabranch.protocol.rules.identity import identity_metadata
-from anabranch.protocol.rules.table_rules import DEFAULT, GENERATION
-from anabranch.protocol.schema.types import Field, Struct
 from tests.support.changes import ROWS
 from tests.support.worlds import World
 

@@ -20,11 +20,11 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from anabranch.expressions import Context
-from anabranch.expressions import condition as understood
-from anabranch.protocol.schema.types import Field, Struct, to_arrow
-from anabranch.protocol.stats.footers import footer_stats
-from anabranch.protocol.stats.skipping import could_match, must_match
+from anabranch._expressions import Context
+from anabranch._expressions import condition as understood
+from anabranch._protocol.schema.types import Field, Struct, to_arrow
+from anabranch._protocol.stats.footers import footer_stats
+from anabranch._protocol.stats.skipping import could_match, must_match
 
 UTC = dt.UTC
 SCHEMA = Struct(

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from anabranch.log.file_names import commit_name
-from anabranch.protocol.schema.types import Field, Struct, schema_json
+from anabranch._log.file_names import commit_name
+from anabranch._protocol.schema.types import Field, Struct, schema_json
 
 Action = Mapping[str, Any]
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import anabranch
-from anabranch.spark.sessions.session import build
+from anabranch._spark.sessions.session import build
 
 
 def statements(table: str, other: str) -> Iterator[str]:

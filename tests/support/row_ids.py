@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from anabranch.storage import Store
+from anabranch._storage import Store
 from laboratory.log_reader import Reader, Version, actions_in, rows_in
 from laboratory.statements import COLUMNS, Row
 

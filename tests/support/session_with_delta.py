@@ -12,7 +12,7 @@ import sys
 from pyspark.sql import SparkSession
 
 import anabranch
-from anabranch.spark.sessions.known_sessions import formats_of
+from anabranch._spark.sessions.known_sessions import formats_of
 from tests.support.spark_options import QUICK_JAVA
 
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"

@@ -61,7 +61,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config)
     runs, and does not ask at each use of a column in which line of Python that is, for which PySpark calls the JVM
     eight times.
     """
-    from anabranch.spark.sessions.session import build  # here, so that tests without Spark need no pyspark
+    from anabranch._spark.sessions.session import build  # here, so that tests without Spark need no pyspark
 
     folder = tmp_path_factory.mktemp("spark")
     conf = {

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
-from anabranch.protocol.unsupported import Unsupported
+from anabranch._protocol.unsupported import Unsupported
 
 
 def jobs(spark: SparkSession, work: Callable[[], Any]) -> int:

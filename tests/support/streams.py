@@ -6,13 +6,13 @@ import json
 import pickle
 from typing import Any
 
+from anabranch._streaming.arrow_rows import rows_of
+from anabranch._streaming.offsets import Offset
+from anabranch._streaming.reading import Limits, StreamRead
+from anabranch._streaming.schema_log import starting_columns
+from anabranch._streaming.source import Source
+from anabranch._streaming.tasks import tasks_of
 from anabranch.commands.opening import open_log
-from anabranch.streaming.arrow_rows import rows_of
-from anabranch.streaming.offsets import Offset
-from anabranch.streaming.reading import Limits, StreamRead
-from anabranch.streaming.schema_log import starting_columns
-from anabranch.streaming.source import Source
-from anabranch.streaming.tasks import tasks_of
 
 ALL = Limits(None, None)
 

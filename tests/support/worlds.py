@@ -12,6 +12,13 @@ from uuid import uuid4
 
 import pyarrow as pa
 
+from anabranch._expressions import Context, condition
+from anabranch._log.log import Log
+from anabranch._log.segment import earliest_version
+from anabranch._protocol.conditions import Condition
+from anabranch._protocol.layout.clustering import paths_of
+from anabranch._protocol.merges import Clause, Matching, SourceColumn
+from anabranch._protocol.schema.column_mapping import is_mapped
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.delete import EVERY_ROW, Delete
 from anabranch.commands.dml.merge import Merge, Merged
@@ -25,13 +32,6 @@ from anabranch.commands.maintenance.vacuum import Vacuum, Vacuumed
 from anabranch.commands.opening import open_log
 from anabranch.commands.queries.read import Read
 from anabranch.commands.row_changes import Outcome
-from anabranch.expressions import Context, condition
-from anabranch.log.log import Log
-from anabranch.log.segment import earliest_version
-from anabranch.protocol.conditions import Condition
-from anabranch.protocol.layout.clustering import paths_of
-from anabranch.protocol.merges import Clause, Matching, SourceColumn
-from anabranch.protocol.schema.column_mapping import is_mapped
 from anabranch.testing import ArrowEngine, Row
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows
 from tests.support.tiers import is_short

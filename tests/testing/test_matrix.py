@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from anabranch.cli import app
+from anabranch._cli import app
+from anabranch._transaction import conflicts
 from anabranch.testing import matrix
 from anabranch.testing.matrix import CHANGES, DIALS, GROUPS, LEVELS, MOVES, Cell, Matrix, Run, matrices
-from anabranch.transaction import conflicts
 from tests.support.tiers import is_short
 
 pytestmark = pytest.mark.slow

@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from anabranch._expressions import Context, condition
+from anabranch._protocol.schema.types import from_arrow
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.delete import Delete
-from anabranch.expressions import Context, condition
-from anabranch.protocol.schema.types import from_arrow
 from anabranch.testing import ArrowEngine
 from anabranch.testing.plain_reader import ContradictoryLog, plain_rows
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from anabranch._log.log import forget
 from anabranch.commands.dml.append import Append
-from anabranch.log.log import forget
 from tests.clouds import racers
 from tests.interop.test_several_engines import lost
 from tests.support.racing import SHARED, Done, expected, faults, journals, seen_in

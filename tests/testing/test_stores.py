@@ -7,8 +7,8 @@ from itertools import count
 
 import pytest
 
+from anabranch._storage import Store, open_store
 from anabranch.errors import NotFound, PutOutcomeUnknown, StoreError
-from anabranch.storage import Store, open_store
 from anabranch.testing import DictStore, Watched, mounted
 from anabranch.testing.faults import always, once, unanswered_put_error
 from tests.storage.contract import StoreContract

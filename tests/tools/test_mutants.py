@@ -50,8 +50,8 @@ def mutant(path: str, line: int, operator: str = "AddNot", occurrence: int = 0) 
 
 
 ROOMS = {
-    "log": [mutant("anabranch/log/x.py", line, each) for line in range(1, 61) for each in ("AddNot", "Number")],
-    "spark": [mutant("anabranch/spark/y.py", line) for line in range(1, 31)],
+    "log": [mutant("anabranch/_log/x.py", line, each) for line in range(1, 61) for each in ("AddNot", "Number")],
+    "spark": [mutant("anabranch/_spark/y.py", line) for line in range(1, 31)],
 }
 
 
@@ -93,7 +93,7 @@ def test_cosmic_ray_finds_the_decisions_and_nothing_else() -> None:
     pytest.importorskip("cosmic_ray")
     from tools.mutants.mutations import mutants_of
 
-    found = {(each.line, each.operator) for each in mutants_of("anabranch/log/x.py", SOURCE)}
+    found = {(each.line, each.operator) for each in mutants_of("anabranch/_log/x.py", SOURCE)}
     numbers = {(line, "NumberReplacer") for line in (13, 17, 19)}
     orders = {(17, f"ReplaceComparisonOperator_Gt_{each}") for each in ("Eq", "NotEq", "Lt", "LtE", "GtE")}
     assert found == {*numbers, *orders, (17, "AddNot"), (19, "ReplaceOrWithAnd")}
@@ -103,7 +103,7 @@ def test_a_mutant_is_one_change_of_the_file() -> None:
     pytest.importorskip("cosmic_ray")
     from tools.mutants.mutations import change, mutants_of, mutated
 
-    (found,) = [each for each in mutants_of("anabranch/log/x.py", SOURCE) if each.operator == "AddNot"]
+    (found,) = [each for each in mutants_of("anabranch/_log/x.py", SOURCE) if each.operator == "AddNot"]
     changed = mutated(SOURCE, found)
     assert changed is not None
     assert change(SOURCE, changed) == ["- if given > 7:", "+ if not given > 7:"]
@@ -114,7 +114,7 @@ def test_what_would_be_no_program_is_no_mutant() -> None:
     from tools.mutants.mutations import mutants_of, mutated
 
     source = "if a := f():\n    pass\n"
-    (found,) = mutants_of("anabranch/log/x.py", source)
+    (found,) = mutants_of("anabranch/_log/x.py", source)
     assert mutated(source, found) is None
 
 
@@ -126,7 +126,7 @@ def test_a_handler_of_an_error_with_a_dotted_name_is_left_alone() -> None:
         "try:\n    f()\nexcept pa.ArrowInvalid:\n    pass\nexcept (pa.ArrowException, OSError):\n    pass\n"
         "except (OSError, KeyError):\n    pass\n"
     )
-    found = mutants_of("anabranch/log/x.py", source)
+    found = mutants_of("anabranch/_log/x.py", source)
     assert [(each.line, each.column) for each in found] == [(5, 27), (7, 8), (7, 17)]
     assert all(mutated(source, each) is not None for each in found)
 
@@ -166,27 +166,27 @@ def test_a_line_is_judged_by_its_own_test_file_then_by_the_tests_that_run_it_the
     near = Test("tests/log/test_z.py::b", 5.0)
     cheap, dear = Test("tests/doors/test_d.py::b", 2.0), Test("tests/doors/test_d.py::a", 3.0)
     run = {cheap.name, dear.name, near.name}
-    assert candidates(run, set(), "anabranch/log/x.py", [other, dear, cheap, near, own]) == [own, near, cheap, dear]
+    assert candidates(run, set(), "anabranch/_log/x.py", [other, dear, cheap, near, own]) == [own, near, cheap, dear]
 
 
 def test_files_come_with_the_modules_own_first_then_by_what_their_tests_take() -> None:
     own, dear, cheap = (Test(f"tests/{file}.py::test", cost) for file, cost in (("log/test_x", 9), ("b", 5), ("a", 1)))
     more = Test("tests/a.py::other", 1)
-    assert files_of([dear, cheap, more, own], "anabranch/log/x.py") == [own.file, cheap.file, dear.file]
+    assert files_of([dear, cheap, more, own], "anabranch/_log/x.py") == [own.file, cheap.file, dear.file]
 
 
 def test_a_line_that_runs_on_import_only_is_judged_by_all_tests_of_the_module() -> None:
     own, module = Test("tests/log/test_x.py::a", 9.0), Test("tests/doors/test_d.py::a", 3.0)
     folder, far = Test("tests/log/test_z.py::a", 1.0), Test("tests/spark/test_s.py::a", 1.0)
-    found = candidates(set(), {module.name}, "anabranch/log/x.py", [far, folder, module, own])
+    found = candidates(set(), {module.name}, "anabranch/_log/x.py", [far, folder, module, own])
     assert found == [own, module, folder]
 
 
 @pytest.mark.parametrize(
     ("path", "file"),
     [
-        ("anabranch/log/x.py", "tests/log/test_x.py"),
-        ("anabranch/protocol/stats/__init__.py", "tests/protocol/stats/test_stats.py"),
+        ("anabranch/_log/x.py", "tests/log/test_x.py"),
+        ("anabranch/_protocol/stats/__init__.py", "tests/protocol/stats/test_stats.py"),
     ],
 )
 def test_tests_mirror_the_package(path: str, file: str) -> None:
@@ -251,7 +251,7 @@ def test_the_table_counts_what_each_tier_kills() -> None:
 
 def test_a_survivor_is_shown_with_its_change() -> None:
     judged = [Judged(FIRST_MUTANT, [], {TEST: KILL}), Judged(SECOND_MUTANT, ["- a", "+ b"], {TEST: SURVIVAL})]
-    said = "anabranch/spark/y.py:1 AddNot (8 tests run it, 9 were tried, 3 are beyond the budget)"
+    said = "anabranch/_spark/y.py:1 AddNot (8 tests run it, 9 were tried, 3 are beyond the budget)"
     assert survivors(judged).splitlines() == [said, "    - a", "    + b"]
 
 

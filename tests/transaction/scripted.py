@@ -14,6 +14,10 @@ from functools import partial
 from itertools import count, permutations
 from typing import Any
 
+from anabranch._log.log import forget
+from anabranch._protocol.layout.file_sets import FileSet
+from anabranch._storage import open_store
+from anabranch._transaction.retry import Runtime
 from anabranch.commands.context import RunContext
 from anabranch.commands.dml.append import Append as AppendCommand
 from anabranch.commands.dml.delete import Delete as DeleteCommand
@@ -21,11 +25,7 @@ from anabranch.commands.dml.update import Update as UpdateCommand
 from anabranch.commands.dml.write import Write as WriteCommand
 from anabranch.commands.queries.read import Read
 from anabranch.errors import DeltaConcurrentModificationException
-from anabranch.log.log import forget
-from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.storage import open_store
 from anabranch.testing import ArrowEngine, DictStore, at_phase, mounted
-from anabranch.transaction.retry import Runtime
 from laboratory.log_reader import Reader, Version
 from laboratory.oracle import Landed, serial_order
 from laboratory.scheduler import Scheduler

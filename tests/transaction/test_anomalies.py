@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.transaction import conflicts
+from anabranch._transaction import conflicts
 from laboratory.statements import Rows
 from tests.support.tiers import few_of
 from tests.support.worlds import World, table_path

@@ -8,16 +8,9 @@ from typing import Any
 
 import pytest
 
-from anabranch.commands.context import RunContext
-from anabranch.commands.ddl.alter import SetProperties, UnsetProperties
-from anabranch.commands.ddl.create import Create, Replace
-from anabranch.commands.dml.append import Append
-from anabranch.commands.dml.identity_values import reserve
-from anabranch.commands.dml.new_table import NewTable
-from anabranch.errors import InvalidProperty, ProtocolChangedException
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.features.table_features import writer_features
-from anabranch.protocol.in_commit_timestamps import (
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.features.table_features import writer_features
+from anabranch._protocol.in_commit_timestamps import (
     ENABLED,
     SINCE_TIMESTAMP,
     SINCE_VERSION,
@@ -25,10 +18,17 @@ from anabranch.protocol.in_commit_timestamps import (
     boundary,
     with_boundary,
 )
-from anabranch.protocol.rules.identity import identity_metadata
-from anabranch.protocol.schema.types import Field, Struct
+from anabranch._protocol.rules.identity import identity_metadata
+from anabranch._protocol.schema.types import Field, Struct
+from anabranch._transaction.retry import Runtime
+from anabranch.commands.context import RunContext
+from anabranch.commands.ddl.alter import SetProperties, UnsetProperties
+from anabranch.commands.ddl.create import Create, Replace
+from anabranch.commands.dml.append import Append
+from anabranch.commands.dml.identity_values import reserve
+from anabranch.commands.dml.new_table import NewTable
+from anabranch.errors import InvalidProperty, ProtocolChangedException
 from anabranch.testing import at_phase
-from anabranch.transaction.retry import Runtime
 from tests.support.worlds import World, table_path
 
 ON = {ENABLED: "true"}

@@ -12,20 +12,20 @@ import pyarrow as pa
 import pytest
 
 from anabranch import errors
+from anabranch._log.file_names import commit_name
+from anabranch._log.log import Log, forget
+from anabranch._storage import open_store
+from anabranch._storage.contract import Store
+from anabranch._transaction import commit
+from anabranch._transaction.retry import APPEND_ATTEMPTS_AT_LEAST, RetryPolicy, Runtime, default_retry
 from anabranch.commands.context import RunContext
 from anabranch.commands.dml import append, write
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.write import Write
 from anabranch.commands.maintenance.check import check
 from anabranch.commands.row_changes import Change, run_change
-from anabranch.log.file_names import commit_name
-from anabranch.log.log import Log, forget
-from anabranch.storage import open_store
-from anabranch.storage.contract import Store
 from anabranch.testing import Watched
 from anabranch.testing.faults import FAULTS, Call, Decision, Fault, always, full, instant, once, unanswered_put_error
-from anabranch.transaction import commit
-from anabranch.transaction.retry import APPEND_ATTEMPTS_AT_LEAST, RetryPolicy, Runtime, default_retry
 from tests.support.raw_logs import listing
 from tests.support.tiers import examples
 from tests.support.worlds import World

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from anabranch import errors
+from anabranch._protocol.merges import Clause
 from anabranch.commands import conflict_details
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.dml.append import Append
-from anabranch.protocol.merges import Clause
 from anabranch.testing import at_phase
 from tests.support.worlds import World, insert_all, table_path, update_all
 

@@ -18,14 +18,14 @@ import pytest
 
 import anabranch
 from anabranch import errors
+from anabranch._protocol.actions import AppTransaction
+from anabranch._protocol.merges import Matching
+from anabranch._protocol.schema.types import Field, Struct, schema_json
 from anabranch.commands.ddl.create import Create
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.merge import Merge
 from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.dml.write import Write
-from anabranch.protocol.actions import AppTransaction
-from anabranch.protocol.merges import Matching
-from anabranch.protocol.schema.types import Field, Struct, schema_json
 from anabranch.testing import at_phase
 from tests.support.raw_logs import info, put_commit
 from tests.support.worlds import World, assert_others_agree, equal, insert_all, table_path, update_all

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
+from anabranch._protocol.layout.moves import TAG
+from anabranch._transaction import rebase
+from anabranch._transaction.retry import Runtime
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.dml.delete import Delete
 from anabranch.commands.maintenance.fsck import Fsck
 from anabranch.commands.maintenance.vacuum import Vacuum
 from anabranch.commands.rewriting import Rewriting
 from anabranch.errors import ConcurrentWriteException, DeltaConcurrentModificationException
-from anabranch.protocol.layout.moves import TAG
 from anabranch.testing import at_phase
-from anabranch.transaction import rebase
-from anabranch.transaction.retry import Runtime
 from tests.support.worlds import World, table_path
 
 Body = dict[str, Any]

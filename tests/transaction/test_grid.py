@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from anabranch import errors
-from anabranch.protocol.merges import Clause
+from anabranch._protocol.merges import Clause
 from anabranch.testing import at_phase
 from tests.support.tiers import few_of
 from tests.support.worlds import World, insert_all, table_path, update_all

@@ -13,11 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 import anabranch
 from anabranch import DeltaTable, errors
-from anabranch.api.optimize_builder import run_optimize
+from anabranch._api.optimize_builder import run_optimize
+from anabranch._protocol.layout.clustering import paths_of
+from anabranch._protocol.merges import Clause, SourceColumn
 from anabranch.commands.maintenance.optimize import Optimize
 from anabranch.commands.maintenance.reorg import Purge
-from anabranch.protocol.layout.clustering import paths_of
-from anabranch.protocol.merges import Clause, SourceColumn
 from anabranch.testing import Row, at_phase
 from tests.support.worlds import World
 from tests.transaction import test_grid_of_maintenance as maintenance

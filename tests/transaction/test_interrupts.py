@@ -15,6 +15,15 @@ import pyarrow as pa
 import pytest
 
 from anabranch import errors
+from anabranch._log.log import forget
+from anabranch._log.vectors import vector_location
+from anabranch._protocol.layout.deletion_vectors import Descriptor
+from anabranch._protocol.layout.paths import store_name
+from anabranch._protocol.parquet_files import parquet_bytes
+from anabranch._protocol.rules.identity import identity_metadata
+from anabranch._protocol.schema.types import Field, Struct
+from anabranch._storage import open_store
+from anabranch._storage.open import mounted
 from anabranch.commands.context import RunContext
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.ddl.create import Create, Replace
@@ -25,15 +34,6 @@ from anabranch.commands.maintenance.check import check
 from anabranch.commands.maintenance.clone import Clone
 from anabranch.commands.maintenance.convert import Convert
 from anabranch.commands.maintenance.vacuum import Vacuum
-from anabranch.log.log import forget
-from anabranch.log.vectors import vector_location
-from anabranch.protocol.layout.deletion_vectors import Descriptor
-from anabranch.protocol.layout.paths import store_name
-from anabranch.protocol.parquet_files import parquet_bytes
-from anabranch.protocol.rules.identity import identity_metadata
-from anabranch.protocol.schema.types import Field, Struct
-from anabranch.storage import open_store
-from anabranch.storage.open import mounted
 from anabranch.testing import at_phase
 from anabranch.testing.faults import INTERRUPTS, Fault, instant
 from anabranch.testing.stores import Call, DictStore, Kept

@@ -18,13 +18,13 @@ import pyarrow as pa
 import pytest
 
 from anabranch import errors
+from anabranch._log.file_names import checksum_name, commit_name
+from anabranch._log.vectors import vectors_of
+from anabranch._protocol.merges import Matching
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.dml.merge import Merge
 from anabranch.commands.maintenance.check import check
-from anabranch.log.file_names import checksum_name, commit_name
-from anabranch.log.vectors import vectors_of
-from anabranch.protocol.merges import Matching
 from anabranch.testing import DictStore, Watched, at_phase, mounted
 from anabranch.testing.faults import once, unanswered_put_error
 from anabranch.testing.stores import Call

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from anabranch.log.commit_files import Raw
-from anabranch.log.commits import Commit, parse_commit, parse_files
-from anabranch.log.replay import replay
-from anabranch.protocol.actions import FILES
-from anabranch.transaction.net_effect import NO_EFFECT, growth, net_effect
+from anabranch._log.commit_files import Raw
+from anabranch._log.commits import Commit, parse_commit, parse_files
+from anabranch._log.replay import replay
+from anabranch._protocol.actions import FILES
+from anabranch._transaction.net_effect import NO_EFFECT, growth, net_effect
 from tests.log.histories import as_bodies
 from tests.support.raw_logs import Action, add, info, remove, text_of
 from tests.support.tiers import examples

@@ -14,17 +14,17 @@ import pytest
 
 import anabranch
 from anabranch import errors
+from anabranch._log.log import forget
+from anabranch._log.positions import LogPosition, all_versions
+from anabranch._protocol.merges import Matching
+from anabranch._transaction.own_commits import another_program, is_own
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.dml.merge import Merge
 from anabranch.commands.dml.write import Write
 from anabranch.commands.queries.read import Read
 from anabranch.errors.process_state import STATE
-from anabranch.log.log import forget
-from anabranch.log.positions import LogPosition, all_versions
-from anabranch.protocol.merges import Matching
 from anabranch.testing import Row, at_phase
 from anabranch.testing.arrow_engine import read_from
-from anabranch.transaction.own_commits import another_program, is_own
 from tests.support.worlds import World, equal, insert_all, table_path, update_all
 
 ROWS: list[Row] = [{"id": 1, "x": 10}, {"id": 2, "x": 20}, {"id": 3, "x": 30}]

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch import errors
+from anabranch._log.file_names import commit_name
+from anabranch._log.vectors import vectors_of
 from anabranch.commands.maintenance.check import check
-from anabranch.log.file_names import commit_name
-from anabranch.log.vectors import vectors_of
 from anabranch.testing import at_phase
 from tests.support.raw_logs import Action, info, put_commit, put_rows, remove
 from tests.support.tiers import examples

@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 from anabranch import errors
+from anabranch._log.log import Log
+from anabranch._protocol.conditions import Condition
+from anabranch._protocol.layout.file_sets import FileSet, Marks
+from anabranch._storage import open_store
+from anabranch._transaction.retry import Runtime
 from anabranch.commands.context import RunContext
 from anabranch.commands.dml.append import Append
 from anabranch.commands.row_changes import Change, run_change
-from anabranch.log.log import Log
-from anabranch.protocol.conditions import Condition
-from anabranch.protocol.layout.file_sets import FileSet, Marks
-from anabranch.storage import open_store
 from anabranch.testing import ArrowEngine, Watched, at_phase
 from anabranch.testing.faults import instant
 from anabranch.testing.stores import Call
-from anabranch.transaction.retry import Runtime
 from tests.support.raw_logs import listing
 from tests.support.worlds import World, table_path
 

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from anabranch import errors
+from anabranch._log.file_names import commit_name, commit_version
+from anabranch._log.log import Log, forget, remember
+from anabranch._log.positions import LogPosition
+from anabranch._storage.open import mounted
+from anabranch._transaction.phases import listen, unlisten
+from anabranch._transaction.retry import RetryPolicy, Runtime, default_retry
 from anabranch.commands.context import RunContext
 from anabranch.commands.dml.append import Append
-from anabranch.log.file_names import commit_name, commit_version
-from anabranch.log.log import Log, forget, remember
-from anabranch.log.positions import LogPosition
-from anabranch.storage.open import mounted
 from anabranch.testing import DictStore, Watched
 from anabranch.testing.faults import instant
 from anabranch.testing.stores import Call
-from anabranch.transaction.phases import listen, unlisten
-from anabranch.transaction.retry import RetryPolicy, Runtime, default_retry
 from tests.support.patience import PATIENCE
 
 ROWS = [{"id": 1}]
@@ -148,7 +148,7 @@ def test_winners_are_read_together_and_stay_in_their_order(store: DictStore) -> 
 def test_commits_that_were_read_for_the_head_are_not_read_again_for_the_files(
     store: DictStore, monkeypatch: pytest.MonkeyPatch, kept: int, times: int
 ) -> None:
-    monkeypatch.setattr("anabranch.log.snapshot.KEPT_BYTES", kept)
+    monkeypatch.setattr("anabranch._log.snapshot.KEPT_BYTES", kept)
     forget(store.url)
     watched = Watched(store)
     assert Log(watched).snapshot().files.num_rows == 2

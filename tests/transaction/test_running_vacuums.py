@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from anabranch.transaction.running_vacuums import DEAD_AFTER_MS, MARGIN_MS, Event, event_of, under_way
+from anabranch._transaction.running_vacuums import DEAD_AFTER_MS, MARGIN_MS, Event, event_of, under_way
 
 HOUR = 3_600_000
 WEEK = 7 * 24 * HOUR

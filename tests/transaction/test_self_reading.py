@@ -14,6 +14,10 @@ import pytest
 
 import anabranch.commands
 from anabranch import errors
+from anabranch._log.positions import SourceVersions
+from anabranch._protocol.conditions import Condition
+from anabranch._protocol.merges import Matching
+from anabranch._transaction.own_commits import another_program
 from anabranch.commands.ddl.add_constraint import AddConstraint
 from anabranch.commands.dml.delete import Delete
 from anabranch.commands.dml.merge import Merge
@@ -24,12 +28,8 @@ from anabranch.commands.maintenance.optimize import Optimize
 from anabranch.commands.maintenance.reorg import Purge
 from anabranch.commands.queries.read import Read
 from anabranch.commands.sources import parse_declared_version
-from anabranch.log.positions import SourceVersions
-from anabranch.protocol.conditions import Condition
-from anabranch.protocol.merges import Matching
 from anabranch.testing import Row, at_phase
 from anabranch.testing.arrow_engine import read_from
-from anabranch.transaction.own_commits import another_program
 from tests.support.worlds import World, equal, insert_all, table_path, update_all
 
 ROWS: list[Row] = [{"id": 1, "x": 10}, {"id": 2, "x": 20}, {"id": 3, "x": 30}]

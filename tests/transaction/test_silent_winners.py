@@ -16,23 +16,23 @@ import pyarrow as pa
 import pytest
 
 from anabranch import errors
+from anabranch._log.commit_files import Raw
+from anabranch._log.commits import parse_commit
+from anabranch._protocol.layout import moves
+from anabranch._protocol.layout.moves import Group, Origin, Output
+from anabranch._protocol.rules.identity import identities, identity_metadata, with_marks
+from anabranch._protocol.schema.types import Field, Struct
+from anabranch._transaction.relocation import relocation_of
+from anabranch._transaction.retry import Runtime
+from anabranch._transaction.transaction import RESERVED_FOR
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.ddl.create import Create
 from anabranch.commands.ddl.sync_identity import SyncIdentity
 from anabranch.commands.dml.identity_values import reserve
 from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.dml.write import Write
-from anabranch.log.commit_files import Raw
-from anabranch.log.commits import parse_commit
-from anabranch.protocol.layout import moves
-from anabranch.protocol.layout.moves import Group, Origin, Output
-from anabranch.protocol.rules.identity import identities, identity_metadata, with_marks
-from anabranch.protocol.schema.types import Field, Struct
 from anabranch.testing import at_phase
 from anabranch.testing.arrow_engine import read_from
-from anabranch.transaction.relocation import relocation_of
-from anabranch.transaction.retry import Runtime
-from anabranch.transaction.transaction import RESERVED_FOR
 from tests.support.raw_logs import Action, info, metadata, put_commit, remove, text_of
 from tests.support.worlds import World, insert_all, table_path
 

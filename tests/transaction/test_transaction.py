@@ -10,18 +10,16 @@ import pytest
 from pyroaring import BitMap64
 
 from anabranch import errors
-from anabranch.log.commit_files import Raw
-from anabranch.log.commits import Commit, parse_commit
-from anabranch.protocol.actions import AppTransaction, DomainMetadata
-from anabranch.protocol.conditions import Condition
-from anabranch.protocol.layout.file_sets import Marks
-from anabranch.protocol.predicates import Always
-from anabranch.testing import at_phase
-from anabranch.testing.faults import instant
-from anabranch.transaction.commit import Committed
-from anabranch.transaction.commit import commit as commit_transaction
-from anabranch.transaction.retry import RetryPolicy
-from anabranch.transaction.transaction import (
+from anabranch._log.commit_files import Raw
+from anabranch._log.commits import Commit, parse_commit
+from anabranch._protocol.actions import AppTransaction, DomainMetadata
+from anabranch._protocol.conditions import Condition
+from anabranch._protocol.layout.file_sets import Marks
+from anabranch._protocol.predicates import Always
+from anabranch._transaction.commit import Committed
+from anabranch._transaction.commit import commit as commit_transaction
+from anabranch._transaction.retry import RetryPolicy
+from anabranch._transaction.transaction import (
     Changes,
     CommitInfo,
     Declarations,
@@ -31,6 +29,8 @@ from anabranch.transaction.transaction import (
     is_blind_append,
     only_deletes,
 )
+from anabranch.testing import at_phase
+from anabranch.testing.faults import instant
 from tests.support.raw_logs import Action, add, info, metadata, put_commit, put_rows, remove, text_of
 from tests.support.worlds import World
 

@@ -18,7 +18,7 @@ from .results import Results, survivors, table
 from .tiers import TEST, TIERS
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("transaction", "commands", "log", "protocol", "arrow", "spark")
+ROOMS = ("_transaction", "commands", "_log", "_protocol", "_arrow", "_spark")
 
 
 def main(

@@ -71,8 +71,9 @@ def files_of(ordered: Iterable[Test], path: str) -> list[str]:
 
 
 def mirrored(path: str) -> str:
-    """The test file of a module: of ``anabranch/log/x.py`` it is ``tests/log/test_x.py``."""
-    parts = PurePosixPath(path).with_suffix("").parts[1:]
+    """The test file of a module: of ``anabranch/_log/x.py`` it is ``tests/log/test_x.py``."""
+    _, room, *parts = PurePosixPath(path).with_suffix("").parts
+    parts = [room.lstrip("_"), *parts]
     name = parts[-2] if parts[-1] == "__init__" else parts[-1]
     return str(PurePosixPath("tests", *parts[:-1], f"test_{name}.py"))
 

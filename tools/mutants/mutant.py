@@ -18,7 +18,7 @@ class Mutant:
     @property
     def room(self) -> str:
         """The folder of the package that has the file."""
-        return self.path.split("/")[1]
+        return self.path.split("/")[1].lstrip("_")
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}:{self.column} {self.operator} {self.occurrence}"

@@ -7,6 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.conditions import Condition
+from anabranch._protocol.features.table_features import upgrade_for_metadata
+from anabranch._protocol.layout.file_sets import count_of
+from anabranch._protocol.rules.allowed import check_name, read_check
+from anabranch._protocol.rules.table_rules import CONSTRAINT_PREFIX, Check, Rules
+from anabranch._transaction.commit import Committed
+from anabranch._transaction.rebase_handler import RebaseHandler
+from anabranch._transaction.transaction import ReadSet
 from anabranch.commands.context import NEWEST, RunContext, require_engine
 from anabranch.commands.ddl.alter import Alteration, run_alteration
 from anabranch.commands.ddl.keys import check_new_name
@@ -16,15 +25,6 @@ from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, Masked, file_set
 from anabranch.commands.row_changes import rows_of, with_counts
 from anabranch.errors import ConstraintNotMet, InvalidCondition
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.conditions import Condition
-from anabranch.protocol.features.table_features import upgrade_for_metadata
-from anabranch.protocol.layout.file_sets import count_of
-from anabranch.protocol.rules.allowed import check_name, read_check
-from anabranch.protocol.rules.table_rules import CONSTRAINT_PREFIX, Check, Rules
-from anabranch.transaction.commit import Committed
-from anabranch.transaction.rebase_handler import RebaseHandler
-from anabranch.transaction.transaction import ReadSet
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,44 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.actions import DomainMetadata, Metadata, Protocol, compact_json
+from anabranch._protocol.change_feed import check_recordable
+from anabranch._protocol.features.known import CHECKPOINT_PROTECTION
+from anabranch._protocol.features.refused import why_refused
+from anabranch._protocol.features.requested_by_properties import read_protocol_request, without_requests
+from anabranch._protocol.features.row_tracking import PREFIX, check_columns, is_enabled, with_columns
+from anabranch._protocol.features.table_features import (
+    SUPPORTED,
+    check_writable,
+    features_of_types,
+    upgrade_for_metadata,
+    writer_features,
+)
+from anabranch._protocol.iceberg import flags
+from anabranch._protocol.layout.clustering import check_clustering, clustering_of
+from anabranch._protocol.properties import (
+    COMMENT,
+    PROTECTED_BEFORE,
+    canonical_key,
+    check_retention,
+    extract_description,
+    validate,
+)
+from anabranch._protocol.rules.column_names import check_spelling
+from anabranch._protocol.rules.identity import GIVEN
+from anabranch._protocol.schema.column_mapping import MODE, UNMAPPED, check_change, is_mapped
+from anabranch._protocol.schema.editing import insert_field
+from anabranch._protocol.schema.evolution import sql_name
+from anabranch._protocol.schema.keys import KEY_PREFIX, check_kept
+from anabranch._protocol.schema.leaves import check_stats_columns
+from anabranch._protocol.schema.types import Field, Struct, check_storable
+from anabranch._protocol.session_says import current
+from anabranch._transaction.commit import Committed, commit
+from anabranch._transaction.phases import reach
+from anabranch._transaction.rebase_handler import NoRows, RebaseHandler
+from anabranch._transaction.retry import Runtime
+from anabranch._transaction.transaction import CommitInfo, Declarations, ReadSet, Transaction
 from anabranch.commands.context import NEWEST, RunContext, require_engine
 from anabranch.commands.ddl.iceberg import check_files
 from anabranch.commands.ddl.remove_mapping import check_removable, ends_mapping, remove_mapping
@@ -26,44 +64,6 @@ from anabranch.errors import (
     UnknownColumn,
     UnsupportedFeature,
 )
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.actions import DomainMetadata, Metadata, Protocol, compact_json
-from anabranch.protocol.change_feed import check_recordable
-from anabranch.protocol.features.known import CHECKPOINT_PROTECTION
-from anabranch.protocol.features.refused import why_refused
-from anabranch.protocol.features.requested_by_properties import read_protocol_request, without_requests
-from anabranch.protocol.features.row_tracking import PREFIX, check_columns, is_enabled, with_columns
-from anabranch.protocol.features.table_features import (
-    SUPPORTED,
-    check_writable,
-    features_of_types,
-    upgrade_for_metadata,
-    writer_features,
-)
-from anabranch.protocol.iceberg import flags
-from anabranch.protocol.layout.clustering import check_clustering, clustering_of
-from anabranch.protocol.properties import (
-    COMMENT,
-    PROTECTED_BEFORE,
-    canonical_key,
-    check_retention,
-    extract_description,
-    validate,
-)
-from anabranch.protocol.rules.column_names import check_spelling
-from anabranch.protocol.rules.identity import GIVEN
-from anabranch.protocol.schema.column_mapping import MODE, UNMAPPED, check_change, is_mapped
-from anabranch.protocol.schema.editing import insert_field
-from anabranch.protocol.schema.evolution import sql_name
-from anabranch.protocol.schema.keys import KEY_PREFIX, check_kept
-from anabranch.protocol.schema.leaves import check_stats_columns
-from anabranch.protocol.schema.types import Field, Struct, check_storable
-from anabranch.protocol.session_says import current
-from anabranch.transaction.commit import Committed, commit
-from anabranch.transaction.phases import reach
-from anabranch.transaction.rebase_handler import NoRows, RebaseHandler
-from anabranch.transaction.retry import Runtime
-from anabranch.transaction.transaction import CommitInfo, Declarations, ReadSet, Transaction
 
 _ATTEMPTS = 20
 """So often a change is begun anew that follows commits of its own."""

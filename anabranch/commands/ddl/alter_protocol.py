@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.actions import compact_json
+from anabranch._protocol.features.table_features import upgrade_to_versions
+from anabranch._protocol.properties import FEATURE_PREFIX
+from anabranch._transaction.commit import Committed
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.ddl.alter import Alteration, SetProperties, run_alteration
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, Masked
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.actions import compact_json
-from anabranch.protocol.features.table_features import upgrade_to_versions
-from anabranch.protocol.properties import FEATURE_PREFIX
-from anabranch.transaction.commit import Committed
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,23 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.actions import Metadata, Protocol, compact_json
+from anabranch._protocol.conditions import Condition
+from anabranch._protocol.expressions.computation import computation_over
+from anabranch._protocol.features.known import TIMESTAMP_NTZ
+from anabranch._protocol.features.table_features import upgrade_for_metadata, with_features, writer_features
+from anabranch._protocol.features.widening import ENABLED, NO_MOMENTS, depending_on, iceberg_keeps, is_on, with_type
+from anabranch._protocol.layout.file_sets import FileSet, count_of
+from anabranch._protocol.predicates import IsNull, Unknown
+from anabranch._protocol.rules.identity import STEP
+from anabranch._protocol.rules.table_rules import DEFAULT, GENERATION, Rules, rules_of
+from anabranch._protocol.schema.editing import edit_field, field_at, inside_of, move_field
+from anabranch._protocol.schema.lengths import LENGTH, Length, limits_of
+from anabranch._protocol.schema.types import DataType, Field, Struct, schema_json
+from anabranch._transaction.commit import Committed
+from anabranch._transaction.rebase_handler import RebaseHandler
+from anabranch._transaction.transaction import ReadSet
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.ddl.alter import Alteration, NewColumn, run_alteration
 from anabranch.commands.dml.delete import EVERY_ROW
@@ -19,23 +36,6 @@ from anabranch.commands.engine import Backend, Engine
 from anabranch.commands.opening import Location, Masked, file_set
 from anabranch.commands.row_changes import rows_of, with_counts
 from anabranch.errors import ConstraintNotMet, InvalidOption
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.actions import Metadata, Protocol, compact_json
-from anabranch.protocol.conditions import Condition
-from anabranch.protocol.expressions.computation import computation_over
-from anabranch.protocol.features.known import TIMESTAMP_NTZ
-from anabranch.protocol.features.table_features import upgrade_for_metadata, with_features, writer_features
-from anabranch.protocol.features.widening import ENABLED, NO_MOMENTS, depending_on, iceberg_keeps, is_on, with_type
-from anabranch.protocol.layout.file_sets import FileSet, count_of
-from anabranch.protocol.predicates import IsNull, Unknown
-from anabranch.protocol.rules.identity import STEP
-from anabranch.protocol.rules.table_rules import DEFAULT, GENERATION, Rules, rules_of
-from anabranch.protocol.schema.editing import edit_field, field_at, inside_of, move_field
-from anabranch.protocol.schema.lengths import LENGTH, Length, limits_of
-from anabranch.protocol.schema.types import DataType, Field, Struct, schema_json
-from anabranch.transaction.commit import Committed
-from anabranch.transaction.rebase_handler import RebaseHandler
-from anabranch.transaction.transaction import ReadSet
 
 _ICEBERG = frozenset({"icebergCompatV1", "icebergCompatV2"})
 DROPPED = ""

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.actions import FileRow
-from anabranch.protocol.rules.identity import identities
-from anabranch.protocol.stats.statistics import stats_columns
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.actions import FileRow
+from anabranch._protocol.rules.identity import identities
+from anabranch._protocol.stats.statistics import stats_columns
 
 
 def values_behind_marks(snapshot: Snapshot, files: Sequence[FileRow]) -> Iterator[tuple[str, str]]:

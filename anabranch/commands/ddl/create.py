@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from anabranch._log.log import Log
+from anabranch._protocol.actions import compact_json, empty_files
+from anabranch._protocol.layout.clustering import sql_names
+from anabranch._transaction.commit import Committed
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.dml.insert import Insert, run_insert
 from anabranch.commands.dml.new_table import NewTable, replace_metadata, with_session_defaults
 from anabranch.commands.dml.replaced_rows import EveryRow
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import OWNER, Location, Masked, check_empty, open_log
-from anabranch.log.log import Log
-from anabranch.protocol.actions import compact_json, empty_files
-from anabranch.protocol.layout.clustering import sql_names
-from anabranch.transaction.commit import Committed
 
 
 @dataclass(frozen=True)

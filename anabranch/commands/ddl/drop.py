@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from anabranch._storage.trees import remove_empty, tree
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, Masked, open_log
-from anabranch.storage.trees import remove_empty, tree
 
 _LOG = "_delta_log/"
 

@@ -12,20 +12,14 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 
-from anabranch.commands.context import NEWEST, RunContext, require_engine
-from anabranch.commands.ddl.alter import Alteration, run_alteration
-from anabranch.commands.ddl.feature_removal import remove_domains, remove_traces
-from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, Masked, open_log
-from anabranch.errors import FeatureNotDropped, StoreError
-from anabranch.log.checkpoint_parts import checkpoints_in
-from anabranch.log.cleanup import YOUNGEST_MS, is_whole, newest_expired_version
-from anabranch.log.file_names import FOLDER, commit_version, first_name
-from anabranch.log.log import Log, forget
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.features import row_tracking
-from anabranch.protocol.features.known import CHECKPOINT_PROTECTION, ROW_TRACKING
-from anabranch.protocol.features.removable import (
+from anabranch._log.checkpoint_parts import checkpoints_in
+from anabranch._log.cleanup import YOUNGEST_MS, is_whole, newest_expired_version
+from anabranch._log.file_names import FOLDER, commit_version, first_name
+from anabranch._log.log import Log, forget
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.features import row_tracking
+from anabranch._protocol.features.known import CHECKPOINT_PROTECTION, ROW_TRACKING
+from anabranch._protocol.features.removable import (
     DOMAINS,
     Removable,
     checkpoint_protection_version,
@@ -33,11 +27,17 @@ from anabranch.protocol.features.removable import (
     without,
     without_properties,
 )
-from anabranch.protocol.features.table_features import check_writable
-from anabranch.protocol.properties import PROTECTED_BEFORE
-from anabranch.storage.contract import Store
-from anabranch.transaction.commit import Committed
-from anabranch.transaction.retry import Runtime
+from anabranch._protocol.features.table_features import check_writable
+from anabranch._protocol.properties import PROTECTED_BEFORE
+from anabranch._storage.contract import Store
+from anabranch._transaction.commit import Committed
+from anabranch._transaction.retry import Runtime
+from anabranch.commands.context import NEWEST, RunContext, require_engine
+from anabranch.commands.ddl.alter import Alteration, run_alteration
+from anabranch.commands.ddl.feature_removal import remove_domains, remove_traces
+from anabranch.commands.engine import Engine
+from anabranch.commands.opening import Location, Masked, open_log
+from anabranch.errors import FeatureNotDropped, StoreError
 
 _CLOCK = f"{FOLDER}/_clock"
 """Always one name, so that commands which died have left one file at most."""

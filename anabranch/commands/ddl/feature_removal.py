@@ -11,6 +11,17 @@ from dataclasses import replace
 
 import pyarrow.compute as pc
 
+from anabranch._log.log import Log
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.actions import DomainMetadata, compact_json
+from anabranch._protocol.features.known import COLUMN_MAPPING, DELETION_VECTORS, ROW_TRACKING
+from anabranch._protocol.features.removable import DOMAINS, Removable, without_columns_of
+from anabranch._protocol.features.row_tracking import without_ids
+from anabranch._protocol.features.widening import LISTED_BY, TYPE_CHANGES
+from anabranch._transaction.commit import commit
+from anabranch._transaction.phases import reach
+from anabranch._transaction.rebase_handler import NoRows
+from anabranch._transaction.transaction import Changes, CommitInfo, Declarations, Transaction
 from anabranch.commands.context import RunContext
 from anabranch.commands.ddl.alter import Alteration, run_alteration
 from anabranch.commands.ddl.remove_mapping import remove_mapping
@@ -18,17 +29,6 @@ from anabranch.commands.ddl.types_in_files import older_than_types
 from anabranch.commands.engine import Engine
 from anabranch.commands.rewriting import Rewriting
 from anabranch.errors import ExecutionFailed
-from anabranch.log.log import Log
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.actions import DomainMetadata, compact_json
-from anabranch.protocol.features.known import COLUMN_MAPPING, DELETION_VECTORS, ROW_TRACKING
-from anabranch.protocol.features.removable import DOMAINS, Removable, without_columns_of
-from anabranch.protocol.features.row_tracking import without_ids
-from anabranch.protocol.features.widening import LISTED_BY, TYPE_CHANGES
-from anabranch.transaction.commit import commit
-from anabranch.transaction.phases import reach
-from anabranch.transaction.rebase_handler import NoRows
-from anabranch.transaction.transaction import Changes, CommitInfo, Declarations, Transaction
 
 
 def remove_traces(log: Log, feature: Removable, engine: Engine, context: RunContext) -> bool:

@@ -5,13 +5,13 @@ Knows snapshots and footers. Guarantee: nothing is switched on over a file that 
 
 from __future__ import annotations
 
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.actions import FileRow, Metadata
+from anabranch._protocol.features.row_tracking import without_hidden_columns
+from anabranch._protocol.iceberg import flags, lacks_numbers
+from anabranch._protocol.stats.statistics import num_records
 from anabranch.commands.field_id_names import schema_of
 from anabranch.errors import InvalidProperty
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.actions import FileRow, Metadata
-from anabranch.protocol.features.row_tracking import without_hidden_columns
-from anabranch.protocol.iceberg import flags, lacks_numbers
-from anabranch.protocol.stats.statistics import num_records
 
 
 def check_files(base: Snapshot, metadata: Metadata) -> None:

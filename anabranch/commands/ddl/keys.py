@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.rules.table_rules import CONSTRAINT_PREFIX
+from anabranch._protocol.schema.keys import KEY_PREFIX, Key, check_keys, keys_of
+from anabranch._transaction.commit import Committed
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.ddl.alter import Alteration, run_alteration
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, Masked
 from anabranch.errors import InvalidOption
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.rules.table_rules import CONSTRAINT_PREFIX
-from anabranch.protocol.schema.keys import KEY_PREFIX, Key, check_keys, keys_of
-from anabranch.transaction.commit import Committed
 
 
 def check_new_name(name: str, configuration: Mapping[str, str]) -> None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from anabranch.log.commit_files import read_commit
-from anabranch.log.commits import parse_head
-from anabranch.log.snapshot import Snapshot
-from anabranch.log.timeline import timeline
-from anabranch.protocol.actions import Metadata
-from anabranch.storage.contract import Entry
+from anabranch._log.commit_files import read_commit
+from anabranch._log.commits import parse_head
+from anabranch._log.snapshot import Snapshot
+from anabranch._log.timeline import timeline
+from anabranch._protocol.actions import Metadata
+from anabranch._storage.contract import Entry
 
 _READERS = 8
 

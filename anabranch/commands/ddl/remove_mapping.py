@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from anabranch._log.log import Log
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.features.known import COLUMN_MAPPING
+from anabranch._protocol.features.removable import REMOVABLE, to_drop, without_columns_of
+from anabranch._protocol.schema.column_mapping import MODE, UNMAPPED, is_mapped, mode_of
+from anabranch._transaction.commit import Committed
 from anabranch.commands.context import RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.rewriting import Rewriting
-from anabranch.log.log import Log
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.features.known import COLUMN_MAPPING
-from anabranch.protocol.features.removable import REMOVABLE, to_drop, without_columns_of
-from anabranch.protocol.schema.column_mapping import MODE, UNMAPPED, is_mapped, mode_of
-from anabranch.transaction.commit import Committed
 
 
 def ends_mapping(before: Mapping[str, str], mode: str | None) -> bool:

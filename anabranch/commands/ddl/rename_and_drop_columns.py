@@ -10,21 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.actions import Metadata, compact_json
+from anabranch._protocol.rules.table_rules import may_use, rules_of
+from anabranch._protocol.schema.column_mapping import MODE, is_mapped
+from anabranch._protocol.schema.evolution import drop_column, members_of, rename_column, rewrite_at
+from anabranch._protocol.schema.keys import users_of
+from anabranch._protocol.schema.leaves import STATS_COLUMNS, column_list, format_column_list
+from anabranch._protocol.schema.lengths import LENGTH
+from anabranch._protocol.schema.types import Array, DataType, Field, Map, Struct, schema_json
+from anabranch._transaction.commit import Committed
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.ddl.alter import Alteration, run_alteration
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, Masked
 from anabranch.errors import ColumnInUse, InvalidOption, InvalidProperty, NotBuilt
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.actions import Metadata, compact_json
-from anabranch.protocol.rules.table_rules import may_use, rules_of
-from anabranch.protocol.schema.column_mapping import MODE, is_mapped
-from anabranch.protocol.schema.evolution import drop_column, members_of, rename_column, rewrite_at
-from anabranch.protocol.schema.keys import users_of
-from anabranch.protocol.schema.leaves import STATS_COLUMNS, column_list, format_column_list
-from anabranch.protocol.schema.lengths import LENGTH
-from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct, schema_json
-from anabranch.transaction.commit import Committed
 
 Path = tuple[str, ...]
 

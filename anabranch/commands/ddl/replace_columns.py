@@ -1,6 +1,6 @@
 """ALTER TABLE … REPLACE COLUMNS: all columns of a table declared anew. No row is written.
 
-Knows what delta-spark lets it change (`anabranch.protocol.replacing`), and what else in a table speaks of
+Knows what delta-spark lets it change (`anabranch._protocol.replacing`), and what else in a table speaks of
 columns that go. Guarantees as in `anabranch.commands.ddl.alter` and `anabranch.commands.ddl.rename_and_drop_columns`.
 """
 
@@ -9,6 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.actions import compact_json
+from anabranch._protocol.features.table_features import upgrade_for_metadata
+from anabranch._protocol.replacing import paths_to_drop, replace_columns
+from anabranch._protocol.rules.identity import identities
+from anabranch._protocol.schema.types import Struct, check_storable
+from anabranch._transaction.commit import Committed
+from anabranch._transaction.retry import Runtime
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.ddl.alter import Alteration, NewColumn, run_alteration
 from anabranch.commands.ddl.change_column import objection
@@ -16,14 +24,6 @@ from anabranch.commands.ddl.rename_and_drop_columns import droppable, unlist_sta
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, Masked
 from anabranch.errors import InvalidOption
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.actions import compact_json
-from anabranch.protocol.features.table_features import upgrade_for_metadata
-from anabranch.protocol.replacing import paths_to_drop, replace_columns
-from anabranch.protocol.rules.identity import identities
-from anabranch.protocol.schema.types import Struct, check_storable
-from anabranch.transaction.commit import Committed
-from anabranch.transaction.retry import Runtime
 
 
 @dataclass(frozen=True)

@@ -13,19 +13,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from anabranch._log.log import Log
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.features.known import ROW_TRACKING
+from anabranch._protocol.features.row_tracking import ENABLED, SUSPENDED, is_suspended
+from anabranch._protocol.features.table_features import check_writable, with_features, writer_features
+from anabranch._protocol.layout.file_sets import FileSet
+from anabranch._transaction.commit import Committed, commit
+from anabranch._transaction.phases import mute_listeners, reach
+from anabranch._transaction.rebase_handler import NoRows
+from anabranch._transaction.transaction import Changes, CommitInfo, Declarations, Source, Transaction
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.row_changes import with_counts
 from anabranch.errors import InvalidProperty
-from anabranch.log.log import Log
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.features.known import ROW_TRACKING
-from anabranch.protocol.features.row_tracking import ENABLED, SUSPENDED, is_suspended
-from anabranch.protocol.features.table_features import check_writable, with_features, writer_features
-from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.transaction.commit import Committed, commit
-from anabranch.transaction.phases import mute_listeners, reach
-from anabranch.transaction.rebase_handler import NoRows
-from anabranch.transaction.transaction import Changes, CommitInfo, Declarations, Source, Transaction
 
 BATCH_FILES = 100_000
 """So many files are named in one commit, as delta-spark does."""

@@ -9,6 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.actions import compact_json
+from anabranch._protocol.rules.identity import Identity, identities, with_marks
+from anabranch._transaction.commit import Committed
+from anabranch._transaction.rebase_handler import RebaseHandler
+from anabranch._transaction.transaction import ReadSet
 from anabranch.commands.context import NEWEST, RunContext, require_engine
 from anabranch.commands.ddl.alter import Alteration, NewColumn, run_alteration
 from anabranch.commands.dml.delete import EVERY_ROW
@@ -16,12 +22,6 @@ from anabranch.commands.dml.replaced_rows import EveryRow
 from anabranch.commands.engine import Backend, Engine
 from anabranch.commands.opening import Location, Masked, file_set, open_log
 from anabranch.errors import InvalidOption
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.actions import compact_json
-from anabranch.protocol.rules.identity import Identity, identities, with_marks
-from anabranch.transaction.commit import Committed
-from anabranch.transaction.rebase_handler import RebaseHandler
-from anabranch.transaction.transaction import ReadSet
 
 
 @dataclass(frozen=True)

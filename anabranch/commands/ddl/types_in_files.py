@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.features.widening import TYPE_CHANGES
+from anabranch._protocol.schema.column_mapping import file_schema
+from anabranch._protocol.schema.types import INTEGERS, Field
 from anabranch.commands.field_id_names import layout_of, schema_of
 from anabranch.commands.opening import only
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.features.widening import TYPE_CHANGES
-from anabranch.protocol.schema.column_mapping import file_schema
-from anabranch.protocol.schema.types import INTEGERS, Field
 
 
 def older_than_types(base: Snapshot) -> pa.Table:

@@ -16,9 +16,30 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from anabranch.arrow.fitting import fit_to_rules
-from anabranch.arrow.reading import map_ahead
-from anabranch.arrow.site import alone
+from anabranch._arrow.fitting import fit_to_rules
+from anabranch._arrow.reading import map_ahead
+from anabranch._arrow.site import alone
+from anabranch._log.log import Log
+from anabranch._protocol.actions import AppTransaction, Metadata, files_table
+from anabranch._protocol.iceberg import folder_keys, materialises
+from anabranch._protocol.layout.clustering import Path
+from anabranch._protocol.parquet_files import nan_free, parquet_bytes
+from anabranch._protocol.partitions import hive_segment, split, write_values
+from anabranch._protocol.properties import Properties
+from anabranch._protocol.rules.table_rules import rules_of
+from anabranch._protocol.schema.column_mapping import file_schema, is_mapped, relabel
+from anabranch._protocol.schema.evolution import all_nullable
+from anabranch._protocol.schema.types import (
+    Field,
+    Struct,
+    check_depth,
+    from_arrow,
+)
+from anabranch._protocol.schema.voids import check_writable, columns_in_files, without_voids
+from anabranch._protocol.steps import WRITE_ROWS, Step
+from anabranch._storage.told import bind_context
+from anabranch._transaction.commit import Committed
+from anabranch._transaction.retry import Runtime
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.dml.identity_values import own_numbers, reserve, to_generate
 from anabranch.commands.dml.insert import Insert, run_insert
@@ -35,27 +56,6 @@ from anabranch.errors import (
     StoreError,
 )
 from anabranch.errors.rows import NOT_SHOWN, may_show_rows, shows
-from anabranch.log.log import Log
-from anabranch.protocol.actions import AppTransaction, Metadata, files_table
-from anabranch.protocol.iceberg import folder_keys, materialises
-from anabranch.protocol.layout.clustering import Path
-from anabranch.protocol.parquet_files import nan_free, parquet_bytes
-from anabranch.protocol.partitions import hive_segment, split, write_values
-from anabranch.protocol.properties import Properties
-from anabranch.protocol.rules.table_rules import rules_of
-from anabranch.protocol.schema.column_mapping import file_schema, is_mapped, relabel
-from anabranch.protocol.schema.evolution import all_nullable
-from anabranch.protocol.schema.types import (
-    Field,
-    Struct,
-    check_depth,
-    from_arrow,
-)
-from anabranch.protocol.schema.voids import check_writable, columns_in_files, without_voids
-from anabranch.protocol.steps import WRITE_ROWS, Step
-from anabranch.storage.told import bind_context
-from anabranch.transaction.commit import Committed
-from anabranch.transaction.retry import Runtime
 
 _NESTED = (list, tuple, dict)
 _FEW_FILES = 8

@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from anabranch._transaction.own_commits import another_program
 from anabranch.commands.dml.append import Append
 from anabranch.errors import (
     AnabranchError,
@@ -25,7 +26,6 @@ from anabranch.errors import (
     InvalidArgument,
     StoreError,
 )
-from anabranch.transaction.own_commits import another_program
 
 MOST_BYTES = 128 << 20
 """A commit takes no further rows once it has so many bytes of them in memory."""

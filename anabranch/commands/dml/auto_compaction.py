@@ -12,17 +12,17 @@ import logging
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch._log.log import Log
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.layout import packing
+from anabranch._protocol.session_says import current
+from anabranch._transaction.commit import Committed
+from anabranch._transaction.phases import mute_listeners
+from anabranch._transaction.retry import Runtime
 from anabranch.commands.context import RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.moving import Batch, Move
 from anabranch.commands.watching import tell
-from anabranch.log.log import Log
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.layout import packing
-from anabranch.protocol.session_says import current
-from anabranch.transaction.commit import Committed
-from anabranch.transaction.phases import mute_listeners
-from anabranch.transaction.retry import Runtime
 
 _logger = logging.getLogger(__name__)
 PARAMETERS = {"predicate": "[]", "zOrderBy": "[]", "clusterBy": "[]", "auto": "true"}

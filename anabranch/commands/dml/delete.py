@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from anabranch._log.log import Log
+from anabranch._protocol.actions import compact_json
+from anabranch._protocol.conditions import Condition, always
 from anabranch.commands.context import NEWEST, RunContext, require_engine
 from anabranch.commands.dml.auto_compaction import compact_after
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.commands.row_changes import Change, Outcome, run_change
 from anabranch.commands.watching import watched
-from anabranch.log.log import Log
-from anabranch.protocol.actions import compact_json
-from anabranch.protocol.conditions import Condition, always
 
 EVERY_ROW = always(True)
 """The condition of a command without one."""

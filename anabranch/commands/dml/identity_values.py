@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from anabranch._log.log import Log
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.merges import Clause, Matching, Reserved
+from anabranch._protocol.rules.identity import Identity, identities, with_marks
+from anabranch._protocol.schema.types import Struct
+from anabranch._transaction.commit import commit
+from anabranch._transaction.phases import mute_listeners
+from anabranch._transaction.rebase_handler import NoRows
+from anabranch._transaction.retry import Runtime, default_retry
+from anabranch._transaction.transaction import RESERVES, CommitInfo, Declarations, IdentityUse, Transaction
 from anabranch.errors import IdentityColumnGiven, MetadataChangedException, ProtocolChangedException
-from anabranch.log.log import Log
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.merges import Clause, Matching, Reserved
-from anabranch.protocol.rules.identity import Identity, identities, with_marks
-from anabranch.protocol.schema.types import Struct
-from anabranch.transaction.commit import commit
-from anabranch.transaction.phases import mute_listeners
-from anabranch.transaction.rebase_handler import NoRows
-from anabranch.transaction.retry import Runtime, default_retry
-from anabranch.transaction.transaction import RESERVES, CommitInfo, Declarations, IdentityUse, Transaction
 
 _ATTEMPTS = 1_000
 

@@ -13,6 +13,26 @@ from typing import Any, Protocol
 import pyarrow as pa
 from pyroaring import BitMap64
 
+from anabranch._log.log import Log
+from anabranch._log.snapshot import Snapshot
+from anabranch._log.vectors import vector_of
+from anabranch._protocol import iceberg
+from anabranch._protocol.actions import AppTransaction, FileRow, Metadata, compact_json
+from anabranch._protocol.change_feed import check_recordable
+from anabranch._protocol.features.requested_by_properties import NO_REQUESTS, read_protocol_request
+from anabranch._protocol.features.row_tracking import check_columns as check_hidden
+from anabranch._protocol.features.table_features import check_writable, upgrade_for_metadata
+from anabranch._protocol.features.widening import check_moments
+from anabranch._protocol.layout.file_sets import Marks
+from anabranch._protocol.rules.allowed import check_metadata
+from anabranch._protocol.rules.column_names import check_spelling
+from anabranch._protocol.steps import Step
+from anabranch._transaction.commit import Committed, commit
+from anabranch._transaction.phases import reach
+from anabranch._transaction.rebase import join_transactions
+from anabranch._transaction.rebase_handler import RebaseHandler
+from anabranch._transaction.retry import Runtime
+from anabranch._transaction.transaction import CommitInfo, Declarations, IdentityUse, Transaction
 from anabranch.commands.clustering import check_changeable, clusters_of, with_clustering
 from anabranch.commands.context import Newest, RunContext
 from anabranch.commands.dml.new_table import (
@@ -28,26 +48,6 @@ from anabranch.commands.opening import live_rows
 from anabranch.commands.sources import NOTHING, VersionsRead, check_newest, whole_table
 from anabranch.errors import InvalidOption, ProtocolChangedException, TableAlreadyExists
 from anabranch.errors.rows import note
-from anabranch.log.log import Log
-from anabranch.log.snapshot import Snapshot
-from anabranch.log.vectors import vector_of
-from anabranch.protocol import iceberg
-from anabranch.protocol.actions import AppTransaction, FileRow, Metadata, compact_json
-from anabranch.protocol.change_feed import check_recordable
-from anabranch.protocol.features.requested_by_properties import NO_REQUESTS, read_protocol_request
-from anabranch.protocol.features.row_tracking import check_columns as check_hidden
-from anabranch.protocol.features.table_features import check_writable, upgrade_for_metadata
-from anabranch.protocol.features.widening import check_moments
-from anabranch.protocol.layout.file_sets import Marks
-from anabranch.protocol.rules.allowed import check_metadata
-from anabranch.protocol.rules.column_names import check_spelling
-from anabranch.protocol.steps import Step
-from anabranch.transaction.commit import Committed, commit
-from anabranch.transaction.phases import reach
-from anabranch.transaction.rebase import join_transactions
-from anabranch.transaction.rebase_handler import RebaseHandler
-from anabranch.transaction.retry import Runtime
-from anabranch.transaction.transaction import CommitInfo, Declarations, IdentityUse, Transaction
 
 MODES = ("append", "overwrite", "error", "errorifexists", "ignore")
 Stage = Callable[[Metadata], pa.Table]

@@ -15,6 +15,23 @@ from typing import Any
 
 import pyarrow as pa
 
+from anabranch._log.log import Log
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.actions import FileRow, Metadata
+from anabranch._protocol.change_feed import DELETE, INSERT, POSTIMAGE, PREIMAGE
+from anabranch._protocol.conditions import Condition
+from anabranch._protocol.features.widening import following
+from anabranch._protocol.layout.file_sets import FileSet, Marks, union_of
+from anabranch._protocol.layout.paths import store_name
+from anabranch._protocol.merges import Joined, Matching
+from anabranch._protocol.parquet_files import Written
+from anabranch._protocol.rules.allowed import check_metadata
+from anabranch._protocol.schema.evolution import evolve_schema
+from anabranch._protocol.schema.types import Struct
+from anabranch._transaction.commit import Committed
+from anabranch._transaction.phases import reach
+from anabranch._transaction.retry import Runtime
+from anabranch._transaction.transaction import Changes, CommitInfo, IdentityUse, ReadSet, Source, Transaction
 from anabranch.commands import conflict_details
 from anabranch.commands.change_recorder import ChangeRecorder
 from anabranch.commands.clustering import check_changeable
@@ -31,23 +48,6 @@ from anabranch.commands.staging import Staging, remove
 from anabranch.commands.watching import tell, watched
 from anabranch.errors import ExecutionFailed
 from anabranch.errors.html import ShownAsTable
-from anabranch.log.log import Log
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.actions import FileRow, Metadata
-from anabranch.protocol.change_feed import DELETE, INSERT, POSTIMAGE, PREIMAGE
-from anabranch.protocol.conditions import Condition
-from anabranch.protocol.features.widening import following
-from anabranch.protocol.layout.file_sets import FileSet, Marks, union_of
-from anabranch.protocol.layout.paths import store_name
-from anabranch.protocol.merges import Joined, Matching
-from anabranch.protocol.parquet_files import Written
-from anabranch.protocol.rules.allowed import check_metadata
-from anabranch.protocol.schema.evolution import evolve_schema
-from anabranch.protocol.schema.types import Struct
-from anabranch.transaction.commit import Committed
-from anabranch.transaction.phases import reach
-from anabranch.transaction.retry import Runtime
-from anabranch.transaction.transaction import Changes, CommitInfo, IdentityUse, ReadSet, Source, Transaction
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from anabranch.errors import InvalidOption
-from anabranch.protocol import iceberg
-from anabranch.protocol.actions import Metadata
-from anabranch.protocol.actions import Protocol as TableProtocol
-from anabranch.protocol.features.requested_by_properties import Requested, read_protocol_request, without_requests
-from anabranch.protocol.features.row_tracking import with_columns
-from anabranch.protocol.features.table_features import protocol_for, required_features
-from anabranch.protocol.layout.clustering import Path
-from anabranch.protocol.properties import (
+from anabranch._protocol import iceberg
+from anabranch._protocol.actions import Metadata
+from anabranch._protocol.actions import Protocol as TableProtocol
+from anabranch._protocol.features.requested_by_properties import Requested, read_protocol_request, without_requests
+from anabranch._protocol.features.row_tracking import with_columns
+from anabranch._protocol.features.table_features import protocol_for, required_features
+from anabranch._protocol.layout.clustering import Path
+from anabranch._protocol.properties import (
     IGNORE_DEFAULTS,
     PROTECTED_BEFORE,
     Properties,
@@ -25,15 +24,16 @@ from anabranch.protocol.properties import (
     extract_description,
     validate,
 )
-from anabranch.protocol.rules.column_names import check_spelling
-from anabranch.protocol.rules.identity import STEP, keep_assigned_values
-from anabranch.protocol.rules.table_rules import DEFAULT, GENERATION
-from anabranch.protocol.schema.column_mapping import highest_number, is_mapped
-from anabranch.protocol.schema.keys import check_keys
-from anabranch.protocol.schema.leaves import check_stats_columns
-from anabranch.protocol.schema.types import VOID, Struct, schema_json
-from anabranch.protocol.session_says import current
-from anabranch.transaction.retry import Runtime
+from anabranch._protocol.rules.column_names import check_spelling
+from anabranch._protocol.rules.identity import STEP, keep_assigned_values
+from anabranch._protocol.rules.table_rules import DEFAULT, GENERATION
+from anabranch._protocol.schema.column_mapping import highest_number, is_mapped
+from anabranch._protocol.schema.keys import check_keys
+from anabranch._protocol.schema.leaves import check_stats_columns
+from anabranch._protocol.schema.types import VOID, Struct, schema_json
+from anabranch._protocol.session_says import current
+from anabranch._transaction.retry import Runtime
+from anabranch.errors import InvalidOption
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from anabranch._log.snapshot import Snapshot
+from anabranch._log.vectors import vector_of
+from anabranch._protocol.actions import FileRow, Metadata
+from anabranch._protocol.change_feed import INSERT
+from anabranch._protocol.conditions import Condition
+from anabranch._protocol.layout.file_sets import Marks
+from anabranch._protocol.partitions import has_zone, map_column, partition_arrays
+from anabranch._protocol.predicates import Unknown
+from anabranch._protocol.stats.statistics import num_records
+from anabranch._protocol.steps import FOUND_BY_LOG
+from anabranch._transaction.retry import Runtime
+from anabranch._transaction.transaction import Changes, CommitInfo, ReadSet, Source, Transaction
 from anabranch.commands import conflict_details
 from anabranch.commands.change_recorder import ChangeRecorder
 from anabranch.commands.dml.delete import EVERY_ROW
@@ -21,18 +33,6 @@ from anabranch.commands.opening import only
 from anabranch.commands.row_changes import Change, ChangeHandler
 from anabranch.commands.staging import Staging
 from anabranch.errors import ExecutionFailed
-from anabranch.log.snapshot import Snapshot
-from anabranch.log.vectors import vector_of
-from anabranch.protocol.actions import FileRow, Metadata
-from anabranch.protocol.change_feed import INSERT
-from anabranch.protocol.conditions import Condition
-from anabranch.protocol.layout.file_sets import Marks
-from anabranch.protocol.partitions import has_zone, map_column, partition_arrays
-from anabranch.protocol.predicates import Unknown
-from anabranch.protocol.stats.statistics import num_records
-from anabranch.protocol.steps import FOUND_BY_LOG
-from anabranch.transaction.retry import Runtime
-from anabranch.transaction.transaction import Changes, CommitInfo, ReadSet, Source, Transaction
 
 _SHOWN = 10
 """So many partitions are named in messages."""

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from anabranch._log.log import Log
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.conditions import Condition
 from anabranch.commands.context import NEWEST, RunContext, require_engine
 from anabranch.commands.dml.auto_compaction import compact_after
 from anabranch.commands.dml.delete import EVERY_ROW
@@ -15,9 +18,6 @@ from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.commands.row_changes import Change, Outcome, run_change
 from anabranch.commands.watching import watched
 from anabranch.errors import InvalidOption, UnknownColumn
-from anabranch.log.log import Log
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.conditions import Condition
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,25 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch._log.log import Log
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.actions import AppTransaction, Metadata
+from anabranch._protocol.conditions import Condition
+from anabranch._protocol.features.widening import following
+from anabranch._protocol.layout.clustering import Path
+from anabranch._protocol.layout.file_sets import FileSet, count_of
+from anabranch._protocol.rules.identity import identities
+from anabranch._protocol.rules.table_rules import rules_of
+from anabranch._protocol.schema.column_mapping import inherit_mapping
+from anabranch._protocol.schema.evolution import all_nullable, evolve_schema
+from anabranch._protocol.schema.keys import without_invalid_keys
+from anabranch._protocol.schema.types import Struct
+from anabranch._protocol.session_says import current
+from anabranch._protocol.settings import REPLACES_BY_DATA
+from anabranch._protocol.stats.skipping import must_match
+from anabranch._protocol.steps import Step
+from anabranch._transaction.commit import Committed
+from anabranch._transaction.retry import Runtime
 from anabranch.commands.context import NEWEST, RunContext, require_engine
 from anabranch.commands.dml.auto_compaction import compact_after
 from anabranch.commands.dml.identity_values import own_numbers, reserve, to_generate
@@ -26,25 +45,6 @@ from anabranch.commands.sources import VersionsRead, versions_read
 from anabranch.commands.staging import Staging
 from anabranch.commands.watching import tell, watched
 from anabranch.errors import InvalidOption, NonPartitionColumn, ReplaceWhereMismatch
-from anabranch.log.log import Log
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.actions import AppTransaction, Metadata
-from anabranch.protocol.conditions import Condition
-from anabranch.protocol.features.widening import following
-from anabranch.protocol.layout.clustering import Path
-from anabranch.protocol.layout.file_sets import FileSet, count_of
-from anabranch.protocol.rules.identity import identities
-from anabranch.protocol.rules.table_rules import rules_of
-from anabranch.protocol.schema.column_mapping import inherit_mapping
-from anabranch.protocol.schema.evolution import all_nullable, evolve_schema
-from anabranch.protocol.schema.keys import without_invalid_keys
-from anabranch.protocol.schema.types import Struct
-from anabranch.protocol.session_says import current
-from anabranch.protocol.settings import REPLACES_BY_DATA
-from anabranch.protocol.stats.skipping import must_match
-from anabranch.protocol.steps import Step
-from anabranch.transaction.commit import Committed
-from anabranch.transaction.retry import Runtime
 
 SchemaChange = Literal["merge", "overwrite"]
 

@@ -18,6 +18,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from anabranch._log.agreement import disagreements
+from anabranch._log.checksum import Checksum
+from anabranch._log.file_names import checksum_name, checksum_version, commit_version, first_name
+from anabranch._log.log import Log
+from anabranch._log.segment import contiguous
+from anabranch._log.size_limits import hint
+from anabranch._log.snapshot import Snapshot
+from anabranch._log.timeline import read_in_commit_ms
+from anabranch._log.vectors import vector_of
+from anabranch._protocol.actions import FileRow
+from anabranch._protocol.features.known import BY_NAME, DELETION_VECTORS, ROW_TRACKING
+from anabranch._protocol.features.row_tracking import DOMAIN, NOTHING, assigns, is_enabled, mark_of, tracking_columns
+from anabranch._protocol.features.table_features import active, reader_features, writer_features
+from anabranch._protocol.in_commit_timestamps import boundary
+from anabranch._protocol.stats.statistics import num_records
+from anabranch._storage.told import bind_context
 from anabranch.commands.ddl.check_identity import values_behind_marks
 from anabranch.commands.maintenance.check_files import Finding, bytes_of, findings_of_file
 from anabranch.commands.opening import Location, open_log
@@ -25,22 +41,6 @@ from anabranch.commands.watching import track_progress, working
 from anabranch.errors import AnabranchError, CorruptLog, InvalidProperty
 from anabranch.errors.html import ShownAsTable
 from anabranch.errors.visible import amount
-from anabranch.log.agreement import disagreements
-from anabranch.log.checksum import Checksum
-from anabranch.log.file_names import checksum_name, checksum_version, commit_version, first_name
-from anabranch.log.log import Log
-from anabranch.log.segment import contiguous
-from anabranch.log.size_limits import hint
-from anabranch.log.snapshot import Snapshot
-from anabranch.log.timeline import read_in_commit_ms
-from anabranch.log.vectors import vector_of
-from anabranch.protocol.actions import FileRow
-from anabranch.protocol.features.known import BY_NAME, DELETION_VECTORS, ROW_TRACKING
-from anabranch.protocol.features.row_tracking import DOMAIN, NOTHING, assigns, is_enabled, mark_of, tracking_columns
-from anabranch.protocol.features.table_features import active, reader_features, writer_features
-from anabranch.protocol.in_commit_timestamps import boundary
-from anabranch.protocol.stats.statistics import num_records
-from anabranch.storage.told import bind_context
 
 _READERS, _FEW = 8, 4
 _NEEDS_BOTH = frozenset({DELETION_VECTORS, "timestampNtz", "columnMapping", "variantType"})

@@ -13,6 +13,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from anabranch._log.file_locations import locate_in_store
+from anabranch._log.footers import read_whole_footer
+from anabranch._log.snapshot import Snapshot
+from anabranch._log.vectors import vector_of
+from anabranch._protocol.actions import FileRow
+from anabranch._protocol.schema.column_mapping import is_mapped, renaming
+from anabranch._protocol.schema.types import Struct
+from anabranch._protocol.stats.statistics import num_records, stats_columns
+from anabranch._storage.native import native_file
 from anabranch.commands.field_id_names import layout_of
 from anabranch.commands.maintenance.check_bounds import (
     Bounds,
@@ -25,15 +34,6 @@ from anabranch.commands.maintenance.check_bounds import (
 from anabranch.errors import AnabranchError, CorruptLog, FileOutsideTable, StoreError
 from anabranch.errors.html import ShownAsTable
 from anabranch.errors.secrets import without_secrets
-from anabranch.log.file_locations import locate_in_store
-from anabranch.log.footers import read_whole_footer
-from anabranch.log.snapshot import Snapshot
-from anabranch.log.vectors import vector_of
-from anabranch.protocol.actions import FileRow
-from anabranch.protocol.schema.column_mapping import is_mapped, renaming
-from anabranch.protocol.schema.types import Struct
-from anabranch.protocol.stats.statistics import num_records, stats_columns
-from anabranch.storage.native import native_file
 
 _UNREADABLE = (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError)
 

@@ -19,6 +19,37 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from anabranch._log.commits import Commit
+from anabranch._log.log import Log
+from anabranch._log.snapshot import Snapshot
+from anabranch._log.vectors import vector_of
+from anabranch._protocol.actions import DomainMetadata, FileRow, Metadata, Protocol, compact_json, files_table
+from anabranch._protocol.cloning import Copy, deep, shallow
+from anabranch._protocol.features import row_tracking
+from anabranch._protocol.features.requested_by_properties import read_protocol_request, without_requests
+from anabranch._protocol.features.row_tracking import DOMAIN as ROW_IDS
+from anabranch._protocol.features.table_features import (
+    check_writable,
+    upgrade_for_metadata,
+    with_features,
+    writer_features,
+)
+from anabranch._protocol.iceberg import check_partitioning, flags
+from anabranch._protocol.in_commit_timestamps import KEPT_BY_WRITERS
+from anabranch._protocol.layout.file_sets import FileSet
+from anabranch._protocol.layout.paths import is_absolute, lies_in
+from anabranch._protocol.properties import PROTECTED_BEFORE, check_retention, extract_description, validate
+from anabranch._protocol.rules.identity import keep_assigned_values
+from anabranch._protocol.schema.column_mapping import highest_number, is_mapped, mode_of
+from anabranch._protocol.schema.leaves import check_stats_columns
+from anabranch._protocol.schema.types import Struct
+from anabranch._protocol.stats.statistics import num_records
+from anabranch._transaction.commit import Committed, commit
+from anabranch._transaction.conflict_errors import Conflict
+from anabranch._transaction.phases import reach
+from anabranch._transaction.rebase_handler import NoRows
+from anabranch._transaction.retry import Runtime
+from anabranch._transaction.transaction import Changes, CommitInfo, Declarations, Source, Transaction
 from anabranch.commands.clustering import check_changeable
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.ddl.alter import refuse_constraints
@@ -35,37 +66,6 @@ from anabranch.commands.sources import whole_table
 from anabranch.commands.staging import Staging
 from anabranch.commands.watching import watched
 from anabranch.errors import CloneRefused, CorruptLog, InvalidProperty, TableAlreadyExists
-from anabranch.log.commits import Commit
-from anabranch.log.log import Log
-from anabranch.log.snapshot import Snapshot
-from anabranch.log.vectors import vector_of
-from anabranch.protocol.actions import DomainMetadata, FileRow, Metadata, Protocol, compact_json, files_table
-from anabranch.protocol.cloning import Copy, deep, shallow
-from anabranch.protocol.features import row_tracking
-from anabranch.protocol.features.requested_by_properties import read_protocol_request, without_requests
-from anabranch.protocol.features.row_tracking import DOMAIN as ROW_IDS
-from anabranch.protocol.features.table_features import (
-    check_writable,
-    upgrade_for_metadata,
-    with_features,
-    writer_features,
-)
-from anabranch.protocol.iceberg import check_partitioning, flags
-from anabranch.protocol.in_commit_timestamps import KEPT_BY_WRITERS
-from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.layout.paths import is_absolute, lies_in
-from anabranch.protocol.properties import PROTECTED_BEFORE, check_retention, extract_description, validate
-from anabranch.protocol.rules.identity import keep_assigned_values
-from anabranch.protocol.schema.column_mapping import highest_number, is_mapped, mode_of
-from anabranch.protocol.schema.leaves import check_stats_columns
-from anabranch.protocol.schema.types import Struct
-from anabranch.protocol.stats.statistics import num_records
-from anabranch.transaction.commit import Committed, commit
-from anabranch.transaction.conflict_errors import Conflict
-from anabranch.transaction.phases import reach
-from anabranch.transaction.rebase_handler import NoRows
-from anabranch.transaction.retry import Runtime
-from anabranch.transaction.transaction import Changes, CommitInfo, Declarations, Source, Transaction
 
 _ALIAS = re.compile(r"^(s3a|s3n|abfs)://", re.IGNORECASE)
 _OF_THE_SOURCE = (*KEPT_BY_WRITERS, PROTECTED_BEFORE)

@@ -18,6 +18,26 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from anabranch._log.file_names import FOLDER
+from anabranch._log.footers import read_whole_footer
+from anabranch._log.log import Log
+from anabranch._log.segment import Segment
+from anabranch._log.snapshot import Ancestor, Snapshot, State
+from anabranch._protocol.actions import Metadata, compact_json, files_table
+from anabranch._protocol.iceberg import flags
+from anabranch._protocol.layout.paths import is_text
+from anabranch._protocol.partitions import folders_of, parse_hive_path, read_value, write_value
+from anabranch._protocol.schema.column_mapping import MODE
+from anabranch._protocol.schema.parquet_columns import DoNotMerge, columns_of, merge_columns, with_partitions
+from anabranch._protocol.schema.types import Struct, check_storable
+from anabranch._protocol.stats.statistics import stats_json
+from anabranch._storage.contract import Entry, Store
+from anabranch._storage.trees import links
+from anabranch._transaction.commit import Committed, commit
+from anabranch._transaction.phases import reach
+from anabranch._transaction.rebase_handler import NoRows
+from anabranch._transaction.retry import Runtime
+from anabranch._transaction.transaction import Changes, CommitInfo, Declarations, Transaction
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.dml.new_table import NewTable, first_protocol, new_metadata, with_session_defaults
 from anabranch.commands.engine import Engine
@@ -38,26 +58,6 @@ from anabranch.errors import (
 )
 from anabranch.errors.rows import cause, detail, note
 from anabranch.errors.visible import visible
-from anabranch.log.file_names import FOLDER
-from anabranch.log.footers import read_whole_footer
-from anabranch.log.log import Log
-from anabranch.log.segment import Segment
-from anabranch.log.snapshot import Ancestor, Snapshot, State
-from anabranch.protocol.actions import Metadata, compact_json, files_table
-from anabranch.protocol.iceberg import flags
-from anabranch.protocol.layout.paths import is_text
-from anabranch.protocol.partitions import folders_of, parse_hive_path, read_value, write_value
-from anabranch.protocol.schema.column_mapping import MODE
-from anabranch.protocol.schema.parquet_columns import DoNotMerge, columns_of, merge_columns, with_partitions
-from anabranch.protocol.schema.types import Struct, check_storable
-from anabranch.protocol.stats.statistics import stats_json
-from anabranch.storage.contract import Entry, Store
-from anabranch.storage.trees import links
-from anabranch.transaction.commit import Committed, commit
-from anabranch.transaction.phases import reach
-from anabranch.transaction.rebase_handler import NoRows
-from anabranch.transaction.retry import Runtime
-from anabranch.transaction.transaction import Changes, CommitInfo, Declarations, Transaction
 
 _READERS = 16
 _IDENTIFIER = re.compile(r"(?P<format>\w+)\s*\.\s*`(?P<path>(?:[^`]|``)+)`", re.DOTALL)

@@ -13,6 +13,18 @@ from uuid import UUID
 
 from pyroaring import BitMap64
 
+from anabranch._log.file_locations import allowed_stores, locate_in_store
+from anabranch._log.footers import check_is_parquet
+from anabranch._log.snapshot import Snapshot
+from anabranch._log.vectors import vector_of
+from anabranch._protocol.actions import FileRow
+from anabranch._protocol.cloning import Copy, row_of_copy
+from anabranch._protocol.layout.deletion_vectors import Descriptor, pack
+from anabranch._protocol.layout.outside_files import locate_file
+from anabranch._protocol.layout.paths import encode, is_absolute, outside
+from anabranch._storage.contract import Store
+from anabranch._storage.copying import copy_file
+from anabranch._storage.told import bind_context
 from anabranch.commands.staging import Staging
 from anabranch.commands.watching import track_progress
 from anabranch.errors import (
@@ -23,18 +35,6 @@ from anabranch.errors import (
     StoreError,
     StorePermissionDenied,
 )
-from anabranch.log.file_locations import allowed_stores, locate_in_store
-from anabranch.log.footers import check_is_parquet
-from anabranch.log.snapshot import Snapshot
-from anabranch.log.vectors import vector_of
-from anabranch.protocol.actions import FileRow
-from anabranch.protocol.cloning import Copy, row_of_copy
-from anabranch.protocol.layout.deletion_vectors import Descriptor, pack
-from anabranch.protocol.layout.outside_files import locate_file
-from anabranch.protocol.layout.paths import encode, is_absolute, outside
-from anabranch.storage.contract import Store
-from anabranch.storage.copying import copy_file
-from anabranch.storage.told import bind_context
 
 _COPIERS = 4
 _LOOKERS = 16

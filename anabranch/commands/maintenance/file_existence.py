@@ -13,15 +13,15 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from anabranch._log.file_locations import locate_in_store
+from anabranch._log.vectors import vector_location
+from anabranch._protocol.actions import FileRow
+from anabranch._protocol.layout.deletion_vectors import Descriptor
+from anabranch._storage.contract import Store
+from anabranch._storage.told import bind_context
+from anabranch._transaction.conflict_errors import Conflict
 from anabranch.commands.watching import track_progress
 from anabranch.errors import ConcurrentWriteException, CorruptLog, CorruptVector
-from anabranch.log.file_locations import locate_in_store
-from anabranch.log.vectors import vector_location
-from anabranch.protocol.actions import FileRow
-from anabranch.protocol.layout.deletion_vectors import Descriptor
-from anabranch.storage.contract import Store
-from anabranch.storage.told import bind_context
-from anabranch.transaction.conflict_errors import Conflict
 
 _LOOKERS = 16
 _CHUNK = 4096

@@ -17,6 +17,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from anabranch._log.commits import Commit
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.actions import FileRow
+from anabranch._protocol.features.table_features import check_writable
+from anabranch._transaction.commit import Committed, commit
+from anabranch._transaction.conflict_errors import Conflict
+from anabranch._transaction.phases import reach
+from anabranch._transaction.rebase_handler import NoRows
+from anabranch._transaction.retry import Runtime
+from anabranch._transaction.transaction import Changes, CommitInfo, Source, Transaction
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.maintenance.file_existence import Absent, absent, came_back
@@ -24,16 +34,6 @@ from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.commands.watching import watched
 from anabranch.errors import AppendOnlyTable
 from anabranch.errors.html import ShownAsTable
-from anabranch.log.commits import Commit
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.actions import FileRow
-from anabranch.protocol.features.table_features import check_writable
-from anabranch.transaction.commit import Committed, commit
-from anabranch.transaction.conflict_errors import Conflict
-from anabranch.transaction.phases import reach
-from anabranch.transaction.rebase_handler import NoRows
-from anabranch.transaction.retry import Runtime
-from anabranch.transaction.transaction import Changes, CommitInfo, Source, Transaction
 
 MISSING = pa.schema(
     [

@@ -14,17 +14,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from anabranch._log.file_locations import allowed_stores
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.layout.outside_files import locate_file
+from anabranch._protocol.partitions import hive_segment
+from anabranch._protocol.schema.column_mapping import is_mapped
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.commands.watching import watched
 from anabranch.errors import InvalidOption, ManifestRefused
 from anabranch.errors.html import ShownAsTable
-from anabranch.log.file_locations import allowed_stores
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.layout.outside_files import locate_file
-from anabranch.protocol.partitions import hive_segment
-from anabranch.protocol.schema.column_mapping import is_mapped
 
 FOLDER = "_symlink_format_manifest"
 MODES = ("symlink_format_manifest",)

@@ -16,6 +16,19 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch._log.log import Log
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.actions import compact_json
+from anabranch._protocol.conditions import Condition
+from anabranch._protocol.layout import packing
+from anabranch._protocol.layout.clustering import Path, check_zorder, resolve_columns, sql_names
+from anabranch._protocol.layout.cubes import PROVIDER, Cube, layout
+from anabranch._protocol.layout.curves import Curve, Kind
+from anabranch._protocol.schema.leaves import format_column_list
+from anabranch._transaction.commit import Committed
+from anabranch._transaction.phases import reach
+from anabranch._transaction.relocation import relocation_of
+from anabranch._transaction.retry import Runtime
 from anabranch.commands.clustering import check_changeable
 from anabranch.commands.context import NEWEST, RunContext, require_engine
 from anabranch.commands.dml.delete import EVERY_ROW
@@ -25,19 +38,6 @@ from anabranch.commands.opening import Location, Masked, only, open_log
 from anabranch.commands.watching import watched
 from anabranch.errors import AnabranchError, InvalidCondition, InvalidOption
 from anabranch.errors.html import ShownAsTable
-from anabranch.log.log import Log
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.actions import compact_json
-from anabranch.protocol.conditions import Condition
-from anabranch.protocol.layout import packing
-from anabranch.protocol.layout.clustering import Path, check_zorder, resolve_columns, sql_names
-from anabranch.protocol.layout.cubes import PROVIDER, Cube, layout
-from anabranch.protocol.layout.curves import Curve, Kind
-from anabranch.protocol.schema.leaves import format_column_list
-from anabranch.transaction.commit import Committed
-from anabranch.transaction.phases import reach
-from anabranch.transaction.relocation import relocation_of
-from anabranch.transaction.retry import Runtime
 
 _logger = logging.getLogger(__name__)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from anabranch._protocol.layout.clustering import Path
 from anabranch.commands.maintenance.optimize import Optimized
-from anabranch.protocol.layout.clustering import Path
 
 WORKERS = 4
 """So many batches are written at once; Spark shares its cores between them."""

@@ -13,6 +13,13 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch._log.log import Log
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.actions import compact_json
+from anabranch._protocol.conditions import Condition
+from anabranch._protocol.features.row_tracking import without_hidden_columns
+from anabranch._protocol.schema.column_mapping import file_schema, is_mapped
+from anabranch._transaction.phases import reach
 from anabranch.commands.clustering import check_changeable
 from anabranch.commands.context import NEWEST, RunContext, require_engine
 from anabranch.commands.dml.delete import EVERY_ROW
@@ -23,13 +30,6 @@ from anabranch.commands.moving import Batch, Move
 from anabranch.commands.opening import Location, Masked, only, open_log
 from anabranch.commands.rewriting import PURGE
 from anabranch.commands.watching import watched
-from anabranch.log.log import Log
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.actions import compact_json
-from anabranch.protocol.conditions import Condition
-from anabranch.protocol.features.row_tracking import without_hidden_columns
-from anabranch.protocol.schema.column_mapping import file_schema, is_mapped
-from anabranch.transaction.phases import reach
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,18 @@ from typing import Any
 import pyarrow as pa
 from pyroaring import BitMap64
 
+from anabranch._log.commits import Commit
+from anabranch._log.log import Log
+from anabranch._log.snapshot import Snapshot
+from anabranch._log.vectors import vector_of
+from anabranch._protocol.actions import FileRow
+from anabranch._protocol.layout import clustering
+from anabranch._protocol.layout.file_sets import Marks
+from anabranch._transaction.commit import Committed, commit
+from anabranch._transaction.conflict_errors import Conflict
+from anabranch._transaction.phases import reach
+from anabranch._transaction.rebase_handler import NoRows
+from anabranch._transaction.retry import Runtime
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.maintenance.file_existence import absent, came_back
@@ -34,18 +46,6 @@ from anabranch.errors import (
     VersionNotFound,
 )
 from anabranch.errors.html import ShownAsTable
-from anabranch.log.commits import Commit
-from anabranch.log.log import Log
-from anabranch.log.snapshot import Snapshot
-from anabranch.log.vectors import vector_of
-from anabranch.protocol.actions import FileRow
-from anabranch.protocol.layout import clustering
-from anabranch.protocol.layout.file_sets import Marks
-from anabranch.transaction.commit import Committed, commit
-from anabranch.transaction.conflict_errors import Conflict
-from anabranch.transaction.phases import reach
-from anabranch.transaction.rebase_handler import NoRows
-from anabranch.transaction.retry import Runtime
 
 _NAMED = 100
 """So many missing files are named at most."""

@@ -13,30 +13,30 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from anabranch.commands.ddl.metadata_history import metadata_between
-from anabranch.commands.row_changes import with_counts
-from anabranch.commands.sources import whole_table
-from anabranch.errors import AppendOnlyTable, CorruptLog
-from anabranch.log.file_names import commit_name
-from anabranch.log.replay import keys
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol import iceberg
-from anabranch.protocol.actions import FILES, DomainMetadata, Metadata, Protocol, files_table
-from anabranch.protocol.features import row_tracking
-from anabranch.protocol.features.table_features import (
+from anabranch._log.file_names import commit_name
+from anabranch._log.replay import keys
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol import iceberg
+from anabranch._protocol.actions import FILES, DomainMetadata, Metadata, Protocol, files_table
+from anabranch._protocol.features import row_tracking
+from anabranch._protocol.features.table_features import (
     check_writable,
     reader_features,
     upgrade_for_metadata,
     with_features,
     writer_features,
 )
-from anabranch.protocol.layout import clustering
-from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.properties import PROTECTED_BEFORE
-from anabranch.protocol.rules.identity import identities, is_watermark, keep_assigned_values, marks_of
-from anabranch.protocol.schema.column_mapping import MAX_ID, number_in
-from anabranch.transaction.retry import Runtime
-from anabranch.transaction.transaction import Changes, CommitInfo, Declarations, Source, Transaction
+from anabranch._protocol.layout import clustering
+from anabranch._protocol.layout.file_sets import FileSet
+from anabranch._protocol.properties import PROTECTED_BEFORE
+from anabranch._protocol.rules.identity import identities, is_watermark, keep_assigned_values, marks_of
+from anabranch._protocol.schema.column_mapping import MAX_ID, number_in
+from anabranch._transaction.retry import Runtime
+from anabranch._transaction.transaction import Changes, CommitInfo, Declarations, Source, Transaction
+from anabranch.commands.ddl.metadata_history import metadata_between
+from anabranch.commands.row_changes import with_counts
+from anabranch.commands.sources import whole_table
+from anabranch.errors import AppendOnlyTable, CorruptLog
 
 
 @dataclass(frozen=True)

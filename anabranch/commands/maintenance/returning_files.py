@@ -1,6 +1,6 @@
 """Returning files: those that a transaction brings back to a table, and the VACUUMs that may yet delete them.
 
-Knows the commits of VACUUMs (`anabranch.transaction.running_vacuums`) and tombstones; not why files come back.
+Knows the commits of VACUUMs (`anabranch._transaction.running_vacuums`) and tombstones; not why files come back.
 Guarantee: a file that a VACUUM under way may delete, by what the log says of it, is a conflict.
 """
 
@@ -12,17 +12,17 @@ from typing import Any
 
 import pyarrow as pa
 
+from anabranch._log.commit_files import read_commit
+from anabranch._log.commits import Commit, parse_head
+from anabranch._log.log import Log
+from anabranch._log.replay import keys
+from anabranch._log.snapshot import Snapshot
+from anabranch._log.timeline import in_words, timeline
+from anabranch._protocol.actions import FileRow
+from anabranch._transaction.conflict_errors import Conflict
+from anabranch._transaction.retry import Runtime
+from anabranch._transaction.running_vacuums import DEAD_AFTER_MS, Event, event_of, under_way
 from anabranch.errors import ConcurrentWriteException
-from anabranch.log.commit_files import read_commit
-from anabranch.log.commits import Commit, parse_head
-from anabranch.log.log import Log
-from anabranch.log.replay import keys
-from anabranch.log.snapshot import Snapshot
-from anabranch.log.timeline import in_words, timeline
-from anabranch.protocol.actions import FileRow
-from anabranch.transaction.conflict_errors import Conflict
-from anabranch.transaction.retry import Runtime
-from anabranch.transaction.running_vacuums import DEAD_AFTER_MS, Event, event_of, under_way
 
 _READERS = 8
 

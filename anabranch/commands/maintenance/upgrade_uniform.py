@@ -12,6 +12,14 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.actions import Metadata, compact_json
+from anabranch._protocol.features.table_features import check_writable, upgrade_for_metadata
+from anabranch._protocol.iceberg import ICEBERG_V1, VECTORS, flags
+from anabranch._protocol.schema.column_mapping import BY_NAME, ICEBERG_V2, MODE, is_mapped
+from anabranch._transaction.commit import Committed
+from anabranch._transaction.phases import reach
+from anabranch._transaction.retry import Runtime
 from anabranch.commands.context import NEWEST, RunContext, require_engine
 from anabranch.commands.ddl.iceberg import misfit
 from anabranch.commands.engine import Engine
@@ -19,14 +27,6 @@ from anabranch.commands.opening import Location, Masked, only, open_log
 from anabranch.commands.rewriting import Rewriting
 from anabranch.commands.watching import watched
 from anabranch.errors import InvalidOption
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.actions import Metadata, compact_json
-from anabranch.protocol.features.table_features import check_writable, upgrade_for_metadata
-from anabranch.protocol.iceberg import ICEBERG_V1, VECTORS, flags
-from anabranch.protocol.schema.column_mapping import BY_NAME, ICEBERG_V2, MODE, is_mapped
-from anabranch.transaction.commit import Committed
-from anabranch.transaction.phases import reach
-from anabranch.transaction.retry import Runtime
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,21 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, SupportsFloat
 
+from anabranch._log.checksum_verifier import same_files
+from anabranch._log.cleanup import SKEW_MS
+from anabranch._log.log import Log
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.change_feed import FOLDER
+from anabranch._protocol.features.table_features import check_writable
+from anabranch._storage.contract import Entry
+from anabranch._storage.trees import remove_empty
+from anabranch._transaction.commit import commit
+from anabranch._transaction.fence import job_of, start_tags
+from anabranch._transaction.phases import mute_listeners, reach
+from anabranch._transaction.rebase_handler import NoRows
+from anabranch._transaction.retry import Runtime
+from anabranch._transaction.running_vacuums import DEAD_AFTER_MS, END, MARGIN_MS, START
+from anabranch._transaction.transaction import CommitInfo, Transaction
 from anabranch.commands.context import NEWEST, Progress, RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.maintenance.vacuum_candidates import Found, in_folder, in_log, remember
@@ -39,21 +54,6 @@ from anabranch.errors import (
     TableError,
 )
 from anabranch.errors.html import ShownAsTable
-from anabranch.log.checksum_verifier import same_files
-from anabranch.log.cleanup import SKEW_MS
-from anabranch.log.log import Log
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.change_feed import FOLDER
-from anabranch.protocol.features.table_features import check_writable
-from anabranch.storage.contract import Entry
-from anabranch.storage.trees import remove_empty
-from anabranch.transaction.commit import commit
-from anabranch.transaction.fence import job_of, start_tags
-from anabranch.transaction.phases import mute_listeners, reach
-from anabranch.transaction.rebase_handler import NoRows
-from anabranch.transaction.retry import Runtime
-from anabranch.transaction.running_vacuums import DEAD_AFTER_MS, END, MARGIN_MS, START
-from anabranch.transaction.transaction import CommitInfo, Transaction
 
 HOUR_MS = 3_600_000
 DEAD_AFTER_SECONDS = 600.0

@@ -11,6 +11,13 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from anabranch._log.log import Log
+from anabranch._log.size_limits import hint
+from anabranch._log.snapshot import Snapshot
+from anabranch._log.timeline import Timeline, timeline
+from anabranch._protocol.layout.paths import is_text
+from anabranch._storage.contract import Entry, Store
+from anabranch._storage.trees import is_link, tree
 from anabranch.commands.maintenance.vacuum_retained import (
     Hidden,
     find_removed_files,
@@ -21,13 +28,6 @@ from anabranch.commands.maintenance.vacuum_retained import (
     tables_inside,
 )
 from anabranch.errors import CorruptLog, LiteVacuumImpossible, NotFound
-from anabranch.log.log import Log
-from anabranch.log.size_limits import hint
-from anabranch.log.snapshot import Snapshot
-from anabranch.log.timeline import Timeline, timeline
-from anabranch.protocol.layout.paths import is_text
-from anabranch.storage.contract import Entry, Store
-from anabranch.storage.trees import is_link, tree
 
 LAST = "_delta_log/_last_vacuum_info"
 """How far the log was worked off by the last VACUUM, as delta-spark keeps it."""

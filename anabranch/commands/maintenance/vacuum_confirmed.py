@@ -1,7 +1,7 @@
 """What VACUUM asks before it removes anything: is it certain which files are live?
 
 Knows what was found in the folder, and what the log says. Decides, and changes nothing. Guarantee: where it returns,
-a second witness in the log says the same of the live files (`anabranch.log.confirmation`), and each of them is there
+a second witness in the log says the same of the live files (`anabranch._log.confirmation`), and each of them is there
 under the name that the log gives it: a name that was garbled would leave the true one unprotected. A LITE VACUUM, which
 lists nothing, goes by the commits instead: what it removes is not what a later commit brought back.
 
@@ -15,15 +15,15 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch._log.commits import Commit
+from anabranch._log.confirmation import confirm
+from anabranch._log.log import Log
+from anabranch._log.snapshot import Snapshot
+from anabranch._storage.contract import Entry
 from anabranch.commands.maintenance.file_existence import absent
 from anabranch.commands.maintenance.vacuum_candidates import Found, last_version
 from anabranch.commands.maintenance.vacuum_retained import names_of
 from anabranch.errors import LiveFilesNotConfirmed
-from anabranch.log.commits import Commit
-from anabranch.log.confirmation import confirm
-from anabranch.log.log import Log
-from anabranch.log.snapshot import Snapshot
-from anabranch.storage.contract import Entry
 
 
 def require_confirmation(log: Log, snapshot: Snapshot, found: Found, going: Sequence[Entry]) -> None:

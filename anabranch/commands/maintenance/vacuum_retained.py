@@ -19,18 +19,18 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch._log.changes import change_files
+from anabranch._log.commits import Commit
+from anabranch._log.log import Log
+from anabranch._log.snapshot import Snapshot
+from anabranch._log.timeline import Timeline, timeline
+from anabranch._protocol.change_feed import FOLDER
+from anabranch._protocol.layout.deletion_vectors import Descriptor
+from anabranch._protocol.layout.paths import is_absolute, plain, store_name
+from anabranch._storage.contract import Entry, Store
+from anabranch._storage.trees import Tree, find_aliased, folders_above
+from anabranch._transaction.fence import job_of
 from anabranch.errors import CorruptVector
-from anabranch.log.changes import change_files
-from anabranch.log.commits import Commit
-from anabranch.log.log import Log
-from anabranch.log.snapshot import Snapshot
-from anabranch.log.timeline import Timeline, timeline
-from anabranch.protocol.change_feed import FOLDER
-from anabranch.protocol.layout.deletion_vectors import Descriptor
-from anabranch.protocol.layout.paths import is_absolute, plain, store_name
-from anabranch.storage.contract import Entry, Store
-from anabranch.storage.trees import Tree, find_aliased, folders_above
-from anabranch.transaction.fence import job_of
 
 LOG = "_delta_log"
 _NOT_HIDDEN = (FOLDER, "_delta_index")

@@ -12,6 +12,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from anabranch._log.changes import changes, feed_of
+from anabranch._log.log import Log
+from anabranch._log.snapshot import Snapshot
+from anabranch._log.timeline import first_since, last_until
+from anabranch._protocol.change_feed import Feed
+from anabranch._protocol.timestamps import milliseconds
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.field_id_names import is_by_id, layouts_of
@@ -25,12 +31,6 @@ from anabranch.errors import (
     MissingDataFile,
     NoChangeStart,
 )
-from anabranch.log.changes import changes, feed_of
-from anabranch.log.log import Log
-from anabranch.log.snapshot import Snapshot
-from anabranch.log.timeline import first_since, last_until
-from anabranch.protocol.change_feed import Feed
-from anabranch.protocol.timestamps import milliseconds
 
 START, START_TIME = "startingVersion", "startingTimestamp"
 END, END_TIME = "endingVersion", "endingTimestamp"
@@ -65,7 +65,7 @@ class ReadChanges(Masked):
             InvalidOption, InvalidTimestamp: the range cannot be read.
             NotATable, VersionNotFound, TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no version is meant.
             ChangeDataNotRecorded, ChangeSchemaChanged, ChangeSchemaDiffers, ChangeFilesMissing, CorruptLog,
-            CorruptVector: as `anabranch.log.changes.changes`.
+            CorruptVector: as `anabranch._log.changes.changes`.
             MissingDataFile: a file has another size than the log says.
         """
         log = open_log(self.table, self.storage_options)

@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch._log.history import history as log_history
+from anabranch._protocol.features.table_features import describe as describe_protocol
+from anabranch._protocol.layout.clustering import sql_names
+from anabranch._protocol.steps import TAG as STEPS
 from anabranch.commands.opening import Location, open_log
 from anabranch.errors import InvalidOption
-from anabranch.log.history import history as log_history
-from anabranch.protocol.features.table_features import describe as describe_protocol
-from anabranch.protocol.layout.clustering import sql_names
-from anabranch.protocol.steps import TAG as STEPS
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _TEXT_MAP = pa.map_(pa.string(), pa.string())

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import pyarrow.compute as pc
 
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.predicates import Predicate
+from anabranch._protocol.stats.skipping_verdicts import Conjunct, verdict
 from anabranch.commands.opening import only
 from anabranch.errors.html import facts
 from anabranch.errors.visible import amount
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.predicates import Predicate
-from anabranch.protocol.stats.skipping_verdicts import Conjunct, verdict
 
 NAMED = 20
 """So many of the files that are kept are named."""

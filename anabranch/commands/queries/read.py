@@ -8,17 +8,17 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch._log.log import Log
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.features.row_tracking import ENABLED
+from anabranch._protocol.layout.file_sets import FileSet
+from anabranch._protocol.predicates import Always, Predicate, Value
+from anabranch._protocol.schema.types import INTEGERS
+from anabranch._protocol.stats.statistics import num_records
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, Masked, file_set, live_rows, only, open_log
 from anabranch.errors import CorruptLog, InvalidOption
-from anabranch.log.log import Log
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.features.row_tracking import ENABLED
-from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.predicates import Always, Predicate, Value
-from anabranch.protocol.schema.types import INTEGERS
-from anabranch.protocol.stats.statistics import num_records
 
 EVERY_ROW = Always(True)
 

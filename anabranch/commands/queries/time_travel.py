@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from anabranch._log.timeline import version_at
+from anabranch._protocol.timestamps import AT_DIGITS, at_milliseconds, milliseconds
+from anabranch._storage.open import location_text
 from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.errors import AmbiguousTimeTravel, InvalidOption
-from anabranch.log.timeline import version_at
-from anabranch.protocol.timestamps import AT_DIGITS, at_milliseconds, milliseconds
-from anabranch.storage.open import location_text
 
 _AT = re.compile(rf"^(?P<path>.+)@(?:[vV](?P<version>\d+)|(?P<digits>\d{{{AT_DIGITS}}}))$", re.DOTALL)
 

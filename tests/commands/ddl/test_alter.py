@@ -12,6 +12,9 @@ import pytest
 
 import anabranch
 from anabranch import DeltaTable, errors
+from anabranch._protocol.actions import Protocol
+from anabranch._protocol.schema.column_mapping import FIELD_ID
+from anabranch._protocol.schema.types import PHYSICAL_NAME, Array, Field, Struct, schema_json
 from anabranch.commands.ddl.add_constraint import AddConstraint
 from anabranch.commands.ddl.alter import (
     AddColumns,
@@ -23,9 +26,6 @@ from anabranch.commands.ddl.alter import (
 from anabranch.commands.ddl.alter_protocol import AddFeatureSupport, UpgradeProtocol
 from anabranch.commands.ddl.create import Replace
 from anabranch.commands.dml.new_table import NewTable
-from anabranch.protocol.actions import Protocol
-from anabranch.protocol.schema.column_mapping import FIELD_ID
-from anabranch.protocol.schema.types import PHYSICAL_NAME, Array, Field, Struct, schema_json
 from anabranch.testing import at_phase
 from tests.support.raw_logs import metadata, put_commit
 from tests.support.worlds import World, insert_all, table_path, update_all
@@ -449,8 +449,8 @@ def test_the_doors_on_spark(spark: Any, tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_a_constraint_is_checked_by_spark(spark: Any, tmp_path: Path) -> None:
-    from anabranch.spark.engine import SparkEngine
-    from anabranch.statements.conditions import resolve_condition
+    from anabranch._spark.engine import SparkEngine
+    from anabranch._sql.conditions import resolve_condition
 
     session, path = anabranch.install(spark), str(tmp_path / "t")
     anabranch.append(path, [{"id": i} for i in range(10)])

@@ -13,6 +13,9 @@ import pytest
 
 import anabranch
 from anabranch import errors
+from anabranch._log.log import forget
+from anabranch._protocol.schema.lengths import LENGTH
+from anabranch._protocol.schema.types import Array, Field, Struct, arrow_type
 from anabranch.commands.ddl.add_constraint import AddConstraint
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.ddl.change_column import DROPPED, ChangeColumn, ChangeColumns
@@ -21,9 +24,6 @@ from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.dml.write import Write
 from anabranch.commands.maintenance.check import check
-from anabranch.log.log import forget
-from anabranch.protocol.schema.lengths import LENGTH
-from anabranch.protocol.schema.types import Array, Field, Struct, arrow_type
 from anabranch.testing import at_phase
 from tests.support.raw_logs import metadata, put_commit, put_rows
 from tests.support.readers import same_rows

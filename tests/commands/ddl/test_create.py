@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from anabranch import errors
+from anabranch._protocol.rules.identity import identity_metadata
+from anabranch._protocol.schema.types import Field, Struct
 from anabranch.commands.ddl.create import Create, Replace
 from anabranch.commands.dml.new_table import NewTable
-from anabranch.protocol.rules.identity import identity_metadata
-from anabranch.protocol.schema.types import Field, Struct
 from anabranch.testing import at_phase
 from tests.support.raw_logs import listing
 from tests.support.worlds import World

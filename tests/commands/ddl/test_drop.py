@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import anabranch
+from anabranch._storage.local import LocalStore
 from anabranch.commands.ddl.drop import Drop
-from anabranch.storage.local import LocalStore
 
 
 def test_the_log_goes_first_so_that_a_drop_that_is_cut_short_leaves_no_table(

@@ -12,6 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from anabranch._log.file_names import commit_name, part_name
+from anabranch._log.log import Log, forget
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.actions import Protocol
+from anabranch._transaction.retry import Runtime
 from anabranch.commands.ddl.add_constraint import AddConstraint
 from anabranch.commands.ddl.alter import DropConstraint, SetProperties, UnsetProperties
 from anabranch.commands.ddl.alter_protocol import AddFeatureSupport
@@ -29,12 +34,7 @@ from anabranch.errors import (
     FeatureNotDropped,
     InvalidProperty,
 )
-from anabranch.log.file_names import commit_name, part_name
-from anabranch.log.log import Log, forget
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.actions import Protocol
 from anabranch.testing import at_phase
-from anabranch.transaction.retry import Runtime
 from tests.support.patience import a_tick
 from tests.support.raw_logs import info, put_commit
 from tests.support.worlds import World, table_path

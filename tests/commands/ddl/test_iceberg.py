@@ -10,15 +10,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from anabranch import errors
+from anabranch._protocol.actions import Metadata
+from anabranch._protocol.iceberg import check, lacks_numbers
+from anabranch._protocol.schema.column_mapping import FIELD_ID, NESTED_IDS, fields_of
+from anabranch._protocol.schema.types import Array, Field, Map, Struct, schema_json
 from anabranch.commands.ddl.alter import AddColumns, NewColumn, SetProperties, UnsetProperties
 from anabranch.commands.ddl.create import Create, Replace
 from anabranch.commands.ddl.rename_and_drop_columns import RenameColumn
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.new_table import NewTable
-from anabranch.protocol.actions import Metadata
-from anabranch.protocol.iceberg import check, lacks_numbers
-from anabranch.protocol.schema.column_mapping import FIELD_ID, NESTED_IDS, fields_of
-from anabranch.protocol.schema.types import Array, Field, Map, Struct, schema_json
 from tests.support.worlds import World, table_path
 
 V1, V2 = "delta.enableIcebergCompatV1", "delta.enableIcebergCompatV2"

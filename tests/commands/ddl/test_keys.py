@@ -11,7 +11,11 @@ import pytest
 
 import anabranch
 from anabranch import errors
-from anabranch.catalog.names import path_in
+from anabranch._catalog.names import path_in
+from anabranch._protocol.schema.keys import FOREIGN, PRIMARY, Key, keys_of
+from anabranch._protocol.schema.types import Field, Struct
+from anabranch._sql import reading
+from anabranch._sql.executor import create_table
 from anabranch.commands.ddl.alter import AddColumns, DropConstraint, NewColumn, SetProperties, UnsetProperties
 from anabranch.commands.ddl.change_column import ChangeColumn
 from anabranch.commands.ddl.create import Create
@@ -20,10 +24,6 @@ from anabranch.commands.ddl.rename_and_drop_columns import DropColumns, RenameCo
 from anabranch.commands.ddl.replace_columns import ReplaceColumns
 from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.dml.write import Write
-from anabranch.protocol.schema.keys import FOREIGN, PRIMARY, Key, keys_of
-from anabranch.protocol.schema.types import Field, Struct
-from anabranch.statements import reading
-from anabranch.statements.executor import create_table
 from tests.support.raw_logs import PROTOCOL, metadata, put_commit
 from tests.support.worlds import World
 

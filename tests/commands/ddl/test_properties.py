@@ -10,13 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import anabranch
+from anabranch._protocol.actions import Protocol
+from anabranch._transaction.retry import Runtime
 from anabranch.commands.context import RunContext
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.dml.append import Append
 from anabranch.commands.idempotence import application
 from anabranch.errors import InvalidProperty
-from anabranch.protocol.actions import Protocol
-from anabranch.transaction.retry import Runtime
 from tests.support.worlds import World, table_path
 
 ROWS = [{"id": 1, "day": "a"}, {"id": 2, "day": "b"}]

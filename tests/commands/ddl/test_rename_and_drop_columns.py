@@ -10,15 +10,15 @@ import pytest
 
 import anabranch
 from anabranch import errors
+from anabranch._protocol.actions import Protocol
+from anabranch._protocol.merges import Clause, SourceColumn
+from anabranch._protocol.rules.table_rules import DEFAULT, GENERATION, INVARIANT
+from anabranch._protocol.schema.lengths import LENGTH
+from anabranch._protocol.schema.types import Array, Field, Map, Struct
 from anabranch.commands.ddl.alter import AddColumns, NewColumn, SetProperties, UnsetProperties
 from anabranch.commands.ddl.create import Create, Replace
 from anabranch.commands.ddl.rename_and_drop_columns import DropColumns, RenameColumn
 from anabranch.commands.dml.new_table import NewTable
-from anabranch.protocol.actions import Protocol
-from anabranch.protocol.merges import Clause, SourceColumn
-from anabranch.protocol.rules.table_rules import DEFAULT, GENERATION, INVARIANT
-from anabranch.protocol.schema.lengths import LENGTH
-from anabranch.protocol.schema.types import Array, Field, Map, Struct
 from anabranch.testing import at_phase
 from tests.support.worlds import World, table_path
 

@@ -9,12 +9,12 @@ import pytest
 
 import anabranch
 from anabranch import errors
+from anabranch._protocol.rules.identity import identity_metadata
+from anabranch._protocol.schema.types import Field, Struct
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.ddl.create import Create
 from anabranch.commands.ddl.replace_columns import ReplaceColumns
 from anabranch.commands.dml.new_table import NewTable
-from anabranch.protocol.rules.identity import identity_metadata
-from anabranch.protocol.schema.types import Field, Struct
 from anabranch.testing import at_phase
 from tests.support.worlds import World, table_path
 

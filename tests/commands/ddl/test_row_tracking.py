@@ -11,15 +11,15 @@ import pyarrow.compute as pc
 import pytest
 
 from anabranch import errors
+from anabranch._log.log import forget
+from anabranch._protocol.features.row_tracking import COMMIT_VERSION_COLUMN, ROW_ID_COLUMN, tracking_columns
+from anabranch._protocol.schema.types import Field, Struct
 from anabranch.commands.ddl.alter import AddColumns, NewColumn, SetProperties, UnsetProperties
 from anabranch.commands.ddl.alter_protocol import AddFeatureSupport
 from anabranch.commands.ddl.create import Replace
 from anabranch.commands.ddl.row_tracking import backfill, without_ids
 from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.maintenance.check import check
-from anabranch.log.log import forget
-from anabranch.protocol.features.row_tracking import COMMIT_VERSION_COLUMN, ROW_ID_COLUMN, tracking_columns
-from anabranch.protocol.schema.types import Field, Struct
 from anabranch.testing import Row, at_phase
 from tests.support.raw_logs import put_commit
 from tests.support.row_ids import TrackedReader, wrong_ids

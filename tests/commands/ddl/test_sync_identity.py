@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from anabranch import errors
+from anabranch._protocol.rules.identity import identities, identity_metadata
+from anabranch._protocol.schema.types import Field, Struct
 from anabranch.commands.ddl.create import Create
 from anabranch.commands.ddl.sync_identity import SyncIdentity
 from anabranch.commands.dml.new_table import NewTable
-from anabranch.protocol.rules.identity import identities, identity_metadata
-from anabranch.protocol.schema.types import Field, Struct
 from anabranch.testing import at_phase
 from tests.support.worlds import World, table_path
 

@@ -9,8 +9,8 @@ import pytest
 
 import anabranch
 from anabranch import errors
+from anabranch._protocol.schema.types import Array, Field, Map, Struct, check_storable
 from anabranch.commands.ddl.alter import AddColumns, NewColumn
-from anabranch.protocol.schema.types import Array, Field, Map, Struct, check_storable
 from tests.support.raw_logs import PROTOCOL, listing, metadata, put_commit, put_rows
 from tests.support.worlds import World, table_path
 

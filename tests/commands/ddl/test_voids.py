@@ -8,11 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import anabranch
+from anabranch._protocol.schema.types import Array, DataType, Field, Map, Struct
 from anabranch.commands.ddl.change_column import ChangeColumn
 from anabranch.commands.maintenance.check import check
 from anabranch.commands.maintenance.clone import Clone
 from anabranch.errors import InvalidOption, SchemaMismatch, UnwritableVoid
-from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
 from tests.support.raw_logs import PROTOCOL, listing, metadata, put_commit, put_rows
 from tests.support.worlds import World, table_path
 

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 import anabranch
 from anabranch import errors
+from anabranch._log.log import forget
+from anabranch._storage import open_store
 from anabranch.commands.dml.append import Append, as_arrow
 from anabranch.commands.queries.read import Read
-from anabranch.log.log import forget
-from anabranch.storage import open_store
 from anabranch.testing import Watched, at_phase, mounted
 from anabranch.testing.stores import Call
 from tests.support.raw_logs import PROTOCOL, add, info, listing, metadata, put_commit

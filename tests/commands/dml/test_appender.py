@@ -15,12 +15,12 @@ import pyarrow as pa
 import pytest
 
 import anabranch
+from anabranch._log.log import Log
+from anabranch._storage.open import open_store
 from anabranch.commands.dml import appender as module
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.appender import Appender
 from anabranch.errors import InvalidArgument, InvalidOption, SchemaMismatch, StoreError
-from anabranch.log.log import Log
-from anabranch.storage.open import open_store
 from tests.support.patience import PATIENCE, happens
 from tests.support.tiers import examples
 from tests.support.worlds import World

@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from anabranch._protocol.layout import packing
 from anabranch.commands.dml.write import StreamBatch, Write
 from anabranch.commands.moving import Move
-from anabranch.protocol.layout import packing
 from tests.support.worlds import World, table_path
 
 WISH = "delta_autoOptimize.autoCompact"

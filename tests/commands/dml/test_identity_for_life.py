@@ -9,6 +9,10 @@ from typing import Any
 
 import pytest
 
+from anabranch._protocol.actions import Metadata
+from anabranch._protocol.rules.identity import GIVEN, identities, identity_metadata, keep_assigned_values
+from anabranch._protocol.schema.types import Field, Struct
+from anabranch._transaction.retry import Runtime
 from anabranch.commands.ddl.alter import SetProperties, UnsetProperties
 from anabranch.commands.ddl.create import Create, Replace
 from anabranch.commands.ddl.rename_and_drop_columns import DropColumns, RenameColumn
@@ -19,11 +23,7 @@ from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.maintenance.check import check
 from anabranch.commands.maintenance.clone import Clone
 from anabranch.errors import InvalidProperty
-from anabranch.protocol.actions import Metadata
-from anabranch.protocol.rules.identity import GIVEN, identities, identity_metadata, keep_assigned_values
-from anabranch.protocol.schema.types import Field, Struct
 from anabranch.testing import at_phase
-from anabranch.transaction.retry import Runtime
 from tests.support.worlds import World, table_path
 
 MAPPED = {"delta.columnMapping.mode": "name"}

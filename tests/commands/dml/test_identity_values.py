@@ -11,6 +11,12 @@ import pyarrow as pa
 import pytest
 
 from anabranch import errors
+from anabranch._protocol.merges import SourceColumn
+from anabranch._protocol.rules.identity import identities, identity_metadata
+from anabranch._protocol.schema.types import Field, Struct
+from anabranch._transaction.commit import commit
+from anabranch._transaction.rebase_handler import NoRows
+from anabranch._transaction.retry import Runtime, default_retry
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.ddl.create import Create, Replace
 from anabranch.commands.ddl.rename_and_drop_columns import RenameColumn
@@ -18,13 +24,7 @@ from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.identity_values import reservation, reserve
 from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.dml.write import Write
-from anabranch.protocol.merges import SourceColumn
-from anabranch.protocol.rules.identity import identities, identity_metadata
-from anabranch.protocol.schema.types import Field, Struct
 from anabranch.testing import at_phase
-from anabranch.transaction.commit import commit
-from anabranch.transaction.rebase_handler import NoRows
-from anabranch.transaction.retry import Runtime, default_retry
 from tests.support.patience import started
 from tests.support.tiers import examples
 from tests.support.worlds import Clause, World, insert_all, table_path, update_all

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from anabranch import errors
+from anabranch._log.log import forget
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.write import Write
-from anabranch.log.log import forget
 from anabranch.testing import ArrowEngine, at_phase
 from tests.support.raw_logs import PROTOCOL, info, listing, metadata, put_commit, put_rows, remove
 from tests.support.worlds import World

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from anabranch import errors
-from anabranch.protocol.merges import Clause
+from anabranch._protocol.merges import Clause
 from tests.support.worlds import World, insert_all, table_path, update_all
 
 ROWS = [{"id": i, "p": i % 2, "x": i * 10} for i in range(4)]

@@ -16,16 +16,16 @@ import pytest
 
 import anabranch
 from anabranch import errors
+from anabranch._log.log import forget
+from anabranch._protocol.partitions import partition_arrays
+from anabranch._protocol.schema.lengths import LENGTH
+from anabranch._protocol.schema.types import Field, Struct
 from anabranch.commands.ddl.create import Create
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.maintenance.clone import Clone
 from anabranch.commands.maintenance.convert import Convert
 from anabranch.errors.rows import note, without_partitions
-from anabranch.log.log import forget
-from anabranch.protocol.partitions import partition_arrays
-from anabranch.protocol.schema.lengths import LENGTH
-from anabranch.protocol.schema.types import Field, Struct
 from anabranch.testing import at_phase
 from tests.support.raw_logs import PROTOCOL, add, metadata, put_commit, put_rows
 from tests.support.worlds import World

@@ -8,14 +8,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from anabranch._protocol.schema.types import Field, Struct
+from anabranch._protocol.session_says import Said, honouring
 from anabranch.commands.ddl.alter import DropConstraint, SetProperties, UnsetProperties
 from anabranch.commands.ddl.create import Create, Replace
 from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.dml.write import Write
 from anabranch.commands.maintenance.clone import Clone
 from anabranch.errors import InvalidOption, InvalidProperty, NonPartitionColumn
-from anabranch.protocol.schema.types import Field, Struct
-from anabranch.protocol.session_says import Said, honouring
 from tests.support.worlds import World
 
 SCHEMA = Struct((Field("id", "long"), Field("x", "long")))

@@ -14,11 +14,11 @@ import pytest
 
 import anabranch
 from anabranch import errors
+from anabranch._log.log import forget
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.write import Write
 from anabranch.commands.idempotence import application
-from anabranch.log.log import forget
 from anabranch.testing import Row, at_phase
 from tests.support.raw_logs import info, listing, put_commit, put_rows
 from tests.support.worlds import World, assert_others_agree, table_path

@@ -11,12 +11,12 @@ from urllib.parse import quote
 import pytest
 
 from anabranch import errors
+from anabranch._log.file_names import commit_name
+from anabranch._log.log import forget
+from anabranch._log.vectors import forget_vectors
+from anabranch._protocol.layout.paths import decode
+from anabranch._protocol.schema.types import Field, Struct
 from anabranch.commands.maintenance.check import Report, check, check_table
-from anabranch.log.file_names import commit_name
-from anabranch.log.log import forget
-from anabranch.log.vectors import forget_vectors
-from anabranch.protocol.layout.paths import decode
-from anabranch.protocol.schema.types import Field, Struct
 from tests.support.raw_logs import PROTOCOL, WITH_VECTORS, add, info, metadata, put_commit, put_rows
 from tests.support.worlds import World
 

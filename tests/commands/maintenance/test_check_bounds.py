@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from anabranch._log.log import forget
+from anabranch._protocol.schema.types import Field, Struct
 from anabranch.commands.maintenance.check import check_table
 from anabranch.commands.maintenance.check_bounds import bounds_of_footer, bounds_of_rows
 from anabranch.commands.maintenance.check_files import Finding
-from anabranch.log.log import forget
-from anabranch.protocol.schema.types import Field, Struct
 from tests.support.raw_logs import PROTOCOL, add, info, metadata, put_commit
 
 FAR = {

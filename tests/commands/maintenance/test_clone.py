@@ -13,6 +13,16 @@ import pytest
 
 import anabranch
 from anabranch import errors
+from anabranch._log.file_locations import locate_in_store
+from anabranch._log.log import forget
+from anabranch._log.vectors import vector_of
+from anabranch._protocol.actions import AppTransaction
+from anabranch._protocol.layout.paths import is_absolute
+from anabranch._protocol.rules.identity import identity_metadata
+from anabranch._protocol.schema.types import Field, Struct
+from anabranch._storage import open_store
+from anabranch._storage.open import mounted
+from anabranch._transaction.commit import Committed
 from anabranch.commands.ddl.add_constraint import AddConstraint
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.ddl.create import Create
@@ -22,17 +32,7 @@ from anabranch.commands.idempotence import application
 from anabranch.commands.maintenance.check import check
 from anabranch.commands.maintenance.clone import Clone
 from anabranch.commands.opening import open_log
-from anabranch.log.file_locations import locate_in_store
-from anabranch.log.log import forget
-from anabranch.log.vectors import vector_of
-from anabranch.protocol.actions import AppTransaction
-from anabranch.protocol.layout.paths import is_absolute
-from anabranch.protocol.rules.identity import identity_metadata
-from anabranch.protocol.schema.types import Field, Struct
-from anabranch.storage import open_store
-from anabranch.storage.open import mounted
 from anabranch.testing import DictStore, Watched, at_phase
-from anabranch.transaction.commit import Committed
 from tests.support.changes import ROWS
 from tests.support.golden import DAT, KERNEL, MISSING
 from tests.support.our_tables import OURS

@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from anabranch import errors
+from anabranch._protocol.layout.paths import is_absolute
+from anabranch._protocol.schema.types import Field, Struct
 from anabranch.commands.maintenance.check import check
 from anabranch.commands.maintenance.clone import Clone
-from anabranch.protocol.layout.paths import is_absolute
-from anabranch.protocol.schema.types import Field, Struct
 from anabranch.testing import at_phase
 from tests.support.worlds import World, assert_others_agree
 

@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from anabranch import errors
+from anabranch._protocol.features.table_features import reader_features
+from anabranch._protocol.schema.types import Field, Struct
 from anabranch.commands.ddl.rename_and_drop_columns import RenameColumn
 from anabranch.commands.maintenance.convert import Convert, parquet_path
-from anabranch.protocol.features.table_features import reader_features
-from anabranch.protocol.schema.types import Field, Struct
 from anabranch.testing import at_phase
 from tests.support.raw_logs import listing
 from tests.support.worlds import World

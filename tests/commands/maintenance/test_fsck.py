@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 import anabranch
 from anabranch import errors
-from anabranch.cli import app
+from anabranch._cli import app
+from anabranch._protocol.layout.deletion_vectors import Descriptor
 from anabranch.commands.maintenance.fsck import MISSING, Fsck
-from anabranch.protocol.layout.deletion_vectors import Descriptor
 from tests.support.worlds import World, assert_others_agree, table_path
 
 ROWS = [{"id": i, "p": i % 3} for i in range(6)]

@@ -9,12 +9,12 @@ from typer.testing import CliRunner
 
 import anabranch
 from anabranch import errors
-from anabranch.cli import app
+from anabranch._cli import app
+from anabranch._protocol.schema.types import Field, Struct
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.ddl.create import Replace
 from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.maintenance.generate import FOLDER
-from anabranch.protocol.schema.types import Field, Struct
 from tests.support.raw_logs import PROTOCOL, add, metadata, put_commit
 from tests.support.worlds import World, table_path
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 import anabranch
+from anabranch._storage import open_store
+from anabranch._storage.told import telling
 from anabranch.commands.field_id_names import layouts_of
 from anabranch.commands.maintenance.clone import Clone
 from anabranch.commands.maintenance.fsck import Fsck
 from anabranch.commands.opening import open_log
-from anabranch.storage import open_store
-from anabranch.storage.told import telling
 from tests.storage import moto_s3
 from tests.support.planted import SECRET
 from tests.support.raw_logs import WITH_VECTORS, add, metadata, put_commit, put_rows

@@ -16,6 +16,9 @@ import pytest
 
 import anabranch
 from anabranch import errors
+from anabranch._log.file_locations import locate_in_store
+from anabranch._log.vectors import forget_vectors
+from anabranch._protocol.layout.deletion_vectors import Descriptor
 from anabranch.commands.maintenance.clone import Clone
 from anabranch.commands.maintenance.fsck import Fsck
 from anabranch.commands.maintenance.generate import Generate
@@ -23,9 +26,6 @@ from anabranch.commands.maintenance.restore import Restore
 from anabranch.commands.maintenance.vacuum import Vacuum
 from anabranch.commands.opening import file_set, open_log
 from anabranch.commands.queries.change_feed import ReadChanges
-from anabranch.log.file_locations import locate_in_store
-from anabranch.log.vectors import forget_vectors
-from anabranch.protocol.layout.deletion_vectors import Descriptor
 from tests.support.counting import Counting, counting
 from tests.support.raw_logs import WITH_VECTORS, add, info, metadata, put_commit, put_rows, remove
 from tests.support.worlds import World

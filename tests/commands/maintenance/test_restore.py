@@ -12,6 +12,11 @@ import pytest
 
 import anabranch
 from anabranch import errors
+from anabranch._protocol.features.row_tracking import COMMIT_VERSION_COLUMN, DOMAIN, ROW_ID_COLUMN, highest, mark_of
+from anabranch._protocol.features.table_features import writer_features
+from anabranch._protocol.rules.identity import identity_metadata, marks_of
+from anabranch._protocol.schema.column_mapping import MAX_ID
+from anabranch._protocol.schema.types import Field, Struct
 from anabranch.commands.clustering import ClusterBy
 from anabranch.commands.ddl.add_constraint import AddConstraint
 from anabranch.commands.ddl.alter import AddColumns, NewColumn, SetProperties
@@ -21,11 +26,6 @@ from anabranch.commands.ddl.drop_feature import DropFeature
 from anabranch.commands.ddl.rename_and_drop_columns import DropColumns, RenameColumn
 from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.maintenance.restore import METRICS, Restore, Restored
-from anabranch.protocol.features.row_tracking import COMMIT_VERSION_COLUMN, DOMAIN, ROW_ID_COLUMN, highest, mark_of
-from anabranch.protocol.features.table_features import writer_features
-from anabranch.protocol.rules.identity import identity_metadata, marks_of
-from anabranch.protocol.schema.column_mapping import MAX_ID
-from anabranch.protocol.schema.types import Field, Struct
 from tests.support.patience import a_tick
 from tests.support.worlds import World, assert_others_agree, table_path
 
@@ -406,7 +406,7 @@ def test_a_missing_file_of_a_vector_is_an_error_too(with_losses: World) -> None:
 
 
 def _vector_name(world: World, version: int) -> str:
-    from anabranch.protocol.layout.deletion_vectors import Descriptor
+    from anabranch._protocol.layout.deletion_vectors import Descriptor
 
     [row] = world.log.snapshot(version).files["deletionVector"].to_pylist()
     return Descriptor.from_row(row).name

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from anabranch._protocol.iceberg import lacks_numbers
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.ddl.change_column import ChangeColumn
 from anabranch.commands.dml.append import Append
 from anabranch.commands.maintenance.upgrade_uniform import UpgradeUniform
 from anabranch.errors import DeltaConcurrentModificationException, InvalidOption, InvalidProperty
-from anabranch.protocol.iceberg import lacks_numbers
 from anabranch.testing import at_phase
 from tests.support.worlds import World, table_path
 

@@ -16,18 +16,18 @@ from typer.testing import CliRunner
 
 import anabranch
 from anabranch import errors
-from anabranch.cli import app
+from anabranch._cli import app
+from anabranch._log.file_names import commit_name
+from anabranch._log.log import Log, forget
+from anabranch._protocol.actions import files_table
+from anabranch._storage import open_store
+from anabranch._storage.contract import Store
 from anabranch.commands.context import RunContext
 from anabranch.commands.maintenance.check import check
 from anabranch.commands.maintenance.vacuum import Vacuum, Vacuumed
 from anabranch.commands.maintenance.vacuum_candidates import last_version
 from anabranch.commands.maintenance.vacuum_retained import names_of
 from anabranch.commands.staging import Staging
-from anabranch.log.file_names import commit_name
-from anabranch.log.log import Log, forget
-from anabranch.protocol.actions import files_table
-from anabranch.storage import open_store
-from anabranch.storage.contract import Store
 from anabranch.testing import Call, DictStore, Watched, at_phase, mounted
 from tests.support.patience import a_tick
 from tests.support.worlds import World
@@ -554,7 +554,7 @@ def test_the_command_line_checks_the_retention_unless_it_is_told_not_to(world: W
 
 
 def test_a_wrong_clock_removes_nothing(world: World) -> None:
-    from anabranch.transaction.retry import Runtime
+    from anabranch._transaction.retry import Runtime
 
     put(world.path, "old.parquet", 1)
     ahead = Runtime(now_ms=lambda: time.time_ns() // 1_000_000 + 30 * 24 * HOUR * 1000)

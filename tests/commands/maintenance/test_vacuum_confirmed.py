@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import anabranch
+from anabranch._log.log import forget
 from anabranch.errors import LiveFilesNotConfirmed
-from anabranch.log.log import forget
 from tests.support.worlds import World
 
 

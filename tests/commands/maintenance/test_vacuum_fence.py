@@ -20,6 +20,19 @@ from uuid import UUID, uuid4
 import pyarrow as pa
 import pytest
 
+from anabranch._expressions import Context, condition
+from anabranch._log.commits import Commit
+from anabranch._log.log import Log, forget
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.conditions import Condition
+from anabranch._protocol.layout.deletion_vectors import Descriptor
+from anabranch._protocol.layout.paths import store_name
+from anabranch._protocol.merges import Matching
+from anabranch._storage.local import LocalStore
+from anabranch._transaction.fence import Fence, start_tags, starts_in
+from anabranch._transaction.phases import reach
+from anabranch._transaction.retry import RetryPolicy, Runtime
+from anabranch._transaction.transaction import Transaction
 from anabranch.commands.context import RunContext
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.delete import Delete
@@ -39,21 +52,8 @@ from anabranch.errors import (
     LiveFilesNotConfirmed,
     StagedFilesVacuumed,
 )
-from anabranch.expressions import Context, condition
-from anabranch.log.commits import Commit
-from anabranch.log.log import Log, forget
-from anabranch.log.snapshot import Snapshot
-from anabranch.protocol.conditions import Condition
-from anabranch.protocol.layout.deletion_vectors import Descriptor
-from anabranch.protocol.layout.paths import store_name
-from anabranch.protocol.merges import Matching
-from anabranch.storage.local import LocalStore
 from anabranch.testing import PHASES, ArrowEngine, DictStore, Watched, at_phase, mounted
 from anabranch.testing.stores import Kept
-from anabranch.transaction.fence import Fence, start_tags, starts_in
-from anabranch.transaction.phases import reach
-from anabranch.transaction.retry import RetryPolicy, Runtime
-from anabranch.transaction.transaction import Transaction
 from laboratory.scheduler import Scheduler
 from tests.support.patience import a_tick, end
 from tests.support.raw_logs import info, put_commit

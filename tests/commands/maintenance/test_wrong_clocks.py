@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from anabranch._log.log import forget
+from anabranch._transaction.retry import Runtime
 from anabranch.commands.context import RunContext
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.ddl.alter_protocol import AddFeatureSupport
@@ -21,9 +23,7 @@ from anabranch.errors import (
     StoreError,
     VersionNotFound,
 )
-from anabranch.log.log import forget
 from anabranch.testing import Call, DictStore, Watched, at_phase, mounted
-from anabranch.transaction.retry import Runtime
 from tests.support.worlds import World
 
 HOUR = 3_600_000

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from anabranch import errors
+from anabranch._log.file_names import commit_name
+from anabranch._log.log import forget
+from anabranch._protocol.change_feed import COMMIT_VERSION, ENABLED
+from anabranch._protocol.schema.types import Field, Struct
 from anabranch.commands.queries.change_feed import ReadChanges
-from anabranch.log.file_names import commit_name
-from anabranch.log.log import forget
-from anabranch.protocol.change_feed import COMMIT_VERSION, ENABLED
-from anabranch.protocol.schema.types import Field, Struct
 from tests.support.feeds import applied, plain, record_changes, rows_of
 from tests.support.raw_logs import PROTOCOL, add, info, metadata, put_commit, remove
 from tests.support.worlds import World, table_path

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from anabranch import errors
+from anabranch._protocol.schema.types import Field, Struct
+from anabranch._protocol.steps import TAG
 from anabranch.commands.queries.describe import DETAIL, HISTORY, SHOWN_HISTORY, as_table, detail, history
-from anabranch.protocol.schema.types import Field, Struct
-from anabranch.protocol.steps import TAG
 from tests.support.raw_logs import PROTOCOL, add, info, metadata, put_commit
 from tests.support.worlds import World
 

@@ -9,10 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 import anabranch
-from anabranch.cli import app
+from anabranch._cli import app
+from anabranch._protocol.stats.skipping_verdicts import Conjunct
 from anabranch.commands.ddl.rename_and_drop_columns import RenameColumn
 from anabranch.errors import InvalidCondition, VersionNotFound
-from anabranch.protocol.stats.skipping_verdicts import Conjunct
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ import pytest
 
 import anabranch
 from anabranch import errors
+from anabranch._protocol.predicates import Always, And, Compare, IsNull, Unknown
+from anabranch._protocol.stats.skipping import FileFacts
 from anabranch.commands.dml.append import Append
 from anabranch.commands.opening import open_log
 from anabranch.commands.queries.read import FILE_COLUMNS, Read, extent_from_log, files, row_id_columns
-from anabranch.protocol.predicates import Always, And, Compare, IsNull, Unknown
-from anabranch.protocol.stats.skipping import FileFacts
 from tests.support.raw_logs import add, put_commit
 from tests.support.worlds import World
 

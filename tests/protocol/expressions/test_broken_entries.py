@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
-from anabranch.protocol.expressions.table import TABLE, Site
+from anabranch._protocol.expressions.table import TABLE, Site
 from tests.protocol.expressions.test_entries_on_spark import ZONES, case, differences
 from tests.protocol.expressions.typed_texts import rows
 

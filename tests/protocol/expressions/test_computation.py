@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from anabranch.protocol.expressions.computation import computation_over
-from anabranch.protocol.expressions.resolving import altered_settings
-from anabranch.protocol.expressions.tree import Column, names_of, with_columns
-from anabranch.protocol.schema.lengths import LENGTH
-from anabranch.protocol.schema.types import VOID, Field, Struct, arrow_type, to_arrow
-from anabranch.protocol.unsupported import Unsupported
+from anabranch._protocol.expressions.computation import computation_over
+from anabranch._protocol.expressions.resolving import altered_settings
+from anabranch._protocol.expressions.tree import Column, names_of, with_columns
+from anabranch._protocol.schema.lengths import LENGTH
+from anabranch._protocol.schema.types import VOID, Field, Struct, arrow_type, to_arrow
+from anabranch._protocol.unsupported import Unsupported
 from tests.protocol.expressions.typed_texts import COLUMNS, Texts, rows
 from tests.support.tiers import examples
 

@@ -21,11 +21,11 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from anabranch.protocol.expressions.computation import Computation, computation_over
-from anabranch.protocol.expressions.resolving import ALTERING, TIMESTAMP_TYPES, TIMESTAMPS, altered_settings
-from anabranch.protocol.schema.types import VOID, Field, Struct
-from anabranch.protocol.unsupported import Unsupported
-from anabranch.spark.columns.types import spark_schema
+from anabranch._protocol.expressions.computation import Computation, computation_over
+from anabranch._protocol.expressions.resolving import ALTERING, TIMESTAMP_TYPES, TIMESTAMPS, altered_settings
+from anabranch._protocol.schema.types import VOID, Field, Struct
+from anabranch._protocol.unsupported import Unsupported
+from anabranch._spark.columns.types import spark_schema
 from tests.protocol.expressions.drawn_patterns import drawn_pattern, drawn_searched
 from tests.protocol.expressions.typed_texts import COLUMNS, Texts, rows
 from tests.support.tiers import examples, few_of

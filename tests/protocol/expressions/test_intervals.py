@@ -8,13 +8,13 @@ import datetime as dt
 import pyarrow as pa
 import pytest
 
-from anabranch.protocol.expressions.computation import computation_over
-from anabranch.protocol.expressions.intervals import DAY, Span, span_of
-from anabranch.protocol.expressions.parser import parse_expression
-from anabranch.protocol.expressions.syntax import Interval
-from anabranch.protocol.expressions.words import NotUnderstood
-from anabranch.protocol.schema.types import Field, Struct, to_arrow
-from anabranch.protocol.unsupported import Unsupported
+from anabranch._protocol.expressions.computation import computation_over
+from anabranch._protocol.expressions.intervals import DAY, Span, span_of
+from anabranch._protocol.expressions.parser import parse_expression
+from anabranch._protocol.expressions.syntax import Interval
+from anabranch._protocol.expressions.words import NotUnderstood
+from anabranch._protocol.schema.types import Field, Struct, to_arrow
+from anabranch._protocol.unsupported import Unsupported
 
 SCHEMA = Struct((Field("t", "timestamp"), Field("n", "timestamp_ntz")))
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from anabranch.protocol.expressions.patterns import LINE_ENDS, pattern_of
-from anabranch.protocol.expressions.table import Unfit
+from anabranch._protocol.expressions.patterns import LINE_ENDS, pattern_of
+from anabranch._protocol.expressions.table import Unfit
 from tests.protocol.expressions.drawn_patterns import drawn_pattern, drawn_searched
 from tests.support.tiers import examples
 

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anabranch.expressions import condition
-from anabranch.protocol.expressions.computation import computation_over
-from anabranch.protocol.expressions.skipping import called_functions, predicate_of
-from anabranch.protocol.expressions.tree import Column
-from anabranch.protocol.predicates import And, Compare, Not, Or, Predicate, Unknown
-from anabranch.protocol.schema.types import Field, Struct
-from anabranch.protocol.stats.skipping import could_match
+from anabranch._expressions import condition
+from anabranch._protocol.expressions.computation import computation_over
+from anabranch._protocol.expressions.skipping import called_functions, predicate_of
+from anabranch._protocol.expressions.tree import Column
+from anabranch._protocol.predicates import And, Compare, Not, Or, Predicate, Unknown
+from anabranch._protocol.schema.types import Field, Struct
+from anabranch._protocol.stats.skipping import could_match
 from tests.support import random_terms
 from tests.support.drawing import wanted
 from tests.support.random_terms import SCHEMA, Condition, Rows, check, context_in, files_of, stats_of, truth

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from anabranch.protocol.expressions import resolving
-from anabranch.protocol.expressions.table import TABLE, Fit, Given, Unfit, add, function
-from anabranch.protocol.rules.functions import FUNCTIONS
+from anabranch._protocol.expressions import resolving
+from anabranch._protocol.expressions.table import TABLE, Fit, Given, Unfit, add, function
+from anabranch._protocol.rules.functions import FUNCTIONS
 from tests.test_storeys import ROOT
 
 PAGE = ROOT / "docs" / "concepts" / "expressions.md"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from anabranch.protocol.schema.types import Array, Field, Struct, arrow_type
+from anabranch._protocol.schema.types import Array, Field, Struct, arrow_type
 
 INF, NAN = float("inf"), float("nan")
 UTC = dt.UTC

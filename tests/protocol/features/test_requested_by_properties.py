@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import pytest
 
+from anabranch._protocol.actions import Protocol
+from anabranch._protocol.features.requested_by_properties import Requested, read_protocol_request, without_requests
 from anabranch.errors import InvalidProperty, UnsupportedFeature
-from anabranch.protocol.actions import Protocol
-from anabranch.protocol.features.requested_by_properties import Requested, read_protocol_request, without_requests
 
 BASIC = frozenset({"appendOnly", "invariants"})
 OF_FOUR = BASIC | {"checkConstraints", "changeDataFeed", "generatedColumns"}

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.errors import InvalidOption, InvalidProperty
-from anabranch.protocol.actions import DomainMetadata, Metadata, Protocol, files_table
-from anabranch.protocol.features.row_tracking import (
+from anabranch._protocol.actions import DomainMetadata, Metadata, Protocol, files_table
+from anabranch._protocol.features.row_tracking import (
     COMMIT_VERSION_COLUMN,
     ENABLED,
     MOST,
@@ -28,7 +27,8 @@ from anabranch.protocol.features.row_tracking import (
     tracking_columns,
     with_columns,
 )
-from anabranch.protocol.schema.types import Field, Struct, schema_json
+from anabranch._protocol.schema.types import Field, Struct, schema_json
+from anabranch.errors import InvalidOption, InvalidProperty
 
 LISTED = Protocol(1, 7, None, frozenset({"rowTracking", "domainMetadata"}))
 PLAIN = Protocol(1, 7, None, frozenset({"domainMetadata"}))

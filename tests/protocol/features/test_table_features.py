@@ -9,11 +9,11 @@ from uuid import uuid4
 import pytest
 
 from anabranch import errors
-from anabranch.log.log import forget
-from anabranch.protocol.actions import Metadata, Protocol
-from anabranch.protocol.features.known import KNOWN
-from anabranch.protocol.features.refused import REFUSED
-from anabranch.protocol.features.table_features import (
+from anabranch._log.log import forget
+from anabranch._protocol.actions import Metadata, Protocol
+from anabranch._protocol.features.known import KNOWN
+from anabranch._protocol.features.refused import REFUSED
+from anabranch._protocol.features.table_features import (
     SUPPORTED,
     active,
     check_readable,
@@ -26,8 +26,8 @@ from anabranch.protocol.features.table_features import (
     upgrade_for_metadata,
     writer_features,
 )
-from anabranch.protocol.schema.column_mapping import MODE, assign_ids_and_names
-from anabranch.protocol.schema.types import Array, Field, Map, Struct, schema_json
+from anabranch._protocol.schema.column_mapping import MODE, assign_ids_and_names
+from anabranch._protocol.schema.types import Array, Field, Map, Struct, schema_json
 from tests.support.raw_logs import PROTOCOL, add, listing, metadata, put_commit
 from tests.support.worlds import World
 

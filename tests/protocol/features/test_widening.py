@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from anabranch.errors import InvalidOption, UnknownColumn
-from anabranch.protocol.actions import Metadata
-from anabranch.protocol.features.widening import (
+from anabranch._protocol.actions import Metadata
+from anabranch._protocol.features.widening import (
     can_widen,
     depending_on,
     following,
@@ -16,8 +15,9 @@ from anabranch.protocol.features.widening import (
     unreadable_change,
     with_type,
 )
-from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct, parse_schema, schema_json
-from anabranch.protocol.session_says import Said, honouring
+from anabranch._protocol.schema.types import Array, DataType, Field, Map, Struct, parse_schema, schema_json
+from anabranch._protocol.session_says import Said, honouring
+from anabranch.errors import InvalidOption, UnknownColumn
 
 ALLOWED = [
     *[

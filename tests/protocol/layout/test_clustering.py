@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.errors import CorruptLog, InvalidOption
-from anabranch.protocol.actions import DomainMetadata, Metadata
-from anabranch.protocol.layout.clustering import (
+from anabranch._protocol.actions import DomainMetadata, Metadata
+from anabranch._protocol.layout.clustering import (
     DOMAIN,
     check_clustering,
     check_zorder,
@@ -20,7 +19,8 @@ from anabranch.protocol.layout.clustering import (
     resolve_columns,
     same_clustering,
 )
-from anabranch.protocol.schema.types import PHYSICAL_NAME, Array, Field, Struct, schema_json
+from anabranch._protocol.schema.types import PHYSICAL_NAME, Array, Field, Struct, schema_json
+from anabranch.errors import CorruptLog, InvalidOption
 
 INNER = Struct((Field("b", "string"), Field("odd.name", "date")))
 SCHEMA = Struct((Field("id", "long"), Field("s", INNER), Field("flag", "boolean"), Field("list", Array("long", True))))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.protocol.layout.curves import MOST_COLUMNS, bits_per_column, hilbert, places, zorder
+from anabranch._protocol.layout.curves import MOST_COLUMNS, bits_per_column, hilbert, places, zorder
 
 GRIDS = [(1, 4), (2, 1), (2, 4), (3, 2), (3, 3), (4, 2), (5, 1)]
 

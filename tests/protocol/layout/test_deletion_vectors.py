@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from anabranch.protocol.layout.deletion_vectors import (
+from anabranch._protocol.layout.deletion_vectors import (
     MAGIC,
     Descriptor,
     from_payload,

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from anabranch.protocol.layout.curves import ORIGINS
-from anabranch.protocol.layout.moves import Group, Misplaced, Origin, Output, from_text, locate_rows, to_text
+from anabranch._protocol.layout.curves import ORIGINS
+from anabranch._protocol.layout.moves import Group, Misplaced, Origin, Output, from_text, locate_rows, to_text
 
 files = st.lists(st.tuples(st.integers(0, 40), st.sets(st.integers(0, 39)), st.sets(st.integers(0, 39))), min_size=1)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from anabranch._protocol.layout.outside_files import locate_file
 from anabranch.errors import CorruptLog, FileOutsideTable
-from anabranch.protocol.layout.outside_files import locate_file
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anabranch._protocol.actions import files_table
+from anabranch._protocol.layout.packing import AUTO_TARGET, MIB, auto_target, due, plan, target_size
+from anabranch._protocol.properties import Properties, validate
 from anabranch.errors import InvalidProperty
-from anabranch.protocol.actions import files_table
-from anabranch.protocol.layout.packing import AUTO_TARGET, MIB, auto_target, due, plan, target_size
-from anabranch.protocol.properties import Properties, validate
 
 TARGET = 100
 RECORDS = 1000

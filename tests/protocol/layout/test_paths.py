@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.protocol.layout.paths import absolute, decode, encode, is_absolute, lies_in, outside, store_name
+from anabranch._protocol.layout.paths import absolute, decode, encode, is_absolute, lies_in, outside, store_name
 
 parts = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=6).filter(
     lambda part: part not in (".", "..")

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.errors import InvalidSchema
-from anabranch.protocol.actions import Metadata
-from anabranch.protocol.rules.identity import (
+from anabranch._protocol.actions import Metadata
+from anabranch._protocol.rules.identity import (
     MARK,
     START,
     STEP,
@@ -22,7 +21,8 @@ from anabranch.protocol.rules.identity import (
     same_but_marks,
     with_marks,
 )
-from anabranch.protocol.schema.types import Field, Struct, schema_json
+from anabranch._protocol.schema.types import Field, Struct, schema_json
+from anabranch.errors import InvalidSchema
 
 steps = st.integers(-1000, 1000).filter(bool)
 

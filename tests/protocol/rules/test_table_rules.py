@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from anabranch import errors
-from anabranch.protocol.actions import Metadata
-from anabranch.protocol.rules.table_rules import NONE, Check, Generated, columns_in_text, may_use, rules_of
-from anabranch.protocol.schema.lengths import LENGTH, Inside, Length, limits_of
-from anabranch.protocol.schema.types import Array, Field, Map, Struct, schema_json
+from anabranch._protocol.actions import Metadata
+from anabranch._protocol.rules.table_rules import NONE, Check, Generated, columns_in_text, may_use, rules_of
+from anabranch._protocol.schema.lengths import LENGTH, Inside, Length, limits_of
+from anabranch._protocol.schema.types import Array, Field, Map, Struct, schema_json
 
 
 def metadata_of(*fields: Field, **constraints: str) -> Metadata:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from anabranch._protocol.expressions.cursor import MOST_NESTED
+from anabranch._protocol.expressions.words import NotUnderstood
+from anabranch._protocol.rules.allowed import check_allowed, check_name
+from anabranch._protocol.rules.functions import CLOCKS, FUNCTIONS
+from anabranch._protocol.rules.table_rules import Check, Generated, Rules
+from anabranch._protocol.rules.texts import read
+from anabranch._protocol.schema.types import Array, Field, Map, Struct
 from anabranch.errors import InvalidConstraintName, RuleRefused, UnreadableExpression
-from anabranch.protocol.expressions.cursor import MOST_NESTED
-from anabranch.protocol.expressions.words import NotUnderstood
-from anabranch.protocol.rules.allowed import check_allowed, check_name
-from anabranch.protocol.rules.functions import CLOCKS, FUNCTIONS
-from anabranch.protocol.rules.table_rules import Check, Generated, Rules
-from anabranch.protocol.rules.texts import read
-from anabranch.protocol.schema.types import Array, Field, Map, Struct
 
 N = Struct((Field("arr", Array("integer")), Field("m", Map("string", "integer")), Field("x", Array(Struct()))))
 COLUMNS = Struct(

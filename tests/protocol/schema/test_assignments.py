@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from anabranch.errors import InvalidOption
-from anabranch.protocol.schema.assignments import (
+from anabranch._protocol.schema.assignments import (
     Members,
     Path,
     build_assignments,
@@ -14,7 +13,8 @@ from anabranch.protocol.schema.assignments import (
     map_values,
     wholes,
 )
-from anabranch.protocol.schema.types import Array, Field, Struct
+from anabranch._protocol.schema.types import Array, Field, Struct
+from anabranch.errors import InvalidOption
 
 DEEP = Struct((Field("A", Struct((Field("b.c", Struct((Field("D", "long"),))),))), Field("l", Array(Struct()))))
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch import errors
-from anabranch.protocol.actions import Metadata
-from anabranch.protocol.schema.column_mapping import (
+from anabranch._protocol.actions import Metadata
+from anabranch._protocol.schema.column_mapping import (
     FIELD_ID,
     MAX_ID,
     MODE,
@@ -31,8 +31,8 @@ from anabranch.protocol.schema.column_mapping import (
     renaming,
     resolve_by_id,
 )
-from anabranch.protocol.schema.evolution import drop_column, evolve_schema, rename_column
-from anabranch.protocol.schema.types import PHYSICAL_NAME, Array, DataType, Field, Map, Struct, schema_json, to_arrow
+from anabranch._protocol.schema.evolution import drop_column, evolve_schema, rename_column
+from anabranch._protocol.schema.types import PHYSICAL_NAME, Array, DataType, Field, Map, Struct, schema_json, to_arrow
 
 NAMES = st.sampled_from(["a", "B", "c d", "e.f", "g,;{}()", "`h`", "ü"])
 PRIMITIVES: st.SearchStrategy[DataType] = st.sampled_from(["long", "string", "double", "boolean", "timestamp"])

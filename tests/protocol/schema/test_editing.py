@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from anabranch._protocol.schema.editing import edit_field, field_at, insert_field, move_field
+from anabranch._protocol.schema.types import Array, Field, Map, Struct
 from anabranch.errors import InvalidOption, UnknownColumn
-from anabranch.protocol.schema.editing import edit_field, field_at, insert_field, move_field
-from anabranch.protocol.schema.types import Array, Field, Map, Struct
 
 INNER = Struct((Field("x", "long"), Field("y", "long"), Field("z", "long")))
 SCHEMA = Struct((Field("a", "long"), Field("s", INNER), Field("l", Array(Map("string", INNER)))))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from anabranch._protocol.schema.evolution import all_nullable, evolve_schema, misfit, sql_name
+from anabranch._protocol.schema.types import Array, DataType, Field, Map, Struct
 from anabranch.errors import SchemaMismatch
-from anabranch.protocol.schema.evolution import all_nullable, evolve_schema, misfit, sql_name
-from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
 
 
 def struct(**types: DataType) -> Struct:

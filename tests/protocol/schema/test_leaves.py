@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.errors import InvalidProperty
-from anabranch.protocol.schema.leaves import (
+from anabranch._protocol.schema.leaves import (
     STATS_COLUMNS,
     check_stats_columns,
     column_list,
@@ -18,7 +17,8 @@ from anabranch.protocol.schema.leaves import (
     leaves_of,
     leaves_with_stats,
 )
-from anabranch.protocol.schema.types import Array, Field, Map, Struct
+from anabranch._protocol.schema.types import Array, Field, Map, Struct
+from anabranch.errors import InvalidProperty
 
 INNER = Struct((Field("b", "long"), Field("c", "string")))
 SCHEMA = Struct(

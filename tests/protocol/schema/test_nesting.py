@@ -12,15 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from anabranch.commands.ddl.create import Create
-from anabranch.commands.dml.append import Append
-from anabranch.commands.dml.new_table import NewTable
-from anabranch.commands.maintenance.check import check
-from anabranch.errors import AnabranchError, CorruptLog, InvalidOption, InvalidSchema
-from anabranch.log.file_names import commit_name
-from anabranch.protocol.actions import DomainMetadata
-from anabranch.protocol.layout.clustering import clustering_of, same_clustering
-from anabranch.protocol.schema.types import (
+from anabranch._log.file_names import commit_name
+from anabranch._protocol.actions import DomainMetadata
+from anabranch._protocol.layout.clustering import clustering_of, same_clustering
+from anabranch._protocol.schema.types import (
     DEEPEST,
     LEVELS_IN_FILES,
     Array,
@@ -34,6 +29,11 @@ from anabranch.protocol.schema.types import (
     parse_schema,
     schema_json,
 )
+from anabranch.commands.ddl.create import Create
+from anabranch.commands.dml.append import Append
+from anabranch.commands.dml.new_table import NewTable
+from anabranch.commands.maintenance.check import check
+from anabranch.errors import AnabranchError, CorruptLog, InvalidOption, InvalidSchema
 from tests.support.tiers import examples
 from tests.support.worlds import World, table_path
 

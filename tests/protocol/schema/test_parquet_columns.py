@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from anabranch._protocol.schema.parquet_columns import DoNotMerge, columns_of, merge_columns, with_partitions
+from anabranch._protocol.schema.types import Array, Field, Map, Struct
 from anabranch.errors import UnsupportedType
-from anabranch.protocol.schema.parquet_columns import DoNotMerge, columns_of, merge_columns, with_partitions
-from anabranch.protocol.schema.types import Array, Field, Map, Struct
 
 _NOTES = "org.apache.spark.sql.parquet.row.metadata"
 

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.errors import InvalidSchema, UnknownColumn, UnsupportedType
-from anabranch.protocol.schema.types import (
+from anabranch._protocol.schema.types import (
     Array,
     DataType,
     Field,
@@ -26,6 +25,7 @@ from anabranch.protocol.schema.types import (
     to_arrow,
     upcastable,
 )
+from anabranch.errors import InvalidSchema, UnknownColumn, UnsupportedType
 
 PRIMITIVES = ["string", "long", "integer", "short", "byte", "float", "double", "boolean", "binary", "date", "timestamp"]
 PRIMITIVES += ["timestamp_ntz", "decimal(10,2)", "decimal(38,38)"]

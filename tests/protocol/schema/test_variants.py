@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from anabranch.protocol.schema.types import Array, DataType, Field, Map, Struct
-from anabranch.protocol.schema.variants import shredded_column
+from anabranch._protocol.schema.types import Array, DataType, Field, Map, Struct
+from anabranch._protocol.schema.variants import shredded_column
 
 PLAIN = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
 SHREDDED = pa.struct([("metadata", pa.binary()), ("value", pa.binary()), ("typed_value", pa.int64())])

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.protocol.schema.types import Array, Field, Map, Struct, from_arrow, to_arrow
-from anabranch.protocol.stats.footers import footer_stats
+from anabranch._protocol.schema.types import Array, Field, Map, Struct, from_arrow, to_arrow
+from anabranch._protocol.stats.footers import footer_stats
 
 UTC = UTC
 SPARK = "parquet-mr version 1.17.0 (build fac0c746532e133beb928a7f6a7e57b510b477a1)"

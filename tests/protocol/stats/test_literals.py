@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.protocol.predicates import compare_values
-from anabranch.protocol.schema.types import Field
-from anabranch.protocol.stats.literals import domain, limit, members
+from anabranch._protocol.predicates import compare_values
+from anabranch._protocol.schema.types import Field
+from anabranch._protocol.stats.literals import domain, limit, members
 
 CHAR = {"__CHAR_VARCHAR_TYPE_STRING": "char(5)"}
 VARCHAR = {"__CHAR_VARCHAR_TYPE_STRING": "varchar(5)"}

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anabranch.protocol.partitions import write_value
-from anabranch.protocol.predicates import (
+from anabranch._protocol.partitions import write_value
+from anabranch._protocol.predicates import (
     Always,
     And,
     Compare,
@@ -30,10 +30,10 @@ from anabranch.protocol.predicates import (
     holds,
     normal_form,
 )
-from anabranch.protocol.schema.types import Array, Field, Struct
-from anabranch.protocol.stats import skipping
-from anabranch.protocol.stats.skipping import FileFacts, could_match, must_match
-from anabranch.protocol.stats.statistics import stats_json
+from anabranch._protocol.schema.types import Array, Field, Struct
+from anabranch._protocol.stats import skipping
+from anabranch._protocol.stats.skipping import FileFacts, could_match, must_match
+from anabranch._protocol.stats.statistics import stats_json
 from tests.support.tiers import examples
 
 UTC = UTC

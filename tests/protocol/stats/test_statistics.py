@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.protocol.schema.types import Array, Field, Struct
-from anabranch.protocol.stats.literals import domain
-from anabranch.protocol.stats.statistics import num_records, stats_columns, stats_json, with_wide_bounds
+from anabranch._protocol.schema.types import Array, Field, Struct
+from anabranch._protocol.stats.literals import domain
+from anabranch._protocol.stats.statistics import num_records, stats_columns, stats_json, with_wide_bounds
 
 UTC = UTC
 MS = timedelta(milliseconds=1)

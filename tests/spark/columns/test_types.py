@@ -12,10 +12,10 @@ import pytest
 
 import anabranch
 from anabranch import DeltaTable
+from anabranch._protocol.schema.types import Field, Struct
+from anabranch._spark.columns.types import arrow_rows, tree_reduce
 from anabranch.commands.opening import open_log
 from anabranch.errors import UnsupportedType
-from anabranch.protocol.schema.types import Field, Struct
-from anabranch.spark.columns.types import arrow_rows, tree_reduce
 from tests.support.raw_logs import PROTOCOL, metadata, put_commit, put_rows
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows
 from tests.support.worlds import table_path

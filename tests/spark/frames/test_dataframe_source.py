@@ -14,10 +14,10 @@ from pyspark.sql import functions as F
 
 import anabranch
 from anabranch import DeltaTable, errors
+from anabranch._log.positions import SOME_VERSION, LogPosition, SourceVersions
+from anabranch._spark.frames.dataframe_source import source_versions
+from anabranch._transaction.own_commits import another_program
 from anabranch.commands.opening import open_log
-from anabranch.log.positions import SOME_VERSION, LogPosition, SourceVersions
-from anabranch.spark.frames.dataframe_source import source_versions
-from anabranch.transaction.own_commits import another_program
 from tests.support.readers import deltalake_rows
 from tests.support.tiers import few_of
 from tests.support.worlds import table_path
@@ -288,7 +288,7 @@ def test_a_plan_that_spark_did_not_tell_is_no_plan_without_a_read(
     spark: SparkSession, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = anabranch.read(path, spark=spark)
-    monkeypatch.setattr("anabranch.spark.frames.dataframe_source.printed_plan", lambda rows: "")
+    monkeypatch.setattr("anabranch._spark.frames.dataframe_source.printed_plan", lambda rows: "")
     with pytest.raises(errors.UnknownSourceVersion):
         read(rows, path)
 

@@ -12,10 +12,10 @@ from pyspark.sql import functions as F
 
 import anabranch
 from anabranch import DeltaTable
+from anabranch._protocol.merges import Clause
+from anabranch._spark.frames.failures import reason_of, translate_errors
+from anabranch._spark.merging.merge_clauses import text_of
 from anabranch.errors import ExecutionFailed, InvalidCondition
-from anabranch.protocol.merges import Clause
-from anabranch.spark.frames.failures import reason_of, translate_errors
-from anabranch.spark.merging.merge_clauses import text_of
 from tests.support.cancelled import Hanging
 
 pytestmark = pytest.mark.spark

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.errors import PySparkException
 
+from anabranch._spark.frames.fallback import try_first
 from anabranch.errors import NotBuilt
-from anabranch.spark.frames.fallback import try_first
 
 
 def test_what_was_cancelled_is_not_left_to_spark() -> None:

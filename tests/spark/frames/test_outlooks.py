@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from anabranch.spark.frames.outlooks import outlook
+from anabranch._spark.frames.outlooks import outlook
 
 pytestmark = pytest.mark.spark
 

@@ -7,8 +7,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
+from anabranch._spark.frames.violations import error_sentence, raise_in_query, violation_in
 from anabranch.errors import AnabranchError, CheckConstraintViolated, LengthExceeded, NotNullViolated
-from anabranch.spark.frames.violations import error_sentence, raise_in_query, violation_in
 
 TABLE = "file:///table"
 MARK = "A row to write breaks a rule of its Delta table: "

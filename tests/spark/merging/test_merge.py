@@ -16,6 +16,12 @@ from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from anabranch._protocol.layout.file_sets import FileSet
+from anabranch._protocol.merges import NOTHING_MORE, Clause, Joined, Matching, SourceColumn
+from anabranch._protocol.partitions import parse_hive_path
+from anabranch._spark.engine import SparkEngine
+from anabranch._spark.merging.merge_source import Held, hold
+from anabranch._spark.writing import few_rows
 from anabranch.commands.engine import Engine
 from anabranch.errors import (
     AmbiguousMerge,
@@ -26,12 +32,6 @@ from anabranch.errors import (
     UnknownColumn,
     UnsupportedType,
 )
-from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.merges import NOTHING_MORE, Clause, Joined, Matching, SourceColumn
-from anabranch.protocol.partitions import parse_hive_path
-from anabranch.spark.engine import SparkEngine
-from anabranch.spark.merging.merge_source import Held, hold
-from anabranch.spark.writing import few_rows
 from tests.spark.tables import file_row, file_set, numbered, one_file
 from tests.support.tiers import few_of
 
@@ -312,7 +312,7 @@ def test_what_is_kept_lies_in_hidden_folders(spark: SparkSession, files: FileSet
 def test_a_large_source_is_joined_without_a_broadcast(
     spark: SparkSession, files: FileSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("anabranch.spark.merging.merge.BROADCAST_BYTES", 0)
+    monkeypatch.setattr("anabranch._spark.merging.merge.BROADCAST_BYTES", 0)
     spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
     try:
         found = merge(spark, files, spark.range(5, 12), "t.id = s.id", update(s="'x'"), insert(id="s.id"))
@@ -327,7 +327,7 @@ def test_a_large_source_is_joined_without_a_broadcast(
 @pytest.mark.exhaustive(
     "tests/spark/merging/test_merge.py::test_any_name_will_do",
     "tests/spark/merging/test_merge.py::test_expressions_may_be_columns_and_names_without_an_alias",
-    "tests/doors/dataframe/test_merge_into.py::test_rows_are_merged_into_a_name",
+    "tests/api/dataframe/test_merge_into.py::test_rows_are_merged_into_a_name",
 )
 def test_a_star_takes_the_sources_column_of_that_name(spark: SparkSession, files: FileSet, held: Held) -> None:
     star = {"id": SourceColumn("id"), "s": SourceColumn("S")}
@@ -373,7 +373,7 @@ TYPES = pa.table(
 
 
 @pytest.mark.exhaustive(
-    "tests/doors/dataframe/test_column_mapping.py::test_rows_are_changed_by_every_verb",
+    "tests/api/dataframe/test_column_mapping.py::test_rows_are_changed_by_every_verb",
     "tests/arrow/test_values.py::test_every_plain_value_is_what_spark_stores",
     "tests/spark/writing/test_write.py::test_timestamps_are_int64_micros_whatever_the_session_says",
 )

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from anabranch.protocol.actions import files_table
-from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.partitions import hive_segment
-from anabranch.protocol.schema.types import Field, Struct
-from anabranch.spark.reading.hive_folders import folders_agree
-from anabranch.spark.reading.scan import scan
+from anabranch._protocol.actions import files_table
+from anabranch._protocol.layout.file_sets import FileSet
+from anabranch._protocol.partitions import hive_segment
+from anabranch._protocol.schema.types import Field, Struct
+from anabranch._spark.reading.hive_folders import folders_agree
+from anabranch._spark.reading.scan import scan
 from tests.spark.tables import file_row, file_set
 
 

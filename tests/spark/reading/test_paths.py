@@ -8,10 +8,10 @@ from typing import Any, cast
 import pytest
 from pyspark.sql import SparkSession
 
+from anabranch._spark.reading.paths import log_prefix, metadata_file_path, places, spark_root
+from anabranch._spark.reading.raw_rows import open_files
+from anabranch._spark.reading.scan import scan
 from anabranch.errors import CorruptLog, FileOutsideTable, MissingDataFile, UnknownStore
-from anabranch.spark.reading.paths import log_prefix, metadata_file_path, places, spark_root
-from anabranch.spark.reading.raw_rows import open_files
-from anabranch.spark.reading.scan import scan
 from tests.spark.tables import log_path, numbered
 from tests.support.tiers import few_of
 

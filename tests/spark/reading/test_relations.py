@@ -12,9 +12,9 @@ from pyspark.sql import functions as F
 
 import anabranch
 from anabranch import DeltaTable
+from anabranch._spark.reading import raw_rows
 from anabranch.errors import MissingDataFile
 from anabranch.errors.process_state import forget
-from anabranch.spark.reading import raw_rows
 from tests.support.worlds import World
 
 pytestmark = [pytest.mark.spark, pytest.mark.classic("a server keeps no relation")]

@@ -12,9 +12,9 @@ from pyroaring import BitMap64
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from anabranch._spark.reading.row_addresses import find
+from anabranch._spark.reading.scan import scan
 from anabranch.errors import ExecutionFailed, InvalidCondition
-from anabranch.spark.reading.row_addresses import find
-from anabranch.spark.reading.scan import scan
 from tests.spark.tables import condition, file_row, file_set, log_path, numbered, one_file
 
 pytestmark = pytest.mark.spark

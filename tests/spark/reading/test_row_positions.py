@@ -7,8 +7,8 @@ from pyroaring import BitMap64
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from anabranch.spark.reading import row_positions
-from anabranch.spark.reading.row_positions import file_keys, is_marked
+from anabranch._spark.reading import row_positions
+from anabranch._spark.reading.row_positions import file_keys, is_marked
 
 
 def test_names_whose_checksums_are_alike_keep_apart() -> None:

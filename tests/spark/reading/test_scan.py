@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
 
+from anabranch._protocol.actions import files_table
+from anabranch._protocol.layout.addresses import address_of
+from anabranch._protocol.schema.types import Field, Struct, from_arrow
+from anabranch._spark.reading import row_positions
+from anabranch._spark.reading.scan import scan
 from anabranch.errors import CorruptVector, MissingDataFile, UnknownColumn
-from anabranch.protocol.actions import files_table
-from anabranch.protocol.layout.addresses import address_of
-from anabranch.protocol.schema.types import Field, Struct, from_arrow
-from anabranch.spark.reading import row_positions
-from anabranch.spark.reading.scan import scan
 from tests.spark.tables import file_row, file_set, numbered, one_file
 from tests.support.drawing import SLOW
 from tests.support.tiers import examples

@@ -6,9 +6,9 @@ import pytest
 from pyspark.errors import PySparkException, PythonException
 
 from anabranch import errors
-from anabranch.spark.frames.failures import translate_errors
-from anabranch.spark.sessions.connectors import package_of
-from anabranch.spark.sessions.consoles import spark_home
+from anabranch._spark.frames.failures import translate_errors
+from anabranch._spark.sessions.connectors import package_of
+from anabranch._spark.sessions.consoles import spark_home
 
 
 @pytest.mark.parametrize(

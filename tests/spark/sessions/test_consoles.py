@@ -9,10 +9,10 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 
+from anabranch._spark.frames.failures import translate_errors
+from anabranch._spark.sessions import consoles
+from anabranch._spark.sessions.consoles import LOGGING, find_site_settings, outlives_sessions, quiet, quiet_python
 from anabranch.errors import ExecutionFailed
-from anabranch.spark.frames.failures import translate_errors
-from anabranch.spark.sessions import consoles
-from anabranch.spark.sessions.consoles import LOGGING, find_site_settings, outlives_sessions, quiet, quiet_python
 
 JAVA = "spark.driver.defaultJavaOptions"
 

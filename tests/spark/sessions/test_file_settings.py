@@ -11,9 +11,9 @@ import pytest
 
 import anabranch
 from anabranch import DeltaTable, errors
+from anabranch._spark.sessions.file_settings import settings_of, speaking, speaks
+from anabranch._storage.told import bucket_options, call_options
 from anabranch.commands.opening import open_log
-from anabranch.spark.sessions.file_settings import settings_of, speaking, speaks
-from anabranch.storage.told import bucket_options, call_options
 from tests.storage import moto_s3
 from tests.support.planted import SECRET
 

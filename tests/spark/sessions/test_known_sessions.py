@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anabranch.spark.sessions.known_sessions import (
+from anabranch._spark.sessions.known_sessions import (
     SETTING,
     PerSession,
     are_installed,

@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from anabranch.spark.sessions.held_settings import hold_setting
-from anabranch.spark.sessions.listing import SETTING, few_tasks
+from anabranch._spark.sessions.held_settings import hold_setting
+from anabranch._spark.sessions.listing import SETTING, few_tasks
 
 
 class Settings(dict[str, str]):

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from anabranch._protocol import settings
+from anabranch._protocol.session_says import current, is_said
+from anabranch._spark.sessions import settings as reading
+from anabranch._spark.sessions.session import HIDDEN
+from anabranch._spark.sessions.settings import find_settings, honour_settings, honours, list_settings, listing
 from anabranch.commands.idempotence import application_of
 from anabranch.errors import UnknownSetting, UnsupportedSetting
 from anabranch.errors.process_state import forget
-from anabranch.protocol import settings
-from anabranch.protocol.session_says import current, is_said
-from anabranch.spark.sessions import settings as reading
-from anabranch.spark.sessions.session import HIDDEN
-from anabranch.spark.sessions.settings import find_settings, honour_settings, honours, list_settings, listing
 
 
 class Conf:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from anabranch.spark.sessions.timestamps import MICROS, SETTING, in_micros
+from anabranch._spark.sessions.timestamps import MICROS, SETTING, in_micros
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from anabranch.spark.sessions.writer_settings import are_plain, may_be_plain
+from anabranch._spark.sessions.writer_settings import are_plain, may_be_plain
 
 pytestmark = pytest.mark.spark
 

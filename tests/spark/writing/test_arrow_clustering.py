@@ -14,15 +14,15 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from anabranch.arrow import clustering, orders, packing
-from anabranch.arrow import places as arrow_places
-from anabranch.protocol.features.row_tracking import Tracked
-from anabranch.protocol.layout.curves import ORIGINS, Curve
-from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.rules.table_rules import Rules
-from anabranch.protocol.schema.types import Field, Struct, to_arrow
-from anabranch.spark.writing.arrow_clustering import try_cluster
-from anabranch.spark.writing.relocating import cluster
+from anabranch._arrow import clustering, orders, packing
+from anabranch._arrow import places as arrow_places
+from anabranch._protocol.features.row_tracking import Tracked
+from anabranch._protocol.layout.curves import ORIGINS, Curve
+from anabranch._protocol.layout.file_sets import FileSet
+from anabranch._protocol.rules.table_rules import Rules
+from anabranch._protocol.schema.types import Field, Struct, to_arrow
+from anabranch._spark.writing.arrow_clustering import try_cluster
+from anabranch._spark.writing.relocating import cluster
 from tests.spark.tables import file_row, file_set, numbered
 from tests.spark.writing.test_arrow_packing import (
     PLAIN,

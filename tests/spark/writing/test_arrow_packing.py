@@ -24,21 +24,21 @@ from pyspark.sql import SparkSession
 
 import anabranch
 from anabranch import DeltaTable
-from anabranch.arrow import files as arrow_files
-from anabranch.arrow import packing
+from anabranch._arrow import files as arrow_files
+from anabranch._arrow import packing
+from anabranch._protocol.features.row_tracking import Tracked
+from anabranch._protocol.layout.file_sets import FileSet
+from anabranch._protocol.parquet_files import read_nan_free
+from anabranch._protocol.rules.table_rules import Rules
+from anabranch._protocol.schema.lengths import LENGTH
+from anabranch._protocol.schema.types import Array, Field, Map, Struct, to_arrow
+from anabranch._protocol.stats.footers import footer_stats
+from anabranch._spark.columns.types import arrow_rows
+from anabranch._spark.writing import arrow_clustering, arrow_packing
+from anabranch._spark.writing.arrow_packing import pack_bins, slots_here
+from anabranch._spark.writing.relocating import pack
 from anabranch.commands.staging import is_data_file
 from anabranch.errors.process_state import forget
-from anabranch.protocol.features.row_tracking import Tracked
-from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.parquet_files import read_nan_free
-from anabranch.protocol.rules.table_rules import Rules
-from anabranch.protocol.schema.lengths import LENGTH
-from anabranch.protocol.schema.types import Array, Field, Map, Struct, to_arrow
-from anabranch.protocol.stats.footers import footer_stats
-from anabranch.spark.columns.types import arrow_rows
-from anabranch.spark.writing import arrow_clustering, arrow_packing
-from anabranch.spark.writing.arrow_packing import pack_bins, slots_here
-from anabranch.spark.writing.relocating import pack
 from tests.spark.tables import file_row, file_set, numbered
 from tests.support.patience import happens, until
 

@@ -22,15 +22,15 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from anabranch import DeltaTable
-from anabranch.arrow import writing
-from anabranch.arrow.site import Site
+from anabranch._arrow import writing
+from anabranch._arrow.site import Site
+from anabranch._log.file_names import commit_name
+from anabranch._protocol.rules.table_rules import GENERATION
+from anabranch._spark import engine
+from anabranch._spark.merging import expression_checks
+from anabranch._spark.writing import few_rows
 from anabranch.commands.dml.append import Append
 from anabranch.errors import AnabranchError, ExecutionFailed
-from anabranch.log.file_names import commit_name
-from anabranch.protocol.rules.table_rules import GENERATION
-from anabranch.spark import engine
-from anabranch.spark.merging import expression_checks
-from anabranch.spark.writing import few_rows
 from tests.support.cancelled import Hanging
 from tests.support.raw_logs import info, put_commit
 from tests.support.readers import same_rows
@@ -177,8 +177,8 @@ def updated(spark: SparkSession, world: World, dice: random.Random) -> Any:
 
 
 def _spark(rows: pa.Table) -> Any:
-    from anabranch.protocol.schema.types import from_arrow
-    from anabranch.spark.columns.types import spark_schema
+    from anabranch._protocol.schema.types import from_arrow
+    from anabranch._spark.columns.types import spark_schema
 
     return spark_schema(from_arrow(rows.schema))
 

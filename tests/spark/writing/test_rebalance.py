@@ -10,15 +10,15 @@ from pyspark.sql import SparkSession
 
 import anabranch
 from anabranch import DeltaTable
-from anabranch.arrow import writing as arrow_writing
+from anabranch._arrow import writing as arrow_writing
+from anabranch._protocol.actions import Metadata
+from anabranch._protocol.rules.table_rules import Rules, rules_of
+from anabranch._protocol.schema.types import Struct, schema_json
+from anabranch._protocol.settings import OPTIMIZES_WRITES
+from anabranch._spark.writing import few_rows
+from anabranch._spark.writing import write as writing
+from anabranch._spark.writing.rebalance import is_wished, parts
 from anabranch.errors import InvalidOption
-from anabranch.protocol.actions import Metadata
-from anabranch.protocol.rules.table_rules import Rules, rules_of
-from anabranch.protocol.schema.types import Struct, schema_json
-from anabranch.protocol.settings import OPTIMIZES_WRITES
-from anabranch.spark.writing import few_rows
-from anabranch.spark.writing import write as writing
-from anabranch.spark.writing.rebalance import is_wished, parts
 from tests.support.readers import deltalake_rows, same_rows
 
 WISH = "delta.autoOptimize.optimizeWrite"

@@ -16,14 +16,14 @@ import pytest
 from pyroaring import BitMap64
 from pyspark.sql import SparkSession
 
-from anabranch.arrow.clustering import SAMPLE_ROWS, SAMPLE_ROWS_PER_OUTPUT, sampling_interval
+from anabranch._arrow.clustering import SAMPLE_ROWS, SAMPLE_ROWS_PER_OUTPUT, sampling_interval
+from anabranch._protocol.features.row_tracking import Tracked
+from anabranch._protocol.layout.curves import ORIGINS, Curve
+from anabranch._protocol.layout.file_sets import FileSet
+from anabranch._protocol.rules.table_rules import Rules
+from anabranch._protocol.schema.types import Field, Struct
+from anabranch._spark.writing.relocating import cluster, pack
 from anabranch.errors import ExecutionFailed, UnknownColumn
-from anabranch.protocol.features.row_tracking import Tracked
-from anabranch.protocol.layout.curves import ORIGINS, Curve
-from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.rules.table_rules import Rules
-from anabranch.protocol.schema.types import Field, Struct
-from anabranch.spark.writing.relocating import cluster, pack
 from tests.spark.tables import file_row, file_set, numbered
 from tests.support.sessions import setting
 from tests.support.tiers import examples

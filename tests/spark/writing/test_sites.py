@@ -10,18 +10,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from anabranch.arrow.site import alone
+from anabranch._arrow.site import alone
+from anabranch._protocol.actions import empty_files
+from anabranch._protocol.expressions.resolving import ALTERING
+from anabranch._protocol.layout.file_sets import FileSet
+from anabranch._protocol.row_rules import obedient
+from anabranch._protocol.rules.table_rules import Check, Rules
+from anabranch._protocol.schema.types import Field, Struct, to_arrow
+from anabranch._spark.columns import rule_columns
+from anabranch._spark.writing import sites
+from anabranch._spark.writing.sites import writing_site
+from anabranch._storage import open_store
 from anabranch.errors import NotBuilt
-from anabranch.protocol.actions import empty_files
-from anabranch.protocol.expressions.resolving import ALTERING
-from anabranch.protocol.layout.file_sets import FileSet
-from anabranch.protocol.row_rules import obedient
-from anabranch.protocol.rules.table_rules import Check, Rules
-from anabranch.protocol.schema.types import Field, Struct, to_arrow
-from anabranch.spark.columns import rule_columns
-from anabranch.spark.writing import sites
-from anabranch.spark.writing.sites import writing_site
-from anabranch.storage import open_store
 
 SCHEMA = Struct((Field("n", "decimal(10,2)"), Field("s", "string")))
 ROWS = pa.table([pa.array([Decimal("6.00")], pa.decimal128(10, 2)), pa.array(["x"])], schema=to_arrow(SCHEMA))

@@ -19,11 +19,11 @@ from pyspark.sql import functions as F
 
 import anabranch
 from anabranch import DeltaTable
+from anabranch._protocol.partitions import HIVE_NULL, parse_hive_path, read_value
+from anabranch._protocol.schema.types import Field, Struct, from_arrow
+from anabranch._spark.sessions import settings
+from anabranch._spark.writing.write import rewrite, update, write
 from anabranch.errors import ExecutionFailed, InvalidCondition, SchemaMismatch
-from anabranch.protocol.partitions import HIVE_NULL, parse_hive_path, read_value
-from anabranch.protocol.schema.types import Field, Struct, from_arrow
-from anabranch.spark.sessions import settings
-from anabranch.spark.writing.write import rewrite, update, write
 from tests.spark.tables import file_row, file_set, numbered, one_file
 from tests.support.readers import deltalake_rows
 
@@ -130,7 +130,7 @@ def test_a_bare_null_fits_every_column_and_nested_types_widen(spark: SparkSessio
     target = "id long, l array<struct<A: long>>, m map<string, int>"
     from pyspark.sql.types import StructType
 
-    from anabranch.spark.columns.types import schema_of
+    from anabranch._spark.columns.types import schema_of
 
     write(spark, rows, schema_of(StructType.fromDDL(target)), (), f"file://{tmp_path}", "job")
     assert written(tmp_path) == [{"id": None, "l": [{"A": 1}], "m": [("k", 1)]}]
@@ -153,7 +153,7 @@ PARTITIONS: dict[str, list[Any]] = {
 @pytest.mark.parametrize("type_", PARTITIONS)
 def test_folders_decode_to_the_values_that_the_log_must_say(spark: SparkSession, tmp_path: Path, type_: str) -> None:
     schema = Struct((Field("p", type_), Field("id", "long")))
-    from anabranch.spark.columns.types import spark_schema
+    from anabranch._spark.columns.types import spark_schema
 
     values = list(enumerate(PARTITIONS[type_]))
     rows = spark.createDataFrame([(value, i) for i, value in values], spark_schema(schema))
@@ -393,7 +393,7 @@ def test_an_assignment_that_fails_on_a_row_leaves_no_files(spark: SparkSession, 
 def test_marks_may_lie_past_what_a_join_of_many_files_needs(
     spark: SparkSession, files: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("anabranch.spark.reading.row_positions.IN_PLAN_FILES", 0)
+    monkeypatch.setattr("anabranch._spark.reading.row_positions.IN_PLAN_FILES", 0)
     rewrite(spark, replace(files), {"c.parquet": BitMap64([4])}, {"s": "'new'"}, "job")
     assert {row["s"] for row in written(tmp_path / "job")} == {"new", *map(str, range(1, 9))}
 

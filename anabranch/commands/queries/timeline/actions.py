@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from anabranch._log.commits import Commit
+from anabranch._protocol.layout.paths import is_absolute
+from anabranch._protocol.stats.statistics import num_records
 from anabranch.commands.queries.timeline.texts import text_of
 from anabranch.commands.queries.timeline.values import Did, FileChange, Totals
-from anabranch.log.commits import Commit
-from anabranch.protocol.layout.paths import is_absolute
-from anabranch.protocol.stats.statistics import num_records
 
 SHOWN_FILES = 8
 """So many files of a commit are shown."""

@@ -12,6 +12,21 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch._log.checkpoint_parts import checkpoints_in
+from anabranch._log.commit_files import read_commits
+from anabranch._log.commits import Commit, parse_commit
+from anabranch._log.file_names import first_name
+from anabranch._log.log import Log
+from anabranch._log.snapshot import Snapshot
+from anabranch._log.timeline import Timeline
+from anabranch._log.timeline import timeline as line_of
+from anabranch._protocol.actions import empty_files
+from anabranch._protocol.in_commit_timestamps import IN_COMMIT
+from anabranch._protocol.layout import packing
+from anabranch._protocol.layout.cubes import Cube, layout
+from anabranch._protocol.schema.leaves import format_column_list
+from anabranch._transaction.refused import find_refused
+from anabranch._transaction.running_vacuums import END, START, retention_of
 from anabranch.commands.context import NEWEST
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.queries.timeline.actions import FileActions, Freed, Running, count_freed, file_actions
@@ -21,21 +36,6 @@ from anabranch.commands.queries.timeline.texts import text_of
 from anabranch.commands.queries.timeline.values import Entry, FileChange, Refusal, TableTimeline
 from anabranch.errors import CorruptLog, InvalidOption, VersionNotFound
 from anabranch.errors.secrets import without_secrets
-from anabranch.log.checkpoint_parts import checkpoints_in
-from anabranch.log.commit_files import read_commits
-from anabranch.log.commits import Commit, parse_commit
-from anabranch.log.file_names import first_name
-from anabranch.log.log import Log
-from anabranch.log.snapshot import Snapshot
-from anabranch.log.timeline import Timeline
-from anabranch.log.timeline import timeline as line_of
-from anabranch.protocol.actions import empty_files
-from anabranch.protocol.in_commit_timestamps import IN_COMMIT
-from anabranch.protocol.layout import packing
-from anabranch.protocol.layout.cubes import Cube, layout
-from anabranch.protocol.schema.leaves import format_column_list
-from anabranch.transaction.refused import find_refused
-from anabranch.transaction.running_vacuums import END, START, retention_of
 
 LAST = 10_000
 """So many of the newest versions are read, unless another number is asked for."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from anabranch._log.commits import Head
+from anabranch._protocol.layout import moves
 from anabranch.commands.queries.timeline.texts import flag_of, text_of, texts_of, versions_of, whole_of
 from anabranch.commands.queries.timeline.values import Kind, Said
-from anabranch.log.commits import Head
-from anabranch.protocol.layout import moves
 
 _KNOWN = frozenset(
     {

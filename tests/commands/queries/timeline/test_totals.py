@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anabranch._log.file_names import commit_name
+from anabranch._log.log import forget
+from anabranch._log.snapshot import Snapshot
 from anabranch.commands.opening import live_rows, open_log
 from anabranch.commands.queries.timeline.read import timeline
 from anabranch.commands.queries.timeline.values import Entry, Totals
 from anabranch.errors import CorruptLog, InvalidOption, NotATable
-from anabranch.log.file_names import commit_name
-from anabranch.log.log import forget
-from anabranch.log.snapshot import Snapshot
 from tests.support.raw_logs import PROTOCOL, WITH_VECTORS, Action, add, info, metadata, put_commit, remove
 from tests.support.tiers import examples
 from tests.support.worlds import World, table_path

@@ -1,0 +1,293 @@
+"""``anabranch.install`` and ``anabranch.uninstall``: an existing session learns Delta, and forgets it again.
+
+The one place that wraps anything of PySpark's, and public attributes of its classes only: ``SparkSession.sql``,
+``table``, ``read``, ``readStream``, ``catalog`` and ``newSession``, the readers of ``SQLContext``, ``DataFrame.write``,
+``writeTo``, ``mergeInto`` and ``writeStream``, what changes the meaning of names in ``spark.catalog``, what takes rows
+or columns out of a DataFrame or hides its plan, and its actions, which say, where that is the reason, that a VACUUM has
+removed a file of their version. `anabranch._spark.sessions.known_sessions` knows which sessions are installed.
+
+Guarantee: a session that is not installed, and a name, format or statement that is none of ours, gets Spark's own; with
+the last session that is uninstalled, PySpark's classes are again what they were. Where Delta's own JARs are on the
+session, ``delta`` stays theirs and ours is ``anabranch``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import wraps
+from importlib import import_module
+from threading import RLock
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from anabranch._api.catalog import catalog_door
+from anabranch._api.merge_writer import MergeWriter
+from anabranch._api.reader_and_writer import Reader, Writer, table_of
+from anabranch._api.skipping import aliasing, choosing, counting, filtering, pinned_version
+from anabranch._api.streams import StreamReader, StreamWriter
+from anabranch._api.writer_v2 import WriterV2
+from anabranch._catalog.entries import forget
+from anabranch._spark.frames.dataframe_source import source_names, under
+from anabranch._spark.frames.missing_files import missing_for
+from anabranch._spark.sessions.file_settings import speaking
+from anabranch._spark.sessions.known_sessions import (
+    are_installed,
+    formats_of,
+    leave_mark,
+    note_installed,
+    note_uninstalled,
+)
+from anabranch._spark.sessions.session import check_own_delta, plain_catalog
+from anabranch._spark.sessions.sql_text import Placed, in_views
+from anabranch._sql.executor import frame_views
+from anabranch._sql.executor.name_resolver import Names
+from anabranch._sql.prefilter import glance, may_touch_delta
+from anabranch._sql.sql import sql
+from anabranch.errors import AnabranchError
+from anabranch.errors.inputs import check_session, check_text
+from anabranch.errors.process_state import hold
+
+_NAMINGS = ("dropTempView", "setCurrentDatabase", "setCurrentCatalog")
+"""What else than a statement changes which table a name means."""
+_ACTIONS = ("collect", "show", "toPandas", "toArrow", "tail", "isEmpty")
+_HIDING = ("checkpoint", "localCheckpoint")
+"""Methods that give the same rows with nothing of the plan."""
+_RESETS = re.compile(r"\s*RESET\b", re.IGNORECASE)
+_lock = RLock()
+_wrapped: dict[tuple[type, str], tuple[Any, Any]] = hold("wrapped attributes", "they are listed here")({})
+"""Of each attribute that is wrapped: what it was, and what it is."""
+
+
+def install(spark: SparkSession) -> SparkSession:
+    """Make a session ready for Delta tables, by whichever object it is reached; safe to call twice, and from several
+    threads. Its clones are ready, too.
+
+    Raises:
+        InvalidArgument: ``spark`` is no session.
+        MissingDeltaJars: the session's catalog is delta-spark's, whose JARs are not there.
+
+    Example:
+        >>> spark = anabranch.install(SparkSession.builder.getOrCreate())
+        >>> spark.read.format("delta").load("/data/flights")
+        >>> spark.sql("DELETE FROM flights WHERE carrier = :c", {"c": "UA"})
+    """
+    check_session("spark", spark)
+    with _lock:
+        if not formats_of(spark):
+            check_own_delta(spark)
+        note_installed(spark)
+        _wrap_all(type(spark), type(spark.range(0)), type(plain_catalog(spark)))
+    return spark
+
+
+def uninstall(spark: SparkSession) -> SparkSession:
+    """Give a session back what `install` put something in front of, whichever of its objects this is; one that is not
+    installed stays as it is.
+
+    Example:
+        >>> spark = anabranch.uninstall(spark)
+    """
+    with _lock:
+        note_uninstalled(spark)
+        if not are_installed():
+            for (owner, name), (plain, ours) in list(_wrapped.items()):
+                if vars(owner).get(name) is ours:  # else somebody has wrapped ours, which then only passes on
+                    setattr(owner, name, plain)
+                    del _wrapped[owner, name]
+    return spark
+
+
+def _wrap_all(session: type, frame: type, catalog: type) -> None:
+    _wrap(session, "sql", _sql)
+    _wrap(session, "table", _table)
+    _wrap(session, "read", lambda plain: _property(plain, lambda self: self, Reader))
+    _wrap(session, "readStream", lambda plain: _property(plain, lambda self: self, StreamReader))
+    _wrap(session, "catalog", lambda plain: _property(plain, lambda self: self, catalog_door))
+    if not session.__module__.startswith("pyspark.sql.connect"):
+        _wrap_old_context()
+    _wrap(frame, "writeStream", lambda plain: _property(plain, lambda self: self.sparkSession, _streaming(plain)))
+    _wrap(frame, "write", lambda plain: _property(plain, lambda self: self.sparkSession, Writer))
+    _wrap(frame, "writeTo", _write_to)
+    for owner, name, door in ((frame, "mergeInto", _merge_into), (session, "newSession", _new_session)):
+        if hasattr(owner, name):  # not every PySpark has them, nor does Connect
+            _wrap(owner, name, door)
+    for method, keeping in (("filter", filtering), ("alias", aliasing), ("select", choosing), ("drop", choosing)):
+        _wrap(frame, method, keeping)
+    for naming in _NAMINGS:
+        _wrap(catalog, naming, _forgetting)
+    for hiding in _HIDING:
+        _wrap(frame, hiding, _carrying)
+    for action in _ACTIONS:
+        _wrap(frame, action, _telling_of_missing_files)
+    _wrap(frame, "count", lambda plain: counting(_telling_of_missing_files(plain)))
+
+
+def _wrap_old_context() -> None:
+    """``SQLContext``, whose readers PySpark makes beside those of its session."""
+    from pyspark.sql import SQLContext  # what Spark Connect alone does not have
+
+    for name, reader in (("read", Reader), ("readStream", StreamReader)):
+        _wrap(SQLContext, name, _of_context(reader))
+
+
+def _of_context(reader: Callable[[SparkSession, Any], Any]) -> Callable[[Any], property]:
+    def door(plain: Any) -> property:
+        return _property(plain, lambda self: self.sparkSession, lambda self, found: reader(self.sparkSession, found))
+
+    return door
+
+
+def _wrap(owner: type, name: str, door: Callable[[Any], Any]) -> None:
+    if (owner, name) in _wrapped:
+        return
+    plain = getattr(owner, name)
+    ours = door(plain)
+    _wrapped[owner, name] = plain, ours
+    setattr(owner, name, ours)
+
+
+def _sql(plain: Any) -> Any:
+    @wraps(plain)
+    def run(self: SparkSession, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:
+        known = formats_of(self)
+        if not known or not isinstance(sqlQuery, str) or _is_theirs(known, sqlQuery):
+            return plain(self, sqlQuery, args, **kwargs)
+        if _RESETS.match(sqlQuery) and not kwargs:
+            return _reset(plain, self, sqlQuery, args)
+        if kwargs:
+            return _sql_of_frames(plain, self, sqlQuery, args, kwargs)
+        return sql(self, sqlQuery, args, names=Names(self, known))
+
+    run.anabranch_plain = plain  # type: ignore[attr-defined]
+    return run
+
+
+def _reset(plain: Any, spark: SparkSession, text: str, args: Any) -> DataFrame:
+    """A statement that may unset all settings, also what says that the session is installed."""
+    try:
+        found: DataFrame = plain(spark, text, args)
+    finally:
+        leave_mark(spark)
+    return found
+
+
+def _is_theirs(known: frozenset[str], text: str) -> bool:
+    """Whether it calls a function that Delta's own JARs have, too."""
+    return "delta" not in known and "table_changes" in text.lower()
+
+
+def _sql_of_frames(plain: Any, spark: SparkSession, text: str, args: Any, given: dict[str, Any]) -> DataFrame:
+    """A statement with DataFrames, columns and values in its text, ``{df}``, which PySpark puts there as ever."""
+    known = formats_of(spark)
+    names = Names(spark, known)
+    if "${" not in text and not (may_touch_delta(text, names) or glance(text).is_computed):
+        return plain(spark, text, args, **given)
+    package = type(spark).__module__.rsplit(".", 1)[0]
+    formatter = import_module(f"{package}.sql_formatter").SQLStringFormatter(spark)
+    placed = {key: Placed(value) if isinstance(value, DataFrame) else value for key, value in given.items()}
+    frames = {str(each): each.frame for each in placed.values() if isinstance(each, Placed)}
+    said = formatter.format(text, **placed)
+    with in_views(frames):
+        return sql(spark, said, args, names=Names(spark, known), frames=frames)
+
+
+def _table(plain: Any) -> Any:
+    @wraps(plain)
+    def rows(self: SparkSession, tableName: str) -> DataFrame:
+        return self.read.table(tableName) if formats_of(self) else plain(self, tableName)
+
+    return rows
+
+
+def _forgetting(plain: Any) -> Any:
+    """A method after which names may mean other tables than before."""
+
+    @wraps(plain)
+    def change(self: Any, *args: Any, **named: Any) -> Any:
+        try:
+            return plain(self, *args, **named)
+        finally:
+            forget()
+
+    return change
+
+
+def _write_to(plain: Any) -> Any:
+    @wraps(plain)
+    def writer(self: DataFrame, table: str) -> Any:
+        if formats_of(self.sparkSession):
+            check_text("The name of a table", str(table))
+        found = plain(self, table)
+        return WriterV2(self, table, found) if formats_of(self.sparkSession) else found
+
+    return writer
+
+
+def _merge_into(plain: Any) -> Any:
+    @wraps(plain)
+    def writer(self: DataFrame, table: str, condition: Column) -> Any:
+        spark = self.sparkSession
+        if formats_of(spark):
+            with speaking(spark):
+                if table_of(spark, table) is not None:
+                    return MergeWriter.of(spark, self, table, condition)
+                if (shown := frame_views.find_view(spark, table)) is not None:
+                    return MergeWriter.through(spark, self, shown, condition)
+        return plain(self, table, condition)
+
+    return writer
+
+
+def _new_session(plain: Any) -> Any:
+    @wraps(plain)
+    def session(self: SparkSession) -> SparkSession:
+        found: SparkSession = plain(self)
+        return install(found) if formats_of(self) else found
+
+    return session
+
+
+def _property(plain: Any, session_of: Callable[[Any], SparkSession], door: Callable[[Any, Any], Any]) -> property:
+    def open_door(self: Any) -> Any:
+        found = plain.__get__(self, type(self))  # a property, or one that is kept once it was asked for
+        return door(self, found) if formats_of(session_of(self)) else found
+
+    open_door.__doc__ = plain.__doc__
+    open_door.anabranch_plain = plain  # type: ignore[attr-defined]
+    return property(open_door)
+
+
+def _streaming(plain: Any) -> Callable[[Any, Any], StreamWriter]:
+    return lambda frame, found: StreamWriter(frame, found, lambda: plain.fget(frame))
+
+
+def _carrying(plain: Any) -> Any:
+    """A method whose rows still say of which versions of which tables they are."""
+
+    @wraps(plain)
+    def rows(self: DataFrame, *args: Any, **named: Any) -> DataFrame:
+        found: DataFrame = plain(self, *args, **named)
+        return under(found, source_names(self)) if formats_of(self.sparkSession) else found
+
+    return rows
+
+
+def _telling_of_missing_files(plain: Any) -> Any:
+    """An action of a DataFrame that says so where it needs a file which a VACUUM has removed."""
+
+    @wraps(plain)
+    def act(self: DataFrame, *args: Any, **named: Any) -> Any:
+        try:
+            return plain(self, *args, **named)
+        except AnabranchError:
+            raise
+        except Exception as error:
+            with speaking(self.sparkSession):
+                why = missing_for(self, error, pinned_version(self)) if formats_of(self.sparkSession) else None
+            if why is None:
+                raise
+            raise why from None
+
+    return act

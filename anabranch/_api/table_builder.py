@@ -1,0 +1,217 @@
+"""``DeltaTableBuilder``, name for name as in ``delta.tables``.
+
+A door: it collects how a table is to be, and makes one command of it when it is executed. Guarantee: each step gives
+the builder that it is called on, as delta-spark's do, and before `DeltaTableBuilder.execute` nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import DataType, LongType, StructField, StructType
+
+from anabranch._api.arguments import flat, text
+from anabranch._catalog.named_tables import naming, place
+from anabranch._catalog.names import Name, name_to_sql, parts_of, path_in
+from anabranch._protocol.layout.clustering import Path, paths_of
+from anabranch._protocol.rules.identity import identity_metadata
+from anabranch._protocol.rules.table_rules import GENERATION
+from anabranch._spark.columns.types import declared_schema, parse_type
+from anabranch._spark.engine import SparkEngine
+from anabranch._spark.sessions.file_settings import speaks
+from anabranch._spark.sessions.settings import honours
+from anabranch._sql.conditions import check_rules
+from anabranch.commands.ddl.create import Create, Replace
+from anabranch.commands.dml.new_table import NewTable
+from anabranch.errors import IdentityNotBigint, InvalidArgument, InvalidOption, NameTaken, UnknownTable
+
+__all__ = ["DeltaTableBuilder", "IdentityGenerator"]
+
+Table = TypeVar("Table", covariant=True)
+
+
+class Opens(Protocol[Table]):
+    """The class of what is built, which opens a table by its place or name."""
+
+    def forPath(self, sparkSession: SparkSession, path: str) -> Table: ...
+
+    def forName(self, sparkSession: SparkSession, tableOrViewName: str) -> Table: ...
+
+
+@dataclass(frozen=True)
+class IdentityGenerator:
+    """Numbers from ``start`` on in steps of ``step``, for an identity column.
+
+    Example:
+        >>> builder.addColumn("id", "BIGINT", generatedAlwaysAs=IdentityGenerator(start=100, step=10))
+    """
+
+    start: int = 1
+    step: int = 1
+
+
+@speaks
+@dataclass(eq=False)
+class DeltaTableBuilder(Generic[Table]):
+    """Builds a table step by step; each step gives this same builder, which then says that much more.
+
+    An argument of a wrong type is an `InvalidArgument`.
+
+    Example:
+        >>> builder = DeltaTable.create(spark).location(path)
+        >>> for name in ("id", "origin", "target"):
+        ...     builder.addColumn(name, "BIGINT")
+        >>> table = builder.partitionedBy("origin").execute()
+    """
+
+    spark: SparkSession
+    tables: Opens[Table]
+    if_not_exists: bool = False
+    replaces: bool = False
+    path: str | None = None
+    columns: tuple[StructField, ...] = ()
+    partitions: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    description: str | None = None
+    clusters: tuple[Path, ...] = ()
+    name: Name | None = None
+
+    def tableName(self, identifier: str) -> DeltaTableBuilder[Table]:
+        """The name under which Spark's catalog will know the table; without `location` it lies where Spark keeps its
+        tables. ``delta.`path` `` is that path.
+
+        Raises:
+            InvalidOption: it is no name.
+        """
+        parts = parts_of(text("identifier", identifier))
+        if parts is None:
+            raise InvalidOption(option="identifier", value=identifier, reason="it takes the name of a table.")
+        path = path_in(parts)
+        if path is not None:
+            return self.location(path)
+        self.name = parts
+        return self
+
+    def location(self, location: str) -> DeltaTableBuilder[Table]:
+        """Where the table will lie."""
+        self.path = text("location", location)
+        return self
+
+    def comment(self, comment: str) -> DeltaTableBuilder[Table]:
+        """The table's description."""
+        self.description = text("comment", comment)
+        return self
+
+    def addColumn(
+        self,
+        colName: str,
+        dataType: str | DataType,
+        nullable: bool = True,
+        generatedAlwaysAs: Any = None,
+        generatedByDefaultAs: Any = None,
+        comment: str | None = None,
+    ) -> DeltaTableBuilder[Table]:
+        """One more column; ``dataType`` is a Spark type or its SQL name.
+
+        Args:
+            generatedAlwaysAs: SQL text over other columns, from which its value is computed in every row; or an
+                `IdentityGenerator`, which gives each row a number of its own.
+            generatedByDefaultAs: an `IdentityGenerator` for rows that bring no number themselves.
+
+        Raises:
+            InvalidOption: it cannot be generated so.
+            InvalidSchema: the numbers of an identity column cannot be counted.
+        """
+        if not isinstance(nullable, bool):
+            raise InvalidArgument(option="nullable", value=nullable, reason="it takes True or False.")
+        name = text("colName", colName)
+        type_ = dataType if isinstance(dataType, DataType) else parse_type(text("dataType", dataType))
+        generated = _generation_metadata(name, type_, generatedAlwaysAs, generatedByDefaultAs)
+        metadata = generated if comment is None else {"comment": text("comment", comment), **generated}
+        self.columns = (*self.columns, StructField(name, type_, nullable, metadata))
+        return self
+
+    def addColumns(self, cols: StructType | list[StructField]) -> DeltaTableBuilder[Table]:
+        """More columns."""
+        if not isinstance(cols, StructType | list) or not all(isinstance(each, StructField) for each in cols):
+            raise InvalidArgument(option="cols", value=cols, reason="it takes a StructType, or a list of StructFields.")
+        self.columns = (*self.columns, *cols)
+        return self
+
+    def partitionedBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder[Table]:
+        """The partition columns."""
+        self.partitions = flat(cols)
+        return self
+
+    def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder[Table]:
+        """The columns by which files are laid out, so that queries of them read few; at most four."""
+        self.clusters = paths_of(flat(cols))
+        return self
+
+    def property(self, key: str, value: str) -> DeltaTableBuilder[Table]:
+        """A table property."""
+        self.properties = {**self.properties, text("key", key): text("value", value)}
+        return self
+
+    def execute(self) -> Table:
+        """Create the table, or put it in the place of the one that there is.
+
+        Raises:
+            TableAlreadyExists: there is one, and this is ``create``. NotATable: there is none, and this is ``replace``.
+            NameTaken, UnknownSchema, UnknownTable: the same of a table with a name.
+            InvalidCondition: a CHECK constraint, a default or a generated column does not fit the columns.
+            ProtocolChangedException: another writer created it meanwhile.
+            DeltaConcurrentModificationException: another one wrote what is to be replaced.
+        """
+        if self.name is None and self.path is None:
+            raise InvalidOption(option="location", value=None, reason="a table without a name needs a location.")
+        if self.name is None:
+            assert self.path is not None
+            self._make(self.path)
+            return self.tables.forPath(self.spark, self.path)
+        named = place(self.spark, self.name, self.path)
+        if named.entry is not None and not self.replaces:
+            if not self.if_not_exists:
+                raise NameTaken(name=name_to_sql(named.name), table=named.location)
+            return self.tables.forName(self.spark, name_to_sql(named.name))
+        if named.entry is None and self.replaces and not self.if_not_exists:
+            raise UnknownTable(name=name_to_sql(named.name))
+        with naming(self.spark, named):
+            self._make(named.location)
+        return self.tables.forName(self.spark, name_to_sql(named.name))
+
+    @honours("CREATE")
+    def _make(self, path: str) -> None:
+        schema = declared_schema(StructType(list(self.columns)))
+        check_rules(schema, self.properties, path, SparkEngine(self.spark))
+        new = NewTable(
+            schema,
+            self.partitions,
+            self.properties,
+            None,
+            self.description,
+            self.clusters,
+            bare=not self.columns and not self.replaces,
+        )
+        if self.replaces:
+            Replace(path, new, or_create=self.if_not_exists).run()
+        else:
+            Create(path, new, if_not_exists=self.if_not_exists).run()
+
+
+def _generation_metadata(column: str, type_: DataType, always: Any, by_default: Any) -> dict[str, Any]:
+    """What the metadata of a column says of how its values come."""
+    if always is None and by_default is None:
+        return {}
+    if isinstance(always, str) and by_default is None:
+        return {GENERATION: always}
+    given = by_default if always is None else always
+    if (always is not None and by_default is not None) or not isinstance(given, IdentityGenerator) or given.step == 0:
+        reason = f"the column {column} takes SQL text, or one IdentityGenerator, whose step is not 0."
+        raise InvalidArgument(option="generatedAlwaysAs", value=given, reason=reason)
+    if type_ != LongType():
+        raise IdentityNotBigint(option="dataType", value=type_.simpleString(), column=column)
+    return identity_metadata(given.start, given.step, explicit=always is None)

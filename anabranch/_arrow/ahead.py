@@ -1,0 +1,86 @@
+"""Reads batches on a thread beside the one that writes them: both leave Python's lock to others for most of the time.
+
+Imports pyarrow only, since it travels to executors by value, as `anabranch._arrow.files` does. Guarantees: what
+waits is bounded; when the writer is done, or fails, no thread is left.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+AHEAD, AHEAD_BYTES = 16, 64 << 20
+"""So many batches wait to be written, at most, and about so much: a row group, so that one is read while another is
+encoded."""
+
+
+@contextlib.contextmanager
+def ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[Iterator[pa.RecordBatch]]:
+    """The same batches, a few of which a second thread reads while the others are written: both leave Python's lock to
+    others for most of the time. An error of the reader is raised where its batch would have come.
+    """
+    read = _Queue()
+
+    def fill() -> None:
+        end: BaseException | None = None
+        try:
+            for batch in batches:
+                if not read.put(batch, batch.nbytes):
+                    return
+        except BaseException as error:
+            end = error
+        read.put(end, 0)
+
+    def take_batches() -> Iterator[pa.RecordBatch]:
+        while isinstance(item := read.get(), pa.RecordBatch):
+            yield item
+        if item is not None:
+            raise item
+
+    reader = threading.Thread(target=fill, name="anabranch-read", daemon=True)
+    reader.start()
+    try:
+        yield take_batches()
+    finally:
+        read.leave()
+        reader.join()
+
+
+class _Queue:
+    """What one thread leaves for another, which may go away; bounded by number and by size."""
+
+    def __init__(self) -> None:
+        self._items: collections.deque[tuple[Any, int]] = collections.deque()
+        self._held, self._is_left, self._changed = 0, False, threading.Condition()
+
+    def put(self, item: Any, size: int) -> bool:
+        """Leave something once there is room: whether anybody is still there to take it."""
+        with self._changed:
+            self._changed.wait_for(self._has_room)
+            self._items.append((item, size))
+            self._held += size
+            self._changed.notify_all()
+            return not self._is_left
+
+    def get(self) -> Any:
+        """What was left first, once there is anything."""
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._items) > 0)
+            item, size = self._items.popleft()
+            self._held -= size
+            self._changed.notify_all()
+            return item
+
+    def leave(self) -> None:
+        """Take nothing any more."""
+        with self._changed:
+            self._is_left = True
+            self._changed.notify_all()
+
+    def _has_room(self) -> bool:
+        return self._is_left or (len(self._items) < AHEAD and self._held < AHEAD_BYTES)

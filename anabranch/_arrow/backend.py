@@ -1,0 +1,419 @@
+"""Rows in Arrow, in this process: the engine of commands without Spark, and the first try of each step with it.
+
+Knows rows, through the other modules of this room. Decides nothing, commits nothing, and never sees a conflict.
+Guarantee: each method does what Spark's engine does, or raises `NeedsSpark` before anything is committed, and says why.
+Memory is bounded by rows of some files at a time; a MERGE holds its source and the rows that it changes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from typing import Any, Self, TypeAlias, TypeVar, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from anabranch._arrow import clustering, finding, orders, packing
+from anabranch._arrow.fitting import fit_to_rules
+from anabranch._arrow.merge_clauses import resolve_clauses
+from anabranch._arrow.merge_images import OLD, images_of, inserts_of
+from anabranch._arrow.merge_keys import outcome, resolve_join
+from anabranch._arrow.merge_outcome import JoinResult, build_joined, outcome_of_table
+from anabranch._arrow.merge_source import SourceRows, source_columns, to_source_rows
+from anabranch._arrow.on_disk import on_disk
+from anabranch._arrow.plans import check_copies, check_found, check_images, check_join, rewrite_step
+from anabranch._arrow.row_ids import without_versions
+from anabranch._arrow.site import Site
+from anabranch._arrow.values import assign_values, check_assigned
+from anabranch._arrow.writing import put_all, put_one
+from anabranch._protocol.actions import empty_files
+from anabranch._protocol.change_feed import CHANGE_TYPE, DELETE, POSTIMAGE, PREIMAGE, Images, change_data_files
+from anabranch._protocol.conditions import Condition
+from anabranch._protocol.layout.curves import Curve
+from anabranch._protocol.layout.file_sets import FileSet, Marks
+from anabranch._protocol.merges import Joined, Matching
+from anabranch._protocol.parquet_files import WrittenFile
+from anabranch._protocol.row_rules import obedient
+from anabranch._protocol.rules.table_rules import NONE, Rules
+from anabranch._protocol.schema.types import Struct, from_arrow
+from anabranch._protocol.steps import (
+    FIND_ROWS,
+    INSERT_ROWS,
+    JOIN,
+    RECORD_CHANGES,
+    WRITE_FILES_ANEW,
+    WRITE_NEW_ROWS,
+    WRITE_ROWS,
+    Step,
+    Tell,
+    untold,
+)
+from anabranch._protocol.unsupported import Unsupported
+from anabranch._storage.local import LocalStore
+from anabranch.errors import InvalidOption, NeedsSpark
+from anabranch.errors.rows import NOT_SHOWN, may_show_rows
+
+Files: TypeAlias = list[WrittenFile]
+Updating = Callable[[pa.RecordBatch], pa.Table]
+"""Makes new images of rows."""
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+@contextmanager
+def without_spark(what: str, table: str) -> Iterator[None]:
+    """Within the block rows are read, computed and written. Raises NeedsSpark: only Spark does some of it."""
+    try:
+        yield
+    except Unsupported as error:
+        raise NeedsSpark(what=what, table=table, reason=f"{error}") from None
+    except pa.ArrowException as error:  # its words may hold values of rows
+        reason = f"Arrow does not compute it, {type(error).__name__}"
+        raise NeedsSpark(what=what, table=table, reason=reason) from None
+
+
+def _tells(does: str) -> Callable[[_Method], _Method]:
+    """The method tells that Arrow has done this."""
+
+    def telling(method: _Method) -> _Method:
+        @wraps(method)
+        def run_and_tell(self: ArrowBackend, *args: Any) -> Any:
+            done = method(self, *args)
+            self.tell(Step(does))
+            return done
+
+        return cast(_Method, run_and_tell)
+
+    return telling
+
+
+@dataclass(frozen=True)
+class ArrowBackend:
+    """`anabranch.commands.engine.Engine` over Arrow, at a site. Each method promises what that protocol says.
+
+    Example:
+        >>> Delete("/data/flights", where).run(ArrowBackend(alone(store))).rows
+    """
+
+    site: Site
+    tell: Tell = field(default=untold, repr=False, compare=False, kw_only=True)
+
+    def telling(self, tell: Tell) -> Self:
+        """The same backend, which tells of each step."""
+        return replace(self, tell=tell)
+
+    # -- before anything is read ---------------------------------------------------------------------------------------
+
+    def check(self, files: FileSet, condition: Condition, assignments: Mapping[str, Any] | None) -> None:
+        """Raises NeedsSpark unless the condition and the values are computed here."""
+        with without_spark(f"the condition {condition.text}", files.root):
+            finding.check_condition(files.schema, condition)
+        with without_spark("the values that are set", files.root):
+            _ = check_assigned(assignments or {}, files.schema)
+
+    def check_merge(self, files: FileSet, matching: Matching, source: pa.Table) -> None:
+        """Raises NeedsSpark unless the join and its clauses are computed here."""
+        columns = source_columns(source.schema)
+        with without_spark(f"MERGE ON {matching.on}", files.root):
+            _ = resolve_join(files, matching, columns)
+            _ = resolve_clauses(matching, "not matched", files, columns)
+
+    def check_rules(self, schema: Struct, rules: Rules, table: str) -> None:
+        """Raises NeedsSpark: Spark reads the expressions of new rules."""
+        reason = "it reads the expressions of rules as they are made"
+        raise NeedsSpark(what="a new rule", table=table, reason=reason)
+
+    # -- DELETE and UPDATE ---------------------------------------------------------------------------------------------
+
+    def find(self, files: FileSet, condition: Condition) -> dict[str, BitMap64]:
+        """The live rows for which the condition is TRUE."""
+        with without_spark(f"the condition {condition.text}", files.root):
+            check_found(self.site, files, condition)
+            found = finding.find(self.site, files, condition)
+        self.tell(Step(FIND_ROWS, log=not len(files.files)))
+        return found
+
+    @_tells(WRITE_NEW_ROWS)
+    def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> Files:
+        """Write the new images of the marked rows."""
+        with without_spark("UPDATE", files.root):
+            updated = self._updating(files, assignments)
+            images = (updated(each.rows) for each in self._fetch_rows(files, marks))
+            return put_all(self.site, folder, images, files.with_ids)
+
+    @_tells(WRITE_FILES_ANEW)
+    def rewrite(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any] | None, folder: str) -> Files:
+        """Write the live rows, the marked ones changed or left out."""
+        with without_spark("rewriting files", files.root):
+            check_copies(self.site, files)
+            updated = None if assignments is None else self._updating(files, assignments)
+            return put_all(self.site, folder, self._rewrite_rows(files, marks, updated), files.with_ids, most_rows=None)
+
+    def _rewrite_rows(self, files: FileSet, marks: Marks, updated: Updating | None) -> Iterator[pa.Table]:
+        is_marked = finding.make_mark_test(marks)
+        for each in self._fetch_rows(files, None):
+            flags = is_marked(each.path, each.positions)
+            yield pa.Table.from_batches([each.rows.filter(pa.array(~flags))])
+            if updated is not None and flags.any():
+                yield updated(each.rows.filter(pa.array(flags)))
+
+    def _fetch_rows(self, files: FileSet, marks: Marks | None) -> Iterator[finding.FileRows]:
+        """The marked rows, or all live ones, with their ids where the table tracks its rows."""
+        return finding.fetch_file_rows(self.site, files, marks, files.with_ids.schema.names, nested=True)
+
+    def _updating(self, files: FileSet, assignments: Mapping[str, Any]) -> Updating:
+        """What makes new images of rows. Raises Unsupported: a value is computed by Spark."""
+        check_images(self.site, files, assignments)
+        values, whole = check_assigned(assignments, files.schema), files.with_ids
+        given = frozenset(values)
+
+        def update_rows(rows: pa.RecordBatch) -> pa.Table:
+            changed = assign_values(pa.Table.from_batches([rows]), whole.schema, values)
+            return self._obedient(without_versions(changed, files), whole, given)
+
+        return update_rows
+
+    def _obedient(self, rows: pa.Table, files: FileSet, given: frozenset[str], *, new: bool = False) -> pa.Table:
+        return obedient(files.root, rows, files.schema, files.rules, given, self.site.altered, new=new)
+
+    # -- change data ---------------------------------------------------------------------------------------------------
+
+    @_tells(RECORD_CHANGES)
+    def record(self, changes: Sequence[Images], folder: str) -> Files:
+        """Write changed rows."""
+        with without_spark("recording changes", changes[0].files.root):
+            rows = (each for images in changes for each in self._images(images))
+            return put_all(self.site, folder, rows, change_data_files(changes[0].files))
+
+    @_tells(RECORD_CHANGES)
+    def record_update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> Files:
+        """Write the marked rows, each as it was and as it becomes."""
+        whole = change_data_files(files).with_ids
+        with without_spark("UPDATE", files.root):
+            updated = self._updating(files, assignments)
+            both = (
+                _saying(rows, change, whole.schema)
+                for each in self._fetch_rows(files, marks)
+                for change, rows in ((PREIMAGE, _table(each)), (POSTIMAGE, updated(each.rows)))
+            )
+            return put_all(self.site, folder, both, whole)
+
+    @_tells(WRITE_NEW_ROWS)
+    def write_postimages(self, files: FileSet, count: int, folder: str) -> Files:
+        """Write the new images in these files of `record_update`."""
+        # Their ids lie in the files: nothing is filled in.
+        whole = replace(change_data_files(files).with_ids, tracked=None)
+        with without_spark("UPDATE", files.root):
+            return put_all(self.site, folder, map(_postimages, self._fetch_rows(whole, None)), files.with_ids)
+
+    def _images(self, images: Images) -> Iterator[pa.Table]:
+        files = replace(images.selected_files, tracked=None)
+        columns = change_data_files(files).schema
+        if images.joined is None:
+            found: Iterator[pa.Table] = (_table(each) for each in self._fetch_rows(files, images.rows))
+        elif images.change == POSTIMAGE:
+            found = self._new_images(images.joined, files)
+        else:
+            found = iter([_old_images(images.joined, files, deleted=images.change == DELETE)])
+        return (_saying(rows, images.change, columns) for rows in found)
+
+    # -- MERGE ---------------------------------------------------------------------------------------------------------
+
+    def hold(self, source: pa.Table, schema: Struct, root: str, folder: str) -> SourceRows:
+        """Rows in memory are kept as they are. Raises InvalidOption: a value has no place in Delta's types."""
+        try:
+            return to_source_rows(source)
+        except pa.ArrowException as error:
+            why = str(error) if may_show_rows(root) else NOT_SHOWN
+            reason = f"a value has no place in Delta's types ({why}). Cast it first."
+            raise InvalidOption(option="source", value="these rows", reason=reason) from None
+
+    def with_numbers(self, held: SourceRows, values: Mapping[str, range]) -> pa.Table:
+        """The values in the order of the rows."""
+        rows = held.named_rows.select(range(len(held.columns.names)))
+        for name, some in values.items():
+            rows = rows.append_column(name, pa.array(some, pa.int64()))
+        return rows
+
+    def join(self, files: FileSet, matching: Matching, held: SourceRows, folder: str) -> Joined:
+        """Look for the source's keys, and compute what each clause does."""
+        if not len(files.files):
+            self.tell(Step(JOIN, log=True))
+            return Joined({}, {})
+        with without_spark(f"MERGE ON {matching.on}", files.root):
+            check_join(self.site, files, matching, held.columns)
+            found = outcome(self.site, files, matching, held)
+        self.tell(Step(JOIN))
+        result = JoinResult(found, matching.columns_set(files.schema, "update"), matching.may_match_twice)
+        return build_joined(outcome_of_table(found), result, files, matching)
+
+    @_tells(WRITE_NEW_ROWS)
+    def write_images(self, files: FileSet, joined: Joined, folder: str) -> Files:
+        """Write the new images that `join` computed."""
+        if joined.handle is None:  # of no file
+            return []
+        hidden = () if files.tracked is None else files.tracked.fields[:1]  # an image has no version of its own
+        whole = replace(files, schema=Struct((*files.schema.fields, *hidden)))
+        with without_spark("MERGE", files.root):
+            return put_all(self.site, folder, self._new_images(joined.handle, whole), whole)
+
+    def _new_images(self, result: JoinResult, files: FileSet) -> Iterator[pa.Table]:
+        """By clause, the rows that are updated as they become."""
+        for clause, given in result.updates.items():
+            images = images_of(result.rows, [clause], files)
+            if len(images):
+                yield self._obedient(images, files, given)
+
+    @_tells(INSERT_ROWS)
+    def write_inserts(
+        self, files: FileSet, matching: Matching, held: SourceRows, joined: Sequence[Joined], folder: str
+    ) -> Files:
+        """Write what becomes of the source rows that no join matched."""
+        with without_spark("MERGE", files.root):
+            left = held.without([each.handle.rows["number"] for each in joined if each.handle is not None])
+            made = (self._obedient(rows, files, given, new=True) for rows, given in inserts_of(files, matching, left))
+            return put_all(self.site, folder, made, files)
+
+    def few_values(self, held: SourceRows, column: str, limit: int) -> list[Any] | None:
+        """The distinct values of a column."""
+        found = pc.unique(held.named_rows[column]).to_pylist()
+        return found if len(found) <= limit else None
+
+    # -- rows that are written -----------------------------------------------------------------------------------------
+
+    @_tells(WRITE_ROWS)
+    def write(
+        self,
+        source: pa.Table,
+        schema: Struct,
+        partition_columns: tuple[str, ...],
+        root: str,
+        folder: str,
+        rules: Rules = NONE,
+    ) -> Files:
+        """Write a table's rows, fitted to the schema."""
+        files = FileSet(root, schema, partition_columns, empty_files(), {}, rules)
+        with without_spark("the rows to write", root):
+            return put_all(self.site, folder, [fit_to_rules(root, source, schema, rules, self.site.altered)], files)
+
+    def alias(self, source: pa.Table) -> None:
+        """A table in memory has no name."""
+        return None
+
+    def describe(self, source: pa.Table) -> Struct:
+        """A table's columns."""
+        return from_arrow(source.schema)
+
+    # -- files that are written anew -----------------------------------------------------------------------------------
+
+    def pack(self, files: FileSet, folder: str) -> None:
+        """Write the live rows as one file, where they are not packed row group by row group (`pack_together`)."""
+        with without_spark("packing files", files.root):
+            put_one(self.site, folder, finding.live(self.site, files, nested=True), files.with_ids)
+        self.tell(rewrite_step(files, None))
+
+    def pack_together(self, bins: Sequence[tuple[FileSet, str]]) -> frozenset[int]:
+        """Pack by threads those that lie on a disk, and one by one those that have to be brought to one."""
+        likely = [(number, *each) for number, each in enumerate(bins) if packing.fits(self.site, each[0])]
+        if isinstance(self.site.store, LocalStore):
+            done = _pack_bins(self.site, likely)
+        else:
+            done = frozenset(number for each in likely for number in self._pack_on_disk(*each))
+        for number in done:
+            self.tell(rewrite_step(bins[number][0], None))
+        return done
+
+    def _pack_on_disk(self, number: int, files: FileSet, folder: str) -> frozenset[int]:
+        with on_disk(self.site, files, folder) as (site, copies):
+            return _pack_bins(site, [(number, copies, folder)])
+
+    def cluster(self, files: FileSet, curve: Curve, outputs: int, folder: str, moves: str | None) -> None:
+        """Write the live rows in the order of a curve."""
+        with without_spark("laying rows along a curve", files.root):
+            clustering.check_ordered(self.site, files, curve)
+            with on_disk(self.site, files, folder, moves) as (site, copies):
+                task = clustering.ordering(site, copies, curve, outputs, folder, moves, {})
+                if task is None:
+                    raise Unsupported("some files lie on another store")
+                said = {**task.said, "threads": clustering.threads(os.cpu_count() or 1)}
+                if not clustering.adopt_outputs(orders.write_along_curve(said), said):
+                    raise Unsupported("what was written cannot be moved")
+        self.tell(rewrite_step(files, curve))
+
+    # -- what the table's rows are to others ---------------------------------------------------------------------------
+
+    def extent(self, files: FileSet, column: str) -> tuple[Any, Any]:
+        """The least and the greatest value of a column in the live rows."""
+        with without_spark(f"the column {column}", files.root):
+            rows = finding.live(self.site, replace(files, schema=Struct((files.schema.field(column),))))
+        both = pc.min_max(rows.column(0)).as_py()
+        return both["min"], both["max"]
+
+    def source_versions(self, source: pa.Table, root: str, table_id: str) -> None:
+        """Rows in memory do not say what they were read from."""
+        return None
+
+    def query_versions(
+        self, condition: Condition, values: Sequence[Any], schema: Struct, root: str, table_id: str
+    ) -> None:
+        """What is computed here holds no query."""
+        return None
+
+    def merge_versions(self, source: pa.Table, matching: Matching, schema: Struct, root: str, table_id: str) -> None:
+        """As `query_versions`."""
+        return None
+
+    def settings(self) -> Mapping[str, str]:
+        """There is no session."""
+        return {}
+
+    @contextmanager
+    def beside(self, work: Callable[[], None]) -> Iterator[None]:
+        """Before the block."""
+        work()
+        yield
+
+    def for_other_thread(self, work: Callable[[], None]) -> Callable[[], None]:
+        """As it is: there is no session to be carried."""
+        return work
+
+
+# -- rows --------------------------------------------------------------------------------------------------------------
+
+
+def _pack_bins(site: Site, bins: Sequence[tuple[int, FileSet, str]]) -> frozenset[int]:
+    """The numbers of the bins that are packed."""
+    found = (packing.task_of(site, number, files, folder, {}) for number, files, folder in bins)
+    tasks = [each for each in found if each is not None]
+    return frozenset(packing.adopt_attempts(tasks, packing.run_here(tasks, os.cpu_count() or 1)))
+
+
+def _table(found: finding.FileRows) -> pa.Table:
+    return pa.Table.from_batches([found.rows])
+
+
+def _saying(rows: pa.Table, change: str, schema: Struct) -> pa.Table:
+    """The rows with what became of them, and the columns in the order of a schema."""
+    return rows.append_column(CHANGE_TYPE, pa.repeat(pa.scalar(change), len(rows))).select(list(schema.names))
+
+
+def _postimages(found: finding.FileRows) -> pa.Table:
+    rows = _table(found)
+    return rows.filter(pc.equal(rows[CHANGE_TYPE], POSTIMAGE)).drop_columns(CHANGE_TYPE)
+
+
+def _old_images(result: JoinResult, files: FileSet, *, deleted: bool) -> pa.Table:
+    """The rows that are updated, or deleted, as they were; each once."""
+    rows = result.rows.filter(pc.is_valid(result.rows["clause"]))
+    is_updated = pc.is_in(rows["clause"], value_set=pa.array([*result.updates], pa.int32()))
+    rows = rows.filter(pc.invert(is_updated) if deleted else is_updated)
+    places = pa.table({"path": rows["path"], "row": rows["row"], "at": pa.array(np.arange(len(rows)))})
+    first = places.group_by(["path", "row"]).aggregate([("at", "min")])["at_min"]
+    rows = rows.take(pc.take(first, pc.sort_indices(first)))
+    names = [f"{OLD}{i}" for i in range(len(files.schema))]
+    return rows.select(names).rename_columns(list(files.schema.names))

@@ -1,0 +1,115 @@
+"""Data files as Arrow opens them: on a disk by the system, from a bucket as much of them as is asked for.
+
+Knows stores and Parquet's footers. Guarantees: of a file in a bucket only the footer and the chunks that are named are
+fetched; no two files of one set are the same one.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from anabranch._log.file_locations import locate_in_store
+from anabranch._log.footers import footer_in, read_tail
+from anabranch._log.row_groups import RowGroups
+from anabranch._protocol.layout.file_sets import FileSet
+from anabranch._storage.contract import Entry, Store
+from anabranch._storage.local import LocalStore
+from anabranch._storage.native import file_with
+from anabranch.errors import CorruptLog, MissingDataFile, NotFound
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A data file of a table, opened as far as its footer.
+
+    Attributes:
+        log: its path, as in the log.
+        parquet: its footer, with Arrow's schema.
+    """
+
+    log: str
+    parquet: pq.ParquetFile = field(repr=False)
+    _store: Store = field(repr=False)
+    _entry: Entry = field(repr=False)
+    _tail: bytes = field(default=b"", repr=False)
+
+    @property
+    def footer(self) -> pq.FileMetaData:
+        """Its footer."""
+        return self.parquet.metadata
+
+    def open_row_group(self, group: int, leaves: Sequence[str]) -> pa.NativeFile:
+        """The file, of which these leaves of a row group may be read."""
+        if isinstance(self._store, LocalStore):
+            return _on_disk(self._store, self._entry.name)
+        groups = RowGroups(footer_in(self._tail, self._entry.name), self.footer.num_row_groups)
+        groups.check()  # Arrow ends the process where it is asked of a chunk that is of another type than its column
+        return file_with(self._store, self._entry.name, self._entry.size, groups.spans([group], leaves))
+
+
+def data_files(store: Store, files: FileSet) -> Iterator[DataFile]:
+    """The files of a set, one after the other.
+
+    Raises:
+        CorruptLog: two paths mean one file, or one leaves the table's folder.
+        FileOutsideTable, UnknownStore: a file lies on a store that is neither the table's own nor allowed, or on none.
+        MissingDataFile: one is not there, or cannot be read.
+    """
+    for path, size, (where, name) in zip(
+        *(files.files[each].to_pylist() for each in ("path", "size")), locate_files(store, files), strict=True
+    ):
+        with reading(files, path):
+            opened = _open_file(path, where, Entry(name, size, 0, None))
+        yield opened
+
+
+@contextmanager
+def reading(files: FileSet, path: str) -> Iterator[None]:
+    """Within the block a file of a set is read. Raises MissingDataFile: it is not there, or cannot be read."""
+    try:
+        yield
+    except (FileNotFoundError, NotFound):
+        raise MissingDataFile(table=files.root, file=path, version=files.version, reason="is not there") from None
+    except (pa.ArrowInvalid, OSError) as error:
+        why = "is no Parquet file that can be read" if isinstance(error, pa.ArrowInvalid) else "cannot be read"
+        reason = f"{why}. Restore it from a copy"
+        raise MissingDataFile(table=files.root, file=path, version=files.version, reason=reason) from None
+
+
+def paths_on_disk(store: Store, files: FileSet) -> list[str | None]:
+    """For each file its path on a disk; None where it lies on none. Errors as of `data_files`, but for missing ones."""
+    return [_path(where, name) if isinstance(where, LocalStore) else None for where, name in locate_files(store, files)]
+
+
+def locate_files(store: Store, files: FileSet) -> Iterator[tuple[Store, str]]:
+    """For each file its store, and its name there. Errors as of `data_files`, but for missing ones."""
+    seen: dict[tuple[str, str], str] = {}
+    for path in files.files["path"].to_pylist():
+        where, name = locate_in_store(store, path)
+        if (where.url, name) in seen:
+            raise CorruptLog(table=files.root, file=path, reason=f"it is the same file as {seen[where.url, name]}.")
+        seen[where.url, name] = path
+        yield where, name
+
+
+def _open_file(path: str, store: Store, entry: Entry) -> DataFile:
+    if isinstance(store, LocalStore):
+        with _on_disk(store, entry.name) as opened:
+            return DataFile(path, pq.ParquetFile(opened), store, entry)
+    tail = read_tail(store, entry)
+    return DataFile(path, pq.ParquetFile(io.BytesIO(tail)), store, entry, tail)
+
+
+def _on_disk(store: LocalStore, name: str) -> pa.OSFile:
+    """A file on a disk. It is not mapped into memory: one that is cut short would end the process."""
+    return pa.OSFile(_path(store, name))
+
+
+def _path(store: LocalStore, name: str) -> str:
+    return f"{store.root.rstrip('/')}/{name}"

@@ -1,0 +1,158 @@
+"""A MERGE whose rows match by keys, in Arrow: the table's rows are looked for by the source's keys.
+
+Knows Arrow tables and which comparisons of keys are Spark's own. Guarantee: of a join whose conditions and values are
+computed here the outcome is the one that Spark would find; of any other the rows that are fetched are all those that
+can match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from anabranch._arrow import finding
+from anabranch._arrow.marks import marks_of
+from anabranch._arrow.merge_clauses import columns_of, is_seen, resolve_clauses
+from anabranch._arrow.merge_join import AT, NUMBER, Join
+from anabranch._arrow.merge_source import SourceColumns, SourceRows
+from anabranch._arrow.pairs import NONE, Acting, acting_on
+from anabranch._arrow.site import Site
+from anabranch._protocol.layout.addresses import Address, address_of
+from anabranch._protocol.layout.file_sets import FileSet
+from anabranch._protocol.merges import Matching
+from anabranch._protocol.schema.types import INTEGERS, DataType
+from anabranch._protocol.stats.literals import domain
+from anabranch._protocol.unsupported import Unsupported
+from anabranch.errors import AmbiguousMerge
+
+
+@dataclass(frozen=True)
+class JoinClauses:
+    """The clauses of a join that needs no Spark: for rows that match, and for the table's rows that do not."""
+
+    matched: list[Acting]
+    alone: list[Acting]
+
+    @property
+    def update(self) -> bool:
+        """Whether some rows may be updated."""
+        return any(each.updates for each in (*self.matched, *self.alone))
+
+
+def resolve_join(files: FileSet, matching: Matching, source: SourceColumns) -> JoinClauses:
+    """The clauses of a MERGE on a source of these columns whose join needs no Spark: rows match by keys, and what else
+    is asked of them is computed here. Then nothing in it can fail to fit.
+
+    Raises:
+        Unsupported: only Spark computes some part of it.
+    """
+    if matching.evolves or matching.added:
+        raise Unsupported("columns that the MERGE may add are joined by Spark")
+    _ = _keys(files, matching, source)
+    if matching.rest.reason is not None:
+        raise Unsupported(matching.rest.reason)
+    if not (matching.rest.is_condition and is_seen(matching.rest, source)):
+        raise Unsupported("what ON requires besides its keys is computed by Spark")
+    matched = resolve_clauses(matching, "matched", files, source)
+    return JoinClauses(matched, resolve_clauses(matching, "not matched by source", files, source))
+
+
+def outcome(site: Site, files: FileSet, matching: Matching, source: SourceRows) -> pa.Table:
+    """What the join of such a MERGE leaves behind: address, source row, acting clause, new images if some clause
+    updates, and old ones if they are recorded.
+
+    Raises:
+        Unsupported: only Spark joins these, says what some value is, or reads some rows.
+        AmbiguousMerge: several source rows would change one row.
+    """
+    clauses = resolve_join(files, matching, source.columns)
+    join = Join(site, files, source, address_of(files.schema))
+    found, acts = _find_matches(join, _pairs(site, files, matching, source, join.address), matching, clauses)
+    if not matching.may_match_twice:
+        _check_unambiguous(found.filter(pa.array(acts != NONE)), files.root)
+    parts = [(found, acts)]
+    if clauses.alone:
+        parts.append(join.alone(clauses.alone, marks_of(found[join.address.path], found[join.address.row])))
+    both, does = [*clauses.matched, *clauses.alone], {"images": clauses.update, "recorded": matching.recorded}
+    return pa.concat_tables([join.left_behind(both, some, acting, **does) for some, acting in parts])
+
+
+def _find_matches(join: Join, found: pa.Table, matching: Matching, clauses: JoinClauses) -> tuple[pa.Table, Any]:
+    """Of pairs with equal keys those that match, and the number of the clause that acts on each."""
+    pairs = join.pairs(found, columns_of([matching.rest, *(each.condition for each in clauses.matched)]))
+    every = np.arange(len(found))
+    matched = every[pairs.truths(matching.rest, every)]
+    return found.take(pa.array(matched)), acting_on(clauses.matched, pairs, matched)[matched]
+
+
+def fetch_candidates(
+    site: Site, files: FileSet, matching: Matching, source: SourceRows, columns: Sequence[str], address: Address
+) -> pa.Table:
+    """These columns, and addresses, of all rows that can match the source.
+
+    Raises:
+        Unsupported: only Spark looks for them, or there are none.
+    """
+    if matching.acts_without_match:
+        raise Unsupported("each row of the table matters")
+    found = finding.with_values(site, files, _values(files, matching, source), address)
+    marks = marks_of(found[address.path], found[address.row])
+    return finding.fetch(site, files, marks, columns, address)
+
+
+# -- keys --------------------------------------------------------------------------------------------------------------
+
+
+def _keys(files: FileSet, matching: Matching, source: SourceColumns) -> dict[str, tuple[int, pa.DataType]]:
+    """For each key of the table the place of the source's column, and the type in which both are compared.
+
+    Raises:
+        Unsupported: there is none, a column is compared with two, or Spark compares in another way.
+    """
+    found: dict[str, tuple[int, pa.DataType]] = {}
+    for ours, theirs in matching.keys:
+        field, at = files.schema.field(ours), source.place_of(theirs)
+        kind = domain(field)
+        if at is None or ours in found or kind is None or pa.types.is_floating(kind):
+            raise Unsupported(f"rows are joined on the column {ours} by Spark")
+        if not _are_alike(field.type, source.types[at]):
+            raise Unsupported(f"the column {ours} of the table and {theirs} of the source are compared by Spark")
+        found[ours] = at, kind
+    if not found:
+        raise Unsupported("ON requires no columns to be equal")
+    return found
+
+
+def _are_alike(ours: DataType, theirs: DataType | None) -> bool:
+    """Whether Spark compares values of both as they are."""
+    return theirs == ours or (ours in INTEGERS and theirs in INTEGERS)
+
+
+def _values(files: FileSet, matching: Matching, source: SourceRows) -> dict[str, pa.Array]:
+    """The values of the source's keys, without NULL, which matches nothing. Raises Unsupported, as `_keys`."""
+    keys = _keys(files, matching, source.columns)
+    return {name: pc.unique(source.table.column(at).drop_null().cast(kind)) for name, (at, kind) in keys.items()}
+
+
+def _pairs(site: Site, files: FileSet, matching: Matching, source: SourceRows, address: Address) -> pa.Table:
+    """The addresses of rows with the places of the source's rows that have their keys, in the order of the rows."""
+    keys = _keys(files, matching, source.columns)
+    found = finding.with_values(site, files, _values(files, matching, source), address)
+    names = [f"k{i}" for i in range(len(keys))]
+    ours = pa.table([*found.columns, pa.array(np.arange(len(found)))], [*names, *address, AT])
+    columns = [source.table.column(at).cast(kind) for at, kind in keys.values()]
+    theirs = pa.table([*columns, pa.array(np.arange(source.rows))], [*names, NUMBER])
+    return ours.join(theirs, names, join_type="inner").sort_by([(AT, "ascending"), (NUMBER, "ascending")])
+
+
+def _check_unambiguous(pairs: pa.Table, table: str) -> None:
+    """Raises AmbiguousMerge: several pairs on which a clause acts have one row of the table."""
+    times = pc.value_counts(pairs[AT].combine_chunks())
+    several = pc.sum(pc.greater(times.field("counts"), 1)).as_py() or 0
+    if several:
+        raise AmbiguousMerge(table=table, count=several)

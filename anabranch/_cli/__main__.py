@@ -1,0 +1,5 @@
+"""``python -m anabranch._cli``."""
+
+from anabranch._cli import main
+
+main()

@@ -1,0 +1,178 @@
+"""A store is tried for real: whether its put-if-absent refuses a name that is taken, and lets one of several win
+that come at once; whether one may delete, and what its clock says.
+
+Writes two names, in a folder of its own below the location, and removes what it has written and nothing else.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
+
+from anabranch._cli import diagnosis
+from anabranch._cli.diagnosis import Check
+from anabranch._storage import open_store
+from anabranch._storage.contract import Store
+from anabranch.commands.opening import open_log
+from anabranch.errors import AlreadyExists, AnabranchError, PutOutcomeUnknown, StorePermissionDenied
+
+_PUT, _AT_ONCE = "put-if-absent", "puts at once"
+_FIRST, _SECOND = b"first", b"second"
+_WRITERS = 8
+_NO_TABLES = "Keep no tables here: two writers would overwrite each other's commits."
+
+
+def store_checks(location: str) -> Iterator[Check]:
+    """Open a location, look for a table, and try its store; a store that cannot be opened is a failed check."""
+    try:
+        store = open_store(location)
+    except AnabranchError as error:
+        yield Check("store", "failed", error.message)
+        return
+    yield Check("store", "ok", store.url)
+    yield _table(location)
+    with own_folder(store) as (folder, _):
+        yield from put_checks(store, f"{folder}/name")
+
+
+def put_checks(store: Store, name: str) -> Iterator[Check]:
+    """Put a name twice that nobody has, and another by several threads at once, and remove both."""
+    names = [name, f"{name}-at-once"]
+    before = _now_ms()
+    try:
+        store.put_if_absent(name, _FIRST)
+    except PutOutcomeUnknown as error:
+        yield Check(_PUT, "failed", error.message)
+        yield from cleanup_checks(store, names[:1])
+        return
+    except AnabranchError as error:  # nothing was written
+        yield Check(_PUT, "failed", error.message)
+        return
+    after = _now_ms()
+    try:
+        yield _second(store, name)
+        yield _at_once(store, names[1])
+        entry = store.head(name)
+        if entry is not None:
+            yield diagnosis.skew_check(entry.modified_ms, before, after)
+    except AnabranchError as error:
+        yield Check(_PUT, "failed", error.message)
+    yield from cleanup_checks(store, names)
+
+
+def _second(store: Store, name: str) -> Check:
+    try:
+        store.put_if_absent(name, _SECOND)
+    except AlreadyExists:
+        return put_check(refused=True, kept=store.get(name) == _FIRST)
+    return put_check(refused=False, kept=store.get(name) == _FIRST)
+
+
+def put_check(*, refused: bool, kept: bool) -> Check:
+    """What two puts of one name show. Pure."""
+    if refused and kept:
+        return Check(_PUT, "ok", "the second of two puts of one name was refused")
+    found = "the first bytes were lost" if refused else "the second of two puts of one name was not refused"
+    return Check(_PUT, "failed", found, _NO_TABLES)
+
+
+def _at_once(store: Store, name: str) -> Check:
+    """Let several threads put one name in the same moment."""
+    gate = threading.Barrier(_WRITERS)
+
+    def put(data: bytes) -> bool | None:
+        gate.wait()
+        try:
+            store.put_if_absent(name, data)
+        except AlreadyExists:
+            return False
+        except PutOutcomeUnknown:  # S3 may answer that it could not decide
+            return None
+        return True
+
+    written = [str(number).encode() for number in range(_WRITERS)]
+    with ThreadPoolExecutor(_WRITERS) as pool:
+        ends = dict(zip(written, pool.map(put, written), strict=True))
+    won = [data for data, end in ends.items() if end]
+    unsure = [data for data, end in ends.items() if end is None]
+    return at_once_check(len(won), kept=store.get(name) in (won or unsure))
+
+
+def at_once_check(won: int, *, kept: bool) -> Check:
+    """What several puts of one name show that ran at once. Pure.
+
+    Args:
+        won: how many the store says have written the name.
+        kept: whether the name has the bytes of one that won, or, where none did, of one whose end is unknown.
+    """
+    if won <= 1 and kept:
+        return Check(_AT_ONCE, "ok", f"one of {_WRITERS} won")
+    found = (
+        f"{won} of {_WRITERS} writers of one name were told that they won"
+        if won > 1
+        else "the winner's bytes were lost"
+    )
+    return Check(_AT_ONCE, "failed", found, _NO_TABLES)
+
+
+def cleanup_checks(store: Store, names: list[str]) -> Iterator[Check]:
+    """Nothing to say where it succeeds."""
+    by_hand = f"Remove {' and '.join(names)} below {store.url} yourself."
+    try:
+        for name in names:
+            store.delete(name)
+        if any(store.head(name) is not None for name in names):
+            yield Check("cleaning up", "warning", "what was written is still there", by_hand)
+    except StorePermissionDenied:
+        yield Check("deleting", "failed", "these keys may not delete; Spark's writes and VACUUM need it", by_hand)
+    except AnabranchError as error:
+        yield Check("cleaning up", "warning", error.message, by_hand)
+
+
+def _table(location: str) -> Check:
+    try:
+        snapshot = open_log(location).newest()
+    except AnabranchError as error:
+        return Check("table", "failed", error.message)
+    return Check("table", "ok", "none here yet" if snapshot is None else f"version {snapshot.version}")
+
+
+@contextmanager
+def own_folder(store: Store) -> Iterator[tuple[str, Path | None]]:
+    """The name of a folder for what is tried, which nobody else has, and where it lies on a disk, if it does: there no
+    empty folder is left.
+    """
+    folder = f"_anabranch_doctor_{uuid.uuid4().hex}"
+    scheme, _, path = store.url.partition("://")
+    on_disk = Path(path, folder) if scheme == "file" else None
+    with _without_new_folders(on_disk) if on_disk is not None else nullcontext():
+        yield folder, on_disk
+
+
+@contextmanager
+def _without_new_folders(folder: Path) -> Iterator[None]:
+    """After the block the folders that a put on a disk has made are gone, unless there is something in them."""
+    new = [each for each in (folder, *folder.parents) if _is_missing(each)]
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            for each in new:
+                each.rmdir()
+
+
+def _is_missing(folder: Path) -> bool:
+    """Whether a folder is certainly not there; below one that may not be looked into, nobody knows."""
+    try:
+        return not folder.exists()
+    except OSError:
+        return False
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

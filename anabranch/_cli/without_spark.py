@@ -1,0 +1,280 @@
+"""Statements without Spark: those of the command line that tables without Spark run, on `anabranch.Table`.
+
+Knows no session, and so no names of a catalog: tables are given by their paths. A moment without a zone is in UTC.
+Guarantee: what takes Spark is refused by `NeedsSpark` before the statement writes anything; what is printed is what a
+session would give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from anabranch._api.table_merge import TableClause, TableMerge
+from anabranch._arrow.backend import without_spark
+from anabranch._catalog.names import name_to_sql, path_in
+from anabranch._cli.arrow_queries import select
+from anabranch._cli.arrow_rows import ArrowRows
+from anabranch._cli.path_tables import PathTable, plain, plain_value, version_and_moment
+from anabranch._expressions.dialect import TokenizedText
+from anabranch._expressions.error_pointer import excerpt
+from anabranch._protocol.schema.types import DataType, Struct, arrow_type
+from anabranch._sql.grammar import maintenance, row_changes, selects
+from anabranch._sql.grammar import row_values as rv
+from anabranch._sql.grammar import values as v
+from anabranch._sql.grammar.column_definitions import data_type
+from anabranch._sql.grammar.cursor import takes
+from anabranch._sql.grammar.first_words import KNOWN
+from anabranch._sql.grammar.parts import Statement
+from anabranch._sql.grammar.reader import Reader
+from anabranch._sql.plain_rows import fields_of, plain_rows
+from anabranch.commands.context import RunContext
+from anabranch.commands.dml.delete import EVERY_ROW
+from anabranch.commands.maintenance.optimize import Optimize
+from anabranch.commands.maintenance.optimize_result import RESULT as OPTIMIZED
+from anabranch.commands.maintenance.optimize_result import WORKERS, result_row
+from anabranch.commands.maintenance.restore import RESULT as RESTORED
+from anabranch.commands.maintenance.restore import Restore
+from anabranch.commands.maintenance.vacuum import Vacuum
+from anabranch.commands.queries.describe import DETAIL, SHOWN_HISTORY, as_table, detail, history
+from anabranch.errors import AnabranchError, NeedsSpark, UnknownTable
+from anabranch.errors.rows import statement as one_statement
+
+Run: TypeAlias = Callable[[], ArrowRows]
+"""Runs a statement that is understood."""
+
+
+def parse_statement(text: str) -> Statement:
+    """What a statement asks.
+
+    Raises:
+        SqlSyntaxError, NotBuilt, InvalidOption: it is not put together as SQL is, or asks for what is refused.
+        NeedsSpark: it is another statement, or of a table that is given by a name.
+    """
+    if "${" in text:
+        raise NeedsSpark(what="${…}", table=None, reason="it stands for a setting of the session")
+    r = Reader(TokenizedText(text), None, path_in)
+    form = next((each for each in FORMS if takes(r, each.words)), None)
+    if form is None:
+        raise _other(r)
+    try:
+        found = form.grammar(r)
+    except UnknownTable as error:
+        raise _name_needs_spark(error.facts["name"], error.facts.get("excerpt")) from None
+    if found is None:
+        start, name = r.start, r.path("the name of a table")
+        raise _name_needs_spark(name_to_sql(name), excerpt(r.text, start, r.stop))
+    return found
+
+
+def check(statements: Sequence[Statement]) -> None:
+    """Hold that none of several statements takes Spark, before the first is run. What else is wrong with one is found
+    when its turn comes, since those before it may change that.
+
+    Raises:
+        NeedsSpark: one does.
+    """
+    for each in statements if len(statements) > 1 else ():
+        try:
+            _prepare(each)
+        except NeedsSpark:
+            raise
+        except AnabranchError:
+            continue
+
+
+def run(statement: Statement) -> ArrowRows:
+    """Run a statement; gives what a session gives."""
+    with one_statement():
+        return _prepare(statement)()
+
+
+def _prepare(statement: Statement) -> Run:
+    """What runs a statement, which has been held against the newest version of its table."""
+    return next(each for each in FORMS if isinstance(statement, each.value)).prepare(statement)
+
+
+def _name_needs_spark(name: str, shown: str | None) -> NeedsSpark:
+    reason = "its catalog knows what a name means; a path is given as delta.`/path/to/table`"
+    return NeedsSpark(what=f"the name {name}", table=None, reason=reason, excerpt=shown)
+
+
+def _other(r: Reader) -> NeedsSpark:
+    """The error of another statement. Raises SqlSyntaxError: there is none that begins so."""
+    first, second = r.ahead(), r.ahead(1)
+    known = ", ".join(each.words.replace("DESCRIBE|DESC", "DESCRIBE") for each in FORMS)
+    if first not in KNOWN:
+        r.fail(f"no statement begins with this word. Without Spark there are {known}.")
+    what = f"{first} {second}" if first in _OF_TWO_WORDS and second else first
+    shown = excerpt(r.text, r.start, r.tokens[0].end + 1)
+    return NeedsSpark(what=what, table=None, reason=f"without it there are {known}", excerpt=shown)
+
+
+# -- rows --------------------------------------------------------------------------------------------------------------
+
+
+def _delete(statement: rv.DeleteRows) -> Run:
+    target = PathTable(statement.table).newest()
+    where = None if statement.where is None else target.text(statement.where)
+    target.check(where, {})
+    return lambda: _affected_rows(target.table.delete(where).rows)
+
+
+def _update(statement: rv.UpdateRows) -> Run:
+    target = PathTable(statement.table).newest()
+    values = target.assignment_texts(statement.values)
+    where = None if statement.where is None else target.text(statement.where)
+    target.check(where, values)
+    return lambda: _affected_rows(target.table.update(where, values).rows)
+
+
+def _affected_rows(rows: int) -> ArrowRows:
+    return ArrowRows(["num_affected_rows"], [(rows,)])
+
+
+def _insert(statement: rv.InsertRows) -> Run:
+    target = PathTable(statement.table).newest()
+    overwrites = "INSERT OVERWRITE" if statement.where is None else "REPLACE WHERE"
+    for what, is_said in ((overwrites, statement.overwrites), ("WITH SCHEMA EVOLUTION", statement.evolves)):
+        if is_said:
+            raise target.needs_spark(what, "without it INSERT INTO appends rows, and changes no column")
+    snapshot = target.snapshot
+    fields = fields_of(statement, snapshot, snapshot.schema)
+    with without_spark("the values of this INSERT", snapshot.table):
+        rows = plain_rows(statement, fields, snapshot, target.texts.context, most=None)
+    if rows is None:
+        reason = (
+            "without it the rows are VALUES, one plain literal of the column's type for each column, of a table whose "
+            "columns are neither nested, binary, CHAR nor VARCHAR, and have no values of the table's own"
+        )
+        raise target.needs_spark("this INSERT", reason)
+    return lambda: _nothing(target.table.append(rows))
+
+
+def _nothing(_: Any) -> ArrowRows:
+    return ArrowRows()
+
+
+def _merge(statement: rv.MergeRows) -> Run:
+    target, source = PathTable(statement.table).newest(), _source(statement)
+    if source.snapshot.table == target.snapshot.table:
+        raise target.needs_spark(
+            "a MERGE whose source is its own table", "it says which version the source was read at"
+        )
+    rows = source.table.to_batches(version=source.version)
+    empty = rows.schema.empty_table()
+    _, matching, _ = target.texts.merge(_build_merge(statement, target, empty))
+    target.backend.check_merge(target.no_files, matching, empty)
+
+    def run() -> ArrowRows:
+        counts = _build_merge(statement, target, rows.read_all()).execute().counts
+        return ArrowRows([*counts], [tuple(counts.values())])
+
+    return run
+
+
+def _source(statement: rv.MergeRows) -> PathTable:
+    """What is merged. Raises NeedsSpark: it is no table, or may bring columns."""
+    whole = statement.source.whole
+    if whole is None or statement.evolves:
+        what = "the source of this MERGE" if whole is None else "WITH SCHEMA EVOLUTION"
+        reason = "without it a MERGE takes all rows of a table at a path, and changes no column"
+        raise NeedsSpark(what=what, table=None, reason=reason)
+    return PathTable(whole)
+
+
+def _build_merge(statement: rv.MergeRows, target: PathTable, source: pa.Table) -> TableMerge:
+    aliases = {"source_alias": statement.source_alias, "target_alias": statement.table.qualifier[-1]}
+    merge = target.table.merge(source, plain(statement.on).text, **aliases)
+    return replace(merge, clauses=tuple(map(_clause, statement.clauses)))
+
+
+def _clause(said: rv.MergeClause) -> TableClause:
+    where = None if said.condition is None else plain(said.condition).text
+    values = (
+        None
+        if said.values is None
+        else {key: plain_value(value).text for key, value in rv.assignments_by_key(said.values)}
+    )
+    return TableClause(said.when, said.action, where, values)
+
+
+# -- the table ---------------------------------------------------------------------------------------------------------
+
+
+def _describe_history(statement: v.DescribeHistory) -> Run:
+    location, limit = statement.table.location, statement.limit
+    return lambda: ArrowRows.whole(as_table(history(location, limit), SHOWN_HISTORY))
+
+
+def _describe_detail(statement: v.DescribeDetail) -> Run:
+    return lambda: ArrowRows.whole(as_table([detail(statement.table.location)], DETAIL))
+
+
+def _optimize(statement: v.OptimizeTable) -> Run:
+    target = PathTable(statement.table).newest()
+    where = EVERY_ROW if statement.where is None else target.texts.condition(target.text(statement.where))
+    command = Optimize(statement.table.location, where, statement.zorder, statement.full, workers=WORKERS)
+
+    def run() -> ArrowRows:
+        done = command.run(target.backend, RunContext(at=target.snapshot))
+        columns = data_type(Reader(TokenizedText(f"STRUCT<{OPTIMIZED}>"), None, path_in)).type
+        row = result_row(done, target.snapshot.table, statement.zorder)
+        return ArrowRows.whole(pa.Table.from_pylist([row], _schema(columns)))
+
+    return run
+
+
+def _schema(columns: DataType) -> pa.Schema:
+    assert isinstance(columns, Struct), "it is read as one"
+    return pa.schema([(each.name, arrow_type(each.type)) for each in columns])
+
+
+def _vacuum(statement: v.VacuumTable) -> Run:
+    command = Vacuum(statement.table.location, statement.hours, statement.dry_run, bool(statement.lite))
+
+    def run() -> ArrowRows:
+        done = command.run()
+        paths = [f"{done.table}/{file.name}" for file in done.files] if statement.dry_run else [done.table]
+        return ArrowRows(["path"], [(each,) for each in paths])
+
+    return run
+
+
+def _restore(statement: v.RestoreTable) -> Run:
+    command = Restore(statement.table.location, *version_and_moment(statement.table))
+    return lambda: ArrowRows.whole(pa.Table.from_pylist([command.run().row], RESTORED))
+
+
+@dataclass(frozen=True)
+class Form:
+    """A statement that is run here: what it begins with, what reads the rest, what that gives, and what holds this
+    against the table and gives what runs it.
+    """
+
+    words: str
+    grammar: Callable[[Reader], Statement | None]
+    value: type[Statement]
+    prepare: Callable[[Any], Run]
+
+
+FORMS = (
+    Form("SELECT", selects.select, selects.SelectRows, select),
+    Form("DELETE", row_changes.delete, rv.DeleteRows, _delete),
+    Form("UPDATE", row_changes.update, rv.UpdateRows, _update),
+    Form("MERGE", row_changes.merge, rv.MergeRows, _merge),
+    Form("INSERT", row_changes.insert, rv.InsertRows, _insert),
+    Form("DESCRIBE|DESC HISTORY", maintenance.describe_history, v.DescribeHistory, _describe_history),
+    Form("DESCRIBE|DESC DETAIL", maintenance.describe_detail, v.DescribeDetail, _describe_detail),
+    Form("OPTIMIZE", maintenance.optimize, v.OptimizeTable, _optimize),
+    Form("VACUUM", maintenance.vacuum, v.VacuumTable, _vacuum),
+    Form("RESTORE", maintenance.restore, v.RestoreTable, _restore),
+)
+"""The statements that take no Spark."""
+
+_OF_TWO_WORDS = frozenset(
+    {"ALTER", "CACHE", "COMMENT", "CREATE", "DROP", "REFRESH", "REORG", "REPLACE", "SHOW", "TRUNCATE"}
+)

@@ -1,0 +1,175 @@
+"""Words of a text: which functions it calls, whether it asks a question of its own, and the clock.
+
+Works on tokens, as Spark would read them, and never on a tree: what is looked for cannot hide behind a parser's fancy.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+
+from sqlglot.errors import SqlglotError
+
+from anabranch._expressions.context import Context
+from anabranch._expressions.dialect import Token, TokenizedText, TokenType
+from anabranch._protocol.schema.types import Struct
+from anabranch.errors import InvalidCondition, NotBuilt, UnreadableExpression
+from anabranch.errors.inputs import check_text
+
+DETERMINISTIC = frozenset(
+    """
+    abs acos add_months asin atan atan2 base64 between bigint bin binary bit_count bit_length boolean bround btrim
+    case cast cbrt ceil ceiling char_length character_length chr coalesce concat concat_ws contains cos cot crc32
+    date date_add date_diff date_format date_from_unix_date date_part date_sub date_trunc dateadd datediff
+    datepart day dayofmonth dayofweek dayofyear decimal decode degrees div double encode endswith exp extract
+    factorial find_in_set float floor format_number format_string from_unixtime from_utc_timestamp get_json_object
+    greatest hash hex hour if ifnull ilike in initcap instr int isnan isnotnull isnull last_day lcase least left
+    length levenshtein like ln locate log log10 log1p log2 lower lpad ltrim make_date make_timestamp md5 minute
+    mod month months_between nanvl negative next_day not nullif nvl nvl2 octet_length overlay pmod position
+    positive pow power quarter radians regexp regexp_extract regexp_like regexp_replace repeat replace reverse
+    right rint rlike round rpad rtrim second sha sha1 sha2 shiftleft shiftright sign signum sin smallint soundex
+    space split_part sqrt startswith string substr substring substring_index tan timestamp tinyint to_date
+    to_timestamp translate trim trunc try_cast ucase unbase64 unhex unix_date unix_timestamp upper weekday
+    weekofyear when width_bucket xxhash64 year
+    """.split()  # noqa: SIM905
+)
+"""Built-in functions whose value is decided by their arguments and the session's settings alone."""
+
+
+OPERATORS = frozenset(
+    {"and", "or", "not", "in", "like", "ilike", "rlike", "between", "is", "when", "then", "else", "case", "any", "all"}
+)
+"""Words that may stand before a parenthesis and are no function."""
+
+CLOCKS = {"current_timestamp": "timestamp", "now": "timestamp", "current_date": "date", "curdate": "date"}
+"""Functions that are fixed to one value when a command starts."""
+
+BARE_FUNCTIONS = frozenset(
+    """current_time current_user session_user user localtimestamp current_catalog current_database current_schema
+    current_timezone""".split()  # noqa: SIM905
+)
+"""Functions that Spark calls without parentheses, too."""
+
+SPECIAL_MOMENTS = frozenset({"now", "today", "tomorrow", "yesterday"})
+"""Texts that Spark takes for a moment that passes, when they become a date or a timestamp."""
+
+_QUERY_WORDS = frozenset({"select", "from", "table", "values", "with", "map", "reduce"})
+
+
+def tokens_of(text: TokenizedText, context: Context) -> list[Token]:
+    """The tokens of a text.
+
+    Raises:
+        InvalidCondition: it is empty, cannot be read, or holds more than one statement.
+    """
+    check_text("An expression", text.text)
+    try:
+        tokens = text.tokens if text.raw else []
+    except SqlglotError:
+        reason = "a text, a name in backticks or a comment in it does not end."
+        raise UnreadableExpression(expression=text.text, table=context.table, reason=reason) from None
+    if not tokens:
+        raise UnreadableExpression(expression=repr(text.text), table=context.table, reason="it is empty.")
+    if any(token.token_type == TokenType.SEMICOLON for token in tokens):
+        raise InvalidCondition(expression=text.text, table=context.table, reason="it holds a semicolon.")
+    return tokens
+
+
+def calls(tokens: list[Token]) -> frozenset[str]:
+    """What is called: lower-case names, ``f()`` for a call without arguments, ``.f`` for one of another schema."""
+    found = set()
+    for i, token in enumerate(tokens):
+        name = token.text.lower()
+        if token.token_type == TokenType.STRING:
+            words = name.split()
+            found |= {f"'{words[0]}'"} if words and words[0] in SPECIAL_MOMENTS else set()
+        elif _is(tokens, i + 1, TokenType.L_PAREN) and re.fullmatch(r"[a-z_]\w*", name) and name not in OPERATORS:
+            prefix = "." if _is(tokens, i - 1, TokenType.DOT) else ""
+            found.add(prefix + name + ("()" if _is(tokens, i + 2, TokenType.R_PAREN) else ""))
+        elif name in CLOCKS or name in BARE_FUNCTIONS:
+            found.add(name)
+    return frozenset(found)
+
+
+def find_columns(tokens: list[Token], schema: Struct) -> frozenset[str]:
+    """The columns whose name stands there as a word, also where sqlglot takes it for a keyword or a function."""
+    words = [token.text for token in tokens if token.token_type != TokenType.STRING]
+    found = [schema.find(word) for word in words]
+    return frozenset(field.name for field in found if field is not None)
+
+
+def asks_a_query(tokens: list[Token]) -> bool:
+    """Whether there is a subquery: SELECT anywhere, or a word that opens a query right behind a parenthesis."""
+    for i, token in enumerate(tokens):
+        if token.token_type == TokenType.SELECT:
+            return True
+        opens = _is(tokens, i - 1, TokenType.L_PAREN) and token.text.lower() in _QUERY_WORDS
+        if opens and token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER) and not _is_operand(tokens, i):
+            return True
+    return False
+
+
+def has_window(tokens: list[Token]) -> bool:
+    """Whether there is an OVER, by which a value depends on other rows."""
+    return any(token.text.lower() == "over" and _is(tokens, i - 1, TokenType.R_PAREN) for i, token in enumerate(tokens))
+
+
+def check_and_fix_clock(text: TokenizedText, context: Context) -> TokenizedText:
+    """The text with the clock fixed, as it is given to the engine; it depends on its own row only.
+
+    Raises:
+        InvalidCondition: it is empty, cannot be read, or holds more than one statement.
+        NotBuilt: it holds a subquery.
+    """
+    if asks_a_query(tokens_of(text, context)):
+        raise NotBuilt(what=f"a subquery in {text.text}", instead="Collect its result first, and state it as values.")
+    return with_fixed_clock(text, context)
+
+
+def with_fixed_clock(text: TokenizedText, context: Context) -> TokenizedText:
+    """The text with the clock's functions replaced by the command's moment."""
+    pieces, end, tokens = [], 0, text.tokens
+    for i, token in enumerate(tokens):
+        moment, stop = _moment_at(tokens, i, context), _end_of_call(tokens, i)
+        if moment is not None and stop is not None:
+            pieces += [text.text[end : token.start], moment]
+            end = stop + 1
+    return TokenizedText("".join([*pieces, text.text[end:]])) if pieces else text
+
+
+def _is(tokens: list[Token], i: int, kind: TokenType) -> bool:
+    return 0 <= i < len(tokens) and tokens[i].token_type == kind
+
+
+def _is_operand(tokens: list[Token], i: int) -> bool:
+    """Whether a word is a column that happens to be called so: what follows is an operator or the end."""
+    if i + 1 >= len(tokens):
+        return True
+    following = tokens[i + 1]
+    return following.text in ("=", "<", ">", "<=", ">=", "<>", "!=", "<=>", "+", "-", "*", "/", "%", ")", ",", ".") or (
+        following.text.lower() in OPERATORS
+    )
+
+
+def _moment_at(tokens: list[Token], i: int, context: Context) -> str | None:
+    token = tokens[i]
+    kind = CLOCKS.get(token.text.lower())
+    if (
+        kind is None
+        or token.token_type in (TokenType.STRING, TokenType.IDENTIFIER)
+        or _is(tokens, i - 1, TokenType.DOT)
+    ):
+        return None
+    if context.schema.find(token.text) is not None:
+        return None
+    if kind == "date":
+        zone = context.tzinfo
+        return None if zone is None else f"DATE '{context.now.astimezone(zone).date().isoformat()}'"
+    return f"TIMESTAMP '{context.now.astimezone(dt.UTC).strftime('%Y-%m-%d %H:%M:%S.%f')} UTC'"
+
+
+def _end_of_call(tokens: list[Token], i: int) -> int | None:
+    """The last character of ``f()`` or of ``f``; None for a call with arguments, or for ``now`` without parentheses."""
+    if not _is(tokens, i + 1, TokenType.L_PAREN):
+        return tokens[i].end if tokens[i].text.lower() in ("current_timestamp", "current_date") else None
+    return tokens[i + 2].end if _is(tokens, i + 2, TokenType.R_PAREN) else None

@@ -1,0 +1,36 @@
+"""Why a condition cannot be used where no session can be asked: it has a syntax error, or names what is no column."""
+
+from __future__ import annotations
+
+import re
+
+from anabranch._expressions.computations import unknown_names
+from anabranch._expressions.context import Context
+from anabranch._protocol.expressions.computation import syntax_over
+from anabranch._protocol.expressions.words import NotUnderstood
+from anabranch.errors import InvalidCondition, UnreadableExpression
+
+_WORD = re.compile(r"\w+|.")
+
+
+def unusable(text: str, context: Context) -> InvalidCondition:
+    """The error of a condition that is not understood on a table.
+
+    Returns:
+        UnreadableExpression of a text with a syntax error; else InvalidCondition, which says what is no column.
+    """
+    try:
+        strangers = unknown_names(syntax_over(text, context.schema), context.schema)
+    except NotUnderstood as error:
+        return UnreadableExpression(expression=text, table=context.table, reason=_describe_error(error, text))
+    there = ", ".join(context.schema.names)
+    named = f"{', '.join(strangers)} {'is none' if len(strangers) == 1 else 'are none'} of its columns"
+    reason = f"{named if strangers else 'it names something else than columns'}; it has {there}."
+    return InvalidCondition(expression=text, table=context.table, reason=reason)
+
+
+def _describe_error(error: NotUnderstood, text: str) -> str:
+    near = None if error.ends else _WORD.match(text, max(error.at, 0))
+    if near is None:
+        return "it has a syntax error at its end."
+    return f"it has a syntax error at or near {near[0]!r}." if error.at >= 0 else f"{error.found}: {error.reason}."

@@ -1,0 +1,362 @@
+"""A snapshot: the table at one version.
+
+Knows one version and nothing of transactions. Guarantee: a snapshot never changes; its files and tombstones are read on
+first use, from the log files of its version. Protocol and metadata are there from the start, so a writer that only
+appends never reads an ``add``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from anabranch._log.checkpoint import Checkpoint, CheckpointHead
+from anabranch._log.checkpoint_parts import CheckpointFiles
+from anabranch._log.checksum import Checksum
+from anabranch._log.checksum_verifier import ChecksumVerifier
+from anabranch._log.commit_files import Raw, read_commit, read_commits
+from anabranch._log.commits import Head, own_txn_id, parse_files, parse_head
+from anabranch._log.fallback import read_with_fallback
+from anabranch._log.file_names import commit_name, commit_version
+from anabranch._log.lazy import lazy
+from anabranch._log.replay import apply_actions, replay, without
+from anabranch._log.segment import Segment
+from anabranch._protocol.actions import AppTransaction, DomainMetadata, Metadata, Protocol, empty_files
+from anabranch._protocol.features.known import DELETION_VECTORS
+from anabranch._protocol.features.table_features import check_readable, writer_features
+from anabranch._protocol.layout.clustering import Path, clustering_of
+from anabranch._protocol.properties import Properties
+from anabranch._protocol.schema.types import Struct
+from anabranch._protocol.stats.skipping import FileFacts
+from anabranch._storage.contract import Entry, Store
+from anabranch.errors import CorruptLog
+from anabranch.errors.rows import note
+
+KEPT_BYTES = 128 << 10
+"""Commits that were read for the head of a version, up to this size together, are not read again for its files."""
+REMEMBERED_COMMITS = 1000
+REMEMBERED_BYTES = 16 << 20
+"""Commits behind the files that were read last are kept until they are so many, or so large together."""
+
+
+@dataclass(frozen=True)
+class State:
+    """A version apart from its files; ``own_txn_id`` as `anabranch._log.commits.own_txn_id` of its commit, None where
+    that was not read.
+    """
+
+    protocol: Protocol
+    metadata: Metadata
+    app_transactions: Mapping[str, AppTransaction]
+    domains: Mapping[str, DomainMetadata]
+    timestamp: int
+    own_txn_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Ancestor:
+    """An older version whose files were read, and the commits ``since``: enough to find the files of a newer one.
+
+    ``facts`` are those of the older version's statistics that were read.
+
+    With it, following the log costs an append-only writer nothing; the commits are applied at once when the files are
+    needed, or when they have become many.
+    """
+
+    files: pa.Table
+    partition_keys: tuple[str, ...]
+    since: tuple[Raw, ...] = ()
+    facts: FileFacts | None = None
+
+    def advance_by(self, table: str, raws: Sequence[Raw], partition_keys: tuple[str, ...]) -> Ancestor:
+        """The same with further commits, after which the table's partition values have these keys."""
+        longer = replace(self, since=(*self.since, *raws), partition_keys=partition_keys)
+        size = sum(len(raw.data) for raw in longer.since)
+        is_small = len(longer.since) <= REMEMBERED_COMMITS and size <= REMEMBERED_BYTES
+        return longer if is_small else Ancestor(longer.files_now(table)[0], partition_keys)
+
+    def files_now(self, table: str) -> tuple[pa.Table, pa.BooleanArray | None]:
+        """The live files after all of these commits, and a mask of the older ones that remain, before the new (None:
+        all).
+        """
+        if not self.since:
+            return self.files, None
+        return apply_actions(self.files, *parse_files(table, self.since, self.partition_keys))
+
+
+class Snapshot:
+    """The table at ``version``.
+
+    Attributes:
+        table: canonical URL of the table's root.
+        version: counted from 0.
+        identity: size and etag of the newest log file, which distinguish a table created again at the same path.
+        ancestor: from what its files are found; None where the whole log is read for them.
+
+    Example:
+        >>> snapshot = open_log("/data/flights").snapshot()
+        >>> snapshot.version, snapshot.files.num_rows
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        segment: Segment,
+        state: State,
+        ancestor: Ancestor | None = None,
+        raws: list[Raw] | None = None,
+    ) -> None:
+        self.store, self.segment, self.state = store, segment, state
+        self.table, self.version, self.identity = store.url, segment.version, segment.identity
+        self.ancestor = ancestor
+        self._raws = raws if sum(len(each.data) for each in raws or ()) <= KEPT_BYTES else None
+        note(self.table, self.version, state.metadata.configuration)
+
+    def __repr__(self) -> str:
+        return f"Snapshot({self.table!r}, version={self.version})"
+
+    @property
+    def protocol(self) -> Protocol:
+        """What readers and writers must support."""
+        return self.state.protocol
+
+    @property
+    def metadata(self) -> Metadata:
+        """Schema, partitioning and properties."""
+        return self.state.metadata
+
+    @property
+    def schema(self) -> Struct:
+        """The columns."""
+        return self.metadata.schema
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """The partition columns, in their order."""
+        return self.metadata.partition_columns
+
+    @property
+    def partition_keys(self) -> tuple[str, ...]:
+        """The keys of partition values in the log."""
+        return self.metadata.partition_keys
+
+    @lazy
+    def clustering_columns(self) -> tuple[Path, ...]:
+        """The clustering columns."""
+        return clustering_of(self.table, self.state.domains, self.schema)
+
+    @lazy
+    def properties(self) -> Properties:
+        """The table's properties with their defaults; vectors are off where the protocol does not allow them."""
+        allowed = DELETION_VECTORS in writer_features(self.protocol)
+        off = {} if allowed else {"delta.enableDeletionVectors": "false"}
+        return Properties({**self.metadata.configuration, **off})
+
+    @property
+    def timestamp(self) -> int:
+        """The time of this version's commit, in milliseconds since 1970."""
+        return self.state.timestamp
+
+    @lazy
+    def files(self) -> pa.Table:
+        """The live files, one row each (`anabranch._protocol.actions.FILES`)."""
+        if self.ancestor is not None:
+            return self._files_and_mask[0]
+        verifier = ChecksumVerifier(self.store, self.metadata, self.protocol, self.version)
+        return read_with_fallback(self.store, self.segment, lambda way: self._files_of(way, verifier))
+
+    @lazy
+    def facts(self) -> FileFacts:
+        """Statistics and partition values of `files`; each column is read on first use."""
+        facts, older = FileFacts(self.files, self.schema, self.partition_columns), self.ancestor
+        if older is not None and older.facts is not None:
+            facts.remember(older.facts, self._files_and_mask[1])
+        return facts
+
+    @lazy
+    def tombstones(self) -> pa.Table:
+        """The removed files that the log still remembers (`anabranch._protocol.actions.REMOVES`)."""
+        return read_with_fallback(self.store, self.segment, self._tombstones_of)
+
+    @property
+    def files_are_loaded(self) -> bool:
+        """Whether `files` has been read; a test asserts that an append does not."""
+        return "files" in self.__dict__
+
+    @property
+    def files_in_memory(self) -> int:
+        """Of how many files facts are held, of this version or of the one before from which it follows."""
+        before = 0 if self.ancestor is None else len(self.ancestor.files)
+        return max(len(self.files) if self.files_are_loaded else 0, before)
+
+    @property
+    def knows_files(self) -> bool:
+        """Whether `files` need no full read of the log: they, or those of a version before, have been read."""
+        return self.files_are_loaded or self.ancestor is not None
+
+    @property
+    def head(self) -> CheckpointHead:
+        """The content of a checkpoint of this version apart from files."""
+        state = self.state
+        return CheckpointHead(state.protocol, state.metadata, state.app_transactions, state.domains)
+
+    def checksum(self) -> Checksum:
+        """The checksum of this version; reads its files."""
+        state = self.state
+        return Checksum.of_files(
+            self.version,
+            self.files,
+            state.metadata,
+            state.protocol,
+            state.app_transactions,
+            state.domains,
+            state.timestamp,
+            state.own_txn_id,
+        )
+
+    def advance_by(self, entries: Sequence[Entry], checkpoint: CheckpointFiles | None = None) -> Snapshot:
+        """The snapshot after these further commits, in order; costs what they changed, not what the table holds. A
+        later full read may start from ``checkpoint``, which is at or before the newest of them.
+        """
+        raws, state = read_commits(self.store, entries), self.state
+        for raw in raws:
+            state = _advance_state(state, parse_head(self.table, raw), raw.timestamp)
+        check_readable(self.table, state.protocol, state.metadata)
+        ancestor = self._as_ancestor()
+        later = ancestor.advance_by(self.table, raws, state.metadata.partition_keys) if ancestor else None
+        return Snapshot(self.store, _advance_segment(self.segment, entries, checkpoint), state, later)
+
+    def through(self, store: Store) -> Snapshot:
+        """The same snapshot, which does its further reads through this store of the same root."""
+        if store is self.store:
+            return self
+        same = Snapshot(store, self.segment, self.state, self._as_ancestor(), self._raws)
+        if self.files_are_loaded:
+            same.__dict__.update(files=self.files, facts=self.facts)  # what was read stays read
+        return same
+
+    @lazy
+    def _files_and_mask(self) -> tuple[pa.Table, pa.BooleanArray | None]:
+        assert self.ancestor is not None
+        return self.ancestor.files_now(self.table)
+
+    def _as_ancestor(self) -> Ancestor | None:
+        if self.files_are_loaded:
+            return Ancestor(self.files, self.partition_keys, facts=self.__dict__.get("facts"))
+        return self.ancestor
+
+    def _files_of(self, segment: Segment, verifier: ChecksumVerifier) -> pa.Table:
+        with verifier.reading_checksum(segment.checkpoint):
+            base = Checkpoint(self.store, segment.checkpoint).files() if segment.checkpoint else empty_files()
+            live, _, touched = replay(*self._file_actions(segment))
+            check_is_still_there(self.store, self.segment)
+        files = pa.concat_tables([without(base, touched), live])
+        verifier.verify(segment.checkpoint, base, files, segment.compaction)
+        return files
+
+    def _tombstones_of(self, segment: Segment) -> pa.Table:
+        _, gone, touched = replay(*self._file_actions(segment))
+        if segment.checkpoint:
+            gone = pa.concat_tables([without(Checkpoint(self.store, segment.checkpoint).tombstones(), touched), gone])
+        check_is_still_there(self.store, self.segment)
+        return gone
+
+    def _file_actions(self, segment: Segment) -> tuple[pa.Table, pa.Table]:
+        raws = self._raws if segment is self.segment else None
+        return parse_files(self.table, raws or read_commits(self.store, segment.entries_to_replay), self.partition_keys)
+
+
+def load_snapshot(store: Store, segment: Segment) -> Snapshot:
+    """Build the snapshot of a segment; reads no file action.
+
+    Raises:
+        CorruptLog: protocol or metadata is missing, or a log file is damaged and no other segment is left.
+        VersionCleanedUp: the version was cleaned up since the segment was found.
+        UnsupportedFeature: the table needs an unsupported reader feature.
+    """
+    return read_with_fallback(store, segment, lambda way: _load_segment(store, segment, way))
+
+
+def _load_segment(store: Store, segment: Segment, way: Segment) -> Snapshot:
+    head = _head_of(store, way)
+    protocol, metadata = head.protocol, head.metadata
+    apps, domains, timestamp = dict(head.app_transactions), dict(head.domains), segment.timestamp
+    own = None
+    raws = read_commits(store, way.entries_to_replay)
+    for raw in raws:
+        said = parse_head(store.url, raw)
+        protocol, metadata = said.protocol or protocol, said.metadata or metadata
+        apps |= {t.app_id: t for t in said.app_transactions}
+        domains |= {d.domain: d for d in said.domains}
+        timestamp, own = int(said.info.get("inCommitTimestamp") or raw.timestamp), own_txn_id(said)
+    if protocol is None or metadata is None:
+        missing = "protocol" if protocol is None else "metaData"
+        raise CorruptLog(
+            table=store.url,
+            file=commit_name(segment.version),
+            reason=f"no {missing} action is found up to this version.",
+            checkpoint=way.checkpoint and way.checkpoint.name,
+        )
+    check_readable(store.url, protocol, metadata)
+    if not way.commits:
+        timestamp = _own_timestamp(store, segment, metadata)
+    return Snapshot(store, way, State(protocol, metadata, apps, _live(domains), timestamp, own), raws=raws)
+
+
+def _head_of(store: Store, way: Segment) -> CheckpointHead:
+    if way.checkpoint is None:
+        return CheckpointHead(None, None, {}, {})
+    checkpoint = Checkpoint(store, way.checkpoint)
+    head = checkpoint.head()
+    if checkpoint.is_replaced:
+        check_is_still_there(store, way)
+    return head
+
+
+def check_is_still_there(store: Store, segment: Segment) -> None:
+    """Raises CorruptLog if the table was created again since the segment was found: what was read just now may be the
+    new one's.
+    """
+    name = segment.newest.name
+    now = store.head(name)
+    if now is None or (now.name, now.size, now.etag) != (name, *segment.identity):
+        reason = "another file stands there now: the table was made again, or this version was cleaned up."
+        raise CorruptLog(table=store.url, file=name, reason=reason)
+
+
+def _advance_state(state: State, head: Head, written: int) -> State:
+    domains = {**state.domains, **{d.domain: d for d in head.domains}}
+    return State(
+        protocol=head.protocol or state.protocol,
+        metadata=head.metadata or state.metadata,
+        app_transactions={**state.app_transactions, **{t.app_id: t for t in head.app_transactions}},
+        domains=_live(domains),
+        timestamp=int(head.info.get("inCommitTimestamp") or written),
+        own_txn_id=own_txn_id(head),
+    )
+
+
+def _own_timestamp(store: Store, segment: Segment, metadata: Metadata) -> int:
+    """The commit time of a version read from its checkpoint, which does not say it."""
+    in_commit = metadata.configuration.get("delta.enableInCommitTimestamps", "").lower() == "true"
+    if not in_commit or commit_version(segment.newest.name) is None:
+        return segment.timestamp
+    said = parse_head(store.url, read_commit(store, segment.newest)).info
+    return int(said.get("inCommitTimestamp") or segment.timestamp)
+
+
+def _live(domains: Mapping[str, DomainMetadata]) -> Mapping[str, DomainMetadata]:
+    return {name: domain for name, domain in domains.items() if not domain.removed}
+
+
+def _advance_segment(segment: Segment, entries: Sequence[Entry], checkpoint: CheckpointFiles | None) -> Segment:
+    """The segment of the newest version, starting at the newer checkpoint if there is one."""
+    newest = commit_version(entries[-1].name)
+    assert newest is not None
+    commits = (*segment.commits, *entries)
+    if checkpoint is None:
+        return Segment(newest, segment.checkpoint, commits, entries[-1], segment.compacted)
+    later = tuple(e for e in commits if (commit_version(e.name) or 0) > checkpoint.version)
+    return Segment(newest, checkpoint, later, entries[-1])

@@ -1,0 +1,102 @@
+"""Computes trees over Arrow rows, without Spark.
+
+Pure. Guarantee: a value that is given is the one that Spark would compute; whatever is in doubt raises `Unsupported`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from anabranch._protocol.expressions.table import Datum, Site
+from anabranch._protocol.expressions.tree import Apply, Column, Constant, Expression, Foreign
+from anabranch._protocol.schema.types import VOID, DataType, arrow_type
+from anabranch._protocol.unsupported import Unsupported
+
+ERRORS = (pa.ArrowException, ArithmeticError, ValueError, TypeError, KeyError)
+"""What a computation raises of its own accord; it means `Unsupported`."""
+
+
+def compute(tree: Expression, rows: pa.RecordBatch, zone: dt.tzinfo | None = None) -> pa.Array:
+    """The value of an expression for each row.
+
+    Args:
+        rows: the columns that it names, in Arrow's types for them.
+        zone: the session's, if its clocks never change.
+
+    Raises:
+        Unsupported: only Spark says what it is.
+
+    Example:
+        >>> computed(resolved(parsed("a + 1"), scope), pa.record_batch({"a": [1, 2]})).to_pylist()
+        [2, 3]
+    """
+    try:
+        found = _Run(rows, Site(zone, rows.num_rows)).value(tree)
+    except RecursionError:
+        raise Unsupported("it is nested too deep") from None
+    if isinstance(found, pa.Scalar):
+        found = pa.repeat(found, rows.num_rows)
+    return found
+
+
+def compute_mask(tree: Expression, rows: pa.RecordBatch, zone: dt.tzinfo | None = None) -> pa.BooleanArray:
+    """For each row whether a condition is TRUE; never NULL. Raises Unsupported."""
+    return pc.fill_null(compute(tree, rows, zone).cast(pa.bool_()), False)
+
+
+@dataclass(frozen=True)
+class _Run:
+    rows: pa.RecordBatch
+    site: Site
+
+    def value(self, node: Expression) -> Datum:
+        match node:
+            case Constant():
+                return _scalar(node.value, node.type)
+            case Column():
+                return self._column(node)
+            case Foreign():
+                raise Unsupported(node.reason)
+        try:
+            found = self._apply(node)
+        except Unsupported:
+            raise
+        except ERRORS:
+            raise Unsupported(f"Arrow has no value of `{node.function.name}` for some row") from None
+        if not isinstance(found, pa.Scalar) and len(found) != self.site.count:
+            raise Unsupported(f"Arrow has a wrong number of values of `{node.function.name}`")
+        return found
+
+    def _column(self, node: Column) -> Datum:
+        first, *members = (node.name,) if isinstance(node.name, str) else node.name
+        found = self.rows.column(first)
+        for member in members:
+            found = pc.struct_field(found, [member])  # a text would be read as a path
+        return found
+
+    def _apply(self, node: Apply) -> Datum:
+        if node.function.is_lazy:
+            parts = [partial(self._part, each) for each in node.arguments]
+            return node.function.kernel(parts, node.type, node.options, self.site)
+        values = [self.value(each) for each in node.arguments]
+        if values and all(isinstance(each, pa.Scalar) for each in values):
+            once = [pa.array([each.as_py()], each.type) for each in values]
+            return node.function.kernel(once, node.type, node.options, replace(self.site, count=1))[0]
+        return node.function.kernel(values, node.type, node.options, self.site)
+
+    def _part(self, node: Expression, mask: Any) -> Datum:
+        """The value for the rows under a mask."""
+        if mask is None or pc.all(mask, min_count=0).as_py():
+            return self.value(node)
+        rows = self.rows.filter(mask)
+        return _Run(rows, replace(self.site, count=rows.num_rows)).value(node)
+
+
+def _scalar(value: Any, kind: DataType) -> pa.Scalar:
+    return pa.scalar(None, pa.null()) if kind == VOID else pa.scalar(value, arrow_type(kind))

@@ -1,0 +1,381 @@
+"""Casts: a value of one type as a value of another, as CAST and as Spark's own bringing together of types do it.
+
+Guarantee: each value that is given is Spark's; one that does not fit, whether that is an error or NULL or another
+number, is left to Spark.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from anabranch._protocol.expressions.instants import after, at_or_after, instants_of, locals_of, midnight
+from anabranch._protocol.expressions.meeting import MOMENTS, MOST_DIGITS, format_type
+from anabranch._protocol.expressions.rounding import units
+from anabranch._protocol.expressions.table import (
+    Bound,
+    Datum,
+    Fit,
+    Function,
+    Given,
+    Inverse,
+    Site,
+    Unfit,
+    Varying,
+    exactly,
+)
+from anabranch._protocol.schema.types import INTEGERS, VOID, DataType, arrow_type, decimal_of, upcastable
+from anabranch._protocol.unsupported import Unsupported
+
+_DOUBLE_DIGITS, _DOUBLE_TENS = 15, 22
+"""A decimal of so many digits divided by so many tens has one nearest ``double``, which each language finds."""
+_INTEGER_TEXT = r"^-?(0|[1-9][0-9]{0,17})$"
+_DATE_TEXT = r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"
+_CLOCK_TEXT = _DATE_TEXT[:-1] + r"([ T]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?)?$"
+_OFFSET_TEXT = r"(Z|[+-](0[0-9]|1[0-7]):?[0-5][0-9])$"
+_NUMBER_TEXT = r"^-?[0-9]{1,100}(\.[0-9]{1,300})?([eE][+-]?[0-9]{1,2})?$"
+_EXACT_DOUBLE = 1 << 53
+_YEAR_1, _YEAR_9999 = dt.date(1, 1, 1), dt.date(9999, 12, 31)
+
+
+def cast_fit(given: Given, to: DataType) -> Fit:
+    """How a value is cast. Raises Unfit: it is not, here."""
+    if given.type == to or given.type == VOID:
+        return Fit(to, (to,))
+    if not (isinstance(given.type, str) and isinstance(to, str)) or _kernel(given.type, to) is None:
+        raise Unfit(f"no cast of {format_type(given.type)} to {format_type(to)} is computed here")
+    return Fit(to, (given.type,), (given.type,))
+
+
+def _cast(arguments: Sequence[Datum], gives: DataType, options: tuple[Any, ...], site: Site) -> Datum:
+    (values,) = arguments
+    if not options:
+        return values
+    kernel = _kernel(options[0], str(gives))
+    assert kernel is not None
+    return kernel(values, str(gives), site)
+
+
+_Kernel = Callable[[Datum, str, Site], Datum]
+
+
+def _kernel(given: str, to: str) -> _Kernel | None:
+    """How values of a type become those of another; None where only Spark does that."""
+    a, b = _family(given), _family(to)
+    return _KERNELS.get((a, b))
+
+
+def _family(kind: str) -> str:
+    if kind in INTEGERS:
+        return "integers"
+    return "decimal" if decimal_of(kind) is not None else kind
+
+
+# -- numbers -----------------------------------------------------------------------------------------------------------
+
+
+def _plainly(values: Datum, to: str, site: Site) -> Datum:
+    """As Arrow does it, which raises where a value does not fit."""
+    return values.cast(arrow_type(to))
+
+
+def _integer_to_double(values: Datum, to: str, site: Site) -> Datum:
+    return pc.cast(values, arrow_type(to), safe=False)
+
+
+def _integer_to_decimal(values: Datum, to: str, site: Site) -> Datum:
+    _, scale = decimal_of(to) or (0, 0)
+    wide = values.cast(pa.decimal128(38, scale)) if scale <= 18 else None
+    if wide is None:
+        raise Unsupported("a whole number becomes a decimal of many digits behind the point")
+    return wide.cast(arrow_type(to))
+
+
+def _check_digits(values: Datum, most: int) -> None:
+    """Raises Unsupported: a decimal has more digits before the point; beyond 128 bits Arrow gives another number."""
+    kind = values.type
+    if kind.precision - kind.scale <= most:
+        return
+    is_in = pc.less(pc.abs(values), pa.scalar(Decimal(10) ** most, kind))
+    if not pc.all(is_in, min_count=0).as_py():
+        raise Unsupported("a decimal has no room in its type")
+
+
+def _decimal_to_decimal(values: Datum, to: str, site: Site) -> Datum:
+    precision, scale = decimal_of(to) or (0, 0)
+    if values.type.scale <= scale:
+        _check_digits(values, precision - scale)
+        return values.cast(arrow_type(to))
+    if values.type.precision == MOST_DIGITS:
+        raise Unsupported("a decimal of all its digits is rounded")
+    wide = values.cast(pa.decimal128(MOST_DIGITS, values.type.scale))  # Arrow has no room for the next digit else
+    return pc.round(wide, scale, "half_towards_infinity").cast(arrow_type(to))
+
+
+def _decimal_to_double(values: Datum, to: str, site: Site) -> Datum:
+    """The nearest doubles. Raises Unsupported: the digits are too many to be certain."""
+    kind = values.type
+    if kind.precision > _DOUBLE_DIGITS or kind.scale > _DOUBLE_TENS:
+        raise Unsupported("a decimal of more than 15 digits becomes a double")
+    whole = unscaled_values(values).cast(pa.int64()).cast(pa.float64())
+    return pc.divide(whole, pa.scalar(10.0**kind.scale))
+
+
+def unscaled_values(values: Any) -> Any:
+    """The digits of decimals as whole numbers of at most 18 digits."""
+    words = np.frombuffer(values.buffers()[1], np.int64)[values.offset * 2 : (values.offset + len(values)) * 2]
+    mask = values.is_null().to_numpy(zero_copy_only=False)
+    return pa.array(words[::2], pa.int64(), mask=mask)
+
+
+def _decimal_to_integer(values: Datum, to: str, site: Site) -> Datum:
+    return pc.trunc(values).cast(pa.int64()).cast(arrow_type(to))
+
+
+def _double_to_integer(values: Datum, to: str, site: Site) -> Datum:
+    return longs(pc.trunc(values)).cast(arrow_type(to))
+
+
+def longs(whole: Datum) -> Datum:
+    """Doubles without a fraction as whole numbers. Raises Unsupported: one is no number, or too large."""
+    is_in = pc.and_(pc.greater_equal(whole, -(2.0**63)), pc.less(whole, 2.0**63))
+    if not pc.all(is_in, min_count=0).as_py():
+        raise Unsupported("a number that is none, or too large, becomes a whole one")
+    return whole.cast(pa.int64())
+
+
+def _double_to_decimal(values: Datum, to: str, site: Site) -> Datum:
+    _, scale = decimal_of(to) or (0, 0)
+    if scale > _DOUBLE_DIGITS or not pc.all(pc.is_finite(values), min_count=0).as_py():
+        raise Unsupported("a number that is none becomes a decimal, or one of many digits")
+    known = pc.fill_null(values, 0.0)
+    signed = np.copysign(units(known, scale), known.to_numpy(zero_copy_only=False)).astype(np.int64)
+    whole = pa.array(signed, pa.int64(), mask=values.is_null().to_numpy(zero_copy_only=False))
+    wide = pc.multiply(whole.cast(pa.decimal128(19, 0)), pa.scalar(Decimal(1).scaleb(-scale), pa.decimal128(18, scale)))
+    return wide.cast(arrow_type(to))
+
+
+def _number_to_boolean(values: Datum, to: str, site: Site) -> Datum:
+    return pc.not_equal(values, pa.scalar(0, values.type))
+
+
+# -- texts -------------------------------------------------------------------------------------------------------------
+
+
+def _all_match(values: Datum, pattern: str) -> bool:
+    return bool(pc.all(pc.match_substring_regex(values, pattern), min_count=0).as_py())
+
+
+def _text_to_integer(values: Datum, to: str, site: Site) -> Datum:
+    if not _all_match(values, _INTEGER_TEXT):
+        raise Unsupported("a text that is no plain whole number becomes one")
+    return values.cast(pa.int64()).cast(arrow_type(to))
+
+
+def _text_to_date(values: Datum, to: str, site: Site) -> Datum:
+    if not _all_match(values, _DATE_TEXT):
+        raise Unsupported("a text that is no plain date becomes one")
+    found = values.cast(pa.date32())  # raises for a day that no calendar has
+    check_years(found)
+    return found
+
+
+def _text_to_moment(values: Datum, to: str, site: Site) -> Datum:
+    if to == "timestamp" and _all_match(values, _CLOCK_TEXT[:-1] + _OFFSET_TEXT):
+        found = values.cast(pa.timestamp("us", "UTC"))
+        check_years(found)
+        return found
+    if not _all_match(values, _CLOCK_TEXT):
+        raise Unsupported("a text that is no plain moment becomes one")
+    found = values.cast(pa.timestamp("us"))
+    check_years(found)
+    return found if to == "timestamp_ntz" else instants(found, site)
+
+
+def _text_to_double(values: Datum, to: str, site: Site) -> Datum:
+    if not _all_match(values, _NUMBER_TEXT):
+        raise Unsupported("a text that is no plain number becomes one")
+    return values.cast(pa.float64())
+
+
+def _text_to_decimal(values: Datum, to: str, site: Site) -> Datum:
+    precision, scale = decimal_of(to) or (0, 0)
+    fraction = rf"(\.[0-9]{{1,{scale}}})?" if scale else ""
+    if scale == precision or not _all_match(values, rf"^-?[0-9]{{1,{precision - scale}}}{fraction}$"):
+        raise Unsupported("a text that is no plain number with room in its type becomes one")
+    return values.cast(arrow_type(to))
+
+
+def _moment_to_text(values: Datum, to: str, site: Site) -> Datum:
+    """The local time, with as many digits behind the point as it has."""
+    check_years(values)
+    text = pc.strftime(local(values, site), "%Y-%m-%d %H:%M:%S")
+    return pc.utf8_rtrim(pc.utf8_rtrim(text, "0"), ".")
+
+
+def _boolean_to_text(values: Datum, to: str, site: Site) -> Datum:
+    return pc.if_else(values, pa.scalar("true"), pa.scalar("false"))
+
+
+def _decimal_to_text(values: Datum, to: str, site: Site) -> Datum:
+    if values.type.scale > 6:
+        raise Unsupported("a decimal of more than six digits behind the point becomes a text")
+    return values.cast(pa.string())
+
+
+def _date_to_text(values: Datum, to: str, site: Site) -> Datum:
+    check_years(values)
+    return pc.strftime(values, "%Y-%m-%d")
+
+
+def check_years(values: Datum) -> None:
+    """Raises Unsupported unless all dates, or moments, are of the years 1 to 9999."""
+    low, high = pa.scalar(_YEAR_1), pa.scalar(_YEAR_9999)
+    if pa.types.is_timestamp(values.type):
+        low, high = (each.cast(pa.timestamp("us")).cast(values.type) for each in (low, high))
+    is_in = pc.and_(pc.greater_equal(values, low), pc.less_equal(values, high))
+    if not pc.all(is_in, min_count=0).as_py():
+        raise Unsupported("a date lies outside the years 1 to 9999")
+
+
+# -- dates and moments -------------------------------------------------------------------------------------------------
+
+
+def local(values: Datum, site: Site) -> Datum:
+    """Moments as the local times of the session's zone. Raises Unsupported: its clocks change."""
+    if values.type.tz is None:
+        return values
+    return _shift(values.cast(pa.timestamp("us", "UTC")).cast(pa.timestamp("us")), _offset(site))
+
+
+def instants(values: Datum, site: Site) -> Datum:
+    """Local times as moments."""
+    return _shift(values, -_offset(site)).cast(pa.timestamp("us", "UTC"))
+
+
+def _offset(site: Site) -> int:
+    if site.zone is None:
+        raise Unsupported("the clocks of the session's time zone change")
+    found = site.zone.utcoffset(None)
+    assert found is not None
+    return found // dt.timedelta(microseconds=1)
+
+
+def _shift(values: Datum, micros: int) -> Datum:
+    if micros == 0:
+        return values
+    moved = pc.add_checked(values.cast(pa.int64()), pa.scalar(micros, pa.int64())).cast(pa.timestamp("us"))
+    check_years(moved)
+    return moved
+
+
+def _date_to_moment(values: Datum, to: str, site: Site) -> Datum:
+    check_years(values)
+    midnight = values.cast(pa.timestamp("us"))
+    return midnight if to == "timestamp_ntz" else instants(midnight, site)
+
+
+def _moment_to_date(values: Datum, to: str, site: Site) -> Datum:
+    check_years(values)
+    days = pc.floor_temporal(local(values, site), unit="day")
+    return days.cast(pa.date32())
+
+
+def _moment_to_moment(values: Datum, to: str, site: Site) -> Datum:
+    check_years(values)
+    return local(values, site) if to == "timestamp_ntz" else instants(values, site)
+
+
+_KERNELS: Mapping[tuple[str, str], _Kernel] = {
+    ("integers", "integers"): _plainly,
+    ("integers", "double"): _integer_to_double,
+    ("integers", "decimal"): _integer_to_decimal,
+    ("integers", "string"): _plainly,
+    ("integers", "boolean"): _number_to_boolean,
+    ("decimal", "decimal"): _decimal_to_decimal,
+    ("decimal", "double"): _decimal_to_double,
+    ("decimal", "integers"): _decimal_to_integer,
+    ("decimal", "string"): _decimal_to_text,
+    ("double", "integers"): _double_to_integer,
+    ("double", "decimal"): _double_to_decimal,
+    ("float", "integers"): _double_to_integer,
+    ("float", "double"): _plainly,
+    ("boolean", "integers"): _plainly,
+    ("boolean", "string"): _boolean_to_text,
+    ("string", "integers"): _text_to_integer,
+    ("string", "date"): _text_to_date,
+    ("string", "double"): _text_to_double,
+    ("string", "decimal"): _text_to_decimal,
+    ("string", "timestamp"): _text_to_moment,
+    ("string", "timestamp_ntz"): _text_to_moment,
+    ("date", "string"): _date_to_text,
+    ("timestamp", "string"): _moment_to_text,
+    ("timestamp_ntz", "string"): _moment_to_text,
+    ("date", "timestamp"): _date_to_moment,
+    ("date", "timestamp_ntz"): _date_to_moment,
+    ("timestamp", "date"): _moment_to_date,
+    ("timestamp_ntz", "date"): _moment_to_date,
+    ("timestamp", "timestamp_ntz"): _moment_to_moment,
+    ("timestamp_ntz", "timestamp"): _moment_to_moment,
+}
+
+
+# -- what a bound says of what was cast --------------------------------------------------------------------------------
+
+
+def _keeps_order(kind: DataType, gives: DataType) -> bool:
+    """Whether a value that is cast never falls where it rises, and is NULL only where it is."""
+    if kind in MOMENTS and gives in MOMENTS:
+        return True
+    return upcastable(kind, gives) or (kind in INTEGERS and gives == "double")
+
+
+def _cast_bound(call: Varying, value: Any, is_strict: bool) -> Bound:
+    match call.gives:
+        case "date":
+            return from_local(call, midnight(value + dt.timedelta(days=is_strict)))
+        case "timestamp_ntz":
+            return from_local(call, value, is_strict=is_strict)
+        case "timestamp":
+            return _from_instant(call, value, is_strict=is_strict)
+    if call.kind not in INTEGERS or (call.gives == "double" and abs(value) >= _EXACT_DOUBLE):
+        raise ValueError(value)
+    return exactly(value, is_strict=is_strict)
+
+
+def from_local(call: Varying, local: dt.datetime, *, is_strict: bool = False) -> Bound:
+    """Where the local time of a date or moment is at least, or after, another."""
+    if call.kind == "timestamp_ntz":
+        return exactly(local, is_strict=is_strict)
+    if call.kind == "timestamp":
+        return Bound(*instants_of(local, call.zone), is_strict=is_strict)
+    begin = after if is_strict else at_or_after
+    return exactly(begin("day", local).date())
+
+
+def _from_instant(call: Varying, instant: dt.datetime, *, is_strict: bool) -> Bound:
+    """Where the instant of a date or moment is at least, or after, another."""
+    early, late = locals_of(instant, call.zone)
+    if call.kind == "timestamp":  # by a setting it is a local time
+        slack = (late - early) / 2
+        return Bound(instant - slack, instant + slack, is_strict=is_strict)
+    if early == late:
+        return from_local(call, early, is_strict=is_strict)
+    if call.kind == "timestamp_ntz":
+        return Bound(early, late, is_strict=is_strict)
+    return Bound(early.date(), late.date(), is_strict=is_strict)
+
+
+CAST = Function(
+    "cast",
+    lambda given: cast_fit(given[0], str(given[0].type)),
+    _cast,
+    inverse=Inverse(_cast_bound, fits=_keeps_order),
+)
+"""An entry that is no word of SQL: `resolving` puts it wherever types are brought together."""

@@ -1,0 +1,226 @@
+"""Entries for dates and moments, of the years 1 to 9999.
+
+Moments are read in the session's time zone, if its clocks never change; else they are left to Spark, since which
+instant a local time is depends on the edition of the zone's rules.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from anabranch._protocol.expressions.casts import check_years, from_local, instants, local
+from anabranch._protocol.expressions.instants import after, at_or_after, instants_of, locals_of, midnight
+from anabranch._protocol.expressions.table import (
+    Bound,
+    Datum,
+    Fit,
+    Given,
+    Inverse,
+    Site,
+    Unfit,
+    Varying,
+    add,
+    exactly,
+    function,
+    of_values,
+)
+from anabranch._protocol.schema.types import INTEGERS, VOID
+from anabranch._protocol.unsupported import Unsupported
+
+_CLOCKS = ("timestamp", "timestamp_ntz")
+_MOMENTS = ("date", *_CLOCKS)
+
+
+def _part_fit(kinds: Sequence[str]) -> Callable[[Sequence[Given]], Fit]:
+    def fit(given: Sequence[Given]) -> Fit:
+        if len(given) != 1 or given[0].type not in kinds:
+            raise Unfit(f"it is computed here for one {' or '.join(kinds)}")
+        return Fit("integer", (str(given[0].type),))
+
+    return fit
+
+
+def _days(values: Datum, site: Site) -> Datum:
+    """Dates as they are, moments as local times."""
+    check_years(values)
+    return values if pa.types.is_date(values.type) else local(values, site)
+
+
+def _part(
+    names: str, compute: Callable[[Datum], Datum], kinds: Sequence[str] = _MOMENTS, inverse: Inverse | None = None
+) -> None:
+    def kernel(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
+        return compute(_days(arguments[0], site)).cast(pa.int32())
+
+    add(names, _part_fit(kinds), kernel, inverse=inverse)
+
+
+def _year_bound(call: Varying, value: int, is_strict: bool) -> Bound:
+    first = dt.date(value + is_strict, 1, 1)
+    return from_local(call, midnight(first))
+
+
+_part("year", pc.year, inverse=Inverse(_year_bound))
+_part("quarter", pc.quarter)
+_part("month", pc.month)
+_part("day, dayofmonth", pc.day)
+_part("dayofyear", pc.day_of_year)
+_part("dayofweek", lambda values: pc.day_of_week(values, count_from_zero=False, week_start=7))
+_part("weekday", lambda values: pc.day_of_week(values, count_from_zero=True, week_start=1))
+_part("weekofyear", pc.iso_week)
+_part("hour", pc.hour, _CLOCKS)
+_part("minute", pc.minute, _CLOCKS)
+_part("second", pc.second, _CLOCKS)
+
+
+# -- days --------------------------------------------------------------------------------------------------------------
+
+
+def _shift_fit(given: Sequence[Given]) -> Fit:
+    if len(given) != 2 or given[0].type != "date" or given[1].type not in (*INTEGERS[:3], VOID):
+        raise Unfit("it is computed here for a date and a whole number")
+    return Fit("date", ("date", "integer"))
+
+
+def _shifting(compute: Callable[[Datum, Datum], Datum]) -> Callable[..., Datum]:
+    def shift(days: Datum, count: Datum) -> Datum:
+        found = compute(_to_day_numbers(days), count.cast(pa.int32())).cast(pa.int32()).cast(pa.date32())
+        check_years(found)
+        return found
+
+    return of_values(shift)
+
+
+def _to_day_numbers(days: Datum) -> Datum:
+    """Dates as numbers of days."""
+    return days.cast(pa.int32())
+
+
+def _shift_inverse(sign: int) -> Inverse:
+    def bound(call: Varying, value: dt.date, is_strict: bool) -> Bound:
+        return exactly(value - sign * dt.timedelta(days=call.constants[1]), is_strict=is_strict)
+
+    return Inverse(bound, fits=lambda kind, gives: kind == "date", safe=lambda call: (dt.date.min, dt.date.max))
+
+
+add("date_add, dateadd", _shift_fit, _shifting(pc.add_checked), inverse=_shift_inverse(1))
+add("date_sub", _shift_fit, _shifting(pc.subtract_checked), inverse=_shift_inverse(-1))
+
+
+@function("datediff, date_diff", "date date", gives="integer")
+def _difference(end: Datum, start: Datum) -> Datum:
+    return pc.subtract_checked(_to_day_numbers(end), _to_day_numbers(start))
+
+
+def months_later(days: Datum, months: Datum) -> Datum:
+    """The same day of another month, or its last one where it is shorter."""
+    at = pc.add_checked(pc.multiply(pc.year(days), 12), pc.add(pc.month(days), pa.scalar(-1, pa.int64())))
+    number = pc.add_checked(at, months.cast(pa.int64()))
+    first, after = _first_of(number), _first_of(pc.add(number, 1))
+    length = pc.subtract(_to_day_numbers(after), _to_day_numbers(first))
+    day = pc.min_element_wise(pc.day(days).cast(pa.int32()), length, skip_nulls=False)
+    return pc.add(_to_day_numbers(first), pc.subtract(day, pa.scalar(1, pa.int32()))).cast(pa.date32())
+
+
+def _first_of(number: Datum) -> Datum:
+    """The first day of the month of a number that counts from the year 0."""
+    is_out = pc.or_(pc.less(number, 12), pc.greater(number, 12 * 10_000))
+    if pc.any(is_out, min_count=0).as_py():
+        raise Unsupported("a date lies outside the years 1 to 9999")
+    mask = number.is_null().to_numpy(zero_copy_only=False)
+    months = pc.fill_null(number, 12 * 1970).to_numpy(zero_copy_only=False) - 12 * 1970
+    days = months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int32)
+    return pa.array(days, pa.int32(), mask=mask).cast(pa.date32())
+
+
+def _add_months(days: Datum, months: Datum) -> Datum:
+    if isinstance(days, pa.Scalar):
+        days = pa.repeat(days, len(months))
+    check_years(days)
+    found = months_later(days, months)
+    check_years(found)
+    return found
+
+
+add("add_months", _shift_fit, of_values(_add_months))
+
+
+@function("last_day", "date", gives="date")
+def _last_day(days: Datum) -> Datum:
+    check_years(days)
+    number = pc.add(pc.multiply(pc.year(days), 12), pc.month(days))
+    return pc.subtract(_to_day_numbers(_first_of(number)), pa.scalar(1, pa.int32())).cast(pa.date32())
+
+
+# -- units -------------------------------------------------------------------------------------------------------------
+
+_UNITS = {
+    **dict.fromkeys(("YEAR", "YYYY", "YY"), "year"),
+    **dict.fromkeys(("MONTH", "MON", "MM"), "month"),
+    **dict.fromkeys(("DAY", "DD"), "day"),
+    **{name: name.lower() for name in ("QUARTER", "WEEK", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")},
+}
+"""What ``date_trunc`` and ``trunc`` call a unit."""
+
+
+def _unit(given: Given, units: Sequence[str]) -> str:
+    found = None if given.constant is None else _UNITS.get(str(given.constant[0]).upper())
+    if found not in units:
+        raise Unfit("only with a constant unit is it computed here")
+    return str(found)
+
+
+def _trunc_fit(given: Sequence[Given]) -> Fit:
+    if len(given) != 2 or given[0].type != "date":
+        raise Unfit("it is computed here for a date and a unit")
+    return Fit("date", ("date",), (_unit(given[1], ("year", "quarter", "month", "week")),))
+
+
+def _date_trunc_fit(given: Sequence[Given]) -> Fit:
+    if len(given) != 2 or given[1].type != "timestamp":
+        raise Unfit("it is computed here for a unit and a timestamp")
+    return Fit("timestamp", ("string", "timestamp"), (_unit(given[0], tuple(_UNITS.values())),))
+
+
+def _floor_to_unit(values: Datum, unit: str) -> Datum:
+    return pc.floor_temporal(values.cast(pa.timestamp("us")), unit=unit, week_starts_monday=True)
+
+
+def _trunc(days: Datum, unit: str) -> Datum:
+    check_years(days)
+    found = _floor_to_unit(days, unit).cast(pa.date32())
+    check_years(found)
+    return found
+
+
+def _date_trunc(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
+    _, moments = arguments
+    check_years(moments)
+    found = instants(_floor_to_unit(local(moments, site), options[0]), site)
+    check_years(found)
+    return found
+
+
+def _trunc_bound(call: Varying, value: dt.date, is_strict: bool) -> Bound:
+    begin = after if is_strict else at_or_after
+    return exactly(begin(call.options[0], midnight(value)).date())
+
+
+def _date_trunc_bound(call: Varying, value: dt.datetime, is_strict: bool) -> Bound:
+    """The instant from which on the beginnings of units are at least, or after, another."""
+    unit, (early, late) = call.options[0], locals_of(value, call.zone)
+    begin = after if is_strict else at_or_after
+    if early == late:
+        return Bound(*instants_of(begin(unit, early), call.zone))
+    slack = (late - early) / 2
+    return Bound(value - slack, instants_of(after(unit, late), call.zone)[1] + slack)
+
+
+add("trunc", _trunc_fit, of_values(_trunc), inverse=Inverse(_trunc_bound))
+add("date_trunc", _date_trunc_fit, _date_trunc, inverse=Inverse(_date_trunc_bound))

@@ -1,0 +1,461 @@
+"""Resolving: the syntax of an expression becomes a tree of columns, functions and types.
+
+Knows the table of functions and how Spark types what it reads. Guarantee: a part that is no `Foreign` is of the type,
+and has the arguments, that Spark gives it, whatever the session's settings; each other part says why it is one.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from math import isinf
+
+from anabranch._protocol.expressions import (  # noqa: F401 - they fill the table
+    arrays,
+    comparisons,
+    conditionals,
+    digests,
+    moments,
+    numbers,
+    spelled_moments,
+    texts,
+)
+from anabranch._protocol.expressions import syntax as S
+from anabranch._protocol.expressions.casts import CAST, cast_fit
+from anabranch._protocol.expressions.intervals import MOVE, span_of
+from anabranch._protocol.expressions.meeting import FLOAT_INTEGERS, MOMENTS, MOST_DIGITS, WIDTHS, is_date, is_spelled
+from anabranch._protocol.expressions.table import TABLE, Function, Given, Unfit
+from anabranch._protocol.expressions.tree import Apply, Constant, Expression, Foreign
+from anabranch._protocol.predicates import date_of
+from anabranch._protocol.schema.types import INTEGERS, VOID, DataType, decimal_of
+
+_TYPES: Mapping[str, str] = {
+    **dict.fromkeys(("tinyint", "byte"), "byte"),
+    **dict.fromkeys(("smallint", "short"), "short"),
+    **dict.fromkeys(("int", "integer"), "integer"),
+    **dict.fromkeys(("bigint", "long"), "long"),
+    **dict.fromkeys(("float", "real"), "float"),
+    **dict.fromkeys(("dec", "decimal", "numeric"), "decimal(10,0)"),
+    **{name: name for name in ("boolean", "double", "string", "binary", "date", "timestamp_ntz")},
+    "timestamp_ltz": "timestamp",
+}
+"""Types by their words in SQL; ``timestamp`` means one of two (`TIMESTAMPS`)."""
+_SIZED = re.compile(r"(?:decimal|dec|numeric)\((\d+)(?:, (\d+))?\)")
+_CASTS = frozenset({"bigint", "boolean", "date", "double", "float", "int", "smallint", "string", "tinyint"})
+"""Functions that are casts to the type of their name; ``decimal`` is left to Spark."""
+_FIELDS: Mapping[str, str] = {
+    **{name: name for name in ("year", "quarter", "month", "day", "dayofweek", "minute", "hour")},
+    **{"years": "year", "quarters": "quarter", "months": "month", "days": "day", "hours": "hour", "minutes": "minute"},
+    **{"dow": "dayofweek", "doy": "dayofyear", "week": "weekofyear", "weeks": "weekofyear"},
+}
+TIMESTAMPS = "spark.sql.timestampType"
+TIMESTAMP_TYPES: Mapping[str, str] = {"TIMESTAMP_LTZ": "timestamp", "TIMESTAMP_NTZ": "timestamp_ntz"}
+"""What TIMESTAMP means by the values of that setting."""
+_COMPARISONS = frozenset({"=", "<=>", "!=", "<", "<=", ">", ">=", "in", "between", "nullif"})
+_OF_DAYS = {"+": "date_add", "-": "date_sub"}
+"""What the sign means between a date and a whole number."""
+_TO_TIMESTAMP = frozenset({"timestamp", "to_timestamp", "to_timestamp_ltz", "to_timestamp_ntz"})
+_BY_PATTERN: Mapping[str | None, str] = {"timestamp": "to_timestamp_ltz", "timestamp_ntz": "to_timestamp_ntz"}
+"""What reads a text by a pattern, by the type that it gives."""
+_LOOKED_UP = frozenset({"between", "not"})
+"""Operators that Spark may look up as functions."""
+_BARE_FUNCTIONS = frozenset(
+    """current_catalog current_database current_date current_schema current_time current_timestamp current_timezone
+    current_user localtimestamp session_user user""".split()  # noqa: SIM905
+)
+"""Words that a setting makes functions, or columns."""
+_NUMBER = re.compile(r"(-?)(\d*(?:\.\d*)?)(e[+-]?\d+)?(bd|[lsydf])?", re.IGNORECASE)
+_LOCAL = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2}:\d{2})(\.\d{1,6})?( UTC|Z)?)?")
+
+_FLOAT_DIGITS = 15
+"""No number of so many digits is on another side of a whole one as a ``double``."""
+
+
+@dataclass(frozen=True)
+class Altering:
+    """A setting by which some entries mean something else than is computed here.
+
+    Attributes:
+        usual: its value by which they do not.
+        entries: their names.
+        alters: with which arguments they do.
+    """
+
+    usual: str
+    entries: frozenset[str]
+    alters: Callable[[Sequence[Expression]], bool]
+
+
+def _has_moment_and_text(arguments: Sequence[Expression]) -> bool:
+    kinds = {each.type for each in arguments if isinstance(each.type, str)}
+    return "string" in kinds and bool(kinds & {*MOMENTS})
+
+
+def _has_decimal(arguments: Sequence[Expression]) -> bool:
+    return any(isinstance(each.type, str) and decimal_of(each.type) is not None for each in arguments)
+
+
+def _has_decimal_and_whole_literal(arguments: Sequence[Expression]) -> bool:
+    is_whole = any(isinstance(each, Constant) and each.type in INTEGERS for each in arguments)
+    return is_whole and _has_decimal(arguments)
+
+
+ALTERING: Mapping[str, Altering] = {
+    "spark.sql.legacy.typeCoercion.datetimeToString.enabled": Altering("false", _COMPARISONS, _has_moment_and_text),
+    "spark.sql.legacy.literal.pickMinimumPrecision": Altering(
+        "true", frozenset({*"+-*/%", "pmod"}), _has_decimal_and_whole_literal
+    ),
+    "spark.sql.legacy.timeParserPolicy": Altering(
+        "corrected",
+        frozenset({"date_format", "to_date", "to_timestamp_ltz", "to_timestamp_ntz"}),
+        lambda arguments: True,
+    ),
+    "spark.sql.decimalOperations.allowPrecisionLoss": Altering("true", frozenset("+-*"), _has_decimal),
+}
+"""All such settings by their names, but for those that `Scope` knows by themselves."""
+
+
+def altered_settings(settings: Mapping[str, str]) -> frozenset[str]:
+    """The names of those that have another value than usual."""
+    return frozenset(name for name, each in ALTERING.items() if settings.get(name, each.usual).lower() != each.usual)
+
+
+Columns = Callable[[tuple[str, ...]], "Expression | None"]
+"""The column, or member of one, that a dotted name means, or what of it is known; None for none that is certain."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Where a text is to be understood.
+
+    Attributes:
+        column: what names mean.
+        zone: the session's time zone, if its clocks never change.
+        altered: the settings by which some entries mean something else in the session (`ALTERING`).
+        timestamp: the type that TIMESTAMP means in the session (`TIMESTAMPS`); None where that is not known.
+        has_session: whether settings of a session say what quotes and backslashes in texts mean; without one it is what
+            they mean by default.
+    """
+
+    column: Columns
+    zone: dt.tzinfo | None = None
+    altered: frozenset[str] = frozenset()
+    timestamp: str | None = None
+    has_session: bool = True
+
+
+def resolve(node: S.Syntax, scope: Scope) -> Expression:
+    """The tree of an expression.
+
+    Example:
+        >>> scope = Scope(lambda parts: Column(parts[0], "long"))
+        >>> resolved(parsed("a + 1"), scope).type
+        'long'
+    """
+    return _Resolver(scope).of(node)
+
+
+class _Resolver:
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    def of(self, node: S.Syntax) -> Expression:
+        match node:
+            case S.Literal():
+                return _literal(node, has_session=self._scope.has_session)
+            case S.Typed():
+                return _typed_literal(node, self._scope)
+            case S.Name():
+                name = ".".join(node.parts)
+                is_function = node.quoted == (False,) and name.lower() in _BARE_FUNCTIONS
+                found = None if is_function else self._scope.column(node.parts)
+                return found if found is not None else Foreign(f"the name `{name}` is no column that is certain")
+            case S.Operation(operator=("+" | "-") as sign, operands=(one, S.Interval() as other)):
+                return self._add_interval(one, other, is_negative=sign == "-")
+            case S.Operation(operator="+", operands=(S.Interval() as one, other)):
+                return self._add_interval(other, one)
+            case S.Operation():
+                called = node.operator if node.operator in _LOOKED_UP else ""
+                operands = [self.of(each) for each in node.operands]
+                return self._apply(node.operator, operands, f"`{node.operator}`", called=called)
+            case S.Case():
+                return self._case(node)
+            case S.Cast():
+                return self._cast(node)
+            case S.Call():
+                return self._call(node)
+            case S.Member():
+                return self._foreign(node, "a member of what is computed")
+            case S.Subscript():
+                return self._apply("[]", [self.of(node.operand), self.of(node.index)], "`[]`")
+            case S.Lambda():
+                return self._foreign(node, "a function of a function")
+        return self._foreign(node, "an interval" if isinstance(node, S.Interval) else "columns in a text")
+
+    def _foreign(self, node: S.Syntax, reason: str, called: str = "") -> Foreign:
+        return Foreign(f"{reason} is computed by Spark", called, tuple(self.of(each) for each in S.parts_of(node)))
+
+    # -- functions -----------------------------------------------------------------------------------------------------
+
+    def _apply(self, name: str, arguments: Sequence[Expression], shown: str, *, called: str = "") -> Expression:
+        entry = TABLE.get(_OF_DAYS.get(name, name) if _is_date_and_number(arguments) else name)
+        if entry is None:
+            return Foreign(f"{shown} is not in the table of functions", called, tuple(arguments))
+        for setting in self._scope.altered:
+            if entry.name in ALTERING[setting].entries and ALTERING[setting].alters(arguments):
+                reason = f"by the setting {setting} it means something else"
+                return Foreign(f"{shown}: {reason}", called, tuple(arguments), _type_of(name), entry.name)
+        foreign = next((each for each in arguments if isinstance(each, Foreign)), None)
+        if foreign is not None and not entry.is_lazy:
+            return Foreign(foreign.reason, called, tuple(arguments), _type_of(name), entry.name)
+        return apply_function(entry, arguments, shown, called)
+
+    def _add_interval(self, moved: S.Syntax, by: S.Interval, *, is_negative: bool = False) -> Expression:
+        """A date or moment that is moved by an interval."""
+        operand, span = self.of(moved), span_of(by, is_negative=is_negative)
+        if span is None or operand.type not in MOMENTS or isinstance(operand, Foreign):
+            parts = (operand, *(self.of(each) for each in S.parts_of(by)))
+            return Foreign("an interval is added by Spark", "", parts)
+        if operand.type != "date":
+            return Apply(MOVE, (operand,), operand.type, (span.unit, span.amount))
+        if span.unit not in ("months", "days"):
+            return Foreign("a date with hours is computed by Spark", "", (operand,))
+        name, count = ("add_months", span.amount) if span.unit == "months" else ("date_add", span.days)
+        return apply_function(TABLE[name], [operand, Constant(count, "integer")], "`INTERVAL`")
+
+    def _case(self, node: S.Case) -> Expression:
+        parts: list[Expression] = []
+        for condition, value in node.branches:
+            when = self.of(condition)
+            if node.operand is not None:
+                when = self._apply("=", [self.of(node.operand), when], "`CASE`")
+            parts += [when, self.of(value)]
+        parts += [] if node.otherwise is None else [self.of(node.otherwise)]
+        return self._apply("case", parts, "`CASE`")
+
+    def _cast(self, node: S.Cast) -> Expression:
+        word = node.type.lower()
+        operand, to = self.of(node.operand), self._scope.timestamp if word == "timestamp" else type_of(word)
+        if to is not None and node.how == "cast":
+            return self._cast_to(operand, to)
+        function = "timestamp" if word == "timestamp" else "cast" if to is not None else ""
+        return Foreign(f"`{node.how}` to {word} is computed by Spark", "", (operand,), to, function)
+
+    def _cast_to(self, operand: Expression, to: str, called: str = "") -> Expression:
+        if isinstance(operand, Foreign):
+            return Foreign(operand.reason, called, (operand,), to, "cast")
+        try:
+            found = coerce(operand, to)
+        except Unfit as error:
+            return Foreign(f"`CAST`: {error}", called, (operand,), to, "cast")
+        # What is cast is no literal any more, of which decimals take as few digits as it has.
+        return Apply(CAST, (found,), to, called=called) if called or isinstance(found, Constant) else found
+
+    def _call(self, node: S.Call) -> Expression:
+        name, arguments = node.name, [self.of(each) for each in node.arguments]
+        if node.words:
+            return self._with_words(node, arguments)
+        if len(arguments) == 1 and name in _CASTS:
+            return self._cast_to(arguments[0], _TYPES[name], name)
+        if len(arguments) == 1 and name == "to_date":
+            return self._cast_to(arguments[0], "date", name)
+        if len(arguments) == 1 and name in _TO_TIMESTAMP:
+            to = self._timestamp_of(name)
+            if to is not None:
+                return self._cast_to(arguments[0], to, name)
+            return Foreign(f"`{name}` is computed by Spark", name, tuple(arguments), None, "timestamp")
+        if len(arguments) == 2 and name == "to_timestamp" and self._scope.timestamp is not None:
+            return self._apply(_BY_PATTERN[self._scope.timestamp], arguments, f"`{name}`", called=name)
+        return self._apply(name, arguments, f"`{name}`", called=name)
+
+    def _timestamp_of(self, name: str) -> str | None:
+        """The type that a function of this name gives; None where a setting says it, which is not known."""
+        given = {"timestamp": "timestamp", "to_timestamp_ltz": "timestamp", "to_timestamp_ntz": "timestamp_ntz"}
+        return given.get(name, self._scope.timestamp)
+
+    def _with_words(self, node: S.Call, arguments: list[Expression]) -> Expression:
+        """A call with words of the grammar between its arguments."""
+        name, words = node.name, node.words
+        if name == "extract":
+            field = _FIELDS.get(words[0].split()[0].lower())
+            return self._apply(field or "", arguments, f"`EXTRACT({words[0]} …)`", called=name)
+        if name in ("substring", "substr") and set(words) <= {"", "FROM", "FOR", ","}:
+            return self._apply(name, arguments, f"`{name}`")
+        if name == "position":
+            return self._apply(name, arguments, "`POSITION`")
+        trims = {"BOTH FROM": "trim", "LEADING FROM": "ltrim", "TRAILING FROM": "rtrim", "FROM": "trim"}
+        if name == "trim" and len(words) == 1 and words[0] in trims:
+            return self._apply(trims[words[0]], arguments, "`TRIM`")
+        return Foreign(f"`{name}` in this form is computed by Spark", name, tuple(arguments))
+
+
+def _is_date_and_number(arguments: Sequence[Expression]) -> bool:
+    kinds = [each.type for each in arguments]
+    return len(kinds) == 2 and kinds[0] == "date" and kinds[1] in INTEGERS
+
+
+def apply_function(entry: Function, arguments: Sequence[Expression], shown: str, called: str = "") -> Expression:
+    """An entry with arguments, which are brought to the types that it takes."""
+    try:
+        fit = entry.fit([_as_given(each) for each in arguments])
+        takes = [coerce(each, to) for each, to in zip(arguments, fit.takes, strict=False)]
+    except Unfit as error:
+        return Foreign(f"{shown}: {error}", called, tuple(arguments), _type_of(entry.name), entry.name)
+    return Apply(entry, tuple(takes), fit.gives, fit.options, called)
+
+
+def coerce(node: Expression, to: DataType) -> Expression:
+    """An expression as a value of a type. Raises Unfit: only Spark casts it so."""
+    kind = _as_given(node).type
+    if isinstance(node, Foreign):
+        if kind == to or (kind is None and to == "boolean"):
+            return node
+        raise Unfit("a part of it is of unknown type")
+    if kind == to:
+        return node
+    if isinstance(node, Constant) and isinstance(to, str) and (constant := _constant(node, to)) is not None:
+        return constant
+    fit = cast_fit(_as_given(node), to)
+    return Apply(CAST, (node,), fit.gives, fit.options)
+
+
+def _constant(node: Constant, to: str) -> Constant | None:
+    """A constant of another type, where every language makes the same of it."""
+    value = node.value
+    if value is None:
+        return Constant(None, to)
+    if node.type in INTEGERS and to in INTEGERS:
+        return Constant(value, to) if abs(value) >> WIDTHS[to] == 0 else None
+    if node.type == "string" and to in INTEGERS:
+        return Constant(int(value), to) if is_spelled(value, to) else None
+    if node.type == "string" and to == "date":
+        return Constant(date_of(value), to) if is_date(value) else None
+    exact = isinstance(value, int | Decimal) and not isinstance(value, bool)
+    if exact and to == "double":
+        return Constant(float(value), to)
+    if node.type in INTEGERS and to == "float" and abs(value) <= FLOAT_INTEGERS:
+        return Constant(float(value), to)
+    if exact and (digits := decimal_of(to)) is not None:
+        scale = max(-int(Decimal(value).as_tuple().exponent), 0)
+        fits = scale <= digits[1] and Decimal(value).adjusted() + 1 <= digits[0] - digits[1]
+        return Constant(Decimal(value), to) if fits or not value else None
+    return None
+
+
+def _as_given(node: Expression) -> Given:
+    if isinstance(node, Constant):
+        return Given(node.type, (node.value,))
+    return Given(node.type)
+
+
+def _type_of(name: str) -> DataType | None:
+    """The type of an operator's value where it is the same for all arguments."""
+    always = ("=", "!=", "<", "<=", ">", ">=", "<=>", "in", "between", "and", "or", "not", "like", "ilike", "rlike")
+    return "boolean" if name in always or name.startswith("is ") else None
+
+
+# -- types -------------------------------------------------------------------------------------------------------------
+
+
+def type_of(spelling: str) -> str | None:
+    """The type of a spelling in SQL; None where it is nested, has a length, or is one of two by a setting."""
+    word = spelling.lower()
+    sized = _SIZED.fullmatch(word)
+    if sized is None:
+        return _TYPES.get(word)
+    precision, scale = int(sized[1]), int(sized[2] or 0)
+    return f"decimal({precision},{scale})" if 1 <= precision <= MOST_DIGITS and scale <= precision else None
+
+
+# -- literals ----------------------------------------------------------------------------------------------------------
+
+
+def _literal(node: S.Literal, *, has_session: bool) -> Expression:
+    match node.kind:
+        case "null":
+            return Constant(None, VOID)
+        case "boolean":
+            return Constant(node.text == "true", "boolean")
+        case "number":
+            return _number(node.text)
+        case "text" if node.is_certain or not has_session:
+            return Constant(node.text, "string")
+        case "text":
+            return Foreign("what a text with quotes or backslashes means is for Spark's settings to say", type="string")
+    return Foreign("bytes are computed by Spark", type="binary")
+
+
+def _number(text: str) -> Expression:
+    found = _NUMBER.fullmatch(text)
+    assert found is not None, text
+    sign, digits, exponent, suffix = found[1], found[2], found[3] or "", (found[4] or "").lower()
+    if suffix in ("l", "s", "y", "") and "." not in digits and not exponent:
+        kind = {"l": "long", "s": "short", "y": "byte"}.get(suffix)
+        return _whole(int(sign + digits), kind)
+    if suffix in ("f", "d") or exponent:
+        return _floating(sign + digits + exponent, suffix)
+    if suffix in ("l", "s", "y"):
+        return Foreign("a number with a fraction and the suffix of whole ones is no number to Spark")
+    return _decimal(Decimal(sign + digits))
+
+
+def _whole(value: int, kind: str | None) -> Expression:
+    for each in (kind,) if kind else ("integer", "long"):
+        if -(1 << WIDTHS[each]) <= value < 1 << WIDTHS[each]:
+            return Constant(value, each)
+    return Foreign("a whole number beyond its type is read by Spark") if kind else _decimal(Decimal(value))
+
+
+def _floating(text: str, suffix: str) -> Expression:
+    number = Constant(float(text), "double")
+    if isinf(number.value):
+        return Foreign("a number beyond its type is refused by Spark")
+    if suffix == "d":
+        return number
+    is_known = not suffix and len(Decimal(text).as_tuple().digits) <= _FLOAT_DIGITS
+    parts, function = ((number,), "double") if is_known else ((), "")
+    return Foreign("a number with an exponent is of another type by a setting", "", parts, None, function)
+
+
+def _decimal(value: Decimal) -> Expression:
+    value = value or abs(value)  # a zero of Spark's has no sign
+    digits, exponent = value.as_tuple()[1:]
+    scale = max(-int(exponent), 0)
+    precision = max(len(digits) + max(int(exponent), 0), scale)
+    if precision > MOST_DIGITS:
+        return Foreign("a number of too many digits is read by Spark")
+    return Constant(value, f"decimal({max(precision, 1)},{scale})")
+
+
+def _typed_literal(node: S.Typed, scope: Scope) -> Expression:
+    """DATE '…' and TIMESTAMP '…' in their full forms."""
+    text = node.text
+    try:
+        found = _moment(node.kind, text.text, scope) if text.is_certain else None
+    except (ValueError, OverflowError):
+        found = None
+    return found or Foreign(f"what {node.kind.upper()} {text.spelling} means is read by Spark")
+
+
+def _moment(kind: str, text: str, scope: Scope) -> Expression | None:
+    match = _LOCAL.fullmatch(text)
+    if match is None or (kind == "date" and (match[2] or match[4])):
+        return None
+    if kind == "date":
+        return Constant(dt.date.fromisoformat(match[1]), "date")
+    micros = (match[3] or ".0")[1:].ljust(6, "0")
+    local = dt.datetime.fromisoformat(f"{match[1]}T{match[2] or '00:00:00'}.{micros}")
+    if kind == "timestamp" and not match[4]:
+        kind = scope.timestamp or kind
+    if kind == "timestamp_ntz":
+        return None if match[4] else Constant(local, kind)
+    if match[4]:
+        return Constant(local.replace(tzinfo=dt.UTC), "timestamp")
+    # By a setting ``timestamp`` means a local time; as an instant that is the same one.
+    if scope.zone is None:
+        reason = "which instant a local time is, Spark knows where the clocks of the session's time zone change"
+        return Foreign(reason, "", (Constant(local, "timestamp_ntz"),), None, "timestamp")
+    return Constant(local.replace(tzinfo=scope.zone).astimezone(dt.UTC), "timestamp")

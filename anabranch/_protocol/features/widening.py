@@ -1,0 +1,280 @@
+"""Type widening: which type changes keep every value, and how a schema records them.
+
+Knows PROTOCOL.md, section "Type Widening". Knows nothing of files: older ones are read as they are and their values
+widened. Pure. Guarantee: only changes that the protocol allows are made here.
+
+A path names a column, then members of structs, and ``element``, ``key`` and ``value`` inside arrays and maps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from anabranch._protocol.actions import Metadata, Protocol
+from anabranch._protocol.features.known import TIMESTAMP_NTZ
+from anabranch._protocol.rules.identity import STEP
+from anabranch._protocol.rules.table_rules import may_use, rules_of
+from anabranch._protocol.schema.editing import inside_of, put_inside
+from anabranch._protocol.schema.evolution import members_of, sql_name
+from anabranch._protocol.schema.types import INTEGERS, VOID, DataType, Field, Struct, decimal_of
+from anabranch._protocol.session_says import current
+from anabranch.errors import InvalidOption, UnknownColumn
+
+TYPE_CHANGES = "delta.typeChanges"
+ENABLED = "delta.enableTypeWidening"
+LISTED_BY = frozenset({"typeWidening", "typeWidening-preview"})
+"""The names under which a protocol may list the feature."""
+
+Objection: TypeAlias = Callable[[DataType, DataType], str | None]
+Widens: TypeAlias = Callable[[DataType, DataType], bool]
+NO_MOMENTS = f"the table does not list {TIMESTAMP_NTZ}; set delta.feature.{TIMESTAMP_NTZ} = supported first"
+"""Why a ``date`` does not become a ``timestamp_ntz``: readers that know wider types need not know such moments."""
+_NO_WIDENING = "the protocol allows only types that hold every value of the old one, and not all of those"
+_ICEBERG = ("delta.enableIcebergCompatV1", "delta.enableIcebergCompatV2")
+_LEAST_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
+
+
+def can_widen(before: DataType, after: DataType) -> bool:
+    """Whether the protocol allows the change from one type to the other.
+
+    Example:
+        >>> can_widen("integer", "decimal(12,2)"), can_widen("long", "double")
+        (True, False)
+    """
+    return _widens_in_family(before, after) or _widens_across(before, after)
+
+
+def _widens_in_family(before: DataType, after: DataType) -> bool:
+    if before in INTEGERS and after in INTEGERS:
+        return INTEGERS.index(str(before)) < INTEGERS.index(str(after))
+    if (before, after) in (("float", "double"), ("date", "timestamp_ntz")):
+        return True
+    digits = decimal_of(before)
+    return digits is not None and digits != decimal_of(after) and _has_room(after, *digits)
+
+
+def _widens_across(before: DataType, after: DataType) -> bool:
+    if after == "double":
+        return before in ("byte", "short", "integer")
+    return before in INTEGERS and _has_room(after, _LEAST_DIGITS[str(before)], 0)
+
+
+def _has_room(after: DataType, precision: int, scale: int) -> bool:
+    """Whether a decimal has at least as many digits on both sides of the point."""
+    digits = decimal_of(after)
+    return digits is not None and digits[0] - precision >= digits[1] - scale >= 0
+
+
+# -- what a schema remembers -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TypeChange:
+    """One type change of a column; ``path`` leads from its struct field into arrays and maps."""
+
+    before: DataType
+    after: DataType
+    path: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, str]:
+        """Its entry in ``delta.typeChanges``."""
+        found = {"fromType": str(self.before), "toType": str(self.after)}
+        return {**found, "fieldPath": ".".join(self.path)} if self.path else found
+
+
+def unreadable_change(schema: Struct) -> str | None:
+    """The first recorded change that no reader supports, in words; None where there is none."""
+    for column, each in _type_changes_in(schema):
+        before, after = each.get("fromType"), each.get("toType")
+        if not can_widen(str(before), str(after)):
+            return f"the column {column} was changed from {before} to {after}, which is no widening."
+    return None
+
+
+def _type_changes_in(data_type: DataType, around: tuple[str, ...] = ()) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    if isinstance(data_type, Struct):
+        for field in data_type:
+            path = (*around, field.name)
+            for each in field.metadata.get(TYPE_CHANGES) or ():
+                yield ".".join(path), each
+            yield from _type_changes_in(field.type, path)
+    for step, inner in inside_of(data_type).items():
+        yield from _type_changes_in(inner, (*around, step))
+
+
+# -- changing a type ---------------------------------------------------------------------------------------------------
+
+
+def with_type(schema: Struct, path: Sequence[str], after: DataType, objection: Objection) -> Struct:
+    """The schema with another type at a path, and the change recorded.
+
+    Args:
+        objection: why a table forbids a change that the protocol allows; None where it does not.
+
+    Raises:
+        UnknownColumn: there is nothing at the path.
+        InvalidOption: the change is not allowed; it names both types.
+    """
+    field = schema.field(path[0])
+    if len(path) > 1 and isinstance(field.type, Struct):
+        changed = replace(field, type=with_type(field.type, path[1:], after, objection))
+    else:
+        changed = _with_type_inside(field, path, after, objection)
+    return Struct(tuple(changed if each is field else each for each in schema))
+
+
+def _with_type_inside(field: Field, path: Sequence[str], after: DataType, objection: Objection) -> Field:
+    changes: list[TypeChange] = []
+
+    def change(before: DataType, where: tuple[str, ...]) -> DataType:
+        if before == after or (decimal_of(before) is not None and decimal_of(before) == decimal_of(after)):
+            return before
+        if before == VOID and isinstance(after, str):  # no file holds it: any type reads it, so no record is needed
+            return after
+        why = objection(before, after) if can_widen(before, after) else _NO_WIDENING
+        if why is not None:
+            raise _refusal(".".join(path), before, after, why)
+        changes.append(TypeChange(before, after, where))
+        return after
+
+    def reach(data_type: DataType, rest: Sequence[str], where: tuple[str, ...]) -> DataType:
+        if not rest:
+            return change(data_type, where)
+        if isinstance(data_type, Struct):  # its own fields remember
+            return with_type(data_type, rest, after, objection)
+        inner = inside_of(data_type)
+        if rest[0].lower() not in inner:
+            raise UnknownColumn(column=".".join(path), columns=", ".join(inner) or "none inside")
+        step = rest[0].lower()
+        return put_inside(data_type, step, reach(inner[step], rest[1:], (*where, step)))
+
+    return remembering(replace(field, type=reach(field.type, path[1:], ())), changes)
+
+
+def remembering(field: Field, changes: Sequence[TypeChange]) -> Field:
+    """The field with these changes recorded after its earlier ones."""
+    if not changes:
+        return field
+    known = list(field.metadata.get(TYPE_CHANGES) or ())
+    return replace(field, metadata={**field.metadata, TYPE_CHANGES: known + [each.to_json() for each in changes]})
+
+
+# -- following the rows ------------------------------------------------------------------------------------------------
+
+
+def following(metadata: Metadata, rows: Struct, columns: Struct | None = None) -> Struct:
+    """The columns of a table, each widened to the rows' type where the table and the session allow it.
+
+    A column that others are computed from keeps its type: the result of the computation would be unknown.
+
+    Args:
+        metadata: the table's.
+        rows: the types of the rows.
+        columns: what the table's columns have become so far, where that is not what its metadata says.
+    """
+    schema, mode = columns or metadata.schema, current().widens
+    if not is_on(metadata) or mode == "never":
+        return schema
+    widens = can_widen if mode == "always" else _widens_in_family
+    of_iceberg = any(metadata.configuration.get(each, "").strip().lower() == "true" for each in _ICEBERG)
+
+    def changes(before: DataType, after: DataType) -> bool:
+        return widens(before, after) and (not of_iceberg or iceberg_keeps(before, after))
+
+    def may_change(path: tuple[str, ...]) -> bool:
+        return metadata.schema.find(path[0]) is None or depending_on(metadata, path) is None
+
+    return widen_columns(schema, rows, may_change, changes)
+
+
+def check_moments(before: Struct, after: Struct, protocol: Protocol) -> None:
+    """Raises `InvalidOption` if a column becomes a ``timestamp_ntz`` in a table that does not list this feature.
+
+    A column that is added brings the feature; a change of a type does not, in delta-spark neither.
+    """
+    known = list(_type_changes_in(before))
+    for column, each in _type_changes_in(after):
+        is_new = each.get("toType") == "timestamp_ntz" and (column, each) not in known
+        if is_new and TIMESTAMP_NTZ not in (protocol.writer_features or ()):
+            raise _refusal(column, "date", "timestamp_ntz", NO_MOMENTS)
+
+
+def is_on(metadata: Metadata) -> bool:
+    """Whether the table has type widening enabled (PROTOCOL.md: otherwise writers must reject changes)."""
+    return metadata.configuration.get(ENABLED, "").strip().lower() == "true"
+
+
+def depending_on(metadata: Metadata, path: Sequence[str]) -> str | None:
+    """What depends on the type of a column, or of what lies in it at a path, in words; None if nothing does."""
+    rules, column = rules_of(metadata), metadata.schema.field(path[0])
+    if STEP in column.metadata:
+        return "it is an identity column"
+    members = members_of(metadata.schema, path)
+    for check in rules.checks:
+        if may_use(check.expression, members):
+            return f"the constraint {check.name} ({check.expression}) speaks of it"
+    for each in rules.generated:
+        if column.name == each.column or may_use(each.expression, members):
+            return f"{each.column} is generated as {each.expression}"
+    return None
+
+
+def widen_columns(
+    table: Struct, rows: Struct, allowed: Callable[[tuple[str, ...]], bool], widens: Widens = can_widen
+) -> Struct:
+    """The table's columns, each widened to the rows' type where it may be; also inside nested ones.
+
+    Args:
+        table, rows: the columns, and the rows' columns.
+        allowed: tells whether the type of a column, or of what lies in it at a path, may change.
+        widens: tells whether one type may become another.
+
+    Example:
+        >>> widened(Struct((Field("id", "integer"),)), Struct((Field("ID", "long"),)), lambda path: True).fields[0].type
+        'long'
+    """
+
+    def of_struct(columns: Struct, given: Struct, around: tuple[str, ...]) -> Struct:
+        return Struct(tuple(of_field(each, given.find(each.name), (*around, each.name)) for each in columns))
+
+    def of_field(field: Field, given: Field | None, path: tuple[str, ...]) -> Field:
+        if given is None:
+            return field
+        changes: list[TypeChange] = []
+        after = of_type(field.type, given.type, path, (), changes)
+        return field if after == field.type else remembering(replace(field, type=after), changes)
+
+    def of_type(
+        before: DataType, given: DataType, path: tuple[str, ...], where: tuple[str, ...], changes: list[TypeChange]
+    ) -> DataType:
+        if isinstance(before, Struct) and isinstance(given, Struct):
+            return of_struct(before, given, (*path, *where))
+        if isinstance(before, str) and isinstance(given, str):
+            if not (widens(before, given) and allowed((*path, *where))):
+                return before
+            changes.append(TypeChange(before, given, where))
+            return given
+        theirs = inside_of(given)
+        for step, inner in inside_of(before).items():
+            if step in theirs:
+                before = put_inside(before, step, of_type(inner, theirs[step], path, (*where, step), changes))
+        return before
+
+    return of_struct(table, rows, ())
+
+
+def _refusal(column: str, before: DataType, after: DataType, why: str) -> InvalidOption:
+    given, wanted = sql_name(before), sql_name(after)
+    changed = f"{column} from {given.upper()} to {wanted.upper()}"
+    reason = f"ALTER TABLE CHANGE COLUMN is not supported for changing column {changed}: {why}."
+    return InvalidOption(option="type", value=wanted, reason=reason, column=column, from_type=given, to_type=wanted)
+
+
+def iceberg_keeps(before: DataType, after: DataType) -> bool:
+    """Whether Iceberg allows the change too, as an icebergCompat feature requires."""
+    digits, wider = decimal_of(before), decimal_of(after)
+    if digits is not None and wider is not None:
+        return digits[1] == wider[1]
+    return (before in INTEGERS and after in INTEGERS) or (before, after) == ("float", "double")

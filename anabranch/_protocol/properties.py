@@ -1,0 +1,454 @@
+"""Table properties: the meaning of each one and the values it takes.
+
+Knows every ``delta.*`` property of Delta Lake, both those in a table's metadata and those that are protocol requests,
+and the ``anabranch.*`` ones. Pure. Guarantees: each is honoured, or kept because it requires nothing of a writer here,
+or refused with the reason when it is set to anything but its default; so a property that would change what a writer
+must do, and that is not honoured here, never gets into a table this way. To add a property, add it to `KNOWN` if it is
+honoured, else to `OTHERS`: these two tables belong together and make up more than a third of this module, hence its
+length. One that turns a feature on is named by that feature too (`anabranch._protocol.features.known`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import Enum
+from typing import Any
+
+from anabranch._protocol.iceberg import ICEBERG_V1
+from anabranch._protocol.in_commit_timestamps import ENABLED
+from anabranch._protocol.rules.table_rules import (
+    CODEC_PROPERTY,
+    CONSTRAINT_PREFIX,
+    OPTIMIZED_PROPERTY,
+    is_constraint,
+    parse_codec,
+)
+from anabranch._protocol.schema.column_mapping import BY_ID, BY_NAME, ICEBERG_V2, MODE, UNMAPPED
+from anabranch._protocol.schema.keys import check_key, is_key
+from anabranch._protocol.schema.leaves import STATS_COLUMNS, column_list
+from anabranch._protocol.sizes import size_of
+from anabranch.errors import InvalidProperty
+
+WRITE_SERIALIZABLE = "WriteSerializable"
+SERIALIZABLE = "Serializable"
+RESOLUTION_BYTES = "anabranch.resolutionBytes"
+RESOLUTION_SECONDS = "anabranch.resolutionSeconds"
+RECORDED_MOVES = "anabranch.recordedMoves"
+FEATURE_PREFIX = "delta.feature."
+VERSIONS = ("delta.minReaderVersion", "delta.minWriterVersion")
+IGNORE_DEFAULTS = "delta.ignoreProtocolDefaults"
+PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
+TOMBSTONES = "delta.deletedFileRetentionDuration"
+LOG = "delta.logRetentionDuration"
+COMMENT = "comment"
+"""The property that holds a table's description."""
+RESERVED: Mapping[str, str] = {
+    "provider": "say USING",
+    "location": "say LOCATION",
+    "owner": "it is the user who makes the table",
+    "external": "a table with a LOCATION is external",
+    "is_managed_location": "it follows from LOCATION",
+    "collation": "say DEFAULT COLLATION",
+}
+"""Properties that Spark reserves, and the clause to use instead."""
+_DAY_MS = 86_400_000
+_UNITS_MS = {"millisecond": 1, "second": 1000, "minute": 60_000, "hour": 3_600_000, "day": _DAY_MS, "week": 7 * _DAY_MS}
+
+
+def _boolean(text: str) -> bool:
+    if text.strip().lower() not in ("true", "false"):
+        raise ValueError("it takes true or false")
+    return text.strip().lower() == "true"
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ValueError("it takes a whole number from 1")
+    return value
+
+
+def _natural(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise ValueError("it takes a whole number from 0")
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < -1:
+        raise ValueError("it takes a whole number from 0, or -1 for all columns")
+    return value
+
+
+def _choice(*values: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        for value in values:
+            if value.lower() == text.strip().lower():
+                return value
+        raise ValueError("it takes " + " or ".join(values))
+
+    return parse
+
+
+def interval_ms(text: str) -> int:
+    """Milliseconds of an interval such as ``interval 30 days`` or ``interval 1 week 2 hours``. Raises ValueError: not
+    such an interval.
+    """
+    words = text.lower().split()
+    words = words[1:] if words[:1] == ["interval"] else words
+    numbers, units = words[::2], [word.removesuffix("s") for word in words[1::2]]
+    numeric = all(re.fullmatch("[0-9]+", number) for number in numbers)
+    if not words or len(numbers) != len(units) or not numeric or not set(units) <= _UNITS_MS.keys():
+        raise ValueError("it takes an interval such as 'interval 30 days'")
+    return sum(int(number) * _UNITS_MS[unit] for number, unit in zip(numbers, units, strict=True))
+
+
+def _isolation(text: str) -> str:
+    if text.strip().lower() == "snapshotisolation":
+        raise ValueError("snapshot isolation lets two writers overlook each other (write skew); it is not offered")
+    return _choice(WRITE_SERIALIZABLE, SERIALIZABLE)(text)
+
+
+def _retention(text: str) -> int | None:
+    return interval_ms(text) if text else None
+
+
+def _size(text: str) -> int | None:
+    return size_of(text) if text else None
+
+
+def _conflict_resolution(text: str) -> str:
+    value = _choice("file", "row", "redo")(text)
+    if value == "redo":
+        raise ValueError("redo is not built yet; it takes file or row")
+    return value
+
+
+KNOWN: Mapping[str, tuple[Callable[[str], Any], str]] = {
+    "delta.isolationLevel": (_isolation, WRITE_SERIALIZABLE),
+    "delta.enableDeletionVectors": (_boolean, "false"),
+    "delta.appendOnly": (_boolean, "false"),
+    "delta.enableTypeWidening": (_boolean, "false"),
+    "delta.enableChangeDataFeed": (_boolean, "false"),
+    "delta.checkpointInterval": (_positive, "10"),
+    "delta.checkpointPolicy": (_choice("classic", "v2"), "classic"),
+    "delta.enableExpiredLogCleanup": (_boolean, "true"),
+    LOG: (interval_ms, "interval 30 days"),
+    TOMBSTONES: (interval_ms, "interval 1 week"),
+    "delta.dataSkippingNumIndexedCols": (_count, "32"),
+    STATS_COLUMNS: (column_list, ""),
+    ENABLED: (_boolean, "false"),
+    "delta.enableRowTracking": (_boolean, "false"),
+    "delta.rowTrackingSuspended": (_boolean, "false"),
+    "delta.checkpoint.writeStatsAsJson": (_boolean, "true"),
+    MODE: (_choice(UNMAPPED, BY_NAME, BY_ID), UNMAPPED),
+    "delta.checkpoint.writeStatsAsStruct": (_boolean, "false"),
+    CODEC_PROPERTY: (parse_codec, "snappy"),
+    "delta.randomizeFilePrefixes": (_boolean, "false"),
+    "delta.randomPrefixLength": (_positive, "2"),
+    "delta.setTransactionRetentionDuration": (_retention, ""),
+    "delta.dropFeatureTruncateHistory.retentionDuration": (interval_ms, "interval 24 hours"),
+    ICEBERG_V1: (_boolean, "false"),
+    ICEBERG_V2: (_boolean, "false"),
+    "delta.targetFileSize": (_size, ""),
+    OPTIMIZED_PROPERTY: (_boolean, "false"),
+    "delta.autoOptimize.autoCompact": (_choice("true", "false", "auto", "legacy"), "false"),
+    "anabranch.conflictResolution": (_conflict_resolution, "row"),
+    RESOLUTION_BYTES: (_natural, str(64 << 30)),
+    RESOLUTION_SECONDS: (_natural, "600"),
+    RECORDED_MOVES: (_natural, str(100_000_000)),
+    "anabranch.rowsInErrors": (_boolean, "true"),
+}
+
+
+class Stand(Enum):
+    """How a property that is not acted upon is treated."""
+
+    KEPT = "kept: it asks nothing of a writer here"
+    REFUSED = "refused, unless it says what is so anyway"
+    OWNED = "written by engines only, refused to users"
+
+
+@dataclass(frozen=True)
+class Other:
+    """A property that is not acted upon: its values, its default, its treatment and the reason."""
+
+    key: str
+    parse: Callable[[str], Any]
+    default: str
+    stand: Stand
+    why: str
+
+
+_NO_CATALOG = "commits are put into the log by this engine, through no coordinator"
+_NO_ICEBERG = "no metadata of another format is written here"
+_OF_ENGINES = "it is what an engine remembers of the feature"
+
+OTHERS: tuple[Other, ...] = (
+    Other("delta.autoOptimize", _boolean, "false", Stand.KEPT, "a wish about the sizes of files"),
+    Other("delta.tuneFileSizesForRewrites", _boolean, "false", Stand.KEPT, "a wish about the sizes of files"),
+    Other("delta.dataSkippingStringPrefixLength", _natural, "32", Stand.KEPT,
+          "a wish about statistics; ours keep 32 characters"),
+    Other("delta.sampleRetentionDuration", interval_ms, "interval 7 days", Stand.KEPT, "no samples are kept here"),
+    Other("delta.checkpointRetentionDuration", interval_ms, "interval 2 days", Stand.KEPT,
+          "checkpoints go with the log files of their versions"),
+    Other("delta.enableFullRetentionRollback", _boolean, "true", Stand.KEPT,
+          "the log is kept for its whole retention anyway"),
+    Other("delta.castIcebergTimeType", _boolean, "false", Stand.KEPT, "it speaks of tables converted from Iceberg"),
+    Other("delta.ignoreIcebergBucketPartition", _boolean, "false", Stand.KEPT,
+          "it speaks of tables converted from Iceberg"),
+    Other("delta.parquet.format.version", _choice("1.0.0"), "1.0.0", Stand.REFUSED,
+          "files are written in the first version of Parquet's pages"),
+    Other("delta.enableChangeDataCapture", _boolean, "false", Stand.REFUSED,
+          "its name is delta.enableChangeDataFeed by now"),
+    Other("delta.enableVariantShredding", _boolean, "false", Stand.REFUSED, "variants are not shredded here"),
+    Other("delta.enableIcebergCompatV3", _boolean, "false", Stand.REFUSED, _NO_ICEBERG),
+    Other("delta.universalFormat.enabledFormats", str, "", Stand.REFUSED, _NO_ICEBERG),
+    Other("delta.universalFormat.iceberg.atomicConversion.supported", _boolean, "false", Stand.REFUSED, _NO_ICEBERG),
+    Other("delta.compatibility.symlinkFormatManifest.enabled", _boolean, "false", Stand.REFUSED,
+          "manifests are not kept up to date by commits here"),
+    Other("delta.enableMaterializePartitionColumnsFeature", _boolean, "false", Stand.REFUSED,
+          "partition values stand in the log only"),
+    Other("delta.writePartitionColumnsToParquet", _boolean, "false", Stand.REFUSED,
+          "partition values stand in the log only"),
+    Other("delta.coordinatedCommits.commitCoordinator-preview", str, "", Stand.REFUSED, _NO_CATALOG),
+    Other("delta.coordinatedCommits.commitCoordinatorConf-preview", str, "", Stand.REFUSED, _NO_CATALOG),
+    Other("delta.coordinatedCommits.tableConf-preview", str, "", Stand.REFUSED, _NO_CATALOG),
+    Other("delta.redirectReaderWriter-preview", str, "", Stand.REFUSED, "tables are not redirected here"),
+    Other("delta.redirectWriterOnly-preview", str, "", Stand.REFUSED, "tables are not redirected here"),
+    Other("delta.columnMapping.maxColumnId", _natural, "0", Stand.OWNED, _OF_ENGINES),
+    Other("delta.inCommitTimestampEnablementVersion", _natural, "", Stand.OWNED, _OF_ENGINES),
+    Other("delta.inCommitTimestampEnablementTimestamp", _natural, "", Stand.OWNED, _OF_ENGINES),
+    Other("delta.rowTracking.materializedRowIdColumnName", str, "", Stand.OWNED, _OF_ENGINES),
+    Other("delta.rowTracking.materializedRowCommitVersionColumnName", str, "", Stand.OWNED, _OF_ENGINES),
+    Other(PROTECTED_BEFORE, _natural, "0", Stand.OWNED, _OF_ENGINES),
+    Other("anabranch.identityValuesGiven", str, "", Stand.OWNED, "it is what the table remembers of columns that went"),
+    Other("delta.lastUpdateVersion", str, "", Stand.OWNED, "it is what a catalog remembers of a table"),
+    Other("delta.lastCommitTimestamp", str, "", Stand.OWNED, "it is what a catalog remembers of a table"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Properties:
+    """A table's configuration with defaults.
+
+    Example:
+        >>> Properties({"delta.checkpointInterval": "5"}).checkpoint_interval
+        5
+
+    Raises:
+        InvalidProperty: on access to a value that another engine set to something unknown here.
+    """
+
+    configuration: Mapping[str, str]
+
+    def __getitem__(self, key: str) -> Any:
+        parse, default = KNOWN[key]
+        value = self.configuration.get(key, default)
+        try:
+            return parse(value)
+        except ValueError as error:
+            raise InvalidProperty(property=key, value=value, reason=f"{error}.") from None
+
+    @property
+    def isolation_level(self) -> str:
+        """``WriteSerializable`` (default) or ``Serializable``."""
+        return str(self["delta.isolationLevel"])
+
+    @property
+    def vectors(self) -> bool:
+        """Whether DML writes deletion vectors instead of rewriting files."""
+        return bool(self["delta.enableDeletionVectors"])
+
+    @property
+    def conflict_resolution(self) -> str:
+        """``file`` or ``row``; without vectors, conflicts are always per file."""
+        return str(self["anabranch.conflictResolution"]) if self.vectors else "file"
+
+    @property
+    def resolution_bytes(self) -> int:
+        """How many bytes of winners' files one command may read to resolve conflicts."""
+        return int(self[RESOLUTION_BYTES])
+
+    @property
+    def resolution_seconds(self) -> int:
+        """How long one command may try to resolve conflicts."""
+        return int(self[RESOLUTION_SECONDS])
+
+    @property
+    def recorded_moves(self) -> int:
+        """Up to how many rows per partition moves are recorded row by row when their order changes."""
+        return int(self[RECORDED_MOVES])
+
+    @property
+    def rows_in_errors(self) -> bool:
+        """Whether messages may show values of rows."""
+        return bool(self["anabranch.rowsInErrors"])
+
+    @property
+    def checkpoint_interval(self) -> int:
+        """The number of commits between checkpoints."""
+        return int(self["delta.checkpointInterval"])
+
+    @property
+    def checkpoint_policy(self) -> str:
+        """``classic`` or ``v2``."""
+        return str(self["delta.checkpointPolicy"])
+
+    @property
+    def cleans_up_log(self) -> bool:
+        """Whether log files older than the retention are removed."""
+        return bool(self["delta.enableExpiredLogCleanup"])
+
+    @property
+    def log_retention_ms(self) -> int:
+        """How long the log files of older versions are kept, in milliseconds."""
+        return int(self[LOG])
+
+    @property
+    def append_only(self) -> bool:
+        """Whether rows may never be changed or removed."""
+        return bool(self["delta.appendOnly"])
+
+    @property
+    def tombstone_retention_ms(self) -> int:
+        """How long a checkpoint keeps tombstones, in milliseconds."""
+        return int(self[TOMBSTONES])
+
+    @property
+    def prefix_length(self) -> int:
+        """The length of the random folder name for a small append's files; 0: folders by partition instead."""
+        return int(self["delta.randomPrefixLength"]) if self["delta.randomizeFilePrefixes"] else 0
+
+    @property
+    def target_file_size(self) -> int | None:
+        """The target size of files in bytes; None: by the size of the table."""
+        found = self["delta.targetFileSize"]
+        return None if found is None else int(found)
+
+    @property
+    def auto_compaction(self) -> str:
+        """``false``, ``true``, ``legacy`` (the same) or ``auto``: whether writers compact small files."""
+        return str(self["delta.autoOptimize.autoCompact"])
+
+    @property
+    def transaction_retention_ms(self) -> int | None:
+        """How long application transactions are kept, in milliseconds; None: for ever."""
+        found = self["delta.setTransactionRetentionDuration"]
+        return None if found is None else int(found)
+
+    def indexed_columns(self) -> tuple[tuple[str, ...], ...] | int:
+        """The columns that get statistics: paths, or how many of the first leaf columns (-1: all)."""
+        if STATS_COLUMNS in self.configuration:  # as in delta-spark, the empty list means none
+            return tuple(self[STATS_COLUMNS])
+        return int(self["delta.dataSkippingNumIndexedCols"])
+
+
+def validate(configuration: Mapping[str, str]) -> None:
+    """Raises InvalidProperty unless a user may set these properties here: an unknown ``delta.`` or ``anabranch.`` key,
+    a value that the key does not take, or one that requires something unsupported. Protocol requests are not among
+    them.
+    """
+    for key, value in configuration.items():
+        if not isinstance(value, str):
+            raise InvalidProperty(property=key, value=value, reason="properties are text, such as 'true'.")
+        if key in KNOWN:
+            Properties(configuration)[key]
+        elif is_constraint(key):
+            _check_constraint(key, value)
+        elif is_key(key):
+            check_key(key, value)
+        elif key in _BY_KEY:
+            _check_other(_BY_KEY[key], value)
+        elif key.lower().startswith(("delta.", "anabranch.")):
+            raise InvalidProperty(property=key, value=value, reason=_unknown(key))
+
+
+_BY_KEY = {each.key: each for each in OTHERS}
+_LOWERED = {key.lower(): key for key in (*KNOWN, *_BY_KEY, *VERSIONS, IGNORE_DEFAULTS)}
+
+
+def canonical_key(key: str) -> str:
+    """Delta Lake's spelling of a property's name; an unknown name is unchanged."""
+    lowered = key.lower()
+    if lowered.startswith(FEATURE_PREFIX):
+        return FEATURE_PREFIX + key[len(FEATURE_PREFIX) :]
+    return _LOWERED.get(lowered, key)
+
+
+def extract_description(properties: Mapping[str, str], description: str | None) -> tuple[dict[str, str], str | None]:
+    """Properties under Delta Lake's names, and the table's description: the one among them, or else the given one.
+
+    Example:
+        >>> described({"delta.AppendOnly": "true", "comment": "of the harbour"}, None)
+        ({'delta.appendOnly': 'true'}, 'of the harbour')
+    """
+    found = {canonical_key(key): value for key, value in properties.items()}
+    return found, found.pop(COMMENT, description)
+
+
+def check_unreserved(keys: Iterable[str]) -> None:
+    """Raises `InvalidProperty` if a property is one that Spark reserves for a clause of a statement."""
+    for key in keys:
+        if key in RESERVED:
+            raise InvalidProperty(property=key, value="set", reason=f"Spark keeps it for itself: {RESERVED[key]}.")
+
+
+def check_retention(configuration: Mapping[str, str], changed: Iterable[str] = (TOMBSTONES, LOG)) -> None:
+    """Raises `InvalidProperty` if removed files are remembered longer than the log is kept, and one of the two is
+    ``changed``.
+    """
+    properties = Properties(configuration)
+    if not {TOMBSTONES, LOG} & set(changed) or properties.tombstone_retention_ms <= properties.log_retention_ms:
+        return
+    key = TOMBSTONES if TOMBSTONES in configuration else LOG
+    other = LOG if key is TOMBSTONES else TOMBSTONES
+    value, bound = (configuration.get(each, KNOWN[each][1]) for each in (key, other))
+    more = "more" if key is TOMBSTONES else "less"
+    raise InvalidProperty(property=key, value=value, reason=f"it may not be {more} than {other}, which is {bound}.")
+
+
+def is_known(key: str) -> bool:
+    """Whether Delta Lake knows a table property of exactly this name."""
+    return key in KNOWN or key in _BY_KEY or key in VERSIONS or key == IGNORE_DEFAULTS
+
+
+def is_owned(key: str) -> bool:
+    """Whether engines alone write a property, so that no other table is given it."""
+    return key in _BY_KEY and _BY_KEY[key].stand is Stand.OWNED
+
+
+def _check_other(other: Other, value: str) -> None:
+    if other.stand is Stand.OWNED:
+        raise InvalidProperty(property=other.key, value=value, reason=f"no user sets it: {other.why}.")
+    try:
+        asks_nothing = other.parse(value) == (other.parse(other.default) if other.default else "")
+    except ValueError as error:
+        raise InvalidProperty(property=other.key, value=value, reason=f"{error}.") from None
+    if other.stand is Stand.REFUSED and not asks_nothing:
+        raise InvalidProperty(property=other.key, value=value, reason=f"it is not honoured here: {other.why}.")
+
+
+def _unknown(key: str) -> str:
+    """Why a key is unknown, with the one that may be meant."""
+    keys = [*KNOWN, *_BY_KEY, *VERSIONS, IGNORE_DEFAULTS]
+    lowered = {each.lower(): each for each in keys}
+    if key.lower() in lowered:
+        return f"it is spelled {lowered[key.lower()]}."
+    near = get_close_matches(key.lower(), lowered, n=1, cutoff=0.8)
+    hint = f" Did you mean {lowered[near[0]]}?" if near else ""
+    return f"Unknown configuration was specified: {key}. This version of Anabranch does not honour it.{hint}"
+
+
+def _check_constraint(key: str, value: str) -> None:
+    if not key.startswith(CONSTRAINT_PREFIX) or len(key) == len(CONSTRAINT_PREFIX) or key != key.lower():
+        raise InvalidProperty(
+            property=key, value=value, reason=f"it is spelled {CONSTRAINT_PREFIX}name, in lower case."
+        )
+    if not value.strip():
+        raise InvalidProperty(property=key, value=value, reason="it takes a condition in SQL.")

@@ -1,0 +1,251 @@
+"""The rules of a table for every row that is written to it.
+
+Knows PROTOCOL.md, sections "CHECK Constraints", "Column Invariants", "Generated Columns" and "Default Columns".
+Knows nothing of rows, and parses no SQL: expressions are texts. Pure. Guarantee: `rules_of` omits no rule of the
+metadata; what it cannot read is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from anabranch._protocol.actions import Metadata
+from anabranch._protocol.iceberg import materialises
+from anabranch._protocol.schema.lengths import Inside, Step
+from anabranch._protocol.schema.types import Array, DataType, Field, Map, Struct, parse_schema
+from anabranch.errors import InvalidProperty, InvalidSchema
+from anabranch.errors.process_state import memo
+
+CONSTRAINT_PREFIX = "delta.constraints."
+INVARIANT = "delta.invariants"
+GENERATION = "delta.generationExpression"
+DEFAULT = "CURRENT_DEFAULT"
+
+_MEMBER = re.compile(r"`?\s*\.\s*(`(?:[^`]|``)+`|\w+)")
+"""A member's name behind the name of what it lies in, which may end in a backtick."""
+_STAR = re.compile(r"[(,.]\s*\*")
+_PLAIN = re.compile(r"\w+")
+_MOST_LOOKED_AT = 100_000_000
+"""Of so many characters in all, names that are no words are looked for in a text; beyond that it may use them all."""
+
+
+@dataclass(frozen=True)
+class NotNull:
+    """The value at this path is never NULL unless its parent is."""
+
+    path: tuple[Step, ...]
+
+    @property
+    def column(self) -> str:
+        """The path in Delta's spelling, such as ``a.element.b``."""
+        return ".".join(step.value if isinstance(step, Inside) else step for step in self.path)
+
+
+@dataclass(frozen=True)
+class Check:
+    """A SQL expression that is TRUE for every row: FALSE and NULL violate it, as in delta-spark.
+
+    ``columns`` are the top-level columns that it may use.
+    """
+
+    name: str
+    expression: str
+    columns: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Generated:
+    """A column computed by a SQL expression over others; ``columns`` as for `Check`."""
+
+    column: str
+    expression: str
+    columns: frozenset[str] = frozenset()
+
+    @property
+    def check(self) -> Check:
+        """The check for a value that a user provides, as delta-spark words it."""
+        text = f"{self.column} <=> {self.expression}"
+        return Check("Generated Column", text, self.columns | {self.column})
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules of a table for rows and their files.
+
+    Attributes:
+        defaults: column -> the SQL text of its value where rows lack it.
+        codec: the compression of the files.
+        materialised: files also hold the partition columns, after the others.
+        optimized: write few files rather than one per task of an engine.
+        optimized_asked: the same as requested by the command, which takes precedence.
+        most_rows: the most rows of a file.
+        casts: values of other types are cast to the columns', as the command asks for it.
+        replaceable: the command could have replaced the columns, which is said where rows do not fit them.
+    """
+
+    not_null: tuple[NotNull, ...] = ()
+    checks: tuple[Check, ...] = ()
+    generated: tuple[Generated, ...] = ()
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    codec: str = "snappy"
+    materialised: bool = False
+    optimized: bool = False
+    optimized_asked: bool | None = None
+    most_rows: int | None = None
+    casts: bool = False
+    replaceable: bool = False
+
+    @property
+    def bind_rows(self) -> bool:
+        """Whether a row can violate any of them once every column has a value that fits."""
+        return bool(self.not_null or self.checks or self.generated)
+
+
+NONE = Rules()
+
+
+def rules_of(metadata: Metadata) -> Rules:
+    """The rules of a table. Raises InvalidSchema: an invariant is malformed."""
+    configuration = metadata.configuration.items()
+    constraints = tuple(pair for pair in configuration if is_constraint(pair[0]))
+    codec = parse_codec(metadata.configuration.get(CODEC_PROPERTY, "snappy"))
+    optimized = metadata.configuration.get(OPTIMIZED_PROPERTY, "").strip().lower() == "true"
+    found = _rules(metadata.schema_string, constraints, codec, materialises(metadata.configuration))
+    return replace(found, optimized=optimized)
+
+
+OPTIMIZED_PROPERTY = "delta.autoOptimize.optimizeWrite"
+CODEC_PROPERTY = "delta.parquet.compression.codec"
+_CODECS = {name: name for name in ("snappy", "zstd", "gzip", "lz4_raw", "uncompressed")}
+_CODECS |= {"lz4": "lz4_raw", "none": "uncompressed"}
+
+
+def parse_codec(text: str) -> str:
+    """A compression codec of Parquet files, by Spark's name. Raises InvalidProperty: there is none of this name."""
+    found = _CODECS.get(text.strip().lower())
+    if found is None:
+        raise InvalidProperty(property=CODEC_PROPERTY, value=text, reason=f"it takes {', '.join(sorted(_CODECS))}.")
+    return found
+
+
+def is_constraint(key: str) -> bool:
+    """Whether this table property is a CHECK constraint."""
+    return key.lower().startswith(CONSTRAINT_PREFIX)
+
+
+@memo("rules of tables", 256)  # asked for each set of files, and a schema may have thousands of columns
+def _rules(schema_string: str, constraints: tuple[tuple[str, str], ...], codec: str, materialised: bool) -> Rules:
+    schema = parse_schema(schema_string)
+    texts = [(key[len(CONSTRAINT_PREFIX) :], text) for key, text in sorted(constraints)] + list(_invariants(schema))
+    return Rules(
+        not_null=tuple(not_null(schema)),
+        checks=tuple(Check(name, text, columns_in_text(text, schema.names)) for name, text in texts),
+        generated=tuple(
+            Generated(each.name, text, columns_in_text(text, schema.names) - {each.name})
+            for each in schema
+            if (text := generation_of(each)) is not None
+        ),
+        defaults={each.name: text for each in schema if (text := default_of(each)) is not None},
+        codec=codec,
+        materialised=materialised,
+    )
+
+
+def default_of(column: Field) -> str | None:
+    """The SQL text of a column's default value."""
+    return column.metadata.get(DEFAULT)
+
+
+def generation_of(column: Field) -> str | None:
+    """The SQL text of the expression that generates a column."""
+    return column.metadata.get(GENERATION)
+
+
+def columns_in_text(text: str, names: Iterable[str]) -> frozenset[str]:
+    """The columns among these that a SQL text may use; a word in a string literal counts too, a star means all.
+
+    Example:
+        >>> sorted(mentioned("A + `x``y` > 'b'", ["a", "b", "c", "x`y"]))
+        ['a', 'b', 'x`y']
+    """
+    names = list(names)
+    if _STAR.search(text) is not None:
+        return frozenset(names)
+    found, odd = _split_names(text, names)
+    return frozenset(found) | frozenset(name for name in odd if _word(name).search(text))
+
+
+def _split_names(text: str, names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Of these names those that are words of a text; and those that may be, and have to be looked for."""
+    if not text.isascii():
+        return [], list(names)
+    words = set(re.findall(r"\w+", text.lower()))
+    plain, odd = list[str](), list[str]()
+    for name in names:
+        (plain if name.isascii() and _PLAIN.fullmatch(name) else odd).append(name)
+    said = [name for name in plain if name.lower() in words]
+    is_much = len(odd) * len(text) > _MOST_LOOKED_AT
+    return (said + odd, []) if is_much else (said, odd)
+
+
+def may_use(text: str, path: Sequence[str]) -> bool:
+    """Whether a SQL text may use a column, or a member of structs at a path; not where it always names another member.
+
+    Example:
+        >>> may_use("a.x > 0", ["a", "x"]), may_use("a.x > 0", ["a", "y"]), may_use("f(a)", ["a", "y"])
+        (True, False, True)
+    """
+    column, *members = path
+    return bool(_STAR.search(text)) or any(
+        _leads_to(text, each.end(), members) for each in _word(column).finditer(text)
+    )
+
+
+def _leads_to(text: str, end: int, members: Sequence[str]) -> bool:
+    step = _MEMBER.match(text, end) if members else None
+    if step is None:
+        return True
+    named = step[1][1:-1].replace("``", "`") if step[1][0] == "`" else step[1]
+    return named.lower() == members[0].lower() and _leads_to(text, step.end(), members[1:])
+
+
+def _word(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w){re.escape(name.replace('`', '``'))}(?!\w)", re.IGNORECASE)
+
+
+def _invariants(schema: Struct) -> Iterator[tuple[str, str]]:
+    """Invariants in the metadata of columns and of members of structs, with delta-spark's name for them."""
+    for each in schema:
+        if INVARIANT in each.metadata:
+            text = _invariant(each.metadata[INVARIANT])
+            yield f"EXPRESSION({text})", text
+        if isinstance(each.type, Struct):
+            yield from _invariants(each.type)
+
+
+def _invariant(written: str) -> str:
+    try:
+        return str(json.loads(written)["expression"]["expression"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise InvalidSchema(reason=f"the invariant {written} is not one.") from None
+
+
+def not_null(data_type: DataType, path: tuple[Step, ...] = ()) -> Iterator[NotNull]:
+    """Every NOT NULL path below this type, outer ones first."""
+    if isinstance(data_type, Struct):
+        for each in data_type:
+            yield from _not_null_at(each.type, each.nullable, (*path, each.name))
+    if isinstance(data_type, Array):
+        yield from _not_null_at(data_type.element, data_type.contains_null, (*path, Inside.ELEMENTS))
+    if isinstance(data_type, Map):
+        yield from not_null(data_type.key, (*path, Inside.KEYS))  # a key is never NULL anyway
+        yield from _not_null_at(data_type.value, data_type.value_contains_null, (*path, Inside.VALUES))
+
+
+def _not_null_at(data_type: DataType, nullable: bool, path: tuple[Step, ...]) -> Iterator[NotNull]:
+    if not nullable:
+        yield NotNull(path)
+    yield from not_null(data_type, path)

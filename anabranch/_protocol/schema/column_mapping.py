@@ -1,0 +1,394 @@
+"""Column mapping: the physical names of columns in files, and their ids there.
+
+Knows PROTOCOL.md, section "Column Mapping". Knows nothing of rows, files or versions. Pure. Guarantee: under a mapping
+every column and every member of a struct has an id and a physical name that no other of its table has or ever had, and
+keeps both for good, so that a rename or a drop never touches a file.
+
+All other code uses logical names. Physical ones are in the log (partition values, statistics, which are looked up by
+`anabranch._protocol.schema.types.Field.physical_name`) and in Parquet files, whose boundaries are `physical_schema`,
+`file_schema` and `Renaming`. Both directions are in this one module, hence its length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+
+from anabranch._protocol.schema.editing import inside_of, put_inside
+from anabranch._protocol.schema.types import PHYSICAL_NAME, Array, DataType, Field, Map, Struct, arrow_type, parts_of
+from anabranch.errors import InvalidProperty, InvalidSchema
+
+MODE = "delta.columnMapping.mode"
+MAX_ID = "delta.columnMapping.maxColumnId"
+_DIGITS = 20
+FIELD_ID = "delta.columnMapping.id"
+NESTED_IDS = "delta.columnMapping.nested.ids"
+ICEBERG_V2 = "delta.enableIcebergCompatV2"
+UNMAPPED, BY_NAME, BY_ID = "none", "name", "id"
+PARQUET_ID = b"PARQUET:field_id"
+"""How Arrow carries a Parquet field id."""
+
+IN_COLUMNS = (FIELD_ID, PHYSICAL_NAME, NESTED_IDS)
+"""The keys of a mapping in the metadata of columns."""
+
+
+def mode_of(configuration: Mapping[str, str]) -> str:
+    """``none``, ``name`` or ``id``. Raises InvalidProperty: there is no such mode."""
+    said = configuration.get(MODE, UNMAPPED).strip().lower()
+    if said not in (UNMAPPED, BY_NAME, BY_ID):
+        raise InvalidProperty(property=MODE, value=said, reason="it takes none, name or id.")
+    return said
+
+
+def is_mapped(configuration: Mapping[str, str]) -> bool:
+    """Whether columns have physical names of their own."""
+    return mode_of(configuration) != UNMAPPED
+
+
+def apply_mapping_mode(schema: Struct, configuration: Mapping[str, str]) -> Struct:
+    """A schema as the table's mode requires; without a mapping, leftover physical names are removed. Raises
+    InvalidSchema: there is a mapping, and a column lacks its id or name, or shares it.
+    """
+    try:
+        mode = mode_of(configuration)
+    except InvalidProperty as error:
+        raise InvalidSchema(reason=f"{MODE} is {error.facts['value']}, which is no mode.") from None
+    if mode != UNMAPPED:
+        _check(schema)
+        return schema
+    return without_keys(schema, IN_COLUMNS)
+
+
+def without_keys(schema: Struct, keys: Sequence[str]) -> Struct:
+    """The schema without these keys in its fields' metadata, at any depth; the same object where none has any."""
+    if not any(key in each.metadata for each in fields_of(schema) for key in keys):
+        return schema
+
+    def bare(field: Field) -> Field:
+        return replace(field, metadata={key: value for key, value in field.metadata.items() if key not in keys})
+
+    return _each(schema, bare)
+
+
+def _check(schema: Struct) -> None:
+    ids: set[int] = set()
+    for field in fields_of(schema):
+        number, name = field.metadata.get(FIELD_ID), field.metadata.get(PHYSICAL_NAME)
+        if type(number) is not int or not isinstance(name, str) or not name:
+            raise InvalidSchema(reason=f"the column {field.name} has no number or no physical name.")
+        if number in ids:
+            raise InvalidSchema(reason=f"the column {field.name} shares the number {number} with another.")
+        ids.add(number)
+    for struct in _structs(schema):
+        names = [each.physical_name.lower() for each in struct]
+        if len(set(names)) < len(names):
+            raise InvalidSchema(reason="two columns have one physical name.")
+
+
+# -- numbers and names -------------------------------------------------------------------------------------------------
+
+
+def number_in(configuration: Mapping[str, str], key: str) -> int:
+    """An integer property that writers maintain; 0 where it is not set. Raises InvalidProperty: it is no integer."""
+    text = configuration.get(key, "0").strip()
+    if not (text.isascii() and text.isdigit() and len(text) < _DIGITS):
+        raise InvalidProperty(property=key, value=text[:_DIGITS], reason="the table keeps a whole number there.")
+    return int(text)
+
+
+def assign_ids_and_names(
+    schema: Struct, configuration: Mapping[str, str], new_id: Callable[[], UUID], *, named: bool = False
+) -> tuple[Struct, Mapping[str, str]]:
+    """The schema with an id and a physical name for every column without them, and the properties with the highest id
+    that was ever assigned.
+
+    Args:
+        schema: new columns have neither, all others both.
+        configuration: without a mapping nothing is done.
+        new_id: returns what makes names unique.
+        named: files already hold the columns under their present names.
+
+    Example:
+        >>> completed(Struct((Field("id", "long"),)), {MODE: "name"}, uuid4)[1][MAX_ID]
+        '1'
+    """
+    if not is_mapped(configuration):
+        return schema, configuration
+    numbers = count(max([number_in(configuration, MAX_ID), *_numbers_in(schema)]) + 1)
+    nests = configuration.get(ICEBERG_V2, "").strip().lower() == "true"
+
+    def complete(field: Field) -> Field:
+        if FIELD_ID not in field.metadata or PHYSICAL_NAME not in field.metadata:
+            name = field.name if named else f"col-{new_id()}"
+            field = replace(field, metadata={**field.metadata, FIELD_ID: next(numbers), PHYSICAL_NAME: name})
+        return _assign_nested_ids(field, numbers) if nests else field
+
+    return _each(schema, complete), {**configuration, MAX_ID: str(next(numbers) - 1)}
+
+
+def _numbers_in(schema: Struct) -> Iterator[int]:
+    for field in fields_of(schema):
+        yield from [field.metadata[FIELD_ID]] if FIELD_ID in field.metadata else []
+        yield from field.metadata.get(NESTED_IDS, {}).values()
+
+
+def _assign_nested_ids(field: Field, numbers: Iterator[int]) -> Field:
+    """The field with an id for each element, key and value in it, without those inside a nested struct."""
+    known = field.metadata.get(NESTED_IDS, {})
+    found = {
+        key: known[key] if key in known else next(numbers) for key in _nested_keys(field.type, field.physical_name)
+    }
+    return replace(field, metadata={**field.metadata, NESTED_IDS: found}) if found else field
+
+
+def _nested_keys(data_type: DataType, path: str) -> Iterator[str]:
+    for step, inner in inside_of(data_type).items():
+        yield f"{path}.{step}"
+        yield from _nested_keys(inner, f"{path}.{step}")
+
+
+def highest_number(configuration: Mapping[str, str]) -> dict[str, str]:
+    """The property with the highest assigned id, if it is set."""
+    return {MAX_ID: configuration[MAX_ID]} if MAX_ID in configuration else {}
+
+
+def inherit_mapping(new: Struct, old: Struct) -> Struct:
+    """New columns with the ids and physical names of former columns of the same name and type."""
+    return Struct(tuple(_inherit_in_field(each, old.find(each.name)) for each in new))
+
+
+def _inherit_in_field(new: Field, old: Field | None) -> Field:
+    if old is None or FIELD_ID not in old.metadata:
+        return new
+    if isinstance(new.type, str) and new.type != old.type:
+        return new
+    type_ = _inherit_in_type(new.type, old.type)
+    if type_ is None:
+        return new
+    kept = {key: old.metadata[key] for key in IN_COLUMNS if key in old.metadata}
+    return replace(new, type=type_, metadata={**new.metadata, **kept})
+
+
+def _inherit_in_type(new: DataType, old: DataType) -> DataType | None:
+    """The new type with the ids and names of the old one's members; None where they are of different kinds."""
+    if isinstance(new, Struct) and isinstance(old, Struct):
+        return inherit_mapping(new, old)
+    if isinstance(new, Array) and isinstance(old, Array):
+        element = _inherit_in_type(new.element, old.element)
+        return None if element is None else replace(new, element=element)
+    if isinstance(new, Map) and isinstance(old, Map):
+        key, value = _inherit_in_type(new.key, old.key), _inherit_in_type(new.value, old.value)
+        return None if key is None or value is None else replace(new, key=key, value=value)
+    return new if new == old else None
+
+
+def check_change(before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    """Raises InvalidProperty unless a table that keeps its files may change its mode so: only from ``none`` to
+    ``name``, and the highest id is never set by hand.
+    """
+    old, new = mode_of(before), mode_of(after)
+    if old != new and (old, new) != (UNMAPPED, BY_NAME):
+        raise InvalidProperty(property=MODE, value=new, reason=f"a table of mode {old} with files cannot change so.")
+    if before.get(MAX_ID) != after.get(MAX_ID):
+        raise InvalidProperty(property=MAX_ID, value=after.get(MAX_ID, "unset"), reason="only the table gives it.")
+
+
+# -- walking -----------------------------------------------------------------------------------------------------------
+
+
+def fields_of(data_type: DataType) -> Iterator[Field]:
+    """All fields of a type, inner ones first."""
+    if isinstance(data_type, Struct):
+        for field in data_type:
+            yield from fields_of(field.type)
+            yield field
+    for inner in inside_of(data_type).values():
+        yield from fields_of(inner)
+
+
+def _structs(data_type: DataType) -> Iterator[Struct]:
+    if isinstance(data_type, Struct):
+        yield data_type
+    for _, inner in parts_of(data_type):
+        yield from _structs(inner)
+
+
+def _each(struct: Struct, change: Callable[[Field], Field]) -> Struct:
+    """The struct with ``change`` applied to each field, outer ones first, at any depth."""
+    fields = [change(each) for each in struct]
+    return Struct(tuple(replace(each, type=_each_in(each.type, change)) for each in fields))
+
+
+def _each_in(data_type: DataType, change: Callable[[Field], Field]) -> DataType:
+    if isinstance(data_type, Struct):
+        return _each(data_type, change)
+    for step, inner in inside_of(data_type).items():
+        data_type = put_inside(data_type, step, _each_in(inner, change))
+    return data_type
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def physical_schema(schema: Struct) -> Struct:
+    """The columns under their names in data files, at any depth; the rest of each field is unchanged.
+
+    Example:
+        >>> physical_schema(Struct((Field("id", "long", metadata={PHYSICAL_NAME: "col-7"}),))).names
+        ('col-7',)
+    """
+    return _each(schema, lambda field: replace(field, name=field.physical_name))
+
+
+def is_renamed(data_type: DataType) -> bool:
+    """Whether any field has another name in files."""
+    return any(each.physical_name != each.name for each in fields_of(data_type))
+
+
+def file_schema(schema: Struct) -> pa.Schema:
+    """The Arrow schema of new files with these columns: physical names, and ids as Parquet field ids."""
+    return pa.schema([_file_field(each) for each in physical_schema(schema)])
+
+
+def _file_field(field: Field) -> pa.Field:
+    type_ = _file_type(field.type, field.name, field.metadata.get(NESTED_IDS, {}))
+    return _field_with_id(field.name, type_, field.metadata.get(FIELD_ID))
+
+
+def _field_with_id(name: str, type_: pa.DataType, number: int | None, *, nullable: bool = True) -> pa.Field:
+    return pa.field(name, type_, nullable, None if number is None else {PARQUET_ID: str(number).encode()})
+
+
+def _file_type(data_type: DataType, path: str, nested: Mapping[str, int]) -> pa.DataType:
+    def part(name: str, type_: DataType, *, nullable: bool = True) -> pa.Field:
+        inner = f"{path}.{name}"
+        return _field_with_id(name, _file_type(type_, inner, nested), nested.get(inner), nullable=nullable)
+
+    if isinstance(data_type, Struct):
+        return pa.struct([_file_field(each) for each in data_type])
+    if isinstance(data_type, Array):
+        return pa.list_(part("element", data_type.element))
+    if isinstance(data_type, Map):
+        return pa.map_(part("key", data_type.key, nullable=False), part("value", data_type.value))
+    return arrow_type(data_type)
+
+
+def relabel(rows: pa.Table, wanted: pa.Schema) -> pa.Table:
+    """The same values under another schema of the same shape, member by member in order."""
+    columns = [_relabel_column(column, field.type) for column, field in zip(rows.columns, wanted, strict=True)]
+    return pa.Table.from_arrays(columns, schema=wanted)
+
+
+def _relabel_column(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    if not pa.types.is_nested(wanted):
+        return column
+    whole = [chunk.take(pa.array(range(len(chunk)), pa.int64())) for chunk in column.chunks]  # begins at its buffers
+    return pa.chunked_array([_relabel_array(chunk, wanted) for chunk in whole], wanted)
+
+
+def _relabel_array(values: pa.Array, wanted: pa.DataType) -> pa.Array:
+    if pa.types.is_struct(wanted):
+        parts = [_relabel_array(values.field(i), wanted.field(i).type) for i in range(wanted.num_fields)]
+        return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=values.is_null())
+    if pa.types.is_map(wanted):
+        keys, items = _relabel_array(values.keys, wanted.key_type), _relabel_array(values.items, wanted.item_type)
+        return pa.MapArray.from_arrays(values.offsets, keys, items, type=wanted, mask=values.is_null())
+    if pa.types.is_list(wanted):
+        inner = _relabel_array(values.values, wanted.value_type)
+        return pa.ListArray.from_arrays(values.offsets, inner, type=wanted, mask=values.is_null())
+    return values
+
+
+@dataclass(frozen=True)
+class Renaming:
+    """Where the fields of a struct are in a file: logical name -> the name there (None: absent) and the nested
+    renaming.
+
+    Example:
+        >>> renaming(pq.read_schema(file), schema).row({"col-7": 1})
+        {'id': 1}
+    """
+
+    schema: Struct
+    members: Mapping[str, tuple[str | None, Callable[[Any], Any]]]
+
+    def row(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """A row of the file under logical names; NULL where the file has no value."""
+        return {name: None if there is None else inner(values[there]) for name, (there, inner) in self.members.items()}
+
+    def names(self) -> dict[str, str]:
+        """Logical name -> name in the file, for the columns that it has."""
+        return {name: there for name, (there, _) in self.members.items() if there is not None}
+
+
+def renaming(there: pa.Schema, schema: Struct) -> Renaming:
+    """Where these columns are in a file of this Arrow schema, by their physical names."""
+    members = {}
+    for each in schema:
+        at = there.get_field_index(each.physical_name)
+        found = None if at < 0 else there.field(at)
+        members[each.name] = (None, _same) if found is None else (found.name, _inner(found.type, each.type))
+    return Renaming(schema, members)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _inner(there: pa.DataType, wanted: DataType) -> Callable[[Any], Any]:
+    if not is_renamed(wanted):
+        return _same
+    if isinstance(wanted, Struct):
+        inside = renaming(pa.schema(list(there)), wanted)
+        return lambda value: None if value is None else inside.row(value)
+    if isinstance(wanted, Array):
+        element = _inner(there.value_type, wanted.element)
+        return lambda value: None if value is None else [element(each) for each in value]
+    assert isinstance(wanted, Map), "what is renamed is nested"
+    key, item = _inner(there.key_type, wanted.key), _inner(there.item_type, wanted.value)
+    return lambda value: None if value is None else [(key(k), item(v)) for k, v in value]
+
+
+def resolve_by_id(schema: Struct, there: pa.Schema) -> Struct:
+    """The columns with a file's names for their ids as physical names, as mode ``id`` requires.
+
+    A column whose id the file does not have gets a name that the file does not have either.
+    """
+    return _resolve_struct(schema, list(there))
+
+
+def has_ids(there: pa.Schema) -> bool:
+    """Whether a file has any field ids."""
+    return any(PARQUET_ID in (field.metadata or {}) for field in there)
+
+
+def _resolve_struct(schema: Struct, there: Sequence[pa.Field]) -> Struct:
+    numbered = {int(field.metadata[PARQUET_ID]): field for field in there if PARQUET_ID in (field.metadata or {})}
+    taken = {field.name.lower() for field in there}
+    return Struct(tuple(_resolve_field(each, numbered.get(each.metadata[FIELD_ID]), taken) for each in schema))
+
+
+def _resolve_field(field: Field, there: pa.Field | None, taken: set[str]) -> Field:
+    if there is not None:
+        named = {**field.metadata, PHYSICAL_NAME: there.name}
+        return replace(field, metadata=named, type=_resolve_type(field.type, there.type))
+    name = field.physical_name
+    while name.lower() in taken:
+        name += "_"
+    return replace(field, metadata={**field.metadata, PHYSICAL_NAME: name})
+
+
+def _resolve_type(wanted: DataType, there: pa.DataType) -> DataType:
+    if isinstance(wanted, Struct) and pa.types.is_struct(there):
+        return _resolve_struct(wanted, list(there))
+    if isinstance(wanted, Array) and pa.types.is_list(there):
+        return replace(wanted, element=_resolve_type(wanted.element, there.value_type))
+    if isinstance(wanted, Map) and pa.types.is_map(there):
+        key, value = _resolve_type(wanted.key, there.key_type), _resolve_type(wanted.value, there.item_type)
+        return replace(wanted, key=key, value=value)
+    return wanted

@@ -1,0 +1,185 @@
+"""The Delta columns of a Parquet file, as Spark reads them, and those of many files merged.
+
+Knows footers and Spark's ``ParquetToSparkSchemaConverter``; never a row. Pure: the footer is given. Guarantee: a column
+that Spark would not read, or would read differently from one file to the next, is refused by name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.types as pt
+
+from anabranch._protocol.schema.types import Array, DataType, Field, Map, Struct, kind_of
+from anabranch.errors import UnsupportedType
+
+_SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
+_NARROW = ("byte", "short", "integer")
+"""Integer types that Parquet stores alike, in 32 bits."""
+
+_SIGNED = {8: "byte", 16: "short", 32: "integer", 64: "long"}
+_UNSIGNED = {8: "short", 16: "integer", 32: "long", 64: "decimal(20,0)"}
+_TEXTS = ("String", "Enum", "JSON")
+
+
+class DoNotMerge(Exception):
+    """Two files disagree on a column, for a reason."""
+
+    def __init__(self, column: str, reason: str) -> None:
+        super().__init__(column, reason)
+        self.column, self.reason = column, reason
+
+
+def columns_of(footer: pq.FileMetaData) -> Struct:
+    """The columns of one file, each nullable, with the comments that Spark wrote.
+
+    Raises:
+        UnsupportedType: Spark or Delta has no type for a column.
+        DoNotMerge: two columns have one name, in any case.
+    """
+    leaves = (footer.schema.column(i) for i in range(footer.num_columns))
+    struct = _struct(footer.schema.to_arrow_schema(), leaves, "")
+    said = _spark_metadata(footer)
+    fields = [replace(each, metadata=_comment(said.get(each.name, {}))) for each in struct]
+    return Struct(tuple(fields))
+
+
+def merge_columns(known: Struct, more: Struct, prefix: str = "") -> Struct:
+    """The columns of earlier files merged with those of one more: new ones last, 32-bit integers at their widest.
+    Raises DoNotMerge: the types of a column are incompatible, or its names differ in case.
+    """
+    fields = {each.name: each for each in known}
+    spelled = {name.lower(): name for name in fields}
+    for field in more:
+        path = f"{prefix}{field.name}"
+        before = spelled.setdefault(field.name.lower(), field.name)
+        if before != field.name:
+            raise DoNotMerge(path, f"is spelled {before} in files before, which some engines take for another column")
+        there = fields.get(field.name)
+        fields[field.name] = field if there is None else replace(there, type=_merge_types(there.type, field.type, path))
+    return Struct(tuple(fields.values()))
+
+
+def with_partitions(columns: Struct, partitions: Struct) -> Struct:
+    """The columns of files with those of their folders: last, or in their place where the files have them too."""
+    by_name = {each.name.lower(): each for each in partitions}
+    inside = [by_name.pop(each.name.lower(), each) for each in columns]
+    return Struct((*inside, *by_name.values()))
+
+
+def _merge_types(known: DataType, more: DataType, path: str) -> DataType:
+    if isinstance(known, Struct) and isinstance(more, Struct):
+        return merge_columns(known, more, f"{path}.")
+    if isinstance(known, Array) and isinstance(more, Array):
+        return replace(known, element=_merge_types(known.element, more.element, f"{path}.element"))
+    if isinstance(known, Map) and isinstance(more, Map):
+        key, value = (
+            _merge_types(known.key, more.key, f"{path}.key"),
+            _merge_types(known.value, more.value, f"{path}.value"),
+        )
+        return replace(known, key=key, value=value)
+    if known in _NARROW and more in _NARROW:
+        return max(str(known), str(more), key=_NARROW.index)
+    if known != more:
+        raise DoNotMerge(path, f"is {kind_of(more)} there and {kind_of(known)} before")
+    return known
+
+
+# -- one file ----------------------------------------------------------------------------------------------------------
+
+
+def _struct(fields: Any, leaves: Iterator[pq.ColumnSchema], prefix: str) -> Struct:
+    """The fields of an Arrow schema or struct; the leaves are in the order of the file's columns."""
+    found: dict[str, Field] = {}
+    for field in fields:
+        if field.name.lower() in found:
+            raise DoNotMerge(f"{prefix}{field.name}", "is there twice (case does not count)")
+        found[field.name.lower()] = Field(field.name, _type(field.type, leaves, f"{prefix}{field.name}"))
+    return Struct(tuple(found.values()))
+
+
+def _type(arrow: pa.DataType, leaves: Iterator[pq.ColumnSchema], path: str) -> DataType:
+    """The structure comes from Arrow; leaf types from Parquet alone, since Spark does not read Arrow's own metadata."""
+    while isinstance(arrow, pa.BaseExtensionType):
+        arrow = arrow.storage_type
+    if pt.is_struct(arrow):
+        return _struct([arrow.field(i) for i in range(arrow.num_fields)], leaves, f"{path}.")
+    if pt.is_map(arrow):
+        return Map(_type(arrow.key_type, leaves, f"{path}.key"), _type(arrow.item_type, leaves, f"{path}.value"))
+    if pt.is_list(arrow) or pt.is_large_list(arrow) or pt.is_fixed_size_list(arrow):
+        return Array(_type(arrow.value_type, leaves, f"{path}.element"))
+    return _leaf(next(leaves), path)
+
+
+def _leaf(column: pq.ColumnSchema, path: str) -> DataType:
+    logical = json.loads(column.logical_type.to_json())
+    found = _of_annotation(column, logical) if logical["Type"] != "None" else _PLAIN.get(column.physical_type)
+    if found is None:
+        said = column.physical_type if logical["Type"] == "None" else f"{column.physical_type} ({logical['Type']})"
+        raise UnsupportedType(column=path, type=said)
+    return found
+
+
+_PLAIN = {
+    "BOOLEAN": "boolean",
+    "INT32": "integer",
+    "INT64": "long",
+    "INT96": "timestamp",
+    "FLOAT": "float",
+    "DOUBLE": "double",
+    "BYTE_ARRAY": "binary",
+    "FIXED_LEN_BYTE_ARRAY": "binary",
+}
+"""Types of columns without an annotation."""
+
+
+def _of_annotation(column: pq.ColumnSchema, logical: Mapping[str, Any]) -> str | None:
+    kind = logical["Type"]
+    if kind == "Int":
+        return (_SIGNED if logical["isSigned"] else _UNSIGNED).get(logical["bitWidth"])
+    if kind == "Decimal":
+        return f"decimal({logical['precision']},{logical['scale']})" if logical["precision"] <= 38 else None
+    if kind == "Timestamp" and logical["timeUnit"] in ("milliseconds", "microseconds"):
+        return "timestamp" if logical["isAdjustedToUTC"] else "timestamp_ntz"
+    if kind == "Date":
+        return "date"
+    if kind in _TEXTS:
+        return "string"
+    return "binary" if kind == "BSON" else None
+
+
+def _spark_metadata(footer: pq.FileMetaData) -> Mapping[str, Any]:
+    """Spark's metadata of the top-level columns, if Spark wrote the file. Raises UnsupportedType: a type is stored as
+    another one, such as an interval as a number.
+    """
+    try:
+        fields = json.loads((footer.metadata or {})[_SPARK_SCHEMA])["fields"]
+        noted = {each["name"]: each for each in fields}
+    except (KeyError, ValueError, TypeError, RecursionError):
+        return {}
+    for name, each in noted.items():
+        for type_ in _types_in(each.get("type")):
+            if type_.startswith(("interval", "time(", "variant", "void", "geometry", "geography")):
+                raise UnsupportedType(column=name, type=type_)
+    return noted
+
+
+def _types_in(noted: Any) -> Iterator[str]:
+    if isinstance(noted, str):
+        yield noted
+    elif isinstance(noted, Mapping):
+        for key in ("elementType", "keyType", "valueType"):
+            yield from _types_in(noted.get(key))
+        for field in noted.get("fields") or ():
+            yield from _types_in(field.get("type") if isinstance(field, Mapping) else None)
+
+
+def _comment(noted: Any) -> dict[str, Any]:
+    metadata = noted.get("metadata") if isinstance(noted, Mapping) else None
+    comment = metadata.get("comment") if isinstance(metadata, Mapping) else None
+    return {"comment": comment} if isinstance(comment, str) else {}

@@ -1,0 +1,25 @@
+"""Plain types: those of whose values Arrow and Spark see the same. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from anabranch._protocol.schema.types import INTEGERS, Array, DataType, Field, Map, Struct, decimal_of
+
+_PLAIN = frozenset({*INTEGERS, "float", "double", "boolean", "string", "binary", "date", "timestamp", "timestamp_ntz"})
+
+
+def are_plain(fields: Iterable[Field], *, nested: bool = False) -> bool:
+    """Whether Arrow and Spark see the same in values of these columns, which may be ``nested``."""
+    return all(_is_plain(each.type, nested=nested) for each in fields)
+
+
+def _is_plain(kind: DataType, *, nested: bool) -> bool:
+    match kind:
+        case Struct():
+            return nested and are_plain(kind, nested=True)
+        case Array():
+            return nested and _is_plain(kind.element, nested=True)
+        case Map():
+            return nested and _is_plain(kind.key, nested=True) and _is_plain(kind.value, nested=True)
+    return kind in _PLAIN or decimal_of(kind) is not None

@@ -1,0 +1,59 @@
+"""Storing: what becomes of a computed value in a column.
+
+Pure. Guarantee: what is stored is what Spark stores by its rules of store assignment, or nothing is said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from anabranch._protocol.expressions.computation import Computation
+from anabranch._protocol.expressions.meeting import is_number
+from anabranch._protocol.expressions.resolving import coerce
+from anabranch._protocol.expressions.table import Unfit
+from anabranch._protocol.expressions.tree import Expression, Foreign
+from anabranch._protocol.schema.lengths import LENGTH
+from anabranch._protocol.schema.plain import are_plain
+from anabranch._protocol.schema.types import VOID, Field
+
+
+@dataclass(frozen=True)
+class Computed:
+    """An expression of the engine, SQL text or a Column, and how it is computed without it."""
+
+    expression: Any
+    computation: Computation
+
+    def __str__(self) -> str:
+        return str(self.expression)
+
+
+def is_known(value: Any) -> bool:
+    """Whether an expression is computed without the engine, so that it is known what it holds."""
+    return isinstance(value, Computed) and value.computation.reason is None
+
+
+def cast_to_column(given: Computation, field: Field) -> Computation:
+    """The value as a column stores it; with a reason where only Spark says what it stores.
+
+    Example:
+        >>> stored_in(Computation(Constant(5, "integer")), Field("id", "long")).tree.type
+        'long'
+    """
+    try:
+        return replace(given, tree=_cast_tree(given.tree, field))
+    except Unfit as error:
+        return Computation(Foreign(f"the column {field.name}: {error}"))
+
+
+def _cast_tree(tree: Expression, field: Field) -> Expression:
+    kind = tree.type
+    if kind in (field.type, VOID, "string") or (is_number(kind) and is_number(field.type)):
+        return coerce(tree, field.type)
+    raise Unfit(f"{kind} is stored as {field.type}")
+
+
+def is_plain_column(field: Field) -> bool:
+    """Whether files hold the values of a column as they are: it is of no nested type, and looks at no length."""
+    return are_plain([field]) and LENGTH not in field.metadata

@@ -1,0 +1,80 @@
+"""Physical names: columns under their logical names, and under the names that files have.
+
+Knows how Spark renames members of structs (a cast goes by position) and writes Parquet field ids. Knows nothing of
+files. Guarantee: values are not changed; a column without physical names of its own is passed as it is.
+
+PROTOCOL.md, section "Column Mapping".
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from anabranch._protocol.schema.column_mapping import FIELD_ID, NESTED_IDS, fields_of, is_renamed
+from anabranch._protocol.schema.types import Array, DataType, Field, Map, Struct
+from anabranch._protocol.schema.voids import type_in_files
+from anabranch._spark.columns.shapes import convert_value
+from anabranch._spark.columns.types import column, spark_type
+from anabranch.errors import NotBuilt
+
+_PARQUET_ID = "parquet.field.id"
+"""By this key in a column's metadata Spark's writer knows the field id."""
+
+
+def logical(schema: Struct) -> list[Column]:
+    """The columns of rows that were read under physical names, under logical ones."""
+    return [_logical(each) for each in schema]
+
+
+def _logical(field: Field) -> Column:
+    value, there = column(field.physical_name), type_in_files(field.type)
+    if there is None:
+        return F.lit(None).cast(spark_type(field.type)).alias(field.name)
+    if is_renamed(field.type):
+        value = value.cast(spark_type(there))
+    if there != field.type:
+        value = convert_value(value, there, field.type)
+    as_it_is = field.physical_name == field.name and there == field.type and not is_renamed(field.type)
+    return value if as_it_is else value.alias(field.name)
+
+
+def is_stored_as_it_is(field: Field) -> bool:
+    """Whether files have a column just as the table has it, so that `to_file_column` changes nothing."""
+    return type_in_files(field.type) == field.type and not _metadata(field)
+
+
+def to_file_column(field: Field, *, compatible: bool) -> Column:
+    """A column of which files hold something, as they have it: physical names, Parquet field ids also inside, and no
+    void members. Raises NotBuilt: the table is Iceberg-``compatible``, so that elements, keys and values need field
+    ids, which Spark's writer cannot set.
+    """
+    value, numbered, there = column(field.name), _metadata(field), type_in_files(field.type)
+    assert there is not None, "files hold it"
+    if there != field.type:
+        value = convert_value(value, field.type, there).alias(field.name)
+    if not numbered:
+        return value
+    if compatible and any(NESTED_IDS in each.metadata for each in (field, *fields_of(field.type))):
+        what = f"writing the array or map {field.name} with Spark into a table of icebergCompatV2"
+        raise NotBuilt(what=what, instead="Append Arrow rows instead; Spark's writer cannot number what lies inside.")
+    if not isinstance(there, str):
+        value = value.cast(_file_type(there))
+    return value.alias(field.physical_name, metadata=numbered)
+
+
+def _metadata(field: Field) -> dict[str, int]:
+    return {_PARQUET_ID: field.metadata[FIELD_ID]} if FIELD_ID in field.metadata else {}
+
+
+def _file_type(data_type: DataType) -> T.DataType:
+    if isinstance(data_type, Struct):
+        return T.StructType(
+            [T.StructField(each.physical_name, _file_type(each.type), True, _metadata(each)) for each in data_type]
+        )
+    if isinstance(data_type, Array):
+        return T.ArrayType(_file_type(data_type.element))
+    if isinstance(data_type, Map):
+        return T.MapType(_file_type(data_type.key), _file_type(data_type.value))
+    return spark_type(data_type)

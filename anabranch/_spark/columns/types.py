@@ -1,0 +1,299 @@
+"""Names and types: a table's columns as Spark spells them, and Spark's as Delta does.
+
+Knows how Spark quotes names and which of its types Delta can hold. Knows nothing of files. Guarantee:
+``schema_of(spark_schema(s)) == s`` up to NOT NULL and metadata other than comments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from anabranch._protocol.rules.identity import EXPLICIT, START, STEP
+from anabranch._protocol.rules.table_rules import DEFAULT, GENERATION, INVARIANT
+from anabranch._protocol.schema.lengths import LENGTH, char_length
+from anabranch._protocol.schema.types import (
+    DEEPEST,
+    VOID,
+    Array,
+    DataType,
+    Field,
+    Map,
+    Struct,
+    check_depth,
+    decimal_of,
+    distinct,
+    from_arrow,
+    to_arrow,
+)
+from anabranch.errors import InvalidOption, UnreadableType, UnsupportedType
+
+_T = TypeVar("_T")
+
+_SPARK_TYPES: dict[str, T.DataType] = {
+    "string": T.StringType(),
+    "long": T.LongType(),
+    "integer": T.IntegerType(),
+    "short": T.ShortType(),
+    "byte": T.ByteType(),
+    "float": T.FloatType(),
+    "double": T.DoubleType(),
+    "boolean": T.BooleanType(),
+    "binary": T.BinaryType(),
+    "date": T.DateType(),
+    "timestamp": T.TimestampType(),
+    "timestamp_ntz": T.TimestampNTZType(),
+    "variant": T.VariantType(),
+    VOID: T.NullType(),
+}
+_RULES = frozenset({DEFAULT, GENERATION, INVARIANT, LENGTH, START, STEP, EXPLICIT})
+"""What the metadata of a declared column says to writers."""
+_DELTA_NAMES = {spark: name for name, spark in _SPARK_TYPES.items()}
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+
+
+def quote_identifier(name: str) -> str:
+    """A column's name as SQL text: no dot, space or backtick in it means anything.
+
+    Example:
+        >>> quoted("a`b.c")
+        '`a``b.c`'
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
+def column(name: str) -> Column:
+    """The top-level column of exactly this name."""
+    return F.col(quote_identifier(name))
+
+
+def tree_reduce(join: Callable[[_T, _T], _T], parts: Sequence[_T]) -> _T:
+    """All of them in one, joined two by two, and so on: Spark Connect takes no chain of a hundred.
+
+    Example:
+        >>> paired(lambda one, other: f"({one} {other})", "abc")
+        '((a b) c)'
+    """
+    while len(parts) > 1:
+        left_over = parts[len(parts) - len(parts) % 2 :]
+        parts = [*map(join, parts[::2], parts[1::2]), *left_over]
+    return parts[0]
+
+
+# -- Delta to Spark ----------------------------------------------------------------------------------------------------
+
+
+def spark_schema(struct: Struct) -> T.StructType:
+    """The schema to read with: everything nullable, and of the metadata only comments and the lengths of chars, which
+    Spark pads by these where it reads and compares them. Raises UnsupportedType: a type that this version does not
+    read.
+    """
+    return T.StructType([_spark_field(each) for each in struct])
+
+
+def spark_type(data_type: DataType, path: str = "") -> T.DataType:
+    """Spark's type, with everything inside it nullable; ``path`` is the name that an error gives."""
+    if isinstance(data_type, Struct):
+        return T.StructType(
+            [T.StructField(each.name, spark_type(each.type, f"{path}.{each.name}")) for each in data_type]
+        )
+    if isinstance(data_type, Array):
+        return T.ArrayType(spark_type(data_type.element, f"{path}.element"))
+    if isinstance(data_type, Map):
+        return T.MapType(spark_type(data_type.key, f"{path}.key"), spark_type(data_type.value, f"{path}.value"))
+    digits = decimal_of(data_type)
+    if digits is None and data_type not in _SPARK_TYPES:
+        raise UnsupportedType(column=path, type=data_type)
+    return _SPARK_TYPES[data_type] if digits is None else T.DecimalType(*digits)
+
+
+def parse_type(ddl: str) -> T.DataType:
+    """The type of an SQL name such as ``BIGINT`` or ``decimal(10,2)``. Raises UnreadableType: there is no such one."""
+    _check_brackets(ddl)
+    try:
+        return T.DataType.fromDDL(ddl)
+    except PySparkException as error:
+        reason = f"there is no such type ({error.getCondition()})."
+        raise UnreadableType(option="dataType", value=ddl, reason=reason) from None
+
+
+def parse_columns(ddl: str) -> T.StructType:
+    """The columns of SQL text such as ``day DATE, hour INT``. Raises InvalidOption: it is no list of columns."""
+    _check_brackets(ddl)
+    try:
+        found = T.DataType.fromDDL(ddl)
+    except PySparkException as error:
+        reason = f"it is no list of columns and types ({error.getCondition()})."
+        raise UnreadableType(option="columns", value=ddl, reason=reason) from None
+    if not isinstance(found, T.StructType):
+        raise InvalidOption(option="columns", value=ddl, reason="it is a type, and no list of columns and types.")
+    return found
+
+
+def _check_brackets(ddl: str) -> None:
+    """Spark's parser ends in an error of the JVM where types are nested some thousand levels deep. Raises
+    InvalidSchema: they are.
+    """
+    level = 0
+    for sign in ddl:
+        level += {"<": 1, ">": -1}.get(sign, 0)
+        if level > 2 * DEEPEST:  # names in backticks may hold some
+            check_depth(level)
+
+
+def arrow_rows(spark: SparkSession, table: pa.Table) -> DataFrame:
+    """The rows of an Arrow table, with the types that Delta gives them. Raises UnsupportedType: a column (named) has a
+    type that Delta lacks.
+    """
+    schema = from_arrow(table.schema)
+    # Without a schema Spark takes a timestamp without zone for one with, moved by the session's zone.
+    return local_rows(spark, table.cast(to_arrow(schema), safe=False), spark_schema(schema))
+
+
+def local_rows(spark: SparkSession, table: pa.Table, schema: T.StructType) -> DataFrame:
+    """The rows of an Arrow table. Spark forgets what stands behind a batch without rows, so it gets none; but one of a
+    table without rows, of whose nested columns it would not know the types.
+    """
+    batches = [each for each in table.to_batches() if each.num_rows]
+    rows = pa.Table.from_batches(batches, table.schema) if batches else table.schema.empty_table()
+    return spark.createDataFrame(rows, schema)
+
+
+def frame_from_rows(spark: SparkSession, rows: Sequence[Mapping[str, Any]], ddl: str) -> DataFrame:
+    """A few rows with the columns of SQL text, which Spark keeps in its plan: showing them takes no job."""
+    wanted = parse_columns(ddl)
+    return spark.createDataFrame(pa.Table.from_pylist([*rows], to_arrow(schema_of(wanted))), wanted)
+
+
+def unknown_row(spark: SparkSession, wanted: T.StructType) -> DataFrame:
+    """A row of these columns, of which Spark knows no value while it plans. Of rows that are known, or not there, its
+    optimizer leaves out what a query asks of them.
+    """
+    rows = F.array_repeat(F.lit(None).cast(wanted), F.col("id").cast("int"))
+    row = spark.range(1).select(F.explode(rows).alias("row"))
+    return row.select(*[row["row"][each.name].alias(each.name, metadata=each.metadata) for each in wanted.fields])
+
+
+def _spark_field(field: Field) -> T.StructField:
+    said = {"comment": field.metadata["comment"]} if "comment" in field.metadata else {}
+    if (length := char_length([field])) is not None:
+        said[LENGTH] = f"char({length})"
+    return T.StructField(field.name, spark_type(field.type, field.name), True, said)
+
+
+# -- Spark to Delta ----------------------------------------------------------------------------------------------------
+
+
+def describe(rows: DataFrame) -> Struct:
+    """The columns of a DataFrame in Delta's words.
+
+    Raises:
+        UnsupportedType: a column (named) has a type that Delta lacks, such as an interval.
+        InvalidSchema: two columns have one name, whatever the case.
+    """
+    return schema_of(rows.schema)
+
+
+def schema_of(columns: T.StructType) -> Struct:
+    """As `describe`, for a Spark schema, such as the columns that a builder was given."""
+    return _struct(columns, "", 1)
+
+
+def declared_schema(columns: T.StructType) -> Struct:
+    """As `schema_of`, for columns that a table is declared with: their rules are kept, lengths of texts too.
+
+    Raises:
+        UnsupportedType, InvalidSchema: as for `describe`.
+    """
+    both = zip(schema_of(columns), columns, strict=True)
+    return Struct(tuple(replace(field, metadata={**field.metadata, **_rules_in(spark)}) for field, spark in both))
+
+
+def _rules_in(field: T.StructField) -> dict[str, Any]:
+    """The rules in the metadata of a column, with the lengths that its type says."""
+    metadata = {key: value for key, value in (field.metadata or {}).items() if key in _RULES}
+    has_lengths = _has_lengths(field.dataType)
+    return {**metadata, LENGTH: field.dataType.simpleString()} if has_lengths else metadata
+
+
+def _has_lengths(data_type: T.DataType) -> bool:
+    match data_type:
+        case T.CharType() | T.VarcharType():
+            return True
+        case T.StructType():
+            return any(_has_lengths(each.dataType) for each in data_type)
+        case T.ArrayType():
+            return _has_lengths(data_type.elementType)
+        case T.MapType():
+            return _has_lengths(data_type.keyType) or _has_lengths(data_type.valueType)
+    return False
+
+
+def delta_type(spark: T.DataType, path: str, level: int = 1) -> DataType:
+    """Delta's type for one of Spark's; ``path`` is the name that an error gives, ``level`` how deep it lies.
+
+    Raises:
+        UnsupportedType: there is none.
+        InvalidSchema: it is nested too deep.
+    """
+    check_depth(level)
+    inside = level + 1
+    if isinstance(spark, T.StructType):
+        return _struct(spark, f"{path}.", inside)
+    if isinstance(spark, T.ArrayType):
+        return Array(delta_type(spark.elementType, f"{path}.element", inside), spark.containsNull)
+    if isinstance(spark, T.MapType):
+        key = delta_type(spark.keyType, f"{path}.key", inside)
+        value = delta_type(spark.valueType, f"{path}.value", inside)
+        return Map(key, value, spark.valueContainsNull)
+    if isinstance(spark, T.DecimalType):
+        return f"decimal({spark.precision},{spark.scale})"
+    if isinstance(spark, T.CharType | T.VarcharType):
+        return "string"
+    if spark not in _DELTA_NAMES:
+        raise UnsupportedType(column=path, type=spark.simpleString())
+    return _DELTA_NAMES[spark]
+
+
+def is_void(spark: T.DataType) -> bool:
+    """Whether this is the type of a bare NULL."""
+    return isinstance(spark, T.NullType)
+
+
+def fill_void_types(found: T.DataType, wanted: DataType) -> T.DataType:
+    """A type in which every bare NULL, at any depth, gets the wanted type there; members of structs match by name."""
+    if is_void(found):
+        return spark_type(wanted)
+    if isinstance(found, T.StructType) and isinstance(wanted, Struct):
+        return T.StructType([_fill_field(each, wanted.find(each.name)) for each in found])
+    if isinstance(found, T.ArrayType) and isinstance(wanted, Array):
+        return T.ArrayType(fill_void_types(found.elementType, wanted.element), found.containsNull)
+    if isinstance(found, T.MapType) and isinstance(wanted, Map):
+        key, value = fill_void_types(found.keyType, wanted.key), fill_void_types(found.valueType, wanted.value)
+        return T.MapType(key, value, found.valueContainsNull)
+    return found
+
+
+def _fill_field(found: T.StructField, wanted: Field | None) -> T.StructField:
+    type_ = found.dataType if wanted is None else fill_void_types(found.dataType, wanted.type)
+    return T.StructField(found.name, type_, found.nullable)
+
+
+def _struct(schema: T.StructType, prefix: str, level: int) -> Struct:
+    return distinct((_delta_field(each, prefix, level) for each in schema), prefix)
+
+
+def _delta_field(field: T.StructField, prefix: str, level: int) -> Field:
+    """Of the metadata a table remembers the comment; the rest is Spark's own bookkeeping."""
+    metadata: dict[str, Any] = field.metadata or {}
+    comment = {"comment": metadata["comment"]} if "comment" in metadata else {}
+    return Field(field.name, delta_type(field.dataType, prefix + field.name, level), field.nullable, comment)

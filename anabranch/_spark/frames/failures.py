@@ -1,0 +1,164 @@
+"""Failures: Spark's exceptions as errors of Anabranch.
+
+Knows how PySpark wraps the JVM's errors, classic and Connect. Guarantee: the reason is Spark's own sentence, with no
+Java frame and no plan.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, ParseException, PySparkException, PythonException
+
+from anabranch._spark.frames.missing_files import file_in, is_within, missing, path_in
+from anabranch._spark.frames.violations import violation_in
+from anabranch._spark.sessions.connectors import check_reached
+from anabranch.errors import AnabranchError, ExecutionFailed, InvalidCondition, Nondeterministic, UnreadableExpression
+from anabranch.errors.rows import NOT_SHOWN, may_show_rows
+
+_CLASS = re.compile(r"^(?:: |Caused by: )?(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): ")
+# Spark suggests our own columns too where a name is misspelled, and spells the names of sides that we gave.
+_OUR_FRAME = re.compile(r"(?<![\w.`])__anabranch_\w+\.")
+_OUR_SIDE = re.compile(r"`__anabranch_\w+`\.")
+_OURS = re.compile(r", (?:`[^`]+`\.)?`__anabranch_\w+`|(?:`[^`]+`\.)?`__anabranch_\w+`, ")
+_STATE = re.compile(r"\s*SQLSTATE: \w{5}\.?")
+_BYTES = re.compile(r",? but found \[[-\d, ]*\]")  # of a file that is no Parquet: it may be anybody's
+_NAMED = re.compile(r"(?:^|(?:Exception|Error): )\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]", re.MULTILINE)
+_UNFIT = re.compile(
+    r"a value does not fit the column (?:(?!a value does not fit)[^:\n])+? of type [a-z_]+(?:\([\d, ]+\))?"
+)
+# How some versions print the argument of a function of Python: with what the JVM knows of the place in the code.
+_PRINTED = re.compile(
+    r"columnnodeexpression\(UnresolvedAttribute\(List\(([^()]*)\),(?:(?!columnnodeexpression\()[^'])*?,None,None\)\)\)"
+)
+_COLUMN = re.compile(r"Column<'(.*)'>", re.DOTALL)
+_FOREIGN_COLUMN = ("MISSING_ATTRIBUTES", "CANNOT_RESOLVE_DATAFRAME_COLUMN")
+_BOUND = "a column is bound to a DataFrame, as in df['id']. Name it by F.col('id'), or in text."
+_MESSAGES = "google.protobuf.message"
+_DEEP = "it is nested deeper than Spark Connect takes; each & and | is a level too. Give it as SQL text, or use isin."
+_RANDOM = (Nondeterministic.condition, "AGGREGATE_FUNCTION_WITH_NONDETERMINISTIC_EXPRESSION")
+_EXPECTED = f"[{Nondeterministic.condition}] Spark expects a deterministic expression."
+_PLACE = re.compile(r"(; line \d+,? pos \d+)?;?$")
+
+
+@contextmanager
+def translate_errors(expression: str, table: str, version: int | None = None) -> Iterator[None]:
+    """Turns Spark's exceptions into errors of Anabranch; ``version`` is that of the files read, where known.
+
+    Raises:
+        MissingDataFile: a file is not there.
+        UnreadableExpression: the expression does not parse.
+        InvalidCondition: it does not fit the columns, or is nested too deep.
+        Nondeterministic: it has another value each time, where Spark demands that it does not.
+        ExecutionFailed: it cannot be evaluated on some row.
+        RowViolation: a row breaks a rule of the table.
+        MissingConnector, NoCredentials, NoSuchBucket: Spark cannot reach the store.
+    """
+    try:
+        yield
+    except AnabranchError:
+        raise
+    except ParseException as error:
+        raise UnreadableExpression(expression=expression, table=table, reason=reason_of(error)) from None
+    except AnalysisException as error:
+        if (path := path_in(error)) is not None:
+            raise missing(table, path, version) from None
+        if error.getCondition() in _RANDOM:
+            raise Nondeterministic(expression=expression, table=table, reason=_EXPECTED) from None
+        reason = _BOUND if is_of_a_frame(error) else reason_of(error)
+        raise InvalidCondition(expression=expression, table=table, reason=reason) from None
+    except (PySparkException, Py4JJavaError) as error:
+        check_reached(error, table)
+        if (violation := violation_in(str(error), table)) is not None:
+            raise violation from None
+        if (file := file_in(error)) is not None and is_within(table, file):
+            raise missing(table, file, version) from None
+        reason = reason_of(error) if may_show_rows(table) else without_values(error)
+        raise ExecutionFailed(what=_PRINTED.sub(r"\1", expression), table=table, reason=reason) from None
+    except Exception as error:
+        if not is_too_deep(error):
+            raise
+        raise InvalidCondition(expression=f"{expression[:200]}…", table=table, reason=_DEEP) from None
+
+
+@contextmanager
+def translate_execution_errors(what: str, table: str) -> Iterator[None]:
+    """As `translate_errors`, of what Spark computes; what it says of the words of a query stays as it is."""
+    try:
+        yield
+    except (AnabranchError, ParseException, AnalysisException):
+        raise
+    except (PySparkException, Py4JJavaError) as error:
+        with translate_errors(what, table):
+            raise error from None
+
+
+def format_expression(expression: object) -> str:
+    """An expression as an error shows it: SQL text as it is, a Column as PySpark prints what it stands for.
+
+    Example:
+        >>> shown(F.col("id") + 1)
+        '+(id, 1)'
+    """
+    found = None if isinstance(expression, str) else _COLUMN.fullmatch(str(expression))
+    return _OUR_FRAME.sub("", found[1]) if found is not None else str(expression)
+
+
+def is_of_a_frame(error: AnalysisException) -> bool:
+    """Whether a column was taken from a DataFrame, as ``df["id"]``, that is not the one it meets."""
+    return (error.getCondition() or "").startswith(_FOREIGN_COLUMN)
+
+
+def is_too_deep(error: Exception) -> bool:
+    """Whether a client of Spark Connect could not write a Column down: each level of it is one of the message's."""
+    return isinstance(error, RecursionError) or type(error).__module__ == _MESSAGES
+
+
+def is_cancelled(error: Exception) -> bool:
+    """Whether somebody wanted this to end, so that it must not be tried in another way."""
+    text = str(error).lower()
+    return "cancel" in text or "interrupt" in text
+
+
+def unfit(column: str, data_type: str) -> str:
+    """What a query of ours raises for a value that no cast makes one of a column's type."""
+    return f"a value does not fit the column {column} of type {data_type}"
+
+
+def without_values(error: Exception) -> str:
+    """What went wrong by the name that Spark has for it, without Spark's own sentence, which may hold values of rows.
+
+    Example:
+        >>> without_values(PySparkException("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012"))
+        '[DIVIDE_BY_ZERO] it cannot be evaluated on some row; values of rows are not shown (anabranch.rowsInErrors).'
+    """
+    text = str(error)
+    own, named = _UNFIT.search(text), _NAMED.search(text)
+    kind = f"[{named[1]}] " if named is not None else ""
+    what = f"{own[0]}; " if own is not None else "it cannot be evaluated on some row; "
+    return f"{kind}{what}{NOT_SHOWN}."
+
+
+def reason_of(error: Exception) -> str:
+    """Spark's own sentence on what went wrong.
+
+    Example:
+        >>> reason_of(PySparkException("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012\\n== SQL (line 1) =="))
+        '[DIVIDE_BY_ZERO] Division by zero.'
+    """
+    lines = [line.strip() for line in _STATE.sub("", str(error)).splitlines() if line.strip()]
+    if isinstance(error, PythonException):
+        return _sentence(lines[-1])  # the last line of the worker's traceback; on Connect only a SQLSTATE is below it
+    if isinstance(error, Py4JJavaError):
+        lines = [line for line in lines if _CLASS.match(line)][-1:] or lines
+    return _sentence(lines[0] if lines else type(error).__name__)
+
+
+def _sentence(line: str) -> str:
+    text = _PLACE.sub(
+        "", _OURS.sub("", _OUR_SIDE.sub("", _STATE.sub("", _BYTES.sub("", _CLASS.sub("", line)))))
+    ).strip()
+    return text if text.endswith((".", "!", "?")) else f"{text}."

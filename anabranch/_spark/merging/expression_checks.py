@@ -1,0 +1,70 @@
+"""Expression checks: whether a change's expressions can run, before anything is read or written.
+
+Uses Spark's analysis of empty rows. Guarantees: no job is run; an expression that cannot be resolved, does not fit its
+column, or depends on more than its row raises an error whether or not any row would meet it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from anabranch._arrow.values import check_assigned
+from anabranch._protocol.conditions import Condition
+from anabranch._protocol.layout.file_sets import FileSet
+from anabranch._protocol.schema.assignments import leaves
+from anabranch._protocol.unsupported import why_unsupported
+from anabranch._spark.columns.types import tree_reduce
+from anabranch._spark.frames.failures import translate_errors
+from anabranch._spark.reading.row_addresses import alias_for_expressions, as_column, is_text
+from anabranch._spark.reading.scan import scan
+from anabranch._spark.writing.write import assign_where, text_of
+
+
+def check_change(
+    spark: SparkSession, files: FileSet, condition: Condition, assignments: Mapping[str, Any] | None
+) -> None:
+    """Raises an error unless a condition (text or a Column over the old row) and assigned values (as for
+    `anabranch._spark.writing.write.update`; None where rows are deleted) fit a table's columns and depend on the row
+    alone.
+
+    Raises:
+        InvalidCondition: a name is unknown, or a part is an aggregate, a window, or something else that no row decides.
+        Nondeterministic: a part has another value each time.
+        SchemaMismatch: no value of that type fits its column.
+    """
+    values = [value for _, value in leaves(assignments or {})]
+    is_known = (
+        condition.computation is not None and condition.computation.is_condition and is_text(condition.expression)
+    )
+    reason = why_unsupported(lambda: check_assigned(assignments or {}, files.schema))
+    are_known = reason is None and all(map(is_text, values))
+    if is_known and are_known:
+        return  # each part of them has a type that Spark gives it, too
+    rows = scan(spark, files, ids=True)
+    if not is_known:
+        _check_condition(spark, rows, files, condition)
+    if assignments and not are_known:
+        _ = assign_where(rows, files, assignments, F.lit(True)).schema
+        with translate_errors(text_of(assignments), files.root, files.version):
+            check_deterministic(
+                alias_for_expressions(rows, values), [as_column(each, spark).isNull() for each in values]
+            )
+
+
+def _check_condition(spark: SparkSession, rows: DataFrame, files: FileSet, condition: Condition) -> None:
+    with translate_errors(condition.text, files.root, files.version):
+        named = rows if condition.alias is None else rows.alias(condition.alias)
+        filtered = named.filter(as_column(condition.expression, spark))
+        _ = filtered.schema  # else Spark Connect looks at it only later
+        check_deterministic(named, [as_column(condition.expression, spark)])
+
+
+def check_deterministic(rows: DataFrame, conditions: Sequence[Column]) -> None:
+    """Raises Spark's AnalysisException unless conditions over rows are deterministic: have the same value each time."""
+    # Spark demands that of what an aggregate is given, not of a WHERE, and allows each subquery there that a WHERE may
+    # hold; as the condition of a join it allows no correlated scalar one.
+    _ = rows.agg(F.count(tree_reduce(Column.__and__, conditions))).schema

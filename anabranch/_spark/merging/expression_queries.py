@@ -1,0 +1,76 @@
+"""Expression queries: which version of its own table a command reads by its conditions and values.
+
+Knows plans of expressions, over rows of which Spark knows nothing while it plans; a function that hides a query is a
+query there. Guarantee: no job is run; what does not fit its columns is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from anabranch._log.positions import SourceVersions, all_versions
+from anabranch._protocol.conditions import Condition
+from anabranch._protocol.merges import Matching, When
+from anabranch._protocol.schema.types import Struct
+from anabranch._spark.columns.types import spark_schema, unknown_row
+from anabranch._spark.frames.dataframe_source import source_versions
+from anabranch._spark.frames.failures import translate_errors
+from anabranch._spark.merging.merge_clauses import Decider, Names, translate_clause_errors
+from anabranch._spark.reading.row_addresses import alias_for_expressions, as_column
+
+
+def query_versions(
+    spark: SparkSession, condition: Condition, values: Sequence[Any], schema: Struct, root: str, table_id: str
+) -> SourceVersions | None:
+    """As `anabranch._spark.frames.dataframe_source.source_versions`, of the queries in a condition and in values.
+
+    Raises:
+        InvalidCondition: one does not fit the columns.
+        UnknownSourceVersion: as there.
+    """
+    with translate_errors(condition.text, root):
+        row = unknown_row(spark, spark_schema(schema))
+        named = row if condition.alias is None else row.alias(condition.alias)
+        asking = named.filter(as_column(condition.expression, spark))
+        if values:
+            asking = alias_for_expressions(asking, values).select(*[as_column(each, spark) for each in values])
+        return source_versions(asking, root, table_id)
+
+
+def merge_versions(
+    spark: SparkSession, matching: Matching, source: T.StructType, schema: Struct, root: str, table_id: str
+) -> SourceVersions | None:
+    """The same of all expressions of a MERGE.
+
+    Args:
+        source: the columns of its source.
+
+    Raises:
+        InvalidCondition, UnknownColumn: one does not fit the columns.
+        UnknownSourceVersion: as of `query_versions`.
+    """
+    with translate_clause_errors(f"MERGE ON {matching.on}", root):
+        asking = _asking(spark, matching, source, schema, root)
+        return all_versions(source_versions(each, root, table_id) for each in asking)
+
+
+def _asking(
+    spark: SparkSession, matching: Matching, source: T.StructType, schema: Struct, root: str
+) -> Iterator[DataFrame]:
+    names = Names.beside([*schema.names, *source.names], matching)
+    decider = Decider(root, schema, source.names, names)
+    target = unknown_row(spark, spark_schema(schema)).alias(names.target)
+    other = unknown_row(spark, source).alias(names.source)
+    both = target.crossJoin(other)
+    sides: dict[When, DataFrame] = {"matched": both, "not matched": other, "not matched by source": target}
+    yield both.filter(as_column(matching.on, spark))
+    for when, rows in sides.items():
+        asking = rows
+        for clause in matching.of(when):
+            asking = decider.apply_expressions(asking, clause)
+        if asking is not rows:
+            yield asking

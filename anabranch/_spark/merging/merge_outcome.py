@@ -1,0 +1,44 @@
+"""The outcome of a MERGE's join that Spark has kept: which clause acts on which rows, and on how many pairs.
+
+Knows the columns of what a join leaves behind, in a folder; not what clauses do.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from anabranch._arrow.marks import rows_of
+from anabranch._arrow.merge_outcome import Outcome
+from anabranch._protocol.layout.file_sets import FileSet, Marks
+from anabranch._spark.reading.row_addresses import by_key, keys_of
+
+
+def query_outcome(rows: DataFrame, files: FileSet) -> Outcome:
+    """What a join's outcome holds, by one query over it."""
+    return Outcome(*_by_clause(rows, files), lambda matched: _ambiguous(rows, matched))
+
+
+def _by_clause(rows: DataFrame, files: FileSet) -> tuple[dict[int | None, Marks], dict[int | None, int]]:
+    """By acting clause (None where none acts on a pair) the table's rows, and the number of pairs."""
+    path_of, key = keys_of(files.files["path"].to_pylist())
+    bit = F.expr("shiftleft(1L, cast(row & 63 as int))")
+    words = rows.groupBy("clause", key(F.col("path")).alias("key"), F.shiftright(F.col("row"), 6).alias("number"))
+    found = words.agg(F.bit_or(bit).alias("word"), F.count(F.lit(1)).alias("pairs")).toArrow()
+    marks: dict[int | None, Marks] = {}
+    pairs: dict[int | None, int] = {}
+    for clause in pc.unique(found["clause"]).to_pylist():
+        part = found.filter(pc.equal(found["clause"], clause) if clause is not None else pc.is_null(found["clause"]))
+        part = part.sort_by([("key", "ascending"), ("number", "ascending")])
+        pairs[clause] = pc.sum(part["pairs"]).as_py()
+        marks[clause] = {
+            path_of[each]: rows_of(np.asarray(some["number"]), np.asarray(some["word"])) for each, some in by_key(part)
+        }
+    return marks, pairs
+
+
+def _ambiguous(rows: DataFrame, matched: list[int]) -> int:
+    acting = rows.filter(F.col("clause").isin(*matched))
+    return acting.groupBy("path", "row").count().filter("count > 1").count()

@@ -1,0 +1,194 @@
+"""Change feed: the changes of a range of versions as a DataFrame.
+
+Knows rows, and of versions only their numbers. Guarantee: each row is shown with the version that inserted or deleted
+it; what a vector hides is never shown, and no file is left out silently.
+
+Each file is opened once, however many versions name it. The changes are joined to its rows by file, or by file and
+position where only some rows changed, so the cost follows how much changed and not how often.
+
+PROTOCOL.md, sections "Add CDC File" and "Deletion Vectors".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import reduce
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap64
+from pyspark.sql import DataFrame, SparkSession
+
+from anabranch._arrow.marks import words_of
+from anabranch._protocol.actions import FILES
+from anabranch._protocol.change_feed import (
+    CHANGE_TYPE,
+    COLUMNS,
+    COMMIT_TIMESTAMP,
+    COMMIT_VERSION,
+    FIELDS,
+    Feed,
+    VersionChanges,
+    change_data_columns,
+)
+from anabranch._protocol.layout.addresses import free_name
+from anabranch._protocol.layout.file_sets import FileSet
+from anabranch._protocol.schema.types import Struct
+from anabranch._spark.columns.types import arrow_rows, column, spark_schema
+from anabranch._spark.frames.dataframe_source import with_source_alias
+from anabranch._spark.frames.failures import translate_errors
+from anabranch._spark.reading.raw_rows import Opened, open_files
+from anabranch._spark.reading.row_positions import is_in_words, with_facts, word_lists
+from anabranch.errors import ChangeFilesMissing, MissingDataFile
+from anabranch.errors.rows import may_show_rows, without_partitions
+
+_MOMENT = pa.timestamp("us", "UTC")
+
+
+def changes(spark: SparkSession, feed: Feed) -> DataFrame:
+    """The rows that were inserted and deleted, with `anabranch._protocol.change_feed.COLUMNS` behind their own.
+
+    Raises:
+        ChangeFilesMissing: a file is gone, naming the first version of whose changes it is one.
+        InvalidPartitionValue, CorruptLog, UnknownStore: the files cannot be read.
+
+    Example:
+        >>> changes(spark, feed).filter("_change_type = 'delete'").count()
+    """
+    names = [*feed.schema.names, *COLUMNS]
+    parts = [part.select(*map(column, names)) for part in _parts(spark, feed)]
+    rows = reduce(DataFrame.unionAll, parts) if parts else _nothing(spark, feed)
+    return with_source_alias(rows, feed.metadata.id, feed.read_at, commit=feed.commit, shown=may_show_rows(feed.root))
+
+
+def _parts(spark: SparkSession, feed: Feed) -> Iterator[DataFrame]:
+    if any(len(each.whole) for each in feed.versions):
+        yield _whole(spark, feed)
+    if any(len(each.partly) for each in feed.versions):
+        yield _partly(spark, feed)
+    if any(len(each.written) for each in feed.versions):
+        yield _rows_of_change_files(spark, feed)
+
+
+def _whole(spark: SparkSession, feed: Feed) -> DataFrame:
+    """Files in which every row changed, except those deleted before."""
+    found = pa.concat_tables(each.whole for each in feed.versions)
+    opened = _open_change_files(spark, feed, found)
+    hidden = [each.hidden.get(path, BitMap64()) for each in feed.versions for path in each.whole["path"].to_pylist()]
+    facts = {
+        **_facts(feed.versions, [len(each.whole) for each in feed.versions]),
+        "change": found["change"].combine_chunks(),
+        "bits": word_lists([words_of(rows) for rows in hidden]),
+    }
+    joined, (version, moment, change, bits) = with_facts(
+        spark, opened.rows, opened.file, _spark_file_names(opened, found), facts
+    )
+    live = joined.filter(~is_in_words(column(bits), column(opened.address.row)))
+    return _with_feed_columns(live, change, version, moment)
+
+
+def _partly(spark: SparkSession, feed: Feed) -> DataFrame:
+    """The changed rows of files in which other rows did not change."""
+    found = pa.concat_tables(each.partly for each in feed.versions)
+    opened = _open_change_files(spark, feed, found)
+    places = {place.log: i for i, place in enumerate(opened.places)}
+    numbers = {"number": pa.array(range(len(places)), pa.int64())}
+    numbered, (number,) = with_facts(spark, opened.rows, opened.file, [place.shown for place in opened.places], numbers)
+    sets = [rows for each in feed.versions for rows in each.rows]
+    repeats = np.repeat(np.arange(len(sets)), [len(rows) for rows in sets])
+    facts = {
+        "file": pa.array([places[path] for path in found["path"].to_pylist()], pa.int64()),
+        **_facts(feed.versions, [len(each.partly) for each in feed.versions]),
+        "change": found["change"].combine_chunks(),
+    }
+    names = [free_name(f"__anabranch_{name}", numbered.columns) for name in (*facts, "position")]
+    changed = pa.table([each.take(pa.array(repeats)) for each in facts.values()], names=names[:-1])
+    positions = np.concatenate([np.asarray(rows.to_array(), np.int64) for rows in sets])
+    changed = changed.append_column(names[-1], pa.array(positions))
+    file, version, moment, change, position = names
+    at = (column(number) == column(file)) & (column(opened.address.row) == column(position))
+    return _with_feed_columns(numbered.join(arrow_rows(spark, changed), at), change, version, moment)
+
+
+def _rows_of_change_files(spark: SparkSession, feed: Feed) -> DataFrame:
+    """Files of change data, whose rows say what became of them."""
+    found = pa.concat_tables(each.written for each in feed.versions)
+    layouts = {path: change_data_columns(layout) for path, layout in feed.layouts.items()}
+    opened = _open_change_files(spark, feed, found, schema=change_data_columns(feed.schema), layouts=layouts)
+    facts = _facts(feed.versions, [len(each.written) for each in feed.versions])
+    joined, (version, moment) = with_facts(spark, opened.rows, opened.file, _spark_file_names(opened, found), facts)
+    return _with_feed_columns(joined, CHANGE_TYPE, version, moment)
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def _open_change_files(
+    spark: SparkSession,
+    feed: Feed,
+    found: pa.Table,
+    schema: Struct | None = None,
+    layouts: dict[str, Struct] | None = None,
+) -> Opened:
+    """All rows of these files, each opened once. Raises ChangeFilesMissing: one is gone."""
+    paths = found["path"].to_pylist()
+    first = {path: i for i, path in reversed(list(enumerate(paths)))}
+    once = found.take(pa.array(sorted(first.values()), pa.int64()))
+    columns = [once[each.name] if each.name in once.column_names else pa.nulls(len(once), each.type) for each in FILES]
+    known = feed.layouts if layouts is None else layouts
+    files_of = FileSet(
+        feed.root,
+        schema or feed.schema,
+        feed.metadata.partition_columns,
+        pa.table(columns, schema=FILES),
+        {},
+        layouts={path: known[path] for path in first if path in known},
+        allowed=feed.allowed,
+    )
+    try:
+        with translate_errors("the changes", feed.root):
+            opened = open_files(spark, files_of)
+            _ = opened.rows.columns  # else Spark Connect looks for the files only later
+        return opened
+    except MissingDataFile as error:
+        raise _missing(feed, first, error) from None
+
+
+def _missing(feed: Feed, paths: Iterable[str], error: MissingDataFile) -> MissingDataFile:
+    said = _plain(str(error.facts["file"]))
+    spelled = ((each, _plain(unquote(each))) for each in paths)
+    path = next((each for each, plain in spelled if said.endswith((plain, without_partitions(plain)))), None)
+    if path is None or "version" not in error.facts:  # the latter is of a file that is there, and that Spark overlooks
+        return error
+    return ChangeFilesMissing(table=feed.root, file=path, version=feed.version_of(path), reason="is gone")
+
+
+def _plain(path: str) -> str:
+    return re.sub("/+", "/", path)
+
+
+def _spark_file_names(opened: Opened, found: pa.Table) -> list[str]:
+    """The name by which Spark shows the file of each of these changes."""
+    shown = {place.log: place.shown for place in opened.places}
+    return [shown[path] for path in found["path"].to_pylist()]
+
+
+# -- columns -----------------------------------------------------------------------------------------------------------
+
+
+def _facts(versions: Iterable[VersionChanges], counts: list[int]) -> dict[str, pa.Array]:
+    """The number and time of each version, repeated as often as it has changes."""
+    numbers = [(each.version, each.timestamp * 1000) for each in versions]
+    repeated = np.repeat(np.array(numbers, np.int64).reshape(-1, 2), counts, axis=0)
+    return {"version": pa.array(repeated[:, 0]), "moment": pa.array(repeated[:, 1]).cast(_MOMENT)}
+
+
+def _with_feed_columns(rows: DataFrame, change: str, version: str, moment: str) -> DataFrame:
+    named = {CHANGE_TYPE: column(change), COMMIT_VERSION: column(version), COMMIT_TIMESTAMP: column(moment)}
+    return rows.withColumns(named)
+
+
+def _nothing(spark: SparkSession, feed: Feed) -> DataFrame:
+    return spark.createDataFrame([], spark_schema(Struct((*feed.schema, *FIELDS))))

@@ -1,0 +1,62 @@
+"""CACHE TABLE and UNCACHE TABLE: a table's rows stay in Spark's memory, and nobody ever reads an older version by that.
+
+Guarantee: a statement reads cached rows only where they are those of the version that it reads anyway.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from anabranch._spark.frames.failures import translate_errors
+from anabranch._spark.sessions.cached_rows import Kept, keep, let_go, level_of
+from anabranch._sql.executor import temporary_views
+from anabranch._sql.executor.running import Running, state_of
+from anabranch._sql.grammar.values import CacheTable, UncacheTable
+from anabranch._sql.grammar.view_values import CacheView
+from anabranch.commands.opening import file_set, open_log
+
+
+def cache(statement: CacheTable, run: Running) -> DataFrame:
+    """CACHE TABLE; gives no rows.
+
+    Raises:
+        InvalidOption: there is no such storage level. ExecutionFailed, MissingDataFile: the rows cannot be read.
+    """
+    snapshot, level = run.snapshot(statement.table), level_of(statement.level)
+    rows = run.engine.to_df(file_set(snapshot))
+    keep(run.spark, snapshot.table, Kept(*state_of(snapshot), rows, level))
+    if not statement.lazy:
+        try:
+            with translate_errors("CACHE TABLE", snapshot.table, snapshot.version):
+                rows.count()
+        except BaseException:
+            let_go(run.spark, snapshot.table)
+            raise
+    return run.nothing()
+
+
+def cache_view(statement: CacheView, run: Running) -> DataFrame:
+    """CACHE TABLE of a query: a temporary view, whose rows are kept for as long as its tables stay as they are; gives
+    no rows. If they cannot be read, there is no such view.
+
+    Raises:
+        SqlAnalysisError, AnalysisException: as `temporary_views.create`.
+        InvalidOption: there is no such storage level. ExecutionFailed, MissingDataFile: the rows cannot be read.
+    """
+    level = level_of(statement.level)
+    temporary_views.create(statement.view, run)
+    try:
+        rows = temporary_views.keep(statement.view, level, run)
+        if not statement.lazy:
+            with translate_errors("CACHE TABLE", statement.view.name):
+                rows.count()
+    except BaseException:
+        run.spark.catalog.dropTempView(statement.view.name)
+        raise
+    return run.nothing()
+
+
+def uncache(statement: UncacheTable, run: Running) -> DataFrame:
+    """UNCACHE TABLE; gives no rows, and does nothing where the table is not cached."""
+    let_go(run.spark, open_log(statement.table.location).table)
+    return run.nothing()

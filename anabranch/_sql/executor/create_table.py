@@ -1,0 +1,152 @@
+"""Tables: CREATE, REPLACE, LIKE, CONVERT, and every change of ALTER TABLE, as commands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pyspark.sql import DataFrame
+
+from anabranch._protocol.options import WRITE
+from anabranch._protocol.properties import is_owned
+from anabranch._protocol.schema.column_mapping import IN_COLUMNS, without_keys
+from anabranch._protocol.schema.types import Struct
+from anabranch._spark.columns.spark_tables import try_describe_table
+from anabranch._spark.columns.types import declared_schema
+from anabranch._sql.conditions import check_rules
+from anabranch._sql.executor.parquet_tables import refuse_conversion
+from anabranch._sql.executor.running import Running
+from anabranch._sql.grammar import values as v
+from anabranch._sql.grammar.parts import Query, Table
+from anabranch._sql.grammar.values import CreateTable
+from anabranch.commands.ddl.create import Create, Replace
+from anabranch.commands.dml.new_table import NewTable, check_columns, match_spelling
+from anabranch.commands.dml.write import Write
+from anabranch.commands.maintenance.convert import Convert, parquet_path
+from anabranch.commands.opening import check_empty, open_log
+from anabranch.commands.options import Options
+from anabranch.errors import NotBuilt
+
+
+def create(statement: CreateTable, run: Running) -> DataFrame:
+    """CREATE TABLE and REPLACE TABLE, with columns, AS a query, or LIKE another table; gives no rows."""
+    statement = _with_options(statement)
+    if statement.query is not None:
+        return _as_query(statement, statement.query, run)
+    new = new_table(statement) if statement.like is None else _like(statement, run)
+    location = statement.table.location
+    schema = new.schema
+    assert isinstance(schema, Struct)
+    check_columns(schema, match_spelling(schema, new.partition_columns or ()), bare=new.bare)
+    check_rules(schema, new.properties, location, run.engine)
+    create_command(statement, new).run()
+    return run.nothing()
+
+
+def for_others(properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties of a table that another one may have, too."""
+    return {key: value for key, value in properties.items() if not is_owned(key)}
+
+
+def _with_options(statement: CreateTable) -> CreateTable:
+    """With the table properties among its OPTIONS as properties; the others are judged as those of a write.
+
+    Raises:
+        InvalidOption, NotBuilt: one asks for what is not done here.
+    """
+    if not statement.options:
+        return statement
+    options = Options()
+    for name, value in statement.options.items():
+        options.put(name, value)
+    found = options.properties()
+    for name in options.file_settings():
+        raise NotBuilt(what=f"the option {name} of a table", instead="Set it in the session: spark.hadoop.fs.…")
+    options.finish(WRITE)
+    return replace(statement, properties={**found, **statement.properties}, options={})
+
+
+def new_table(statement: CreateTable) -> NewTable:
+    """The table that is declared."""
+    return NewTable(
+        Struct(statement.columns),
+        statement.partitions or (),
+        statement.properties,
+        None,
+        statement.comment,
+        statement.clusters or (),
+        bare=not statement.columns and not statement.replaces,
+    )
+
+
+def create_command(statement: CreateTable, new: NewTable) -> Create | Replace:
+    """The command, as the builder of ``DeltaTable`` makes it."""
+    if statement.replaces:
+        return Replace(statement.table.location, new, or_create=statement.creates)
+    return Create(statement.table.location, new, if_not_exists=statement.if_not_exists)
+
+
+def _as_query(statement: CreateTable, query: Query, run: Running) -> DataFrame:
+    rows = run.query(query)
+    write = Write(
+        statement.table.location,
+        rows,
+        "overwrite" if statement.replaces else "ignore" if statement.if_not_exists else "error",
+        statement.partitions,
+        dict(statement.properties),
+        cluster_by=statement.clusters,
+        description=statement.comment,
+        replaces=statement.replaces,
+        creates=statement.creates,
+        as_select=True,
+        reads_anew=True,
+    )
+    log = open_log(statement.table.location)
+    if not statement.replaces and not log.exists():
+        check_empty(log)
+    if statement.replaces and not statement.creates:
+        log.snapshot()
+    write.run(run.engine)
+    return run.nothing()
+
+
+def _like(statement: CreateTable, run: Running) -> NewTable:
+    """A table with another's columns; one of Delta's gives its layout and properties, too."""
+    if isinstance(statement.like, Query):
+        schema = declared_schema(run.query(statement.like).schema)
+        origin = try_describe_table(run.spark, statement.like_name)
+        partitions = () if origin is None else origin.partition_columns
+        return replace(new_table(statement), schema=schema, partition_columns=partitions, bare=False)
+    assert isinstance(statement.like, Table)
+    snapshot = run.snapshot(statement.like)
+    return NewTable(
+        without_keys(snapshot.schema, IN_COLUMNS),
+        snapshot.partition_columns,
+        {**for_others(snapshot.metadata.configuration), **statement.properties},
+        None,
+        statement.comment if statement.comment is not None else snapshot.metadata.description,
+        snapshot.clustering_columns,
+    )
+
+
+def convert(statement: v.ConvertTable, run: Running) -> DataFrame:
+    """CONVERT TO DELTA; gives no rows."""
+    form, path = parquet_path(statement.identifier)
+    if form == "parquet":
+        convert_command(statement, path).run()
+    return run.nothing()
+
+
+def convert_name(statement: v.ConvertName, run: Running) -> DataFrame:
+    """CONVERT TO DELTA of a name. Raises NameNotConverted, InvalidOption, UnknownTable: always one of these."""
+    refuse_conversion(run.spark, statement.name)
+
+
+def convert_command(statement: v.ConvertTable, path: str) -> Convert:
+    """The command, as ``DeltaTable.convertToDelta`` makes it."""
+    return Convert(path, partition_columns(statement), statistics=statement.collects_statistics)
+
+
+def partition_columns(statement: v.ConvertTable) -> Struct:
+    """The columns that folders stand for."""
+    return Struct(tuple(replace(field, nullable=True) for field in statement.partitions or ()))

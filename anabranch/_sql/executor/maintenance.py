@@ -1,0 +1,143 @@
+"""Upkeep: OPTIMIZE, REORG, VACUUM, RESTORE, CLONE, GENERATE and FSCK as commands, with the rows that Delta shows."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.conditions import Condition
+from anabranch._protocol.settings import VACUUMS_LITE
+from anabranch._spark.columns.types import frame_from_rows
+from anabranch._spark.sessions.session import checks_retention
+from anabranch._spark.sessions.settings import setting
+from anabranch._sql.conditions import check_named, resolve_condition
+from anabranch._sql.executor.parquet_tables import files_of
+from anabranch._sql.executor.running import Running
+from anabranch._sql.grammar import values as v
+from anabranch._sql.grammar.parts import Expression, Path, Table
+from anabranch.commands.context import RunContext
+from anabranch.commands.dml.delete import EVERY_ROW
+from anabranch.commands.maintenance.clone import Clone
+from anabranch.commands.maintenance.fsck import MISSING, Fsck
+from anabranch.commands.maintenance.generate import Generate
+from anabranch.commands.maintenance.optimize import Optimize
+from anabranch.commands.maintenance.optimize_result import RESULT as OPTIMIZED
+from anabranch.commands.maintenance.optimize_result import WORKERS, result_row
+from anabranch.commands.maintenance.reorg import Purge
+from anabranch.commands.maintenance.restore import RESULT, Restore
+from anabranch.commands.maintenance.upgrade_uniform import UpgradeUniform
+from anabranch.commands.maintenance.vacuum import Vacuum
+from anabranch.commands.opening import open_log
+from anabranch.errors import InvalidOption
+
+_IGNORES_MISSING = "spark.sql.files.ignoreMissingFiles"
+_CLONED = {
+    "source_table_size": "sourceTableSize",
+    "source_num_of_files": "sourceNumOfFiles",
+    "num_removed_files": "numRemovedFiles",
+    "num_copied_files": "numCopiedFiles",
+    "removed_files_size": "removedFilesSize",
+    "copied_files_size": "copiedFilesSize",
+}
+"""What CLONE shows, and the metrics that it shows."""
+
+
+def optimize(statement: v.OptimizeTable, run: Running) -> DataFrame:
+    """OPTIMIZE; gives the table and Delta's metrics."""
+    snapshot = run.newest(statement.table)
+    done = optimizing(statement, snapshot, run).run(run.engine, RunContext(at=snapshot))
+    return frame_from_rows(run.spark, [result_row(done, snapshot.table, statement.zorder)], OPTIMIZED)
+
+
+def optimizing(statement: v.OptimizeTable, snapshot: Snapshot, run: Running) -> Optimize:
+    """The command of an OPTIMIZE."""
+    where = _where(statement.where, snapshot, run)
+    check_named(snapshot.schema, statement.zorder, snapshot.table, run.engine)
+    return Optimize(statement.table.location, where, statement.zorder, statement.full, workers=WORKERS)
+
+
+def _where(where: Expression | None, snapshot: Snapshot, run: Running) -> Condition:
+    return EVERY_ROW if where is None else resolve_condition(where.source, snapshot, run.engine, filled=True)
+
+
+def reorg(statement: v.ReorgTable, run: Running) -> DataFrame:
+    """REORG TABLE: APPLY (PURGE) gives what OPTIMIZE gives, APPLY (UPGRADE UNIFORM (…)) no rows."""
+    if statement.iceberg_version is None:
+        snapshot = run.newest(statement.table)
+        where = _where(statement.where, snapshot, run)
+        done = Purge(statement.table.location, where, WORKERS).run(run.engine, RunContext(at=snapshot))
+        return frame_from_rows(run.spark, [result_row(done, snapshot.table)], OPTIMIZED)
+    if statement.where is not None:
+        raise InvalidOption(option="WHERE", value=statement.where.text, reason="UPGRADE UNIFORM is of the whole table.")
+    UpgradeUniform(statement.table.location, statement.iceberg_version).run(run.engine)
+    return run.nothing()
+
+
+def vacuum(statement: v.VacuumTable, run: Running) -> DataFrame:
+    """VACUUM; gives the table's path, DRY RUN those of the files that would go."""
+    checks = checks_retention(run.spark)
+    lite = statement.lite if statement.lite is not None else setting(run.spark, VACUUMS_LITE, False)
+    command = Vacuum(statement.table.location, statement.hours, statement.dry_run, lite, checks)
+    done = command.run()
+    paths = [f"{done.table}/{file.name}" for file in done.files] if statement.dry_run else [done.table]
+    return run.frame_from_columns({"path": paths}, pa.schema([("path", pa.string())]))
+
+
+def restore(statement: v.RestoreTable, run: Running) -> DataFrame:
+    """RESTORE; gives Delta's numbers of files and bytes."""
+    done = restore_command(statement, run).run()
+    return run.engine.rows(pa.Table.from_pylist([done.row], schema=RESULT))
+
+
+def restore_command(statement: v.RestoreTable, run: Running) -> Restore:
+    """The command, as ``DeltaTable.restoreToVersion`` and ``restoreToTimestamp`` make it."""
+    version, moment = run.version_and_moment(statement.table)
+    ignores = (run.spark.conf.get(_IGNORES_MISSING, None) or "").lower() == "true"
+    return Restore(statement.table.location, version, moment, ignores, run.zone_of(moment))
+
+
+def clone(statement: v.CloneTable, run: Running) -> DataFrame:
+    """CLONE; gives Delta's numbers of files and bytes."""
+    log = open_log(statement.table.location)
+    if statement.if_not_exists and log.exists():
+        return _clone_result({}, run)
+    if not statement.creates:
+        log.snapshot()
+    command = Clone(
+        "",
+        os.fspath(statement.table.location),
+        statement.shallow,
+        replace=statement.replaces,
+        properties=dict(statement.properties),
+    )
+    return _clone_result(_of_source(command, statement.source, run).run().metrics, run)
+
+
+def _of_source(command: Clone, source: Table | Path, run: Running) -> Clone:
+    """A clone of this source: of a version of a Delta table, or of Parquet files."""
+    if isinstance(source, Table):
+        version, moment = run.version_and_moment(source)
+        return replace(command, source=source.location, version=version, timestamp=moment, zone=run.zone_of(moment))
+    location, partitions = files_of(run.spark, source)
+    return replace(command, source=location, parquet=partitions)
+
+
+def _clone_result(metrics: Any, run: Running) -> DataFrame:
+    return run.row_of_counts(**{column: int(metrics.get(name, 0)) for column, name in _CLONED.items()})
+
+
+def generate(statement: v.GenerateManifest, run: Running) -> DataFrame:
+    """GENERATE; gives no rows."""
+    Generate(statement.table.location, statement.mode).run()
+    return run.nothing()
+
+
+def repair(statement: v.RepairTable, run: Running) -> DataFrame:
+    """FSCK REPAIR TABLE; gives a row for each file that is gone."""
+    done = Fsck(statement.table.location, statement.dry_run).run()
+    return run.engine.rows(pa.Table.from_pylist(done.rows, schema=MISSING))

@@ -1,0 +1,334 @@
+"""Rows: DELETE, UPDATE, MERGE and INSERT as the commands that ``DeltaTable`` runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from anabranch._expressions import condition
+from anabranch._expressions.blocks import strip_qualifiers
+from anabranch._expressions.context import Context
+from anabranch._expressions.dialect import TokenizedText
+from anabranch._expressions.sides import Sides, path_of
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.conditions import Condition
+from anabranch._protocol.features.widening import following
+from anabranch._protocol.rules.identity import STEP
+from anabranch._protocol.rules.table_rules import default_of, generation_of
+from anabranch._protocol.schema.evolution import evolve_schema
+from anabranch._protocol.schema.types import Field, Struct
+from anabranch._spark.columns.positional import by_name, by_position, columns_by_position
+from anabranch._spark.columns.rule_columns import default_text
+from anabranch._spark.columns.types import quote_identifier, spark_type
+from anabranch._spark.frames.failures import translate_errors
+from anabranch._spark.frames.fallback import try_first
+from anabranch._spark.sessions.sql_text import expression
+from anabranch._sql.conditions import context_of, resolve_values, with_session_case
+from anabranch._sql.executor.running import Running
+from anabranch._sql.grammar.parts import Expression, Query, Table
+from anabranch._sql.grammar.row_values import (
+    DeleteRows,
+    InsertEach,
+    InsertRows,
+    MergeClause,
+    MergeRows,
+    TruncateTable,
+    UpdateRows,
+    assignments_by_key,
+)
+from anabranch._sql.merge_request import AskedClause, MergeRequest
+from anabranch._sql.plain_rows import field_of, fields_of, plain_rows
+from anabranch.commands.context import RunContext
+from anabranch.commands.dml.delete import EVERY_ROW, Delete
+from anabranch.commands.dml.update import Update
+from anabranch.commands.dml.write import Write
+from anabranch.errors import InvalidOption, UnknownColumn
+
+_OVERWRITES = "spark.sql.sources.partitionOverwriteMode"
+
+
+def resolve_where(where: Expression | None, placed: str | TokenizedText, table: Table, context: Context) -> Condition:
+    """A statement's condition as its command carries it; ``placed``: with its subqueries' tables put into place."""
+    if where is None:
+        return EVERY_ROW
+    found = condition(placed, context, queries=True, names=table.qualifier)
+    return replace(found, text=where.text) if found.asks else found
+
+
+def delete(statement: DeleteRows, run: Running) -> DataFrame:
+    """DELETE; gives ``num_affected_rows``."""
+    snapshot = run.newest(statement.table)
+    with run.substitute_views(statement.where or Expression("")) as placed:
+        command = delete_command(statement, placed, context_of(snapshot, run.engine))
+        outcome = command.run(run.engine, RunContext(at=snapshot))
+    return run.row_of_counts(num_affected_rows=outcome.rows)
+
+
+def truncate(statement: TruncateTable, run: Running) -> DataFrame:
+    """TRUNCATE TABLE, as a DELETE of every row; gives no rows."""
+    snapshot = run.newest(statement.table)
+    Delete(statement.table.location, operation="TRUNCATE").run(run.engine, RunContext(at=snapshot))
+    return run.nothing()
+
+
+def delete_command(statement: DeleteRows, placed: str | TokenizedText, context: Context) -> Delete:
+    """The command, as ``DeltaTable.delete`` makes it."""
+    return Delete(statement.table.location, resolve_where(statement.where, placed, statement.table, context))
+
+
+def update(statement: UpdateRows, run: Running) -> DataFrame:
+    """UPDATE; gives ``num_affected_rows``."""
+    snapshot = run.newest(statement.table)
+    assignments = resolve_assignments(statement, snapshot, run)
+    with run.substitute_views(statement.where or Expression("")) as placed:
+        where = resolve_where(statement.where, placed, statement.table, context_of(snapshot, run.engine))
+        outcome = Update(statement.table.location, assignments, where).run(run.engine, RunContext(at=snapshot))
+    return run.row_of_counts(num_affected_rows=outcome.rows)
+
+
+def resolve_assignments(statement: UpdateRows, snapshot: Snapshot, run: Running) -> dict[str, Any]:
+    """The values of an UPDATE as its command takes them.
+
+    Raises:
+        UnknownColumn, InvalidOption, InvalidCondition, NotBuilt: they cannot be assigned.
+    """
+    names = statement.table.qualifier
+    values = {key: _value(value, key, snapshot, names, run) for key, value in assignments_by_key(statement.values)}
+    return resolve_values(values, snapshot, run.engine, names[-1], filled=True)
+
+
+def _value(
+    value: Expression | None, key: str, snapshot: Snapshot, names: tuple[str, ...], run: Running
+) -> str | TokenizedText:
+    if value is None:
+        return _default(key, names[-1], snapshot, run) or "NULL"
+    return strip_qualifiers(value.source, names, snapshot.schema)
+
+
+def _default(key: str, alias: str, snapshot: Snapshot, run: Running, *, inserts: bool = False) -> str | None:
+    """What DEFAULT means for a column: its default value, or NULL; None in an insert of a column that the table itself
+    computes where it is not named.
+
+    Raises:
+        InvalidOption: it is to be a member of a column.
+        RuleRefused: it may not be evaluated.
+    """
+    try:
+        path = path_of(key, Sides(snapshot.schema, (), alias), context_of(snapshot, run.engine))
+    except UnknownColumn:  # one that the statement adds; any other is refused with the rest
+        return "NULL"
+    if len(path) > 1:
+        reason = "DEFAULT stands for a whole column, not for a member of one."
+        raise InvalidOption(option="set", value=key, reason=reason)
+    field = snapshot.schema.field(path[0])
+    return None if inserts and _is_computed(field) else _default_of(field, snapshot, run)
+
+
+def _is_computed(field: Field) -> bool:
+    """Whether the table itself computes a column's values."""
+    return generation_of(field) is not None or STEP in field.metadata
+
+
+def _default_of(field: Field, snapshot: Snapshot, run: Running) -> str:
+    """The default of a column as it may be evaluated, or NULL.
+
+    Raises:
+        RuleRefused: it may not be.
+    """
+    text = default_of(field)
+    return "NULL" if text is None else default_text(run.spark, field.name, text, snapshot.table)
+
+
+# -- MERGE -------------------------------------------------------------------------------------------------------------
+
+
+def merge(statement: MergeRows, run: Running) -> DataFrame:
+    """MERGE; gives the four counts of ``DeltaMergeBuilder.execute``."""
+    snapshot = run.newest(statement.table)
+    outcome = merge_request(statement, snapshot, run).command(snapshot).run(run.engine, RunContext(at=snapshot))
+    return run.row_of_counts(**outcome.counts)
+
+
+def merge_request(statement: MergeRows, snapshot: Snapshot, run: Running) -> MergeRequest:
+    """What a MERGE asks, with its source as rows that nobody has read yet."""
+    source = run.query(statement.source)
+    if statement.source_alias is not None:
+        source = source.alias(statement.source_alias)
+    return MergeRequest(
+        statement.table.location,
+        run.engine,
+        source,
+        statement.on.text,
+        statement.table.qualifier[-1],
+        tuple(_build_clause(clause, statement.table.qualifier[-1], snapshot, run) for clause in statement.clauses),
+        source_alias=statement.source_alias,
+        whole=run.whole_table(statement.source),
+        reads_anew=True,
+        evolves=statement.evolves,
+    )
+
+
+def _build_clause(clause: MergeClause, alias: str, snapshot: Snapshot, run: Running) -> AskedClause:
+    """A WHEN clause with the texts of its condition and values."""
+    where = None if clause.condition is None else clause.condition.text
+    if clause.action == "delete":
+        return AskedClause(clause.when, clause.action, where, {})
+    values = None if clause.values is None else _clause_values(clause, alias, snapshot, run)
+    option = "values" if clause.action == "insert" else "set"
+    return AskedClause(clause.when, clause.action, where, values, option)
+
+
+def _clause_values(clause: MergeClause, alias: str, snapshot: Snapshot, run: Running) -> dict[str, Any]:
+    """The values of a clause; DEFAULT in an insert is what a column has that is not named."""
+    inserts = clause.action == "insert"
+    pairs = assignments_by_key(clause.values or ())
+    said = {k: _default(k, alias, snapshot, run, inserts=inserts) if v is None else v.text for k, v in pairs}
+    return {key: text for key, text in said.items() if text is not None}
+
+
+# -- INSERT ------------------------------------------------------------------------------------------------------------
+
+
+def insert(statement: InsertRows, run: Running) -> DataFrame:
+    """INSERT; gives no rows."""
+    with _prepare_insert(statement, run) as write:
+        write()
+    return run.nothing()
+
+
+def insert_each(statement: InsertEach, run: Running) -> DataFrame:
+    """FROM … INSERT … INSERT …, of which none is run before all are understood; gives no rows."""
+    with ExitStack() as kept:
+        writes = [kept.enter_context(_prepare_insert(each, run)) for each in statement.inserts]
+        for write in writes:
+            write()
+    return run.nothing()
+
+
+@contextmanager
+def _prepare_insert(statement: InsertRows, run: Running) -> Iterator[Callable[[], None]]:
+    """What an INSERT does, to be run while the block lasts; its table, its columns and its query are there."""
+    snapshot = run.newest(statement.table)
+    evolves = statement.evolves or run.engine.merges_schema()
+    plain = literals(statement, run, snapshot, evolves=evolves)
+    rows = rows_to_insert(statement, run, snapshot, evolves=evolves) if plain is None else plain
+    with run.substitute_views(statement.where or Expression("")) as placed:
+        write = Write(
+            statement.table.location,
+            rows,
+            "overwrite" if statement.overwrites else "append",
+            replace_where=_overwrite_condition(statement, placed, snapshot, run),
+            dynamic=_is_dynamic(statement, run),
+            schema_change="merge" if evolves else None,
+            reads_anew=True,
+        )
+        if plain is None:
+            with translate_errors("INSERT", snapshot.table):
+                _ = rows.schema  # else Spark Connect looks at it only later
+
+        def write_rows() -> None:
+            # Spark evaluates rows that are constants as soon as it is asked where they come from.
+            with translate_errors("INSERT", snapshot.table):
+                write.run(run.engine, RunContext(at=snapshot))
+
+        yield write_rows
+
+
+def literals(statement: InsertRows, run: Running, snapshot: Snapshot, *, evolves: bool) -> pa.Table | None:
+    """The rows of an INSERT where they are literals that take no Spark; None of any others."""
+    if evolves:
+        return None
+    fields = fields_of(statement, snapshot, with_session_case(snapshot.schema, run.engine))
+    return try_first(lambda: plain_rows(statement, fields, snapshot, context_of(snapshot, run.engine)))
+
+
+def rows_to_insert(statement: InsertRows, run: Running, snapshot: Snapshot, *, evolves: bool) -> DataFrame:
+    """The rows under the table's names and types; where it evolves, further ones under their own names, and those that
+    make it wider as they are.
+    """
+    fields, rows = _rows(statement, run, snapshot)
+    adds = evolves and statement.columns is None and not (statement.by_name and statement.partition)
+    if statement.by_name:
+        return rows if adds else _by_name(rows, snapshot, run)
+    columns = Struct(tuple(fields))
+    if evolves:
+        given = columns_by_position(rows, columns)
+        grown = evolve_schema(following(snapshot.metadata, given), given, None)
+        columns = Struct(tuple(grown.field(each.name) for each in fields))
+    return by_position(rows, columns, snapshot.table, adds=adds)
+
+
+def _rows(statement: InsertRows, run: Running, snapshot: Snapshot) -> tuple[list[Field], DataFrame]:
+    """The table's columns that are given values, and the rows that give them, in one order."""
+    named = with_session_case(snapshot.schema, run.engine)
+    static = [(field_of(name, snapshot, named), text) for name, text in statement.partition if text is not None]
+    fields = fields_of(statement, snapshot, named, {field.name for field, _ in static})
+    if statement.says_default:
+        fields, query = _with_defaults(statement, fields, snapshot, run)
+        rows = run.query(query)
+    else:
+        rows = run.query(statement.query)
+    if static:  # before the query's columns, behind which there may be some that the table is to get
+        rows = rows.select(*(expression(text, run.spark).alias(field.name) for field, text in static), "*")
+    return [*(field for field, _ in static), *fields], rows
+
+
+def _by_name(rows: DataFrame, snapshot: Snapshot, run: Running) -> DataFrame:
+    """Rows whose columns have the table's names, with the values that an assignment would store."""
+    fields = [field_of(name, snapshot, with_session_case(snapshot.schema, run.engine)) for name in rows.columns]
+    return by_name(rows, Struct(tuple(fields)), snapshot.table)
+
+
+def _with_defaults(
+    statement: InsertRows, fields: list[Field], snapshot: Snapshot, run: Running
+) -> tuple[list[Field], Query]:
+    """The columns of a VALUES that says DEFAULT, but for those of which it says only that, and the rest as a query."""
+    rows = statement.values
+    for row in rows:
+        if len(row) != len(fields):
+            reason = f"a row of VALUES has {len(row)} values for {len(fields)} columns."
+            raise InvalidOption(option="VALUES", value=len(row), reason=reason)
+    wanted = [i for i in range(len(fields)) if any(row[i] is not None for row in rows)] or [0]
+    lines = (", ".join(_cell(row[i], fields[i], snapshot, run) for i in wanted) for row in rows)
+    return [fields[i] for i in wanted], Query("VALUES " + ", ".join(f"({line})" for line in lines))
+
+
+def _cell(cell: Expression | None, field: Field, snapshot: Snapshot, run: Running) -> str:
+    if cell is not None:
+        return cell.text
+    if _is_computed(field):
+        reason = f"the table itself computes {field.name}: say DEFAULT in every row, or in none."
+        raise InvalidOption(option="VALUES", value="DEFAULT", reason=reason)
+    return _default_of(field, snapshot, run)
+
+
+def _overwrite_condition(
+    statement: InsertRows, placed: TokenizedText, snapshot: Snapshot, run: Running
+) -> Condition | None:
+    """Which rows an overwrite takes away; None: all, or those of the partitions that are written."""
+    context = context_of(snapshot, run.engine)
+    if statement.where is not None:
+        return resolve_where(statement.where, placed, statement.table, context)
+    static = [(name, text) for name, text in statement.partition if text is not None]
+    if not statement.overwrites or not static or _is_dynamic(statement, run):
+        return None
+    parts = [
+        _equals(field_of(name, snapshot, with_session_case(snapshot.schema, run.engine)), text) for name, text in static
+    ]
+    return condition(" AND ".join(parts), context)
+
+
+def _equals(field: Field, text: str) -> str:
+    """Whether a partition is that of a static value, which is what the column stores of it."""
+    return f"{quote_identifier(field.name)} <=> CAST({text} AS {spark_type(field.type).simpleString()})"
+
+
+def _is_dynamic(statement: InsertRows, run: Running) -> bool:
+    """Whether only the partitions that are written are replaced, as the session says."""
+    setting = run.spark.conf.get(_OVERWRITES, None) or ""
+    return statement.overwrites and statement.where is None and setting.lower() == "dynamic"

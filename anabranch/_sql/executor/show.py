@@ -1,0 +1,300 @@
+"""Showing: what a table says of itself, as rows with the columns that Spark and Delta give them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from anabranch._catalog import entries
+from anabranch._catalog.entry import Entry
+from anabranch._catalog.names import Name, display_name, name_to_sql
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.rules.identity import EXPLICIT, START, STEP
+from anabranch._protocol.rules.table_rules import default_of, generation_of
+from anabranch._protocol.schema.editing import field_at
+from anabranch._protocol.schema.keys import KEY_PREFIX, is_key
+from anabranch._protocol.schema.lengths import LENGTH
+from anabranch._protocol.schema.types import Array, DataType, Field, Map, Struct
+from anabranch._spark.columns.spark_tables import files_in, try_describe_table
+from anabranch._spark.columns.types import column, quote_identifier, spark_type
+from anabranch._spark.sessions.sql_text import exact_sql, expression
+from anabranch._sql.executor.create_table import for_others
+from anabranch._sql.executor.running import Running
+from anabranch._sql.grammar.parts import Reference, Table
+from anabranch._sql.grammar.values import (
+    DescribeDetail,
+    DescribeHistory,
+    DescribeOther,
+    DescribeTable,
+    RefreshTable,
+    ShowColumns,
+    ShowCreateTable,
+    ShowPartitions,
+    ShowProperties,
+)
+from anabranch.commands.opening import open_log
+from anabranch.commands.queries.describe import DETAIL, SHOWN_HISTORY, as_table, detail, detail_of_files, history
+from anabranch.errors import InvalidOption, UnknownColumn, UnknownTable, ViewIsNoTable
+
+_DESCRIBED = pa.schema([("col_name", pa.string()), ("data_type", pa.string()), ("comment", pa.string())])
+Line = tuple[str, str, str | None]
+
+
+def describe_history(statement: DescribeHistory, run: Running) -> DataFrame:
+    """DESCRIBE HISTORY."""
+    return run.engine.rows(as_table(history(statement.table.location, statement.limit), SHOWN_HISTORY))
+
+
+def describe_detail(statement: DescribeDetail, run: Running) -> DataFrame:
+    """DESCRIBE DETAIL; of a path that is said as a text, whatever lies there."""
+    log = open_log(statement.table.location)
+    if len(statement.table.name) == 1 and not log.exists() and log.store.list_all():
+        return run.engine.rows(as_table([detail_of_files(statement.table.name[0])], DETAIL))
+    entry, found = _entry(statement.table, run), detail(statement.table.location)
+    named = found if entry is None else {**found, "name": display_name(entry.name)}
+    return run.engine.rows(as_table([named], DETAIL))
+
+
+def describe_other(statement: DescribeOther, run: Running) -> DataFrame:
+    """DESCRIBE DETAIL of a table of Spark's, by what its catalog says of it, and of files of Spark's.
+
+    Raises:
+        UnknownTable: there is none, or no file. ViewIsNoTable: it is a view.
+    """
+    location = files_in(statement.name)
+    if location is not None and open_log(location).store.list_all():
+        known = detail_of_files(location, format=statement.name[0].lower())
+        return run.engine.rows(as_table([known], DETAIL))
+    table = try_describe_table(run.spark, statement.name)
+    if table is None and entries.is_taken(run.spark, ("detail",)):  # DESCRIBE of a column of a table called so
+        return exact_sql(run.spark, f"DESCRIBE detail {name_to_sql(statement.name)}")
+    if table is None:
+        raise UnknownTable(name=name_to_sql(statement.name))
+    if table.is_view:
+        raise ViewIsNoTable(name=name_to_sql(table.name))
+    known = detail_of_files(
+        table.location,
+        format=table.provider,
+        name=display_name(table.name),
+        description=table.comment,
+        createdAt=table.created,
+        partitionColumns=list(table.partition_columns),
+        properties=dict(table.properties),
+    )
+    return run.engine.rows(as_table([known], DETAIL))
+
+
+def _entry(table: Table, run: Running) -> Entry | None:
+    """What the catalog says of a table that was said by its name."""
+    return None if _is_path(table) else entries.find(run.spark, table.name)
+
+
+def _is_path(table: Table) -> bool:
+    return len(table.name) == 2 and table.name[1] == str(table.location)
+
+
+def describe(statement: DescribeTable, run: Running) -> DataFrame:
+    """DESCRIBE [EXTENDED]: the columns, then the partitioning, then what else is known."""
+    snapshot = run.snapshot(statement.table)
+    if statement.column is not None:
+        return _describe_column(statement, snapshot, run)
+    lines: list[Line] = [_line(field) for field in snapshot.schema]
+    if snapshot.partition_columns:
+        lines += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]
+        lines += [_line(snapshot.schema.field(name)) for name in snapshot.partition_columns]
+    if snapshot.clustering_columns:
+        lines += [("# Clustering Information", "", ""), ("# col_name", "data_type", "comment")]
+        lines += [_line(field_at(snapshot.schema, path), ".".join(path)) for path in snapshot.clustering_columns]
+    if statement.extended:
+        entry = _entry(statement.table, run)
+        name = ("spark_catalog", "delta", str(statement.table.location)) if entry is None else entry.name
+        lines += _details(snapshot, name, entry)
+    columns = {name: [line[i] for line in lines] for i, name in enumerate(("col_name", "data_type", "comment"))}
+    return run.frame_from_columns(columns, _DESCRIBED)
+
+
+def _line(field: Field, name: str | None = None) -> Line:
+    return name or field.name, spark_type(field.type).simpleString(), field.metadata.get("comment")
+
+
+def _details(snapshot: Snapshot, name: Name, entry: Entry | None) -> list[Line]:
+    """The rows of Spark's own DESCRIBE EXTENDED of a table of delta-spark, for which a path is a managed table too."""
+    metadata, is_managed = snapshot.metadata, entry is not None and entry.managed
+    said = {
+        "Catalog": name[0],
+        "Namespace": display_name(name[1:-1]),
+        "Database": display_name(name[1:-1]),
+        "Table": name[-1],
+        "Type": "MANAGED" if is_managed or entry is None else "EXTERNAL",
+        **({"Comment": metadata.description} if metadata.description else {}),
+        "Location": snapshot.table,
+        "Provider": "delta",
+        **({"Owner": entry.owner} if entry is not None and entry.owner else {}),
+        **({"Is_managed_location": "true"} if is_managed else {}),
+        "Table Properties": f"[{','.join(f'{key}={value}' for key, value in _properties(snapshot).items())}]",
+    }
+    lines: list[Line] = [("", "", ""), ("# Detailed Table Information", "", "")]
+    lines += ((key, value, "") for key, value in said.items())
+    if found := _keys(metadata.configuration):
+        lines += [("", "", ""), ("# Constraints", "", ""), *((name, text, "") for name, text in found)]
+    return lines
+
+
+def _keys(configuration: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The keys that are said of a table: names and texts."""
+    return sorted((key.removeprefix(KEY_PREFIX), text) for key, text in configuration.items() if is_key(key))
+
+
+def _describe_column(statement: DescribeTable, snapshot: Snapshot, run: Running) -> DataFrame:
+    """DESCRIBE t c: name, type and comment of one column."""
+    assert statement.column is not None
+    if len(statement.column) > 1:
+        raise InvalidOption(
+            option="column", value=".".join(statement.column), reason="only whole columns are described."
+        )
+    field = snapshot.schema.find(statement.column[0])
+    if field is None:
+        columns = ", ".join(snapshot.schema.names)
+        raise UnknownColumn(table=snapshot.table, column=statement.column[0], columns=columns)
+    name, type_, comment = _line(field)
+    schema = pa.schema([("info_name", pa.string()), ("info_value", pa.string())])
+    return run.frame_from_columns(
+        {"info_name": ["col_name", "data_type", "comment"], "info_value": [name, type_, comment or "NULL"]}, schema
+    )
+
+
+def show_columns(statement: ShowColumns, run: Running) -> DataFrame:
+    """SHOW COLUMNS."""
+    names = run.snapshot(statement.table).schema.names
+    return run.frame_from_columns({"col_name": names}, pa.schema([("col_name", pa.string())]))
+
+
+def refresh(statement: RefreshTable, run: Running) -> DataFrame:
+    """REFRESH TABLE, which has nothing to do: every statement reads the newest version; gives no rows."""
+    run.snapshot(statement.table)
+    return run.nothing()
+
+
+def show_partitions(statement: ShowPartitions, run: Running) -> DataFrame:
+    """SHOW PARTITIONS: the values by which rows are partitioned.
+
+    Raises:
+        InvalidOption: the table has no partitions. UnknownColumn: it is not partitioned by a column that is said.
+    """
+    table, names = statement.table, run.snapshot(statement.table).partition_columns
+    if not names:
+        reason = "SHOW PARTITIONS is not allowed on a table that is not partitioned."
+        raise InvalidOption(option="SHOW PARTITIONS", value=".".join(map(quote_identifier, table.name)), reason=reason)
+    known = {name.lower(): column(name) for name in names}
+    rows = run.frame(Reference(table, *table.span)).select(*known.values()).distinct()
+    for name, value in statement.values:
+        if name.lower() not in known:
+            raise UnknownColumn(table=table.location, column=name, columns=", ".join(names))
+        rows = rows if value is None else rows.where(known[name.lower()].eqNullSafe(expression(value, run.spark)))
+    return rows
+
+
+def _properties(snapshot: Snapshot) -> dict[str, str]:
+    """The table's properties, with those by which Delta shows its protocol."""
+    protocol = snapshot.protocol
+    versions = {
+        "delta.minReaderVersion": str(protocol.min_reader),
+        "delta.minWriterVersion": str(protocol.min_writer),
+    }
+    features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+    supported = {f"delta.feature.{name}": "supported" for name in features}
+    return dict(sorted({**snapshot.metadata.configuration, **versions, **supported}.items()))
+
+
+def show_properties(statement: ShowProperties, run: Running) -> DataFrame:
+    """SHOW TBLPROPERTIES, or the value of one of them."""
+    snapshot = run.snapshot(statement.table)
+    found = _properties(snapshot)
+    if statement.key is not None:
+        absent = f"Table delta.{quote_identifier(snapshot.table)} does not have property: {statement.key}"
+        found = {statement.key: found.get(statement.key, absent)}
+    schema = pa.schema([("key", pa.string()), ("value", pa.string())])
+    return run.frame_from_columns({"key": list(found), "value": list(found.values())}, schema)
+
+
+# -- SHOW CREATE TABLE -------------------------------------------------------------------------------------------------
+
+
+def show_create(statement: ShowCreateTable, run: Running) -> DataFrame:
+    """SHOW CREATE TABLE: a statement that makes such a table."""
+    text = create_text(run.snapshot(statement.table), _table_sql(statement.table))
+    return run.frame_from_columns({"createtab_stmt": [text]}, pa.schema([("createtab_stmt", pa.string())]))
+
+
+def _table_sql(table: Table) -> str:
+    """A table's name as a statement may write it again."""
+    return f"delta.{quote_identifier(str(table.location))}" if _is_path(table) else ".".join(map(_name, table.name))
+
+
+def create_text(snapshot: Snapshot, name: str) -> str:
+    """The statement that makes a table like this one."""
+    metadata = snapshot.metadata
+    declared = [column_text(field) for field in snapshot.schema]
+    declared += [f"CONSTRAINT {_name(key)} {text}" for key, text in _keys(metadata.configuration)]
+    columns = " (\n" + ",\n".join(f"  {each}" for each in declared) + ")" if declared else ""
+    parts = [f"CREATE TABLE {name}{columns}", "USING delta"]
+    if snapshot.partition_columns:
+        parts.append(f"PARTITIONED BY ({', '.join(map(_name, snapshot.partition_columns))})")
+    if snapshot.clustering_columns:
+        listed = (".".join(map(_name, path)) for path in snapshot.clustering_columns)
+        parts.append(f"CLUSTER BY ({', '.join(listed)})")
+    if metadata.description:
+        parts.append(f"COMMENT {_text(metadata.description)}")
+    properties = {key: value for key, value in for_others(metadata.configuration).items() if not is_key(key)}
+    if properties:
+        pairs = (f"  {_text(key)} = {_text(value)}" for key, value in sorted(properties.items()))
+        parts.append("TBLPROPERTIES (\n" + ",\n".join(pairs) + ")")
+    return "\n".join(parts) + "\n"
+
+
+def _text(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def column_text(field: Field, text: Callable[[str], str] = _text) -> str:
+    """A column as a statement declares it; ``text`` puts a comment into quotes."""
+    facts: dict[str, Any] = dict(field.metadata)
+    said = [f"{_name(field.name)} {facts.get(LENGTH, '').upper() or _type(field.type, text)}"]
+    if not field.nullable:
+        said.append("NOT NULL")
+    if (generation := generation_of(field)) is not None:
+        said.append(f"GENERATED ALWAYS AS ({generation})")
+    if STEP in facts:
+        when = "BY DEFAULT" if facts[EXPLICIT] else "ALWAYS"
+        said.append(f"GENERATED {when} AS IDENTITY (START WITH {facts[START]} INCREMENT BY {facts[STEP]})")
+    if (default := default_of(field)) is not None:
+        said.append(f"DEFAULT {default}")
+    if "comment" in facts:
+        said.append(f"COMMENT {text(facts['comment'])}")
+    return " ".join(said)
+
+
+def _type(type_: DataType, text: Callable[[str], str]) -> str:
+    match type_:
+        case Struct():
+            return f"STRUCT<{', '.join(_member(each, text) for each in type_)}>"
+        case Array():
+            return f"ARRAY<{_type(type_.element, text)}>"
+        case Map():
+            return f"MAP<{_type(type_.key, text)}, {_type(type_.value, text)}>"
+    return spark_type(type_).simpleString().upper()
+
+
+def _member(field: Field, text: Callable[[str], str]) -> str:
+    """A member of a struct as a statement declares it."""
+    comment = field.metadata.get("comment")
+    said = [f"{_name(field.name)}: {_type(field.type, text)}", *([] if field.nullable else ["NOT NULL"])]
+    return " ".join(said if comment is None else [*said, f"COMMENT {text(comment)}"])
+
+
+def _name(name: str) -> str:
+    return name if name.isidentifier() else quote_identifier(name)

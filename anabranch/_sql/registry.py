@@ -1,0 +1,239 @@
+"""The statements: one entry says with which words each begins, which function reads it, and which one runs it.
+
+A new statement is one entry here, a value in `anabranch._sql.grammar.values`, and its two functions. Guarantee:
+nothing else lists statements; what depends on the kind of a statement is a field of its entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from anabranch._spark.sessions.settings import honour_settings
+from anabranch._sql.executor import (
+    alter_table,
+    caching,
+    create_table,
+    explain,
+    maintenance,
+    persistent_views,
+    row_changes,
+    show,
+    temporary_views,
+)
+from anabranch._sql.executor.alter_table import changing
+from anabranch._sql.executor.running import Running
+from anabranch._sql.grammar import alter_table as alter_grammar
+from anabranch._sql.grammar import create_table as create_grammar
+from anabranch._sql.grammar import explain as explain_grammar
+from anabranch._sql.grammar import maintenance as upkeep_grammar
+from anabranch._sql.grammar import row_changes as row_grammar
+from anabranch._sql.grammar import row_values, view_values
+from anabranch._sql.grammar import values as v
+from anabranch._sql.grammar import views as view_grammar
+from anabranch._sql.grammar.parts import Query, Statement
+
+_TABLE = " … "
+_COLUMN = "ALTER|CHANGE [COLUMN]"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One statement.
+
+    Attributes:
+        words: what it begins with: ``[…]`` may be left out, ``A|B`` is one of two, and ``…`` is the name of a table.
+        grammar: reads what stands behind these words; behind ``…`` it is given the table as well.
+        value: what ``grammar`` gives; None where that only refuses. One function may give several.
+        run: runs the value; None where it is about a name alone (`anabranch._sql.executor.names`).
+        verb: the statement's name where a session's settings may refuse it; None where it changes no table.
+        only_delta: whether Spark has no such statement, so that it has to name a Delta table.
+        reshapes: whether the table may have other columns behind it.
+        command: makes the command of a change that needs no look at the table first.
+    """
+
+    words: str
+    grammar: Callable[..., Statement | None]
+    value: type[Statement] | None
+    run: Callable[[Any, Running], DataFrame] | None
+    verb: str | None = None
+    only_delta: bool = False
+    reshapes: bool = False
+    command: Callable[[Any], Any] | None = None
+
+    @property
+    def of_table(self) -> tuple[str, str]:
+        """The words before a table's name, and those behind it."""
+        before, _, behind = self.words.partition(_TABLE)
+        return before, behind
+
+    @property
+    def first(self) -> frozenset[str]:
+        """The words with which it may begin."""
+        return frozenset(self.words.split()[0].split("|"))
+
+
+def _alter(
+    words: str,
+    grammar: Callable[..., Statement],
+    value: type[Statement],
+    command: Callable[[Any], Any],
+    *,
+    reshapes: bool = False,
+    verb: str = "ALTER",
+) -> Entry:
+    """An ALTER TABLE that one command does, made of the statement alone."""
+    return Entry(f"ALTER TABLE … {words}", grammar, value, changing(command), verb, reshapes=reshapes, command=command)
+
+
+ENTRIES = (
+    Entry("DELETE", row_grammar.delete, row_values.DeleteRows, row_changes.delete, "DELETE"),
+    Entry("TRUNCATE TABLE", row_grammar.truncate, row_values.TruncateTable, row_changes.truncate, "DELETE"),
+    Entry("UPDATE", row_grammar.update, row_values.UpdateRows, row_changes.update, "UPDATE"),
+    Entry("MERGE", row_grammar.merge, row_values.MergeRows, row_changes.merge, "MERGE", reshapes=True),
+    Entry("INSERT", row_grammar.insert, row_values.InsertRows, row_changes.insert, "INSERT", reshapes=True),
+    Entry("FROM", row_grammar.inserts, row_values.InsertEach, row_changes.insert_each, "INSERT", reshapes=True),
+    Entry("EXPLAIN", explain_grammar.explain, v.ExplainChange, explain.explain),
+    Entry("CREATE [OR REPLACE] TABLE", create_grammar.create_table, v.CreateTable, create_table.create, "CREATE"),
+    Entry("CREATE EXTERNAL TABLE", create_grammar.create_table, v.CreateTable, create_table.create, "CREATE"),
+    Entry("REPLACE TABLE", create_grammar.create_table, v.CreateTable, create_table.create, "CREATE"),
+    Entry("CREATE [OR REPLACE] TABLE", create_grammar.create_table, v.CloneTable, maintenance.clone, "CLONE"),
+    Entry("CREATE [OR REPLACE] VIEW", create_grammar.create_view, view_values.CreateView, persistent_views.create),
+    Entry(
+        "CREATE [OR REPLACE] [GLOBAL] TEMPORARY|TEMP VIEW",
+        create_grammar.create_temporary_view,
+        view_values.CreateTempView,
+        temporary_views.create,
+    ),
+    Entry("ALTER VIEW", view_grammar.alter_view, view_values.AlterView, persistent_views.alter),
+    Entry("DROP VIEW", view_grammar.drop_view, None, None),
+    Entry("DROP TABLE", create_grammar.drop_table, v.DropTable, None),
+    Entry("CONVERT", create_grammar.convert, v.ConvertTable, create_table.convert, "CONVERT", only_delta=True),
+    Entry("CONVERT", create_grammar.convert, v.ConvertName, create_table.convert_name, "CONVERT", only_delta=True),
+    _alter(
+        "SET TBLPROPERTIES",
+        alter_grammar.set_properties,
+        v.SetTableProperties,
+        alter_table.set_properties,
+        reshapes=True,
+    ),
+    _alter("UNSET TBLPROPERTIES", alter_grammar.unset_properties, v.UnsetTableProperties, alter_table.unset_properties),
+    Entry("ALTER TABLE … SET LOCATION", alter_grammar.set_location, None, None),
+    Entry("ALTER TABLE … RECOVER PARTITIONS", alter_grammar.partitions, None, None),
+    Entry("ALTER TABLE … ADD|DROP PARTITION", alter_grammar.partitions, None, None),
+    Entry("ALTER TABLE … ADD IF NOT EXISTS PARTITION", alter_grammar.partitions, None, None),
+    Entry("ALTER TABLE … DROP IF EXISTS PARTITION", alter_grammar.partitions, None, None),
+    Entry("ALTER TABLE … PARTITION", alter_grammar.partitions, None, None),
+    Entry("ALTER TABLE … RENAME TO", alter_grammar.rename, v.RenameTable, None),
+    Entry(
+        "ALTER TABLE … ADD CONSTRAINT",
+        alter_grammar.add_constraint,
+        v.AddTableConstraint,
+        alter_table.add_constraint,
+        "ALTER",
+    ),
+    _alter("ADD CONSTRAINT", alter_grammar.add_constraint, v.AddTableKey, alter_table.add_key),
+    _alter("ADD PRIMARY KEY", alter_grammar.add_key, v.AddTableKey, alter_table.add_key),
+    _alter("ADD FOREIGN KEY", alter_grammar.add_key, v.AddTableKey, alter_table.add_key),
+    _alter("DROP CONSTRAINT", alter_grammar.drop_constraint, v.DropTableConstraint, alter_table.drop_constraint),
+    _alter("DROP PRIMARY KEY", alter_grammar.drop_primary, v.DropTableKey, alter_table.drop_key),
+    _alter("DROP FOREIGN KEY", alter_grammar.drop_foreign, v.DropTableKey, alter_table.drop_key),
+    _alter("DROP FEATURE", alter_grammar.drop_feature, v.DropTableFeature, alter_table.drop_feature),
+    _alter("ADD COLUMNS|COLUMN", alter_grammar.add_columns, v.AddTableColumns, alter_table.add_columns, reshapes=True),
+    _alter(
+        "DROP COLUMNS|COLUMN", alter_grammar.drop_columns, v.DropTableColumns, alter_table.drop_columns, reshapes=True
+    ),
+    _alter("RENAME COLUMN", alter_grammar.rename_column, v.RenameTableColumn, alter_table.rename_column, reshapes=True),
+    _alter(
+        "REPLACE COLUMNS",
+        alter_grammar.replace_columns,
+        v.ReplaceTableColumns,
+        alter_table.replace_columns,
+        reshapes=True,
+    ),
+    _alter(_COLUMN, alter_grammar.alter_column, v.ChangeTableColumn, alter_table.change_column, reshapes=True),
+    _alter(_COLUMN, alter_grammar.alter_column, v.ChangeTableColumns, alter_table.change_columns, reshapes=True),
+    _alter(_COLUMN, alter_grammar.alter_column, v.SyncTableIdentity, alter_table.sync_identity, verb="SYNC IDENTITY"),
+    _alter("CLUSTER BY", alter_grammar.cluster_by, v.ClusterTableBy, alter_table.cluster_by),
+    Entry(
+        "COMMENT ON TABLE",
+        alter_grammar.comment_on_table,
+        v.SetTableProperties,
+        changing(alter_table.set_properties),
+        "ALTER",
+        reshapes=True,
+        command=alter_table.set_properties,
+    ),
+    Entry(
+        "COMMENT ON COLUMN",
+        alter_grammar.comment_on_column,
+        v.ChangeTableColumn,
+        changing(alter_table.change_column),
+        "ALTER",
+        reshapes=True,
+        command=alter_table.change_column,
+    ),
+    Entry("DESCRIBE|DESC HISTORY", upkeep_grammar.describe_history, v.DescribeHistory, show.describe_history),
+    Entry("DESCRIBE|DESC DETAIL", upkeep_grammar.describe_detail, v.DescribeDetail, show.describe_detail),
+    Entry("DESCRIBE|DESC DETAIL", upkeep_grammar.describe_detail, v.DescribeOther, show.describe_other),
+    Entry("DESCRIBE|DESC", upkeep_grammar.describe, v.DescribeTable, show.describe),
+    Entry("SHOW COLUMNS", upkeep_grammar.show_columns, v.ShowColumns, show.show_columns),
+    Entry("SHOW PARTITIONS", upkeep_grammar.show_partitions, v.ShowPartitions, show.show_partitions),
+    Entry("SHOW TBLPROPERTIES", upkeep_grammar.show_properties, v.ShowProperties, show.show_properties),
+    Entry("SHOW CREATE TABLE", upkeep_grammar.show_create, v.ShowCreateTable, show.show_create),
+    Entry("REFRESH TABLE", upkeep_grammar.refresh, v.RefreshTable, show.refresh),
+    Entry("CACHE [LAZY] TABLE", upkeep_grammar.cache, v.CacheTable, caching.cache),
+    Entry("CACHE [LAZY] TABLE", upkeep_grammar.cache, view_values.CacheView, caching.cache_view),
+    Entry("UNCACHE TABLE", upkeep_grammar.uncache, v.UncacheTable, caching.uncache),
+    Entry("OPTIMIZE", upkeep_grammar.optimize, v.OptimizeTable, maintenance.optimize, "OPTIMIZE", only_delta=True),
+    Entry("REORG", upkeep_grammar.reorg, v.ReorgTable, maintenance.reorg, "REORG", only_delta=True),
+    Entry("VACUUM", upkeep_grammar.vacuum, v.VacuumTable, maintenance.vacuum, "VACUUM", only_delta=True),
+    Entry(
+        "RESTORE",
+        upkeep_grammar.restore,
+        v.RestoreTable,
+        maintenance.restore,
+        "RESTORE",
+        only_delta=True,
+        reshapes=True,
+    ),
+    Entry("GENERATE", upkeep_grammar.generate, v.GenerateManifest, maintenance.generate, only_delta=True),
+    Entry("FSCK", upkeep_grammar.repair, v.RepairTable, maintenance.repair, "FSCK", only_delta=True),
+)
+"""Of several that begin alike, the longer words stand first."""
+
+DELTA_ONLY = frozenset(word for each in ENTRIES if each.only_delta for word in each.first)
+"""What only Delta has begins with one of these."""
+
+_BY_VALUE = {each.value: each for each in ENTRIES if each.value is not None}
+_BY_FIRST: dict[str, list[Entry]] = {}
+for _each in ENTRIES:
+    for _word in _each.first:
+        _BY_FIRST.setdefault(_word, []).append(_each)
+
+
+def beginning_with(word: str) -> list[Entry]:
+    """The entries of statements that begin with a word."""
+    return _BY_FIRST.get(word, [])
+
+
+def entry_of(statement: Statement) -> Entry:
+    """The entry of a statement that was read."""
+    return _BY_VALUE[type(statement)]
+
+
+def run(statement: Statement, on: Running) -> DataFrame:
+    """Run a statement in its session; where it changes a table, as the session's settings say."""
+    if isinstance(statement, Query):
+        known = on.aggregate(statement)
+        return on.query(statement) if known is None else known
+    entry = entry_of(statement)
+    assert entry.run is not None, "what a statement does to names alone is done there"
+    if entry.verb is None:
+        return entry.run(statement, on)
+    replaces = isinstance(statement, v.CreateTable) and statement.replaces
+    with honour_settings(on.spark, "REPLACE" if replaces else entry.verb):
+        return entry.run(statement, on)

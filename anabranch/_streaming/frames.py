@@ -1,0 +1,80 @@
+"""Opens a stream: the DataFrame of a table's rows, as they come.
+
+Knows how Spark is given a data source in Python. Guarantee: nothing is read here but what the session says; the source
+travels by value, so that executors need nothing of ours.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+from pyspark import cloudpickle
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from anabranch._protocol.sizes import size_of
+from anabranch._spark.columns.types import spark_schema
+from anabranch._spark.sessions.session import is_connect
+from anabranch._storage.told import export_settings
+from anabranch._streaming import arrow_rows, data_source
+from anabranch._streaming.reading import Splits, StreamRead
+from anabranch._streaming.tasks import columns_of
+from anabranch.errors.process_state import PerObject, hold
+
+_TASKS = 8
+"""As many tasks as run at once where the session does not say: on Spark Connect."""
+_HOME = str(Path(__file__).resolve().parents[2])
+_registered: PerObject[SparkSession, str] = hold("sessions with streams", "how they call the source")(PerObject())
+
+
+def open_stream(spark: SparkSession, reader: Any, read: StreamRead) -> DataFrame:
+    """The rows of a stream, by a ``reader`` of Spark's own (``spark.readStream``)."""
+    if spark not in _registered:
+        for module in (arrow_rows, data_source):
+            cloudpickle.register_pickle_by_value(module)
+        _registered[spark] = _register(spark)
+    secrets = json.dumps(export_settings(read.table.partition(":")[0]))
+    said = {data_source.REQUEST: read.to_json(), data_source.HOME: _HOME, data_source.SECRETS: secrets}
+    rows: DataFrame = reader.format(_registered[spark]).schema(spark_schema(columns_of(read))).options(**said).load()
+    return rows
+
+
+def _register(spark: SparkSession) -> str:
+    """Let a session know the source. Gives its name there: another one where the first is taken, since Spark looks for
+    names in the session that was used last.
+    """
+    for number in itertools.count(1):
+        name = data_source.NAME if number == 1 else f"{data_source.NAME}_{number}"
+        try:
+            spark.dataSource.register(data_source.with_name(name))
+        except AnalysisException as error:
+            if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+                raise
+        else:
+            break
+    return name
+
+
+def splits(spark: SparkSession) -> Splits:
+    """How the session divides files among tasks."""
+    known = Splits()
+    most = _bytes(spark, "spark.sql.files.maxPartitionBytes", known.most_bytes)
+    return Splits(most, _bytes(spark, "spark.sql.files.openCostInBytes", known.open_bytes), _tasks(spark))
+
+
+def _tasks(spark: SparkSession) -> int:
+    said = spark.conf.get("spark.sql.leafNodeDefaultParallelism", None)
+    if said is not None and said.isdigit():
+        return int(said)
+    return _TASKS if is_connect(spark) else spark.sparkContext.defaultParallelism
+
+
+def _bytes(spark: SparkSession, key: str, default: int) -> int:
+    """A setting in bytes; the default where it says none, as by zero."""
+    try:
+        return size_of(spark.conf.get(key, None) or "")
+    except ValueError:
+        return default

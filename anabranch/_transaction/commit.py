@@ -1,0 +1,140 @@
+"""Commit: place ours in the order of its winners, by one put.
+
+Guarantees: nothing is visible before the put; a commit is never reported as failed when it stands in the log, nor put
+twice; no staged file is given up before it is known that the log does not name it; errors while deciding mean that
+nothing is committed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from anabranch._log.cleanup import SKEW_MS, clean_up
+from anabranch._log.log import Log
+from anabranch._protocol.steps import NO_STEPS, RowPlan
+from anabranch._transaction.own_commits import note_own
+from anabranch._transaction.phases import reach
+from anabranch._transaction.put import Put, check_stands, unknown, write_checksum
+from anabranch._transaction.rebase import Rebase
+from anabranch._transaction.rebase_handler import RebaseHandler
+from anabranch._transaction.refused import note
+from anabranch._transaction.retry import APPEND_ATTEMPTS_AT_LEAST, RetryPolicy, Runtime
+from anabranch._transaction.transaction import Transaction
+from anabranch.errors import AnabranchError, CommitOutcomeUnknown
+from anabranch.errors.html import ShownAsTable
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Committed(ShownAsTable):
+    """Where our transaction stands: its ``version``, the versions that it was ``rebased_over``, its metrics, and what
+    did each of its ``steps``: Arrow, Spark or the log alone.
+    """
+
+    version: int
+    rebased_over: tuple[int, ...]
+    attempts: int
+    metrics: Mapping[str, int] = field(default_factory=dict)
+    steps: RowPlan = NO_STEPS
+
+
+def commit(ours: Transaction, log: Log, handler: RebaseHandler, retry: RetryPolicy, runtime: Runtime) -> Committed:
+    """Place ``ours`` in the order of its winners, or raise the conflict that says why not.
+
+    Raises:
+        DeltaConcurrentModificationException: ours cannot stand behind its winners; nothing of it is visible.
+        CommitOutcomeUnknown: the store never said whether the commit stands; nothing may be removed. An interrupt
+            (``KeyboardInterrupt``, ``SystemExit``) in the middle of the put stays what it is, and has it as its cause.
+        StoreError: the store refused; nothing of ours is visible.
+        NothingLeft: ours only moves rows, and others have moved them all; nothing of it is visible.
+    """
+    rebase, put = Rebase(ours, log, handler, runtime), Put(log, retry, runtime)
+    try:
+        committed = _place(rebase, put, log, retry, runtime)
+    except CommitOutcomeUnknown:
+        raise
+    except Exception as error:
+        _discard(rebase, put, log)
+        note(ours, error)
+        raise
+    except BaseException as interrupt:
+        if put.may_stand_at is not None:
+            raise interrupt from unknown(ours, put.may_stand_at, f"{type(interrupt).__name__} came in between.")
+        _discard(rebase, put, log)
+        raise
+    reach("committed")
+    _checkpoint(ours, log, committed.version, runtime)
+    return committed
+
+
+def _place(rebase: Rebase, put: Put, log: Log, retry: RetryPolicy, runtime: Runtime) -> Committed:
+    """Look, judge, carry over, put; again for every put that was lost."""
+    rebase.keep_identity_values()
+    looked = (runtime.now_ms(), runtime.seconds())
+    for attempt in _attempts(rebase.ours, put, retry, runtime):
+        if attempt == 2 and put.has_seen_winner:  # it has just looked, and nothing was waited for since
+            window = rebase.window
+        else:
+            looked = (runtime.now_ms(), runtime.seconds())
+            window = rebase.look()
+        landed = next((winner for winner in window if winner.txn_id == rebase.ours.txn_id), None)
+        if landed is not None:  # our reply was lost, not our commit
+            put.may_stand_at = landed.version
+            note_own(rebase.ours, landed.version, landed.identity[0])
+            return _make_committed(rebase.ours, landed.version, attempt - 1)
+        rebase.over(window)
+        put.write_vectors(rebase.to_put)
+        rebase.check_files()
+        version = rebase.next_version
+        data = put.commit_file(rebase.to_put, rebase.winners, version)
+        reach("put")
+        if put.at(rebase.to_put, version, data, rebase.look):
+            note_own(rebase.ours, version, len(data))
+            check_stands(rebase.ours, log, version, looked, runtime)
+            write_checksum(rebase.ours, log, rebase.winners, version, data)
+            return _make_committed(rebase.to_put, version, attempt)
+    raise rebase.allotted_time_exceeded()
+
+
+def _attempts(ours: Transaction, put: Put, retry: RetryPolicy, runtime: Runtime) -> Iterator[int]:
+    """The attempts from 1 on, with a pause behind each but the first, until their number or the time is used up.
+
+    A blind append tries a documented number of times, however long that takes.
+    """
+    started = runtime.seconds()
+    for attempt in range(1, retry.attempts + 1):
+        yield attempt
+        may_stop = not ours.is_blind or attempt >= APPEND_ATTEMPTS_AT_LEAST
+        if may_stop and runtime.seconds() - started > retry.seconds:
+            return
+        if attempt > 1:
+            runtime.sleep(retry.pause(attempt - 2, runtime, put.took))
+
+
+def _make_committed(ours: Transaction, version: int, attempts: int) -> Committed:
+    return Committed(version, ours.stands.rebased_over, attempts, ours.info.metrics, ours.info.steps)
+
+
+def _discard(rebase: Rebase, put: Put, log: Log) -> None:
+    """Remove what was staged, now that it is known that no commit names it."""
+    put.remove_vectors()
+    try:
+        rebase.discard()
+    except AnabranchError as error:
+        _logger.warning("files that nothing names were left in %s for VACUUM: %s", log.table, error)
+
+
+def _checkpoint(ours: Transaction, log: Log, version: int, runtime: Runtime) -> None:
+    """Write a checkpoint when it is due, and clean up behind it; a commit that stands never fails because of it."""
+    try:
+        interval = ours.base.properties.checkpoint_interval if ours.base is not None else 0
+        if interval and version > 0 and version % interval == 0:
+            snapshot = log.snapshot(version)
+            log.write_checkpoint(snapshot, now_ms=runtime.now_ms(), new_id=runtime.new_id)
+            clean_up(snapshot, now_ms=min(runtime.now_ms(), snapshot.segment.timestamp + SKEW_MS))
+    except Exception as error:  # whatever it is, the commit stands
+        said = "version %s of %s is committed; its checkpoint, or the clean-up, is left to a later commit: %s"
+        _logger.warning(said, version, log.table, error)

@@ -1,0 +1,218 @@
+"""Placing: a transaction as the lines of one commit file.
+
+Knows actions and vectors, and the store only to put the vectors' file beside the data, before the commit that names it.
+Guarantee: for each path at most one ``remove`` and one ``add``; a ``remove`` names the newest state of the file.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from anabranch._log.commits import ENGINE
+from anabranch._protocol.actions import FileRow, add_body, add_lines, files_table, line, remove_body
+from anabranch._protocol.change_feed import cdc_body
+from anabranch._protocol.in_commit_timestamps import IN_COMMIT
+from anabranch._protocol.layout import moves
+from anabranch._protocol.layout.deletion_vectors import Descriptor, pack
+from anabranch._protocol.session_says import current
+from anabranch._protocol.stats.statistics import num_records, with_wide_bounds
+from anabranch._protocol.steps import TAG as STEPS
+from anabranch._storage.contract import Store
+from anabranch._transaction.retry import Runtime
+from anabranch._transaction.row_ids import NO_ROW_IDS, RowIds
+from anabranch._transaction.transaction import READ, RESERVED_FOR, Transaction
+from anabranch.errors import StoreError
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class VectorFile:
+    """The vectors that a transaction would commit, in one file of the store; ``name`` is None where there are none."""
+
+    name: str | None
+    descriptors: Mapping[str, Descriptor]
+
+
+def write_vectors(ours: Transaction, store: Store, runtime: Runtime) -> VectorFile:
+    """Put the joined vectors of all files that ours marks; a file whose every row is deleted needs none. Raises
+    StoreError: nothing was committed.
+    """
+    vectors = {path: vector for path in sorted(ours.does.marks) if (vector := join_vector(ours, path)) is not None}
+    vectors |= {row["path"]: rows for row in buried_files(ours) if (rows := _partly(ours, row)) is not None}
+    if not vectors:
+        return VectorFile(None, {})
+    name, data, descriptors = pack(vectors, runtime.new_id())
+    try:
+        store.put(name, data)
+    except BaseException:
+        remove_vectors(store, name)  # it may stand there all the same
+        raise
+    return VectorFile(name, descriptors)
+
+
+def remove_vectors(store: Store, name: str) -> None:
+    """Remove a vectors' file that no commit names; one that cannot be removed is left to VACUUM."""
+    try:
+        store.delete(name)
+    except StoreError as error:
+        _logger.warning("the vectors' file %s, which nothing names, was left in %s: %s", name, store.url, error)
+
+
+def join_vector(ours: Transaction, path: str) -> BitMap64 | None:
+    """The rows of a file that winners have deleted, and those that ours deletes; None where these are all."""
+    source = ours.does.sources[path]
+    vector = source.vector | ours.does.marks[path]
+    return None if len(vector) == num_records(source.row.get("stats")) else vector
+
+
+def buried_files(ours: Transaction) -> list[FileRow]:
+    """The new files in which winners have deleted rows."""
+    adds, buried = ours.does.adds, ours.does.buried
+    found: list[FileRow] = adds.filter(pc.is_in(adds["path"], pa.array(list(buried)))).to_pylist() if buried else []
+    return found
+
+
+def _partly(ours: Transaction, row: FileRow) -> BitMap64 | None:
+    """The rows that were deleted in a new file; None where these are all."""
+    rows = ours.does.buried[row["path"]]
+    return None if len(rows) == num_records(row.get("stats")) else rows
+
+
+def _new_files(ours: Transaction, files: pa.Table, vectors: VectorFile) -> pa.Table:
+    """The new files as they are committed: where winners have deleted rows, with their vectors; empty ones not."""
+    if not ours.does.buried:
+        return files
+    buried, descriptors = ours.does.buried, vectors.descriptors
+    rows = [row for row in files.to_pylist() if row["path"] not in buried or row["path"] in descriptors]
+    return files_table([_with_vector(row, vectors.descriptors.get(row["path"])) for row in rows])
+
+
+def _with_vector(row: FileRow, descriptor: Descriptor | None) -> FileRow:
+    return row if descriptor is None else _with_new_vector(row, descriptor)
+
+
+def commit_lines(
+    ours: Transaction,
+    vectors: VectorFile,
+    ids: RowIds = NO_ROW_IDS,
+    *,
+    now_ms: int,
+    user: str | None,
+    in_commit_ms: int | None = None,
+) -> Iterator[str]:
+    """The lines of the commit file, ``commitInfo`` first; ``ids`` are the rows' at the version that is tried."""
+    stamp = {} if in_commit_ms is None else {IN_COMMIT: in_commit_ms}
+    yield line("commitInfo", {**stamp, **commit_info(ours, vectors, ids, now_ms=now_ms, user=user)})
+    if ours.says.protocol is not None:
+        yield line("protocol", ours.says.protocol.to_json())
+    if ours.says.metadata is not None:
+        yield line("metaData", ours.says.metadata.to_json())
+    yield from (line("txn", t.to_json()) for t in ours.says.app_transactions)
+    yield from (line("domainMetadata", d.to_json()) for d in (*ours.says.domains, *ids.domains))
+    for path in sorted(ours.touched_paths):
+        row = ours.does.sources[path].row
+        yield line("remove", remove_body(row, deletion_timestamp=now_ms, data_change=ours.does.data_change))
+        if path in vectors.descriptors:
+            marked = ids.of(_with_new_vector(row, vectors.descriptors[path]))
+            yield line("add", add_body(marked, data_change=ours.does.data_change))
+    for path in sorted(ids.paths_to_recommit(ours)):
+        yield line("add", add_body(ids.of(ours.does.sources[path].row), data_change=False))
+    yield from add_lines(_new_files(ours, ids.new_files(ours), vectors), data_change=ours.does.data_change)
+    yield from (line("cdc", cdc_body(file)) for file in ours.does.change_files.to_pylist())
+
+
+def commit_info(
+    ours: Transaction, vectors: VectorFile, ids: RowIds = NO_ROW_IDS, *, now_ms: int, user: str | None
+) -> dict[str, Any]:
+    """The commit's provenance (PROTOCOL.md, "Commit Provenance Information"), our footprint under ``tags``."""
+    info: dict[str, Any] = {
+        "timestamp": now_ms,
+        "operation": ours.info.operation,
+        "operationParameters": dict(ours.info.parameters),
+        "isolationLevel": ours.isolation,
+        "isBlindAppend": ours.is_blind,
+        "operationMetrics": {name: str(value) for name, value in _metrics(ours, vectors).items()},
+        "engineInfo": ENGINE,
+        "txnId": ours.txn_id,
+        "tags": {**_tags(ours), **ids.tags},
+    }
+    if user is not None:
+        info["userName"] = user
+    if ours.base is not None:
+        info["readVersion"] = ours.base.version
+    said = ours.info.user_metadata if ours.info.user_metadata is not None else current().user_metadata
+    if said is not None:
+        info["userMetadata"] = said
+    return info
+
+
+def _tags(ours: Transaction) -> dict[str, str]:
+    """What later writers may want to prove more with: the cut, what was read and how ours was carried over; and, for
+    people, what did each step.
+    """
+    tags = {
+        "anabranch.cut": str(ours.stands.rebased_to),
+        "anabranch.carriedOver": ",".join(map(str, ours.stands.rebased_over)),
+    }
+    if ours.identity.reserved_for is not None:
+        tags[RESERVED_FOR] = ours.identity.reserved_for
+    if ours.does.groups is not None:
+        tags[moves.TAG] = moves.to_text(ours.does.groups)
+    if ours.reads is not None:
+        tags[READ] = ours.reads.condition.text
+        tags["anabranch.rowLocal"] = str(ours.reads.row_local).lower()
+    if ours.info.steps.steps:
+        tags[STEPS] = ours.info.steps.commit_text
+    return {**tags, **ours.info.tags}
+
+
+def _metrics(ours: Transaction, vectors: VectorFile) -> dict[str, int]:
+    """The command's own metrics with those that depend on where ours stands, in Delta's names; a command that is judged
+    by whole files alone has counted them itself.
+    """
+    if not ours.touched_paths or "numRemovedFiles" in ours.info.metrics:
+        return dict(ours.info.metrics)
+    with_old = [path for path in ours.touched_paths if ours.does.sources[path].row.get("deletionVector") is not None]
+    kept = set(vectors.descriptors)
+    gone = ours.touched_paths - kept
+    moved = {} if ours.does.groups is None else _metrics_of_moves(ours)
+    return {
+        **ours.info.metrics,
+        **moved,
+        "numRemovedFiles": len(gone),
+        "numAddedFiles": len(ours.does.adds),
+        "numRemovedBytes": sum(ours.does.sources[path].row["size"] for path in gone),
+        "numAddedBytes": sum(ours.does.adds["size"].to_pylist()),
+        "numDeletionVectorsAdded": len(kept),
+        "numDeletionVectorsRemoved": len(with_old),
+        "numDeletionVectorsUpdated": len(kept & set(with_old)),
+        "numAddedChangeFiles": len(ours.does.change_files),
+    }
+
+
+def _metrics_of_moves(ours: Transaction) -> dict[str, int]:
+    """What was moved, what was left out, and how large the files are into which it went."""
+    groups = ours.does.groups or ()
+    names = ("minFileSize", "p25FileSize", "p50FileSize", "p75FileSize", "maxFileSize")
+    sizes = sorted(ours.does.adds["size"].to_pylist())
+    places = (0, len(sizes) // 4, len(sizes) // 2, len(sizes) * 3 // 4, len(sizes) - 1)
+    return {
+        **({name: sizes[place] for name, place in zip(names, places, strict=True)} if sizes else {}),
+        "numCopiedRows": sum(each.records for group in groups for each in group.outputs),
+        "numDeletionVectorRowsRemoved": sum(each.records - each.live for group in groups for each in group.sources),
+    }
+
+
+def _with_new_vector(row: FileRow, descriptor: Descriptor) -> FileRow:
+    """The file with its new vector; its bounds may now be wider than its rows."""
+    stats = row.get("stats")
+    wide = with_wide_bounds(stats) if stats else stats
+    return {**row, "deletionVector": descriptor.to_row(), "stats": wide}

@@ -1,0 +1,142 @@
+"""Net effect: what a run of winners did to the table, taken together.
+
+Knows commits, folded in order; never a row's values. Pure but for the vectors, which are loaded through a function
+that is passed in. What came and went again inside the run has no effect and is not here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from anabranch._log.commits import Commit
+from anabranch._protocol.actions import FILES, FileRow, empty_files
+from anabranch._transaction.transaction import is_blind_append
+
+
+@dataclass(frozen=True)
+class Change:
+    """A file that was live before the run and was marked, restored or removed in it.
+
+    ``after`` is None where it is gone. ``winners`` are the commits that touched it, oldest first.
+    """
+
+    before: FileRow
+    after: FileRow | None
+    winners: tuple[Commit, ...]
+
+
+@dataclass(frozen=True)
+class Added:
+    """Files that are live after the run and were not before: ``files`` (`FILES`), all of the same kind of winner."""
+
+    files: pa.Table
+    winners: Mapping[str, Commit]
+    """path -> the winner that first brought it"""
+
+
+@dataclass(frozen=True)
+class Net:
+    """The effect of a run of winners: changed files, and new ones, told apart by who brought them."""
+
+    changed: Mapping[str, Change]
+    blind: Added
+    seeing: Added
+    """brought by winners that had read the table"""
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether the run changed no row."""
+        return not self.changed and len(self.blind.files) == 0 and len(self.seeing.files) == 0
+
+
+NO_EFFECT = Net({}, Added(empty_files(), {}), Added(empty_files(), {}))
+"""What no winners did."""
+
+
+def net_effect(winners: Iterable[Commit], live: frozenset[str] = frozenset()) -> Net:
+    """Fold commits into their net effect.
+
+    Args:
+        winners: the run, oldest first.
+        live: paths known to be live before it: an ``add`` of one of them, as when statistics are computed anew, brings
+            no new file, even where no ``remove`` comes with it.
+    """
+    changed: dict[str, Change] = {}
+    added: dict[str, _Arrival] = {}
+    for commit in winners:
+        adds = {path: i for i, path in enumerate(commit.adds["path"].to_pylist())}
+        for row in commit.removes.to_pylist():
+            _remove(row, commit, changed, added, comes_back=row["path"] in adds)
+        for path, position in adds.items():
+            _add(path, position, commit, changed, added, live)
+    return Net(changed, _collect(added, blind=True), _collect(added, blind=False))
+
+
+class _Arrival(NamedTuple):
+    """A file that the run brought: by whom first, and where its newest ``add`` stands."""
+
+    first: Commit
+    latest: Commit
+    position: int
+
+
+def _remove(
+    row: FileRow, commit: Commit, changed: dict[str, Change], added: dict[str, _Arrival], *, comes_back: bool
+) -> None:
+    path = row["path"]
+    if path in added:
+        if not comes_back:
+            del added[path]
+        return
+    known = changed.get(path)
+    before = known.before if known else row
+    changed[path] = Change(before, None, (*(known.winners if known else ()), commit))
+
+
+def _add(
+    path: str,
+    position: int,
+    commit: Commit,
+    changed: dict[str, Change],
+    added: dict[str, _Arrival],
+    live: frozenset[str],
+) -> None:
+    known = changed.get(path)
+    if known is not None:
+        seen = known.winners if known.winners[-1] is commit else (*known.winners, commit)
+        changed[path] = Change(known.before, _row(commit.adds, position), seen)
+        return
+    if path in live:
+        row = _row(commit.adds, position)
+        changed[path] = Change(row, row, (commit,))
+        return
+    first = added[path].first if path in added else commit
+    added[path] = _Arrival(first, commit, position)
+
+
+def _row(adds: pa.Table, position: int) -> FileRow:
+    row: FileRow = adds.slice(position, 1).select(FILES.names).to_pylist()[0]
+    return row
+
+
+def _collect(added: Mapping[str, _Arrival], *, blind: bool) -> Added:
+    """The surviving new files whose first bringer was (not) blind, as one table; one take per commit."""
+    chosen = {path: arrival for path, arrival in added.items() if is_blind_append(arrival.first) is blind}
+    rows: dict[int, list[int]] = {}
+    commits: dict[int, Commit] = {}
+    for arrival in chosen.values():
+        rows.setdefault(arrival.latest.version, []).append(arrival.position)
+        commits[arrival.latest.version] = arrival.latest
+    tables = [commits[v].adds.select(FILES.names).take(pa.array(places)) for v, places in rows.items()]
+    files = pa.concat_tables(tables) if tables else empty_files()
+    return Added(files, {path: arrival.first for path, arrival in chosen.items()})
+
+
+def growth(before: BitMap64, after: BitMap64) -> tuple[BitMap64, BitMap64]:
+    """Positions that a vector gained, and those that it lost (a RESTORE can bring rows back)."""
+    return after - before, before - after

@@ -1,0 +1,110 @@
+"""Bounds: how much a transaction spends on finding its place behind its winners.
+
+Knows bytes and seconds, and a command's handler, which it stands before; never a row. Looking at the winners' rows and
+redoing ours on them costs what *they* wrote, so a command that is short by itself could hang behind a huge one.
+Guarantee: no step is begun past a bound; a step that was begun is finished, and its outcome counts. Blind appends ask
+nothing of their handler, so that no bound ever meets them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from anabranch._protocol.actions import FileRow
+from anabranch._protocol.layout.file_sets import Marks
+from anabranch._protocol.properties import RESOLUTION_BYTES, RESOLUTION_SECONDS
+from anabranch._transaction.rebase_handler import RebaseHandler
+from anabranch._transaction.transaction import Transaction
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What one command may spend: the bytes of winners' files that it reads, and seconds in all."""
+
+    bytes: int
+    seconds: int
+
+
+class Exceeded(Exception):
+    """A bound was reached: ``bound`` is the property that sets it, to ``allowed``; ``needed`` would be more."""
+
+    def __init__(self, bound: str, allowed: int, needed: float) -> None:
+        super().__init__(f"{bound} = {allowed}, {needed:.0f} needed")
+        self.bound, self.allowed, self.needed = bound, allowed, round(needed)
+
+
+class Bounded:
+    """A `RebaseHandler` that stops, by `Exceeded`, where too much was spent.
+
+    Args:
+        handler: the one that does the work.
+        bounds: asked for once something is to be done, so that a blind append never looks at them.
+        seconds: a clock.
+    """
+
+    def __init__(self, handler: RebaseHandler, bounds: Callable[[], Bounds], seconds: Callable[[], float]) -> None:
+        self._handler, self._bounds, self._clock = handler, bounds, seconds
+        self._bytes, self._seconds = 0, 0.0
+        self._began: float | None = None
+
+    @contextmanager
+    def count_time(self) -> Iterator[None]:
+        """Count the time of the block; waiting for the next put is not part of one."""
+        self._began = self._clock()
+        try:
+            yield
+        finally:
+            self._seconds, self._began = self._total_seconds(), None
+
+    def vector(self, file: FileRow) -> BitMap64:
+        """The deleted positions of a file; while ours is judged, in time."""
+        if self._began is not None:
+            self.check_time()
+        return self._handler.vector(file)
+
+    def could_match(self, files: pa.Table) -> pa.Table:
+        """See `RebaseHandler.could_match`; it reads nothing."""
+        return self._handler.could_match(files)
+
+    def matches(self, files: pa.Table) -> Marks:
+        """The rows that the condition selects, if the files are not too big to look."""
+        self.check_time()
+        needed, allowed = self._bytes + int(pc.sum(files["size"]).as_py() or 0), self._bounds().bytes
+        if needed > allowed:
+            raise Exceeded(RESOLUTION_BYTES, allowed, needed)
+        self._bytes = needed
+        return self._handler.matches(files)
+
+    def redo(self, files: pa.Table, rows: Marks) -> Transaction:
+        """See `RebaseHandler.redo`; in time."""
+        self.check_time()
+        with self.count_time():
+            return self._handler.redo(files, rows)
+
+    def discard(self) -> None:
+        """Remove what was staged, whatever was spent."""
+        self._handler.discard()
+
+    def sample(self, file: FileRow, rows: Sequence[int]) -> Sequence[Mapping[str, Any]]:
+        """See `ConflictDetails.sample`."""
+        return self._handler.sample(file, rows)
+
+    def narrower(self, ours: Transaction, file: FileRow | None) -> str | None:
+        """See `ConflictDetails.narrower`."""
+        return self._handler.narrower(ours, file)
+
+    def check_time(self) -> None:
+        """Raises Exceeded if no time is left."""
+        spent, allowed = self._total_seconds(), self._bounds().seconds
+        if spent > allowed:
+            raise Exceeded(RESOLUTION_SECONDS, allowed, spent)
+
+    def _total_seconds(self) -> float:
+        return self._seconds + (0.0 if self._began is None else self._clock() - self._began)

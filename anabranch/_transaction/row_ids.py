@@ -1,0 +1,130 @@
+"""Row ids: what ours gives its new rows at the version that is tried.
+
+Knows the marks of row ids that our transaction's base and its winners have stated, never a row. Pure, but for the files
+of a base that states no mark yet. Guarantee: the ids of an attempt lie above all that stand in the log before it; files
+that have ids keep them, and what one attempt gave counts for nothing in the next.
+
+PROTOCOL.md, section "Writer Requirements for Row Tracking".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from anabranch._log.commits import Commit
+from anabranch._log.file_names import commit_name
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.actions import DomainMetadata, FileRow, files_table
+from anabranch._protocol.features.row_tracking import (
+    DOMAIN,
+    FILE_FIELDS,
+    NOTHING,
+    PRESERVED,
+    assign_row_ids,
+    assigns,
+    domain_of,
+    highest,
+    is_supported,
+    mark_of,
+    tracking_columns,
+)
+from anabranch._transaction.transaction import Transaction
+from anabranch.errors import CorruptLog
+
+
+@dataclass(frozen=True)
+class RowIds:
+    """The ids of one attempt.
+
+    Attributes:
+        adds: the new files with theirs; None where the table has none.
+        again: of files that are named again and had no ids, path -> the two fields.
+        domains: the mark, where it has moved.
+        tags: for the commit's ``commitInfo``.
+    """
+
+    adds: pa.Table | None = None
+    again: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    domains: tuple[DomainMetadata, ...] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+    def new_files(self, ours: Transaction) -> pa.Table:
+        """The new files of ours, as they are committed."""
+        return ours.does.adds if self.adds is None else self.adds
+
+    def of(self, file: FileRow) -> FileRow:
+        """A file that is named again, as it is committed."""
+        return {**file, **self.again.get(file["path"], {})}
+
+    def paths_to_recommit(self, ours: Transaction) -> frozenset[str]:
+        """Those of the files that ours would name again only for their ids which still lack them."""
+        return ours.does.recommits & self.again.keys()
+
+
+NO_ROW_IDS = RowIds()
+"""Of a table that has none."""
+
+
+def row_ids(ours: Transaction, winners: Sequence[Commit], version: int) -> RowIds:
+    """Ids for what ours brings at a version.
+
+    Args:
+        ours: as it was carried over.
+        winners: all commits since its base, oldest first; the last one is the version before.
+        version: the one that is tried.
+
+    Raises:
+        CorruptLog: the mark of ids cannot be read, or the numbers are used up.
+    """
+    base, protocol, metadata = ours.base, ours.protocol, ours.metadata
+    if protocol is None or metadata is None or not is_supported(protocol):
+        return NO_ROW_IDS
+    if not assigns(protocol, metadata):
+        brings = ours.does.row_mark != NOTHING
+        return RowIds(domains=_mark_domains(_mark(base, winners), ours.does.row_mark)) if brings else NO_ROW_IDS
+    kept = tracking_columns(protocol, metadata) is not None or not ours.touched_paths
+    tags = {PRESERVED: str(kept).lower()}
+    named = sorted(ours.does.recommits | ours.does.marks.keys())
+    rows = [ours.does.sources[path].row for path in named]
+    again = [row for row in rows if row.get("baseRowId") is None or row.get("defaultRowCommitVersion") is None]
+    if not again and not len(ours.does.adds) and ours.does.row_mark == NOTHING:
+        return RowIds(ours.does.adds, tags=tags)
+    before = _mark(base, winners)
+    try:
+        files, mark = assign_row_ids(files_table(again), max(before, ours.does.row_mark), version)
+        adds, mark = assign_row_ids(ours.does.adds, mark, version)
+    except OverflowError as error:
+        raise CorruptLog(table=ours.table, file=commit_name(version - 1), reason=f"{error}.") from None
+    return RowIds(adds, _fields(files), _mark_domains(before, mark), tags)
+
+
+def _mark_domains(before: int, mark: int) -> tuple[DomainMetadata, ...]:
+    return (domain_of(mark),) if mark > before else ()
+
+
+def _fields(files: pa.Table) -> dict[str, Mapping[str, Any]]:
+    columns = ["path", *FILE_FIELDS]
+    return {row.pop("path"): row for row in files.select(columns).to_pylist()}
+
+
+def _mark(base: Snapshot | None, winners: Sequence[Commit]) -> int:
+    """The highest id that was given before; where no version states it, the files themselves do."""
+    stated = [(each, commit.version) for commit in winners for each in commit.head.domains if each.domain == DOMAIN]
+    if base is not None and (known := base.state.domains.get(DOMAIN)) is not None:
+        stated.append((known, base.version))
+    marks = [_read_mark(domain, version, base) for domain, version in stated if not domain.removed]
+    if not marks and base is not None:
+        return highest(base.files)
+    return max(marks, default=NOTHING)
+
+
+def _read_mark(domain: DomainMetadata, version: int, base: Snapshot | None) -> int:
+    try:
+        return mark_of(domain)
+    except (ValueError, RecursionError) as error:
+        table, reason = base.table if base is not None else "", f"the domain {DOMAIN} is not as it must be ({error})."
+        raise CorruptLog(table=table, file=commit_name(version), reason=reason) from None

@@ -1,5 +1,0 @@
-"""``python -m anabranch.cli``."""
-
-from anabranch.cli import main
-
-main()

@@ -1,1 +1,0 @@
-"""Streams: tables as their source and as their sink. The doors are `anabranch.api.streams`."""
