@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from anabranch._api.install import install, uninstall
     from anabranch._api.open_table import table
     from anabranch._api.progress import progress
+    from anabranch._api.retrying import retrying
     from anabranch._api.session import changes, read, session
     from anabranch._api.table import Table
     from anabranch._sql.sql import sql
@@ -52,6 +53,7 @@ __all__ = [
     "progress",
     "read",
     "restore",
+    "retrying",
     "session",
     "sql",
     "table",
@@ -72,6 +74,7 @@ _WITHOUT_SPARK = {
     "history": "anabranch._api.functions",
     "progress": "anabranch._api.progress",
     "restore": "anabranch._api.functions",
+    "retrying": "anabranch._api.retrying",
     "table": "anabranch._api.open_table",
     "vacuum": "anabranch._api.functions",
 }
