@@ -103,5 +103,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Also what is loaded when it is first used, so that shells and notebooks complete it."""
+    """Includes names that are loaded on first use, so that shells and notebooks complete them."""
     return sorted({*globals(), *__all__})

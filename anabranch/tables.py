@@ -1,4 +1,4 @@
-"""Public: what ``delta.tables`` has, under the same names."""
+"""Public: the names of ``delta.tables``."""
 
 from anabranch.errors import needs_pyspark
 

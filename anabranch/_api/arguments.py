@@ -1,4 +1,4 @@
-"""Arguments as the builders take them, checked."""
+"""Checks the arguments of builders."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from anabranch.errors import InvalidArgument, InvalidOption
 
 
 def flat(columns: tuple[Any, ...]) -> tuple[str, ...]:
-    """The names of columns, given one by one or as one list.
+    """The names of columns, passed one by one or as one list.
 
     Raises:
-        InvalidArgument: one is no name.
+        InvalidArgument: one is not a name.
     """
-    found = tuple(columns[0]) if len(columns) == 1 and isinstance(columns[0], list | tuple) else columns
-    return tuple(text("cols", each) for each in found)
+    names = tuple(columns[0]) if len(columns) == 1 and isinstance(columns[0], list | tuple) else columns
+    return tuple(text("cols", name) for name in names)
 
 
 def text(argument: str, value: Any) -> str:
-    """An argument that has to be text.
+    """Checks that an argument is text.
 
     Raises:
         InvalidArgument: it is something else.
@@ -35,23 +35,23 @@ def text(argument: str, value: Any) -> str:
 
 
 def whole_number(argument: str, value: Any) -> int:
-    """An argument that has to be a whole number.
+    """Checks that an argument is a whole number.
 
     Raises:
-        InvalidArgument: it is something else, True or False among others.
+        InvalidArgument: it is something else, such as True or False.
     """
     return int(of_type(argument, None if isinstance(value, bool) else value, int, "an int", value))
 
 
 def of_type(argument: str, value: Any, kind: type, called: str, given: Any = None) -> Any:
-    """An argument of a type.
+    """Checks the type of an argument.
 
     Args:
-        called: what the type is called, with its article.
-        given: what the user gave, where that is another value.
+        called: the type's name in the message, with its article.
+        given: the user's original value, if different.
 
     Raises:
-        InvalidArgument: it is of another one.
+        InvalidArgument: it is of another type.
     """
     if isinstance(value, kind):
         return value
@@ -62,7 +62,7 @@ def of_type(argument: str, value: Any, kind: type, called: str, given: Any = Non
 
 
 def condition(argument: str, value: Any) -> str | Column:
-    """A condition, as text or as a Column.
+    """Checks a condition, which is text or a Column.
 
     Raises:
         InvalidArgument: it is neither.
@@ -73,10 +73,10 @@ def condition(argument: str, value: Any) -> str | Column:
 
 
 def assignments(argument: str, values: Any) -> Mapping[str, str | Column]:
-    """What columns are set to.
+    """Checks the new values of columns.
 
     Raises:
-        InvalidArgument: it is no dict of their names to text or Columns.
+        InvalidArgument: it is not a dict of column names to text or Columns.
     """
     if not isinstance(values, Mapping):
         reason = "it must be a dict of columns to SQL text or Columns."
@@ -91,32 +91,32 @@ def assignments(argument: str, values: Any) -> Mapping[str, str | Column]:
     return values
 
 
-def partition_columns(given: Any) -> Struct:
-    """The columns that the folders of a Parquet table name, given as SQL text or a ``StructType``.
+def partition_columns(columns: Any) -> Struct:
+    """The partition columns of a Parquet table, given as SQL text or a ``StructType``.
 
     Raises:
         InvalidArgument: it is something else.
     """
-    if given is None:
+    if columns is None:
         return Struct()
-    if isinstance(given, str):
-        given = parse_columns(given)
-    if not isinstance(given, StructType):
-        raise InvalidArgument(option="partitionSchema", value=given, reason="it takes SQL text or a StructType.")
-    return Struct(tuple(replace(field, nullable=True) for field in schema_of(given)))
+    if isinstance(columns, str):
+        columns = parse_columns(columns)
+    if not isinstance(columns, StructType):
+        raise InvalidArgument(option="partitionSchema", value=columns, reason="it takes SQL text or a StructType.")
+    return Struct(tuple(replace(field, nullable=True) for field in schema_of(columns)))
 
 
-def file_settings(given: Any) -> dict[str, str]:
+def file_settings(settings: Any) -> dict[str, str]:
     """Settings of file systems for one handle, as text.
 
     Raises:
-        InvalidArgument: it is no dict.
-        InvalidOption: a setting is of something else.
+        InvalidArgument: it is not a dict.
+        InvalidOption: a setting is not one of a file system.
     """
-    if not isinstance(given or {}, Mapping):
-        told = type(given).__name__  # not the value, which may hold a secret
-        raise InvalidArgument(option="hadoopConf", value=told, reason="it takes a dict of text to text.")
-    for key in given or {}:
+    if not isinstance(settings or {}, Mapping):
+        type_name = type(settings).__name__  # not the value, which may hold a secret
+        raise InvalidArgument(option="hadoopConf", value=type_name, reason="it takes a dict of text to text.")
+    for key in settings or {}:
         if not str(key).startswith(("fs.", "dfs.")):
             raise InvalidOption(option="hadoopConf", value=key, reason="it takes settings of fs. and dfs. only.")
-    return settings_as_texts(given or {})
+    return settings_as_texts(settings or {})

@@ -1,8 +1,8 @@
-"""Bars: what is shown of one command that runs, in a terminal or in a notebook.
+"""Bars: the display of one running command, in a terminal or in a notebook.
 
-Knows rich and IPython, each only once there is something to show, and nothing of when that is. What goes wrong in
-showing is raised. Guarantees: a terminal is as it was when the last bar is gone; neither standard stream is replaced;
-what comes from a table is escaped.
+Imports rich and IPython only when there is something to show, and does not know when that is. Raises what goes wrong.
+Guarantees: the terminal is unchanged once the last bar is gone; neither standard stream is replaced; text from a table
+is escaped.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _WIDTH, _LONGEST_NAME = 30, 40
 
 
 class Bar(Protocol):
-    """What shows one command."""
+    """Shows one command."""
 
     def draw(self, work: Work) -> None:
-        """Show how far it is."""
+        """Shows the command's progress."""
         ...
 
     def close(self, work: Work) -> None:
-        """It has ended."""
+        """Ends the display of the command."""
         ...
 
 
@@ -39,7 +39,7 @@ class Terminal:
         self._live: Any = None
 
     def draw(self, work: Work) -> None:
-        """Show how far it is."""
+        """Shows the command's progress."""
         with self._lock:
             if work not in self._works:
                 self._works.append(work)
@@ -49,7 +49,7 @@ class Terminal:
             self._live.refresh()
 
     def close(self, work: Work) -> None:
-        """Take it away; with the last one, all."""
+        """Removes the command's bar; with the last one, the whole display."""
         with self._lock:
             if work in self._works:
                 self._works.remove(work)
@@ -58,7 +58,7 @@ class Terminal:
                 live.stop()
 
     def _rows(self) -> Any:
-        """A row for each command."""
+        """A row per command."""
         from rich.progress_bar import ProgressBar
         from rich.table import Table
         from rich.text import Text
@@ -72,7 +72,7 @@ class Terminal:
 
 
 def _live(rows: Callable[[], Any]) -> Any:
-    """What draws these rows over those of the last time, and clears them at the end."""
+    """A display that redraws these rows in place, and clears them at the end."""
     from rich.console import Console
     from rich.live import Live
 
@@ -87,28 +87,28 @@ def _live(rows: Callable[[], Any]) -> Any:
 
 
 class NotebookBar:
-    """A bar among the outputs of a cell; when its command has ended, a line says how long that took."""
+    """A bar among the outputs of a cell; at the end, a line with the command's duration replaces it."""
 
     def __init__(self) -> None:
         self._handle: Any = None
         self._last = ""
 
     def draw(self, work: Work) -> None:
-        """Show how far it is."""
+        """Shows the command's progress."""
         _, done, of = work.step
         share = f' value="{min(done, of)}" max="{of}"' if of else ""
         self._show(f"{text(headline(work))} <progress{share}></progress> {text(rest(work))}", line(work))
 
     def close(self, work: Work) -> None:
-        """Put a line in its place."""
+        """Replaces the bar with a line."""
         if self._handle is not None:
-            ended = f"{headline(work)}: {'stopped after' if work.failed else 'done in'} {_format_elapsed(work)}"
-            self._show(text(ended), ended)
+            summary = f"{headline(work)}: {'stopped after' if work.failed else 'done in'} {_format_elapsed(work)}"
+            self._show(text(summary), summary)
 
-    def _show(self, page: str, plainly: str) -> None:
+    def _show(self, page: str, plain_line: str) -> None:
         if page == self._last:
             return
-        self._last, bundle = page, {"text/html": page, "text/plain": plainly}
+        self._last, bundle = page, {"text/html": page, "text/plain": plain_line}
         if self._handle is None:
             display = sys.modules["IPython"].display.display
             self._handle = display(bundle, raw=True, display_id=True)
@@ -117,20 +117,20 @@ class NotebookBar:
 
 
 def headline(work: Work) -> str:
-    """Which command runs on which table."""
+    """The names of the command and the table."""
     name = plain(work.table).rstrip("/").rpartition("/")[2].replace("\n", " ")
     return f"{work.name} {name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + '…'}"
 
 
 def rest(work: Work) -> str:
-    """What it is at, and for how long it runs."""
+    """The current step, its counts, and the elapsed time."""
     step, done, of = work.step
     counts = f"{done:,} of {of:,}" if of else ""
     return "  ".join(filter(None, (step, counts, _format_elapsed(work))))
 
 
 def line(work: Work) -> str:
-    """All of it on one line."""
+    """The whole display in one line."""
     return f"{headline(work)}  {rest(work)}"
 
 

@@ -1,6 +1,6 @@
-"""``DeltaTable`` and its builders, name for name as in ``delta.tables``.
+"""``DeltaTable`` and its builders, with the names of ``delta.tables``.
 
-A door: it turns what the user wrote into commands and runs them on Spark. What is not built yet is refused by name.
+Turns the user's arguments into commands and runs them on Spark. Unsupported arguments are refused by name.
 """
 
 from __future__ import annotations
@@ -85,11 +85,11 @@ class DeltaTable:
 
         Args:
             hadoopConf: settings of the file system, which begin with ``fs.`` or ``dfs.``, for this handle alone: they
-                count more than the session's and the environment. A local path needs none.
+                override the session's and the environment's. A local path needs none.
 
         Raises:
-            NotATable: there is none. InvalidOption: a setting is of something else, or would be mixed with what the
-            environment says. NotBuilt: the two sides could not both follow a setting.
+            NotATable: the path has no table. InvalidOption: a setting is not the file system's, or would be mixed with
+            the environment's. NotBuilt: Spark and Anabranch could not both honour a setting.
         """
         check_session("sparkSession", sparkSession)
         settings = file_settings(hadoopConf)
@@ -99,62 +99,63 @@ class DeltaTable:
 
     @classmethod
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
-        """The table of a name in Spark's catalog; the last part of the name is its alias, unless a column is called so.
+        """The table of a name in Spark's catalog; the last part of the name is its alias, unless a column has that
+        name.
 
         Raises:
-            UnknownTable: there is no Delta table of this name. NotATable: its files are gone.
+            UnknownTable: no Delta table has this name. NotATable: its files are gone.
         """
         check_session("sparkSession", sparkSession)
         with speaking(sparkSession), opening():
-            found = Resolver(sparkSession).require_table(tableOrViewName)
-            schema = open_log(found.location).snapshot().schema
-        own = None if found.name is None else found.name[-1]
-        alias = None if own is None or schema.find(own) is not None else own
-        return cls(sparkSession, found.location, alias, found.name)
+            target = Resolver(sparkSession).require_table(tableOrViewName)
+            schema = open_log(target.location).snapshot().schema
+        last_part = None if target.name is None else target.name[-1]
+        alias = None if last_part is None or schema.find(last_part) is not None else last_part
+        return cls(sparkSession, target.location, alias, target.name)
 
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
-        """Whether there is a Delta table at this path, or of this name in Spark's catalog."""
+        """Whether a Delta table exists at this path, or under this name in Spark's catalog."""
         check_session("sparkSession", sparkSession)
         with speaking(sparkSession):
             if open_log(identifier).exists():
                 return True
-            found = Resolver(sparkSession).find(identifier)
-            return found is not None and open_log(found.location).exists()
+            table = Resolver(sparkSession).find(identifier)
+            return table is not None and open_log(table.location).exists()
 
     @classmethod
     def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
-        """A builder that creates a table, and fails where there is one."""
+        """A builder that creates a table, and fails if it exists."""
         return DeltaTableBuilder(_session(sparkSession), cls)
 
     @classmethod
     def createIfNotExists(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
-        """A builder that creates a table where there is none."""
+        """A builder that creates a table unless it exists."""
         return DeltaTableBuilder(_session(sparkSession), cls, if_not_exists=True)
 
     @classmethod
     def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
-        """A builder that puts an empty table in the place of the one that there is, and fails where there is none."""
+        """A builder that replaces an existing table with an empty one, and fails if there is none."""
         return DeltaTableBuilder(_session(sparkSession), cls, replaces=True)
 
     @classmethod
     def createOrReplace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
-        """A builder that puts an empty table in the place of the one that there is, or creates it."""
+        """A builder that creates an empty table, or replaces the existing one."""
         return DeltaTableBuilder(_session(sparkSession), cls, if_not_exists=True, replaces=True)
 
     @classmethod
     def convertToDelta(cls, sparkSession: SparkSession, identifier: str, partitionSchema: Any = None) -> DeltaTable:
-        """Make a Delta table of a folder of Parquet files, which stay as they are; nothing happens where it is one.
+        """Converts a folder of Parquet files, which stay unchanged, to a Delta table; does nothing if it is one.
 
         Args:
             identifier: ``parquet.`` and the path in backticks.
-            partitionSchema: the columns that folders ``name=value`` stand for, as SQL (``day DATE, hour INT``) or as
+            partitionSchema: the partition columns of the folders ``name=value``, as SQL (``day DATE, hour INT``) or as
                 a ``StructType``, in the order of the folders.
 
         Raises:
             EmptyDirectory, UnreadableFooter, SchemaMergeFailed, UnexpectedPartition, ConversionRefused: the folder
             cannot be converted as it is. ProtocolChangedException: another writer created the table meanwhile.
-            NameNotConverted: it is the name of a Parquet table.
+            NameNotConverted: the identifier names a Parquet table in the catalog.
 
         Example:
             >>> DeltaTable.convertToDelta(spark, "parquet.`/data/flights`", "day DATE")
@@ -162,8 +163,8 @@ class DeltaTable:
         check_session("sparkSession", sparkSession)
         name = table_name(identifier)
         if name is not None:
-            found = Resolver(sparkSession).find(identifier)
-            return cls.forName(sparkSession, identifier) if found else refuse_conversion(sparkSession, name)
+            table = Resolver(sparkSession).find(identifier)
+            return cls.forName(sparkSession, identifier) if table else refuse_conversion(sparkSession, name)
         form, path = parquet_path(identifier)
         if form == "parquet":
             with speaking(sparkSession), honour_settings(sparkSession, "CONVERT"):
@@ -180,7 +181,7 @@ class DeltaTable:
         return rows if self._alias is None else rows.alias(self._alias)
 
     def alias(self, aliasName: str) -> DeltaTable:
-        """The same table under a name, by which conditions and values, and `toDF`, may speak of its columns.
+        """The same table under an alias, which conditions, values and `toDF` use for its columns.
 
         Example:
             >>> table.alias("t").merge(updates.alias("s"), "t.id = s.id")
@@ -190,7 +191,7 @@ class DeltaTable:
         return DeltaTable(self._spark, self._path, aliasName, self._name, self._file_settings)
 
     def optimize(self) -> DeltaOptimizeBuilder:
-        """A builder that lays out the table's files anew, in fewer files or in an order that lets more be skipped.
+        """A builder that rewrites the table's files: fewer, or in an order that improves data skipping.
 
         Example:
             >>> table.optimize().where("day >= '2024-01-01'").executeCompaction()
@@ -200,7 +201,7 @@ class DeltaTable:
 
     @honours("DELETE")
     def delete(self, condition: str | Column | None = None) -> None:
-        """Delete the rows for which the condition is TRUE, or every row.
+        """Deletes the rows for which the condition is TRUE, or every row.
 
         Raises:
             InvalidCondition: the condition does not fit the table. ConcurrentDeleteDeleteException,
@@ -211,7 +212,7 @@ class DeltaTable:
 
     @honours("UPDATE")
     def update(self, condition: str | Column | None = None, set: Mapping[str, str | Column] | None = None) -> None:
-        """Set columns of the rows for which the condition is TRUE, or of every row.
+        """Sets columns of the rows for which the condition is TRUE, or of every row.
 
         Args:
             condition: SQL text or a Column.
@@ -221,35 +222,35 @@ class DeltaTable:
             UnknownColumn, InvalidCondition, SchemaMismatch: the command does not fit the table.
             ConcurrentDeleteReadException, ConcurrentAppendException: a winner stands in the way.
         """
-        given = assignments("set", set)
+        changes = assignments("set", set)
         if condition is not None:
             check_condition("condition", condition)
         snapshot = open_log(self._path).snapshot()
-        values = resolve_values(given, snapshot, self._engine, self._alias)
+        values = resolve_values(changes, snapshot, self._engine, self._alias)
         Update(self._path, values, self._condition(condition, snapshot)).run(self._engine, RunContext(at=snapshot))
 
     def merge(
         self, source: DataFrame, condition: str | Column, *, reads_target: bool | int = False
     ) -> DeltaMergeBuilder:
-        """Begin a MERGE: rows of this table and of the source match where the condition is TRUE.
+        """Begins a MERGE: rows of this table and of the source match where the condition is TRUE.
 
         Args:
-            source: a DataFrame; it is evaluated once. Where it reads this table, the MERGE starts from the version
-                that it reads, and any change since stands in its way.
+            source: a DataFrame; it is evaluated once. If it reads this table, the MERGE starts from the version that it
+                reads, and any later change conflicts with it.
             condition: SQL text or a Column over the columns of both, under their aliases.
-            reads_target: says of a source which hides it (an RDD, collected rows) that it was computed from this
-                table: from this version, or True for the newest.
+            reads_target: declares that a source was computed from this table where Spark cannot see it (an RDD,
+                collected rows): from this version, or True for the newest.
 
         Returns:
             a builder; nothing happens before its ``execute()``.
 
         Raises:
-            InvalidArgument: the source is no DataFrame, or the condition neither text nor a Column.
+            InvalidArgument: the source is no DataFrame, or the condition is neither text nor a Column.
         """
         if not isinstance(source, DataFrame):
-            given = f"{type(source).__module__}.{type(source).__qualname__}"
-            reason = "it must be DataFrame of Spark, as spark.createDataFrame makes one."
-            raise InvalidArgument(option="source", value=given, reason=reason)
+            type_name = f"{type(source).__module__}.{type(source).__qualname__}"
+            reason = "it must be a pyspark.sql.DataFrame."
+            raise InvalidArgument(option="source", value=type_name, reason=reason)
         check_condition("condition", condition)
         return DeltaMergeBuilder(
             self._path,
@@ -266,26 +267,26 @@ class DeltaTable:
         """The newest commits first, at most ``limit``, with the columns and types of delta-spark.
 
         Raises:
-            InvalidOption: the limit is no whole number from 0.
+            InvalidOption: the limit is not a whole number from 0.
         """
         return self._engine.rows(as_table(history(self._path, limit), SHOWN_HISTORY))
 
     def timeline(self, last: int = LAST) -> Timeline:
-        """The newest ``last`` versions: what each did, the table after it, and what would help. A notebook shows it as
-        a page; ``save(path)`` writes that page. Delta-spark has no such method.
+        """The newest ``last`` versions: the changes of each, the table after it, and advice. A notebook shows it as a
+        page; ``save(path)`` writes that page. Delta-spark has no such method.
 
         Raises:
-            InvalidOption: ``last`` is no whole number from 1.
+            InvalidOption: ``last`` is not a whole number from 1.
         """
         return timeline_of(self._path, last)
 
     @honours("VACUUM")
     def vacuum(self, retentionHours: float | None = None) -> DataFrame:
-        """Remove the files that no version needs which was the newest within the last ``retentionHours``, by default
-        the table's ``delta.deletedFileRetentionDuration``. Gives an empty DataFrame, as delta-spark does.
+        """Removes files that no version of the last ``retentionHours`` needs; the default is the table's
+        ``delta.deletedFileRetentionDuration``. Returns an empty DataFrame, as delta-spark does.
 
         Raises:
-            RetentionTooShort: that is less than the table says, and the session's setting
+            RetentionTooShort: that is less than the table's property, and the session's setting
             ``spark.databricks.delta.retentionDurationCheck.enabled`` is not false.
         """
         if retentionHours is not None and (
@@ -298,17 +299,17 @@ class DeltaTable:
 
     def detail(self) -> DataFrame:
         """One row about the table, with Delta's columns."""
-        found = detail(self._path)
+        row = detail(self._path)
         return self._engine.rows(
-            as_table([found if self._name is None else {**found, "name": display_name(self._name)}], DETAIL)
+            as_table([row if self._name is None else {**row, "name": display_name(self._name)}], DETAIL)
         )
 
     @honours("ALTER")
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
-        """Raise the versions of the protocol that the table demands; they never go down.
+        """Raises the protocol versions that the table requires; they never decrease.
 
         Raises:
-            InvalidOption: a version is lower than the table's, or there is none such.
+            InvalidOption: a version is lower than the table's, or does not exist.
             ProtocolChangedException: the table was written meanwhile.
         """
         for option, value in (("readerVersion", readerVersion), ("writerVersion", writerVersion)):
@@ -317,10 +318,10 @@ class DeltaTable:
 
     @honours("ALTER")
     def addFeatureSupport(self, featureName: str) -> None:
-        """List a feature in the table's protocol; nothing happens where it has it.
+        """Adds a feature to the table's protocol; does nothing if the table has it.
 
         Raises:
-            UnsupportedFeature: this version does not know it, or does not hold what it asks.
+            UnsupportedFeature: this version of Anabranch does not support it.
             ProtocolChangedException: the table was written meanwhile.
         """
         text("featureName", featureName)
@@ -328,14 +329,14 @@ class DeltaTable:
 
     @honours("DROP FEATURE")
     def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
-        """Take a feature out of the table's protocol, so that engines which do not know it can use the table.
+        """Removes a feature from the table's protocol, so that engines without it can use the table.
 
         Args:
-            featureName: its name; what uses it is removed first, as far as the feature can be removed.
-            truncateHistory: whether history that is old enough is cut off, instead of being guarded.
+            featureName: its name; its traces in the table are removed first, if the feature can be removed.
+            truncateHistory: whether old enough history is truncated instead of protected.
 
         Raises:
-            FeatureNotDropped: a rule forbids it, or history still needs the feature; its condition says which.
+            FeatureNotDropped: a rule forbids it, or history still needs the feature; its condition names the reason.
             DeltaConcurrentModificationException: the table was written meanwhile.
         """
         text("featureName", featureName)
@@ -346,20 +347,20 @@ class DeltaTable:
     def clone(
         self, target: str, isShallow: bool = False, replace: bool = False, properties: Mapping[str, str] | None = None
     ) -> DeltaTable:
-        """Make a table at another place that is as this one is now.
+        """Creates a table at another place with the current state of this one.
 
         Args:
             target: absolute path or URL of the clone, ``delta.`path` ``, or its name in Spark's catalog.
-            isShallow: name this table's files instead of copying them; a VACUUM here may take them away.
-            replace: put it in the place of a table that is there; only what has changed since is copied.
-            properties: set in the clone, whatever this table says.
+            isShallow: refer to this table's files instead of copying them; a VACUUM of this table may remove them.
+            replace: replace an existing table; only what has changed since is copied.
+            properties: set in the clone; they override this table's.
 
         Returns:
             the clone.
 
         Raises:
-            TableAlreadyExists: there is a table, and this is not ``replace``.
-            CloneRefused, InvalidProperty, MissingDataFile: it cannot be cloned so; nothing was committed.
+            TableAlreadyExists: the target exists, and ``replace`` is False.
+            CloneRefused, InvalidProperty, MissingDataFile: it cannot be cloned; nothing was committed.
             DeltaConcurrentModificationException: the target was written meanwhile.
 
         Example:
@@ -378,7 +379,6 @@ class DeltaTable:
         """As `clone`, of an older version.
 
         Raises:
-            VersionNotFound: there is no such version.
         """
         whole_number("version", version)
         return self._clone(target, isShallow, replace, properties, {"version": version})
@@ -391,10 +391,10 @@ class DeltaTable:
         replace: bool = False,
         properties: Mapping[str, str] | None = None,
     ) -> DeltaTable:
-        """As `clone`, of the version of a moment; without a zone, it is one of the session's.
+        """As `clone`, of the version at a time; without a zone, in the session's time zone.
 
         Raises:
-            InvalidTimestamp, TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no version stands for it.
+            InvalidTimestamp, TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no version matches it.
         """
         text("timestamp", timestamp)
         return self._clone(target, isShallow, replace, properties, {"timestamp": timestamp})
@@ -406,30 +406,32 @@ class DeltaTable:
         text("target", target)
         for option, value in (("isShallow", shallow), ("replace", replaces)):
             of_type(option, value, bool, "a boolean")
-        said = {} if properties is None else properties
-        if not isinstance(said, Mapping) or not all(isinstance(each, str) for pair in said.items() for each in pair):
+        values = {} if properties is None else properties
+        if not isinstance(values, Mapping) or not all(
+            isinstance(item, str) for pair in values.items() for item in pair
+        ):
             raise InvalidArgument(option="properties", value=properties, reason="it takes a dict of text to text.")
         at = {**at, "zone": self._engine.zone()} if "timestamp" in at else at
-        clone = Clone(self._path, target, shallow, replace=replaces, properties=dict(said), **at)
+        clone = Clone(self._path, target, shallow, replace=replaces, properties=dict(values), **at)
         name = None if is_path(target) else parts_of(target)
-        named = target if name is None else Resolver(self._spark).target(name)
-        if isinstance(named, str):
-            dataclasses.replace(clone, target=named).run()
-            return DeltaTable.forPath(self._spark, named, self._file_settings)
-        if named.entry is not None and not replaces:
-            raise NameTaken(name=name_to_sql(named.name), table=named.location)
-        with naming(self._spark, named):
-            dataclasses.replace(clone, target=named.location).run()
-        return DeltaTable.forName(self._spark, name_to_sql(named.name))
+        destination = target if name is None else Resolver(self._spark).target(name)
+        if isinstance(destination, str):
+            dataclasses.replace(clone, target=destination).run()
+            return DeltaTable.forPath(self._spark, destination, self._file_settings)
+        if destination.entry is not None and not replaces:
+            raise NameTaken(name=name_to_sql(destination.name), table=destination.location)
+        with naming(self._spark, destination):
+            dataclasses.replace(clone, target=destination.location).run()
+        return DeltaTable.forName(self._spark, name_to_sql(destination.name))
 
     def restoreToVersion(self, version: int) -> DataFrame:
-        """Make the table again what it was at a version; one row of Delta's metrics.
+        """Restores the table to a version; returns one row of Delta's metrics.
 
-        With ``spark.sql.files.ignoreMissingFiles`` it does without the files of that version that are gone.
+        With ``spark.sql.files.ignoreMissingFiles``, missing files of that version are left out.
 
         Raises:
-            VersionNotFound: there is no such version, or not any more. RestoreFilesMissing: a file of it is gone.
-            InvalidOption: it is no version, or the newest.
+            VersionNotFound: the version does not exist, or no longer. RestoreFilesMissing: a file of it is gone.
+            InvalidOption: it is not a version, or is the newest.
             DeltaConcurrentModificationException: the table was changed meanwhile, or a VACUUM runs.
 
         Example:
@@ -439,11 +441,11 @@ class DeltaTable:
         return self._restore(Restore(self._path, version=version, ignore_missing=self._ignores_missing()))
 
     def restoreToTimestamp(self, timestamp: str) -> DataFrame:
-        """Make the table again what it was at a moment, in the session's time zone; one row of Delta's metrics.
+        """Restores the table to a time, in the session's zone; returns a row of Delta's metrics.
 
         Raises:
-            InvalidTimestamp: it is none. TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no version is
-            meant; and as `restoreToVersion`.
+            InvalidTimestamp: it is not a timestamp. TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no
+            version matches it; and as `restoreToVersion`.
 
         Example:
             >>> table.restoreToTimestamp("2024-01-31")
@@ -453,40 +455,40 @@ class DeltaTable:
         return self._restore(Restore(self._path, timestamp=timestamp, ignore_missing=ignores, zone=self._engine.zone()))
 
     def generate(self, mode: str) -> None:
-        """Write manifests for readers that know no Delta; ``mode`` is ``symlink_format_manifest``.
+        """Writes manifests for readers without Delta support; ``mode`` is ``symlink_format_manifest``.
 
         Raises:
-            InvalidOption: there is no such mode.
-            ManifestRefused: files have deletion vectors, or columns other names in files.
+            InvalidOption: the mode does not exist.
+            ManifestRefused: files have deletion vectors, or other column names than the table.
         """
         Generate(self._path, mode).run()
 
     def check(self, deep: bool = False) -> Report:
-        """Whether what the log says of the newest version is true; ``deep`` reads every row."""
+        """Checks that the log describes the newest version correctly; ``deep`` reads every row."""
         return check_table(self._path, deep=deep)
 
     @honours("RESTORE")
     def _restore(self, command: Restore) -> DataFrame:
-        found = command.run().row
+        row = command.run().row
         self._refresh_catalog()
-        return self._engine.rows(pa.Table.from_pylist([found], schema=RESULT))
+        return self._engine.rows(pa.Table.from_pylist([row], schema=RESULT))
 
     def _refresh_catalog(self) -> None:
-        """Let the catalog follow, where this handle has a name and the table may have other columns."""
+        """Updates the catalog, if this handle has a name and the table may have other columns."""
         refresh_by_name(self._spark, self._name, self._path)
 
     def _ignores_missing(self) -> bool:
         return str(self._spark.conf.get("spark.sql.files.ignoreMissingFiles", "false")).strip().lower() == "true"
 
-    def _condition(self, given: str | Column | None, snapshot: Snapshot) -> Condition:
-        if given is None:
+    def _condition(self, condition: str | Column | None, snapshot: Snapshot) -> Condition:
+        if condition is None:
             return EVERY_ROW
-        return resolve_condition(given, snapshot, self._engine, queries=True, alias=self._alias)
+        return resolve_condition(condition, snapshot, self._engine, queries=True, alias=self._alias)
 
 
 def _session(spark: SparkSession | None) -> SparkSession:
-    found = spark or SparkSession.getActiveSession()
-    if found is None:
+    session = spark or SparkSession.getActiveSession()
+    if session is None:
         raise InvalidOption(option="sparkSession", value=None, reason="there is no active session; pass one.")
-    check_session("sparkSession", found)
-    return found
+    check_session("sparkSession", session)
+    return session

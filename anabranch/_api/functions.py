@@ -65,31 +65,31 @@ def append(
     txn_app_id: str | None = None,
     txn_version: int | None = None,
 ) -> int:
-    """Append rows in one commit, without a Spark job; create the table with them where there is none.
+    """Appends rows in one commit, without a Spark job; creates the table with them if it does not exist.
 
     A blind append: it conflicts with nothing, and reads protocol and metadata only.
 
     Args:
-        path_or_name: path or URL of the table, or, with a session, the name of one that is there.
-        rows: an Arrow table, a pandas DataFrame, a list of dicts or a dict of lists; no rows are a version too, where
-            there is a table or they name columns.
-        spark: a session, which is asked where a table lies that is said by its name, and how a bucket is reached where
-            neither the environment nor ``storage_options`` say so. It may also stand first, before the table.
+        path_or_name: path or URL of the table, or, with a session, the name of an existing one.
+        rows: an Arrow table, a pandas DataFrame, a list of dicts or a dict of lists; no rows make a version too, if the
+            table exists or they name columns.
+        spark: a session, which resolves the table's name and opens stores that neither the environment nor
+            ``storage_options`` configure. It may also be the first argument, before the table.
         partition_by: a column, or several, for a new table.
         cluster_by: a column, or several, for a new table; not together with ``partition_by``.
         properties: for a new table.
         storage_options: as in obstore.
-        txn_app_id: makes the append idempotent, together with ``txn_version``: where this application has committed
-            this version or a later one already, nothing is done.
+        txn_app_id: makes the append idempotent, together with ``txn_version``: if this application has already
+            committed this version or a later one, nothing is done.
         txn_version: a whole number that grows from one write of the application to the next.
 
     Returns:
-        the version at which the rows stand; where nothing was done, the newest one.
+        the version with the rows; if nothing was done, the newest one.
 
     Raises:
         SchemaMismatch: a column does not fit the table; nothing was written.
         RowViolation: a row breaks a rule of the table, such as a CHECK constraint; nothing was written.
-        NotBuilt: the table has a rule that only Spark can hold; nothing was written.
+        NotBuilt: the table has a rule that only Spark can check; nothing was written.
         ConcurrentTransactionException: the same application wrote meanwhile; run it again.
         CommitOutcomeUnknown: the store never answered.
 
@@ -112,11 +112,10 @@ def appender(
     properties: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Appender:
-    """What gathers the appends of many threads of this process into few commits.
+    """Combines the appends of many threads of this process into few commits.
 
-    While one commit runs, rows that come meanwhile wait, and go together into the next one: many small appends at once
-    make few versions and few files. Each caller gets the version at which its own rows stand. A table is made with the
-    rows that come first.
+    Rows that arrive during a commit wait, and go together into the next one: many small concurrent appends make few
+    versions and few files. Each caller gets the version with its own rows. The first rows create a missing table.
 
     Args:
         path_or_name, spark, partition_by, cluster_by, properties, storage_options: as for `append`.
@@ -126,7 +125,7 @@ def appender(
         ``concurrent.futures.Future`` of the version. Use it in a ``with`` statement, or ``close()`` it.
 
     Raises:
-        UnknownPathOrName: there is no table of this name.
+        UnknownPathOrName: no table has this name.
 
     Example:
         >>> with anabranch.appender("/data/flights") as flights:
@@ -139,7 +138,7 @@ def appender(
 
 
 def _speaking(spark: Any) -> AbstractContextManager[None]:
-    """Within the block, buckets are opened as a session says, if there is one."""
+    """Within the block, stores are opened with the settings of the session, if any."""
     if spark is None:
         return nullcontext()
     from anabranch._spark.sessions.file_settings import speaking
@@ -155,12 +154,12 @@ def _append(
     properties: Mapping[str, str] | None,
     storage_options: Mapping[str, str] | None,
 ) -> Append:
-    """An append whose rows are still to come."""
+    """An append without its rows."""
     place = path_or_name
     if spark is not None:
         check_session("spark", spark)
     if spark is not None and may_be_name(path_or_name):
-        from anabranch._catalog.resolver import Resolver  # needs Spark, which what has a path does not
+        from anabranch._catalog.resolver import Resolver  # needs Spark; paths do not
 
         with _speaking(spark):
             place = Resolver(spark).anywhere(path_or_name).location
@@ -190,25 +189,25 @@ def clone(
     storage_options: Mapping[str, str] | None = None,
     target_options: Mapping[str, str] | None = None,
 ) -> Committed:
-    """Make a table at ``target`` that is as ``source`` is, or was at a version or moment, in one commit.
+    """Creates a table at ``target`` with the state of ``source``, now or at a version or time, in one commit.
 
     Args:
         source: path or URL of a table.
-        target: path or URL of the clone; neither may lie in the other's folder.
-        shallow: name the source's files instead of copying them; a VACUUM of the source may take them away.
-        version: of the source; the newest where no ``timestamp`` is given either.
+        target: path or URL of the clone; neither may be in the other's folder.
+        shallow: refer to the source's files instead of copying them; a VACUUM of the source may remove them.
+        version: of the source; the newest by default.
         timestamp: of the source; in UTC unless it names a zone.
-        replace: put it in the place of a table that is there; only what has changed since is copied.
-        properties: set in the clone, whatever the source says.
+        replace: replace an existing table; only what has changed since is copied.
+        properties: set in the clone; they override the source's.
         storage_options: of the source, as in obstore, and of the target unless it has ``target_options``.
         target_options: of the target.
 
     Returns:
-        the ``version`` at which the clone stands, and its ``metrics``.
+        the clone's ``version`` and ``metrics``.
 
     Raises:
-        TableAlreadyExists: there is a table at the target, and this is not ``replace``.
-        CloneRefused, InvalidProperty, MissingDataFile: it cannot be cloned so; nothing was committed.
+        TableAlreadyExists: the target exists, and ``replace`` is False.
+        CloneRefused, InvalidProperty, MissingDataFile: it cannot be cloned; nothing was committed.
         DeltaConcurrentModificationException: the target was written meanwhile.
 
     Example:
@@ -250,8 +249,8 @@ def files(
 def explain(
     path: Location, where: str, version: int | None = None, storage_options: Mapping[str, str] | None = None
 ) -> Skipping:
-    """What file skipping makes of ``where``: files and bytes in all and kept, what each part of the condition ruled
-    out, and why it did not rule out more. Print it, or read its fields.
+    """Explains the file skipping of ``where``: files and bytes in total and to read, and for each part of the
+    condition how many files it ruled out and why not more. Print it, or read its fields.
 
     Raises:
         NotATable, VersionNotFound, InvalidCondition.
@@ -272,20 +271,20 @@ def _context(snapshot: Snapshot) -> Context:
 
 
 def _resolve_predicate(where: str, snapshot: Snapshot, context: Context) -> Predicate:
-    understood = condition(where, context)
-    if understood.columns is None:
+    parsed = condition(where, context)
+    if parsed.columns is None:
         raise unusable(where, context)
-    return understood.predicate
+    return parsed.predicate
 
 
 def history(
     path: Location, limit: int | None = None, storage_options: Mapping[str, str] | None = None
 ) -> list[dict[str, Any]]:
-    """The newest commits first, a dict each, with the columns of DESCRIBE HISTORY, and with ``txnId``, and ``steps``,
-    which says what did each step, Arrow, Spark or the log alone; a notebook shows them as a table.
+    """The newest commits first, one dict per commit, with the columns of DESCRIBE HISTORY, ``txnId``, and ``steps``:
+    whether Arrow, Spark or the log alone did each step. A notebook shows them as a table.
 
     Raises:
-        NotATable: there is no table.
+        NotATable: the path has no table.
     """
     return Rows(describe_history(path, limit, storage_options), f"history of {path}")
 
@@ -293,7 +292,7 @@ def history(
 def check(
     path: Location, version: int | None = None, *, deep: bool = False, storage_options: Mapping[str, str] | None = None
 ) -> Report:
-    """Whether what the log says of a version is true: files, sizes, vectors, statistics, protocol; ``deep`` reads
+    """Checks that the log describes a version correctly: files, sizes, vectors, statistics, protocol; ``deep`` reads
     every row.
 
     Raises:
@@ -311,19 +310,19 @@ def restore(
     dry_run: bool = False,
     storage_options: Mapping[str, str] | None = None,
 ) -> Restored:
-    """Make the table again what it was at a version, or at a timestamp: rows, columns, partitioning, properties.
+    """Restores the table to a version or timestamp: rows, columns, partitioning, properties.
 
     Args:
-        timestamp: as in time travel; where it says no zone it is in UTC.
-        ignore_missing: do without the files of that version that are not there any more, instead of raising.
-        dry_run: commit nothing; only say what would be done.
+        timestamp: as in time travel; in UTC unless it names a zone.
+        ignore_missing: leave out missing files of that version, instead of raising.
+        dry_run: commit nothing; only report what would be done.
 
     Returns:
-        where it stands, and Delta's metrics.
+        the restored version, and Delta's metrics.
 
     Raises:
-        VersionNotFound, TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: there is no such version.
-        RestoreFilesMissing: a file of it is not there any more; nothing was written.
+        VersionNotFound, TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: the version does not exist.
+        RestoreFilesMissing: a file of it is missing; nothing was written.
         DeltaConcurrentModificationException: the table was changed meanwhile, or a VACUUM runs; run it again.
 
     Example:
@@ -334,12 +333,12 @@ def restore(
 
 
 def fsck(path: Location, *, dry_run: bool = True, storage_options: Mapping[str, str] | None = None) -> Repair:
-    """Which live files cannot be read, since their data or their deletion vector is gone; without ``dry_run`` they are
-    taken out of the table, and their rows with them.
+    """Finds live files that cannot be read, since their data or their deletion vector is missing; without ``dry_run``
+    removes them, and so their rows, from the table.
 
     Raises:
-        StoreError: it could not be found out whether a file is there; nothing was written.
-        DeltaConcurrentModificationException: one of the files was changed, or came back, meanwhile; run it again.
+        StoreError: the store did not answer whether a file exists; nothing was written.
+        DeltaConcurrentModificationException: one of the files changed, or reappeared, meanwhile; run it again.
 
     Example:
         >>> anabranch.fsck("/data/flights").missing
@@ -351,10 +350,10 @@ def fsck(path: Location, *, dry_run: bool = True, storage_options: Mapping[str, 
 def generate(
     path: Location, mode: str = "symlink_format_manifest", *, storage_options: Mapping[str, str] | None = None
 ) -> Manifests:
-    """Write texts that list the live files, for readers that know no Delta.
+    """Writes manifests, which list the live files, for readers without Delta support.
 
     Raises:
-        InvalidOption: there is no such mode. ManifestRefused: a list of files could not say what the table holds.
+        InvalidOption: the mode does not exist. ManifestRefused: a list of files cannot represent the table.
 
     Example:
         >>> anabranch.generate("/data/flights").written
@@ -373,21 +372,21 @@ def vacuum(
     storage_options: Mapping[str, str] | None = None,
     progress: Progress = ignore_progress,
 ) -> Vacuumed:
-    """Remove the files that no version needs which was the newest within the last ``retention_hours``.
+    """Removes files that no version of the last ``retention_hours`` needs.
 
-    Writers and readers go on meanwhile; no live file is ever removed, whoever sleeps for how long.
+    Writers and readers may run meanwhile; no live file is ever removed, however long any of them pauses.
 
     Args:
         path: path or URL of the table.
         retention_hours: by default the table's ``delta.deletedFileRetentionDuration``.
-        dry_run: remove nothing, and commit nothing; only say what would go.
-        lite: look only at files that the log says were removed, without listing the folder.
-        check_retention: refuse to retain less than the table says.
+        dry_run: remove and commit nothing; only report what would be removed.
+        lite: consider only files that the log has as removed, without listing the folder.
+        check_retention: refuse a shorter retention than the table's.
         storage_options: as in obstore.
-        progress: is told of each step: its name, how much is done, and how much there is.
+        progress: called for each step with its name, the amount done, and the total.
 
     Returns:
-        the files with their sizes, what could not be removed and why, and the jobs that were spared since they run.
+        the files with their sizes, the files that could not be removed and why, and the running jobs that were spared.
 
     Raises:
         RetentionTooShort: the retention is shorter than the table's.

@@ -1,14 +1,14 @@
-"""``anabranch.install`` and ``anabranch.uninstall``: an existing session learns Delta, and forgets it again.
+"""``anabranch.install`` and ``anabranch.uninstall`` add Delta support to an existing session, and remove it.
 
-The one place that wraps anything of PySpark's, and public attributes of its classes only: ``SparkSession.sql``,
-``table``, ``read``, ``readStream``, ``catalog`` and ``newSession``, the readers of ``SQLContext``, ``DataFrame.write``,
-``writeTo``, ``mergeInto`` and ``writeStream``, what changes the meaning of names in ``spark.catalog``, what takes rows
-or columns out of a DataFrame or hides its plan, and its actions, which say, where that is the reason, that a VACUUM has
-removed a file of their version. `anabranch._spark.sessions.known_sessions` knows which sessions are installed.
+The one place that wraps anything of PySpark's, and only public attributes of its classes: ``SparkSession.sql``,
+``table``, ``read``, ``readStream``, ``catalog`` and ``newSession``, the readers of ``SQLContext``,
+``DataFrame.write``, ``writeTo``, ``mergeInto`` and ``writeStream``, the methods of ``spark.catalog`` that change the
+meaning of names, the methods of DataFrame that select rows or columns or hide the plan, and its actions, which report
+files that a VACUUM has removed. `anabranch._spark.sessions.known_sessions` knows which sessions are installed.
 
-Guarantee: a session that is not installed, and a name, format or statement that is none of ours, gets Spark's own; with
-the last session that is uninstalled, PySpark's classes are again what they were. Where Delta's own JARs are on the
-session, ``delta`` stays theirs and ours is ``anabranch``.
+Guarantee: sessions that are not installed, and names, formats and statements that are not Delta's, get Spark's own
+behaviour; uninstalling the last session restores PySpark's classes. Where Delta's own JARs are on the session,
+``delta`` stays theirs and ours is ``anabranch``.
 """
 
 from __future__ import annotations
@@ -49,24 +49,23 @@ from anabranch.errors import AnabranchError
 from anabranch.errors.inputs import check_session, check_text
 from anabranch.errors.process_state import hold
 
-_NAMINGS = ("dropTempView", "setCurrentDatabase", "setCurrentCatalog")
-"""What else than a statement changes which table a name means."""
+_NAME_CHANGES = ("dropTempView", "setCurrentDatabase", "setCurrentCatalog")
+"""Methods, other than statements, that change which table a name means."""
 _ACTIONS = ("collect", "show", "toPandas", "toArrow", "tail", "isEmpty")
-_HIDING = ("checkpoint", "localCheckpoint")
-"""Methods that give the same rows with nothing of the plan."""
+_PLAN_HIDING = ("checkpoint", "localCheckpoint")
+"""Methods that return the same rows without the plan."""
 _RESETS = re.compile(r"\s*RESET\b", re.IGNORECASE)
 _lock = RLock()
 _wrapped: dict[tuple[type, str], tuple[Any, Any]] = hold("wrapped attributes", "they are listed here")({})
-"""Of each attribute that is wrapped: what it was, and what it is."""
+"""The original and the wrapper of every wrapped attribute."""
 
 
 def install(spark: SparkSession) -> SparkSession:
-    """Make a session ready for Delta tables, by whichever object it is reached; safe to call twice, and from several
-    threads. Its clones are ready, too.
+    """Adds Delta support to a session and its clones. Safe to call twice, and from several threads.
 
     Raises:
-        InvalidArgument: ``spark`` is no session.
-        MissingDeltaJars: the session's catalog is delta-spark's, whose JARs are not there.
+        InvalidArgument: ``spark`` is not a session.
+        MissingDeltaJars: the session's catalog is delta-spark's, and its JARs are missing.
 
     Example:
         >>> spark = anabranch.install(SparkSession.builder.getOrCreate())
@@ -83,8 +82,7 @@ def install(spark: SparkSession) -> SparkSession:
 
 
 def uninstall(spark: SparkSession) -> SparkSession:
-    """Give a session back what `install` put something in front of, whichever of its objects this is; one that is not
-    installed stays as it is.
+    """Undoes `install` for a session; does nothing if it is not installed.
 
     Example:
         >>> spark = anabranch.uninstall(spark)
@@ -93,7 +91,7 @@ def uninstall(spark: SparkSession) -> SparkSession:
         note_uninstalled(spark)
         if not are_installed():
             for (owner, name), (plain, ours) in list(_wrapped.items()):
-                if vars(owner).get(name) is ours:  # else somebody has wrapped ours, which then only passes on
+                if vars(owner).get(name) is ours:  # else somebody wrapped ours, which then only delegates
                     setattr(owner, name, plain)
                     del _wrapped[owner, name]
     return spark
@@ -111,22 +109,22 @@ def _wrap_all(session: type, frame: type, catalog: type) -> None:
     _wrap(frame, "write", lambda plain: _property(plain, lambda self: self.sparkSession, Writer))
     _wrap(frame, "writeTo", _write_to)
     for owner, name, door in ((frame, "mergeInto", _merge_into), (session, "newSession", _new_session)):
-        if hasattr(owner, name):  # not every PySpark has them, nor does Connect
+        if hasattr(owner, name):  # some PySpark versions, and Connect, lack them
             _wrap(owner, name, door)
     for method, keeping in (("filter", filtering), ("alias", aliasing), ("select", choosing), ("drop", choosing)):
         _wrap(frame, method, keeping)
-    for naming in _NAMINGS:
+    for naming in _NAME_CHANGES:
         _wrap(catalog, naming, _forgetting)
-    for hiding in _HIDING:
+    for hiding in _PLAN_HIDING:
         _wrap(frame, hiding, _carrying)
     for action in _ACTIONS:
-        _wrap(frame, action, _telling_of_missing_files)
-    _wrap(frame, "count", lambda plain: counting(_telling_of_missing_files(plain)))
+        _wrap(frame, action, _reporting_missing_files)
+    _wrap(frame, "count", lambda plain: counting(_reporting_missing_files(plain)))
 
 
 def _wrap_old_context() -> None:
-    """``SQLContext``, whose readers PySpark makes beside those of its session."""
-    from pyspark.sql import SQLContext  # what Spark Connect alone does not have
+    """Wraps ``SQLContext``, whose readers PySpark creates separately from those of its session."""
+    from pyspark.sql import SQLContext  # missing where only Spark Connect is installed
 
     for name, reader in (("read", Reader), ("readStream", StreamReader)):
         _wrap(SQLContext, name, _of_context(reader))
@@ -134,7 +132,9 @@ def _wrap_old_context() -> None:
 
 def _of_context(reader: Callable[[SparkSession, Any], Any]) -> Callable[[Any], property]:
     def door(plain: Any) -> property:
-        return _property(plain, lambda self: self.sparkSession, lambda self, found: reader(self.sparkSession, found))
+        return _property(
+            plain, lambda self: self.sparkSession, lambda self, plain_reader: reader(self.sparkSession, plain_reader)
+        )
 
     return door
 
@@ -151,46 +151,48 @@ def _wrap(owner: type, name: str, door: Callable[[Any], Any]) -> None:
 def _sql(plain: Any) -> Any:
     @wraps(plain)
     def run(self: SparkSession, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:
-        known = formats_of(self)
-        if not known or not isinstance(sqlQuery, str) or _is_theirs(known, sqlQuery):
+        formats = formats_of(self)
+        if not formats or not isinstance(sqlQuery, str) or _is_theirs(formats, sqlQuery):
             return plain(self, sqlQuery, args, **kwargs)
         if _RESETS.match(sqlQuery) and not kwargs:
             return _reset(plain, self, sqlQuery, args)
         if kwargs:
             return _sql_of_frames(plain, self, sqlQuery, args, kwargs)
-        return sql(self, sqlQuery, args, names=Names(self, known))
+        return sql(self, sqlQuery, args, names=Names(self, formats))
 
     run.anabranch_plain = plain  # type: ignore[attr-defined]
     return run
 
 
 def _reset(plain: Any, spark: SparkSession, text: str, args: Any) -> DataFrame:
-    """A statement that may unset all settings, also what says that the session is installed."""
+    """Runs a statement that may unset all settings, including the mark of an installed session."""
     try:
-        found: DataFrame = plain(spark, text, args)
+        rows: DataFrame = plain(spark, text, args)
     finally:
         leave_mark(spark)
-    return found
+    return rows
 
 
-def _is_theirs(known: frozenset[str], text: str) -> bool:
-    """Whether it calls a function that Delta's own JARs have, too."""
-    return "delta" not in known and "table_changes" in text.lower()
+def _is_theirs(formats: frozenset[str], text: str) -> bool:
+    """Whether the statement calls a function that Delta's own JARs provide too."""
+    return "delta" not in formats and "table_changes" in text.lower()
 
 
-def _sql_of_frames(plain: Any, spark: SparkSession, text: str, args: Any, given: dict[str, Any]) -> DataFrame:
-    """A statement with DataFrames, columns and values in its text, ``{df}``, which PySpark puts there as ever."""
-    known = formats_of(spark)
-    names = Names(spark, known)
+def _sql_of_frames(plain: Any, spark: SparkSession, text: str, args: Any, arguments: dict[str, Any]) -> DataFrame:
+    """Runs a statement with DataFrames, columns and values in its text, ``{df}``, which PySpark substitutes as
+    usual.
+    """
+    formats = formats_of(spark)
+    names = Names(spark, formats)
     if "${" not in text and not (may_touch_delta(text, names) or glance(text).is_computed):
-        return plain(spark, text, args, **given)
+        return plain(spark, text, args, **arguments)
     package = type(spark).__module__.rsplit(".", 1)[0]
     formatter = import_module(f"{package}.sql_formatter").SQLStringFormatter(spark)
-    placed = {key: Placed(value) if isinstance(value, DataFrame) else value for key, value in given.items()}
-    frames = {str(each): each.frame for each in placed.values() if isinstance(each, Placed)}
-    said = formatter.format(text, **placed)
+    placed = {key: Placed(value) if isinstance(value, DataFrame) else value for key, value in arguments.items()}
+    frames = {str(item): item.frame for item in placed.values() if isinstance(item, Placed)}
+    formatted = formatter.format(text, **placed)
     with in_views(frames):
-        return sql(spark, said, args, names=Names(spark, known), frames=frames)
+        return sql(spark, formatted, args, names=Names(spark, formats), frames=frames)
 
 
 def _table(plain: Any) -> Any:
@@ -202,7 +204,7 @@ def _table(plain: Any) -> Any:
 
 
 def _forgetting(plain: Any) -> Any:
-    """A method after which names may mean other tables than before."""
+    """Wraps a method after which names may mean other tables."""
 
     @wraps(plain)
     def change(self: Any, *args: Any, **named: Any) -> Any:
@@ -219,8 +221,8 @@ def _write_to(plain: Any) -> Any:
     def writer(self: DataFrame, table: str) -> Any:
         if formats_of(self.sparkSession):
             check_text("The name of a table", str(table))
-        found = plain(self, table)
-        return WriterV2(self, table, found) if formats_of(self.sparkSession) else found
+        plain_writer = plain(self, table)
+        return WriterV2(self, table, plain_writer) if formats_of(self.sparkSession) else plain_writer
 
     return writer
 
@@ -243,16 +245,16 @@ def _merge_into(plain: Any) -> Any:
 def _new_session(plain: Any) -> Any:
     @wraps(plain)
     def session(self: SparkSession) -> SparkSession:
-        found: SparkSession = plain(self)
-        return install(found) if formats_of(self) else found
+        new: SparkSession = plain(self)
+        return install(new) if formats_of(self) else new
 
     return session
 
 
 def _property(plain: Any, session_of: Callable[[Any], SparkSession], door: Callable[[Any, Any], Any]) -> property:
     def open_door(self: Any) -> Any:
-        found = plain.__get__(self, type(self))  # a property, or one that is kept once it was asked for
-        return door(self, found) if formats_of(session_of(self)) else found
+        plain_value = plain.__get__(self, type(self))  # a property, cached or not
+        return door(self, plain_value) if formats_of(session_of(self)) else plain_value
 
     open_door.__doc__ = plain.__doc__
     open_door.anabranch_plain = plain  # type: ignore[attr-defined]
@@ -260,22 +262,22 @@ def _property(plain: Any, session_of: Callable[[Any], SparkSession], door: Calla
 
 
 def _streaming(plain: Any) -> Callable[[Any, Any], StreamWriter]:
-    return lambda frame, found: StreamWriter(frame, found, lambda: plain.fget(frame))
+    return lambda frame, plain_writer: StreamWriter(frame, plain_writer, lambda: plain.fget(frame))
 
 
 def _carrying(plain: Any) -> Any:
-    """A method whose rows still say of which versions of which tables they are."""
+    """Wraps a method so that its rows keep their record of the table versions that they come from."""
 
     @wraps(plain)
     def rows(self: DataFrame, *args: Any, **named: Any) -> DataFrame:
-        found: DataFrame = plain(self, *args, **named)
-        return under(found, source_names(self)) if formats_of(self.sparkSession) else found
+        frame: DataFrame = plain(self, *args, **named)
+        return under(frame, source_names(self)) if formats_of(self.sparkSession) else frame
 
     return rows
 
 
-def _telling_of_missing_files(plain: Any) -> Any:
-    """An action of a DataFrame that says so where it needs a file which a VACUUM has removed."""
+def _reporting_missing_files(plain: Any) -> Any:
+    """Wraps an action of DataFrame so that it reports when a VACUUM has removed a file that it needs."""
 
     @wraps(plain)
     def act(self: DataFrame, *args: Any, **named: Any) -> Any:
@@ -285,9 +287,9 @@ def _telling_of_missing_files(plain: Any) -> Any:
             raise
         except Exception as error:
             with speaking(self.sparkSession):
-                why = missing_for(self, error, pinned_version(self)) if formats_of(self.sparkSession) else None
-            if why is None:
+                missing_file = missing_for(self, error, pinned_version(self)) if formats_of(self.sparkSession) else None
+            if missing_file is None:
                 raise
-            raise why from None
+            raise missing_file from None
 
     return act

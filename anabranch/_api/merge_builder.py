@@ -1,7 +1,7 @@
-"""``DeltaMergeBuilder``, name for name as in ``delta.tables``.
+"""``DeltaMergeBuilder``, with the names of ``delta.tables``.
 
-A door: it collects what a MERGE is to do, and makes one command of it when it is executed. Guarantee: before `execute`
-nothing is read, and each step leaves the builder that it is called on as it is.
+Collects the clauses of a MERGE, and runs one command when executed. Guarantee: nothing is read before `execute`, and
+each step leaves the builder that it is called on unchanged.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ __all__ = ["DeltaMergeBuilder"]
 @speaks
 @dataclass(frozen=True, eq=False)
 class DeltaMergeBuilder(MergeRequest):
-    """Says clause by clause what a MERGE does; each step gives a builder with one more clause.
+    """Builds a MERGE clause by clause; each step returns a builder with one more clause.
 
     Of the clauses of one kind the first whose condition is TRUE acts; only the last of a kind may lack a condition.
-    `anabranch.DeltaTable.merge` begins one. What it calls when the table may have got other columns is ``reshaped``.
+    `anabranch.DeltaTable.merge` begins one. It calls ``reshaped`` when the table's columns may have changed.
 
     Example:
         >>> (
@@ -48,7 +48,7 @@ class DeltaMergeBuilder(MergeRequest):
     _file_settings: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def whenMatchedUpdate(self, condition: Condition = None, set: Values = None) -> DeltaMergeBuilder:
-        """Set columns of a row that matches, where the condition is TRUE of the pair.
+        """Sets columns of a matched row, if the condition is TRUE for the pair.
 
         Args:
             condition: SQL text or a Column over both sides; None: always.
@@ -58,33 +58,34 @@ class DeltaMergeBuilder(MergeRequest):
         return self._with("matched", "update", condition, dict(assignments("set", set)))
 
     def whenMatchedUpdateAll(self, condition: Condition = None) -> DeltaMergeBuilder:
-        """Set every column of the table to the source's column of the same name; others of the source are ignored, or
-        added to the table `withSchemaEvolution`, where columns that the source lacks keep their values.
+        """Sets every column of the table to the source's column of the same name. Additional columns of the source are
+        ignored, or added to the table with `withSchemaEvolution`; then columns that the source lacks keep their
+        values.
         """
         return self._with("matched", "update", condition, None)
 
     def whenMatchedDelete(self, condition: Condition = None) -> DeltaMergeBuilder:
-        """Delete a row that matches, where the condition is TRUE of the pair."""
+        """Deletes a matched row, if the condition is TRUE for the pair."""
         return self._with("matched", "delete", condition, {})
 
     def whenNotMatchedInsert(self, condition: Condition = None, values: Values = None) -> DeltaMergeBuilder:
-        """Insert a row for a source row that matches nothing, where the condition is TRUE of it.
+        """Inserts a row for an unmatched source row, if the condition is TRUE for it.
 
         Args:
             condition: SQL text or a Column over the source; None: always.
-            values: column -> SQL text or a Column over the source; a column that is not named has its default value,
-                else NULL, and a generated one is computed.
+            values: column -> SQL text or a Column over the source; other columns get their default value, else NULL,
+                and generated columns are computed.
         """
         return self._with("not matched", "insert", condition, dict(assignments("values", values)), "values")
 
     def whenNotMatchedInsertAll(self, condition: Condition = None) -> DeltaMergeBuilder:
-        """Insert the source's columns of the table's names; others of the source are ignored, or added to the table
-        `withSchemaEvolution`, where columns that the source lacks are NULL.
+        """Inserts the source's columns that the table has. Additional columns of the source are ignored, or added to
+        the table with `withSchemaEvolution`; then columns that the source lacks are NULL.
         """
         return self._with("not matched", "insert", condition, None, option="values")
 
     def whenNotMatchedBySourceUpdate(self, condition: Condition = None, set: Values = None) -> DeltaMergeBuilder:
-        """Set columns of a row that no source row matches, where the condition is TRUE of it.
+        """Sets columns of a row that no source row matches, if the condition is TRUE for it.
 
         Args:
             condition: SQL text or a Column over the table; None: always.
@@ -93,19 +94,19 @@ class DeltaMergeBuilder(MergeRequest):
         return self._with("not matched by source", "update", condition, dict(assignments("set", set)))
 
     def whenNotMatchedBySourceDelete(self, condition: Condition = None) -> DeltaMergeBuilder:
-        """Delete a row that no source row matches, where the condition is TRUE of it."""
+        """Deletes a row that no source row matches, if the condition is TRUE for it."""
         return self._with("not matched by source", "delete", condition, {})
 
     def withSchemaEvolution(self) -> DeltaMergeBuilder:
-        """Add to the table what only the source has: every column, for the All forms, else those of the keys' names;
-        members of structs too, at any depth. With an All form columns become as wide as the source's, where the table
-        has ``delta.enableTypeWidening``. The session's autoMerge setting does the same.
+        """Adds the source's additional columns to the table: all of them for the All forms, else those that a clause
+        assigns; members of structs too, at any depth. An All form also widens columns to the source's types, if the
+        table has ``delta.enableTypeWidening``. The session's autoMerge setting does the same.
         """
         return replace(self, evolves=True)
 
     @honours("MERGE")
     def execute(self) -> DataFrame:
-        """Run the MERGE in one transaction.
+        """Runs the MERGE in one transaction.
 
         Returns:
             one row: num_affected_rows, num_updated_rows, num_deleted_rows, num_inserted_rows.

@@ -1,7 +1,7 @@
-"""``df.mergeInto(name, condition)``: PySpark's ``MergeIntoWriter``, name for name, for tables of ours.
+"""``df.mergeInto(name, condition)``: PySpark's ``MergeIntoWriter``, with the same names, for Delta tables.
 
-A door in front of `anabranch._api.merge_builder`. Guarantee: as with PySpark's own, each step adds its clause to the
-writer, whether or not the steps are chained.
+Wraps `anabranch._api.merge_builder`. Guarantee: as with PySpark's own, each step adds its clause to the writer,
+whether or not the steps are chained.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Assignments = Mapping[str, Column]
 
 
 class MergeWriter:
-    """Says clause by clause what a MERGE does; `merge` runs it.
+    """Builds a MERGE clause by clause; `merge` runs it.
 
     Example:
         >>> on = F.expr("flights.id = s.id")
@@ -33,39 +33,39 @@ class MergeWriter:
 
     @classmethod
     def of(cls, spark: SparkSession, rows: DataFrame, table: str, condition: Column) -> MergeWriter:
-        """The writer of these rows to the table of a name, which conditions call by the last part of that name.
+        """A writer of these rows to the table of a name, whose last part is the alias in conditions.
 
         Raises:
-            InvalidArgument: the condition is none.
+            InvalidArgument: the condition is not valid.
         """
         target = DeltaTable.forName(spark, table).alias((parts_of(table) or (table,))[-1])
         return cls(target.merge(rows, condition))
 
     @classmethod
-    def through(cls, spark: SparkSession, rows: DataFrame, shown: tuple[Name, str], condition: Column) -> MergeWriter:
-        """As `of`, by the name of a temporary view, to the table that this shows."""
-        name, location = shown
+    def through(cls, spark: SparkSession, rows: DataFrame, view: tuple[Name, str], condition: Column) -> MergeWriter:
+        """As `of`, for the name of a temporary view that shows a table."""
+        name, location = view
         merge = DeltaTable.forPath(spark, location).alias(name[-1]).merge(rows, condition)
         return cls(merge, lambda: frame_views.follow(Running(spark), name, location))
 
     def whenMatched(self, condition: Column | None = None) -> _Matched:
-        """What to do with a row that matches, where the condition is TRUE of the pair."""
+        """The action for a matched row, if the condition is TRUE for the pair."""
         return _Matched(self, condition)
 
     def whenNotMatched(self, condition: Column | None = None) -> _NotMatched:
-        """What to do with a source row that matches nothing, where the condition is TRUE of it."""
+        """The action for an unmatched source row, if the condition is TRUE for it."""
         return _NotMatched(self, condition)
 
     def whenNotMatchedBySource(self, condition: Column | None = None) -> _NotMatchedBySource:
-        """What to do with a row of the table that no source row matches, where the condition is TRUE of it."""
+        """The action for a row of the table that no source row matches, if the condition is TRUE for it."""
         return _NotMatchedBySource(self, condition)
 
     def withSchemaEvolution(self) -> MergeWriter:
-        """Add to the table what only the source has: `DeltaMergeBuilder.withSchemaEvolution`."""
+        """Adds the source's additional columns to the table: `DeltaMergeBuilder.withSchemaEvolution`."""
         return self._with(self._builder.withSchemaEvolution())
 
     def merge(self) -> None:
-        """Run it, as one transaction. Raises as `DeltaMergeBuilder.execute`."""
+        """Runs the MERGE in one transaction. Raises as `DeltaMergeBuilder.execute`."""
         self._builder.execute()
         self._after()
 
@@ -75,7 +75,7 @@ class MergeWriter:
 
 
 class _Clause:
-    """A kind of rows, and a condition on them."""
+    """The kind of rows of a clause, and its condition."""
 
     def __init__(self, writer: MergeWriter, condition: Column | None) -> None:
         self._writer, self._builder, self._condition = writer, writer._builder, condition
@@ -83,42 +83,42 @@ class _Clause:
 
 class _Matched(_Clause):
     def updateAll(self) -> MergeWriter:
-        """Set every column to the source's of the same name."""
+        """Sets every column to the source's of the same name."""
         return self._writer._with(self._builder.whenMatchedUpdateAll(self._condition))
 
     def update(self, assignments: Assignments) -> MergeWriter:
-        """Set these columns."""
+        """Sets these columns."""
         return self._writer._with(self._builder.whenMatchedUpdate(self._condition, dict(assignments)))
 
     def delete(self) -> MergeWriter:
-        """Delete the row."""
+        """Deletes the row."""
         return self._writer._with(self._builder.whenMatchedDelete(self._condition))
 
 
 class _NotMatched(_Clause):
     def insertAll(self) -> MergeWriter:
-        """Insert the source's columns."""
+        """Inserts the source's columns."""
         return self._writer._with(self._builder.whenNotMatchedInsertAll(self._condition))
 
     def insert(self, assignments: Assignments) -> MergeWriter:
-        """Insert a row with these values."""
+        """Inserts a row with these values."""
         return self._writer._with(self._builder.whenNotMatchedInsert(self._condition, dict(assignments)))
 
 
 class _NotMatchedBySource(_Clause):
     def updateAll(self) -> MergeWriter:
-        """Refuse it: there is no source row whose columns could be taken.
+        """Refuses the clause: there is no source row to take columns from.
 
         Raises:
             InvalidOption: always.
         """
-        reason = "there is no source row whose columns could be taken: say update of columns."
+        reason = "there is no source row to take columns from: use update with columns."
         raise InvalidOption(option="whenNotMatchedBySource", value="updateAll", reason=reason)
 
     def update(self, assignments: Assignments) -> MergeWriter:
-        """Set these columns."""
+        """Sets these columns."""
         return self._writer._with(self._builder.whenNotMatchedBySourceUpdate(self._condition, dict(assignments)))
 
     def delete(self) -> MergeWriter:
-        """Delete the row."""
+        """Deletes the row."""
         return self._writer._with(self._builder.whenNotMatchedBySourceDelete(self._condition))

@@ -1,4 +1,4 @@
-"""Opens a table for Arrow: without Spark, or with a session. It loads PySpark only where a session is given."""
+"""Opens a table for Arrow, without Spark or with a session. Loads PySpark only with a session."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ __all__ = ["table"]
 
 
 def table(path_or_name: Location, *, spark: Any = None, storage_options: Mapping[str, str] | None = None) -> Table:
-    """A Delta table that is there, to be read and changed as Arrow, without Spark or with a session.
+    """Opens an existing Delta table, to read and change it with Arrow, without Spark or with a session.
 
     Args:
         path_or_name: path or URL of the table, or, with a session, its name in Spark's catalog.
-        spark: a session, which does what Arrow leaves: no call raises `NeedsSpark` then, and its settings count.
+        spark: a session, which does what Arrow cannot: no call raises `NeedsSpark` then, and its settings apply.
         storage_options: as in obstore, for our own client.
 
     Raises:
-        NotATable: there is none. UnknownStore: the path names no store.
+        NotATable: it does not exist. UnknownStore: the path names no store.
 
     Example:
         >>> flights = anabranch.table("/data/flights")
@@ -29,11 +29,11 @@ def table(path_or_name: Location, *, spark: Any = None, storage_options: Mapping
         12
     """
     if spark is None:
-        found = Table(path_or_name, storage_options)
+        handle = Table(path_or_name, storage_options)
     else:
         check_session("spark", spark)
-        from anabranch._api.session_table import SessionTable  # needs Spark, which a table without a session does not
+        from anabranch._api.session_table import SessionTable  # needs PySpark
 
-        found = SessionTable(spark, path_or_name, storage_options)
-    found.snapshot()
-    return found
+        handle = SessionTable(spark, path_or_name, storage_options)
+    handle.snapshot()
+    return handle

@@ -1,6 +1,6 @@
-"""What the Python API says where a table cannot be opened.
+"""Errors of the Python API for tables that cannot be opened.
 
-Knows delta-spark's condition for it, and no store. Guarantees: the class, the facts and the text stay as they are.
+Knows delta-spark's condition for it, and no store. Guarantees: the class, the facts and the text stay unchanged.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ _CONDITION = "DELTA_MISSING_DELTA_TABLE"
 
 @contextmanager
 def opening() -> Iterator[None]:
-    """Within the block a table is opened; where there is none, the error has delta-spark's condition.
+    """Within the block, the error of a missing table has delta-spark's condition.
 
     Raises:
-        NotATable, UnknownTable: there is none.
+        NotATable, UnknownTable: the table does not exist.
     """
     try:
         yield

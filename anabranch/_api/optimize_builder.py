@@ -1,6 +1,6 @@
-"""``DeltaOptimizeBuilder``, name for name as in ``delta.tables``.
+"""``DeltaOptimizeBuilder``, with the names of ``delta.tables``.
 
-A door: it collects which partitions are meant, makes one command, and shows what that did as Delta does.
+Collects the condition on partitions, runs one command, and shows its result as Delta does.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["DeltaOptimizeBuilder", "run_optimize"]
 @speaks
 @dataclass(eq=False)
 class DeltaOptimizeBuilder:
-    """Lays out a table's files anew; `where` gives this same builder, as delta-spark's does.
+    """Rewrites a table's files; `where` returns this same builder, as delta-spark's does.
 
     Example:
         >>> table.optimize().where("day = '2024-01-31'").executeCompaction().show()
@@ -42,7 +42,7 @@ class DeltaOptimizeBuilder:
     _file_settings: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def where(self, partitionFilter: str) -> DeltaOptimizeBuilder:
-        """Only the partitions that a condition over partition columns selects; of several all have to hold."""
+        """Selects partitions by a condition over partition columns; several conditions are combined with AND."""
         if not isinstance(partitionFilter, str):
             raise InvalidArgument(option="partitionFilter", value=partitionFilter, reason="it takes SQL text.")
         before = self.partitions
@@ -50,8 +50,8 @@ class DeltaOptimizeBuilder:
         return self
 
     def executeCompaction(self) -> DataFrame:
-        """Write small files, and such with many deleted rows, together into larger ones; a clustered table is laid out
-        by its clustering columns.
+        """Combines small files, and files with many deleted rows, into larger ones; orders a clustered table by its
+        clustering columns.
 
         Returns:
             one row: the table and Delta's metrics.
@@ -63,13 +63,14 @@ class DeltaOptimizeBuilder:
         return self._run(())
 
     def executeZOrderBy(self, *cols: str | list[str] | tuple[str, ...]) -> DataFrame:
-        """Lay rows that are near in these columns into the same files, so that queries of any of them skip the most.
+        """Puts rows with similar values of these columns into the same files, so that queries of any of them skip
+        files.
 
         Returns:
             as `executeCompaction`.
 
         Raises:
-            InvalidOption: there is no such column, or nothing could be skipped by it; and as `executeCompaction`.
+            InvalidOption: a column does not exist, or cannot be used for skipping; and as `executeCompaction`.
         """
         names = flat(cols)
         if not names:
@@ -78,18 +79,18 @@ class DeltaOptimizeBuilder:
 
     @honours("OPTIMIZE")
     def _run(self, columns: tuple[Path, ...]) -> DataFrame:
-        done = run_optimize(self.spark, Optimize(self.path, zorder_by=columns), self.partitions)
-        row = result_row(done, open_log(self.path).table, columns)
+        result = run_optimize(self.spark, Optimize(self.path, zorder_by=columns), self.partitions)
+        row = result_row(result, open_log(self.path).table, columns)
         return frame_from_rows(self.spark, [row], RESULT)
 
 
 def run_optimize(
     spark: SparkSession, command: Optimize | Purge, where: str | None = None, progress: Progress = ignore_progress
 ) -> Optimized:
-    """Run one of the commands that move rows, on the partitions that SQL text selects; ``progress`` hears of its steps.
+    """Runs a command that moves rows, on the partitions that SQL text selects; calls ``progress`` for its steps.
 
     Raises:
-        InvalidCondition: the condition names other columns than those that partition the table; and as the command.
+        InvalidCondition: the condition names columns other than partition columns; and as the command.
     """
     snapshot, engine = open_log(command.table).snapshot(), SparkEngine(spark)
     if isinstance(command, Optimize):

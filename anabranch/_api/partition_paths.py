@@ -1,7 +1,7 @@
-"""The folder of a partition as the place of a table: ``load("/data/flights/day=2024-01-31")``.
+"""The folder of a partition as the path of a table: ``load("/data/flights/day=2024-01-31")``.
 
-Knows paths and columns. Guarantee: what has a log is a table, whatever it is called; a folder is taken for a partition
-only where it lies in a table that is partitioned by the columns that its path names.
+Knows paths and columns. Guarantee: a folder with a log is a table, whatever its name; a folder counts as a partition
+only in a table that is partitioned by the columns in its path.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from anabranch.errors import InvalidOption
 
 
 def split(path: Location) -> tuple[Location, str]:
-    """The table of a path, and the folders of a partition in it, ``year=2024/month=1/``; nothing where it is a table.
+    """The table of a path, and the folders of a partition in it, ``year=2024/month=1/``, or nothing if the path is a
+    table.
 
     Example:
         >>> split("/data/flights")
@@ -38,7 +39,7 @@ def only(rows: DataFrame, folders: str, schema: Struct, partition_columns: tuple
     """The rows of a partition.
 
     Raises:
-        InvalidOption: the table is not partitioned by what the folders name.
+        InvalidOption: the table is not partitioned by the columns in the folders' names.
     """
     values = parse_hive_path(folders, partition_columns)
     if len(values) != folders.count("/"):

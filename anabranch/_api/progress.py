@@ -1,9 +1,9 @@
-"""``anabranch.progress``: whether commands show how far they are, and the one who lets them.
+"""``anabranch.progress`` and the board that shows the progress of long commands.
 
 Knows where it runs (a notebook, a terminal, neither), and when a command has run for long enough to be shown. One
-thread, which is there only while something runs that could be shown, draws for all commands. Guarantees: a command
-waits for no drawing but the last of its own; where something cannot be drawn, that is logged once and nothing is drawn
-any more; where neither a notebook nor a terminal is there, nothing is done at all.
+thread, which exists only while a command runs, draws for all commands. Guarantees: a command waits only for the last
+drawing of its own; if drawing fails, that is logged once and nothing is drawn any more; without a notebook or a
+terminal, nothing is done at all.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _SPARKS_OWN = "spark.ui.showConsoleProgress"
 
 
 def progress(on: bool = True) -> Progressing:
-    """Whether commands of this process that run for more than a second show how far they are.
+    """Sets whether commands of this process that run for more than a second show their progress.
 
-    They do so by default, on standard error where that is a terminal, and below the cell in a notebook; anywhere else
-    nothing is shown. In a terminal in which Spark shows its own bar (``spark.ui.showConsoleProgress``), that is left
-    alone. Commands that are told of a ``progress`` of yours show nothing besides.
+    They do by default, on standard error if it is a terminal, and below the cell in a notebook; nowhere else. If Spark
+    shows its own bar in the terminal (``spark.ui.showConsoleProgress``), nothing is shown. Neither do commands with a
+    ``progress`` argument show anything.
 
     Returns:
-        a context manager, at whose end the setting is again what it was.
+        a context manager that restores the previous setting at its end.
 
     Raises:
         InvalidArgument: ``on`` is neither True nor False.
@@ -53,7 +53,7 @@ def progress(on: bool = True) -> Progressing:
 
 
 class Progressing:
-    """What `progress` has set; it holds until the end of the block, if it is used in one."""
+    """The setting that `progress` made; as a context manager, it lasts until the end of the block."""
 
     def __init__(self, before: bool) -> None:
         self._before = before
@@ -69,15 +69,15 @@ class Progressing:
 
 
 class Board:
-    """What runs, and the thread that shows it.
+    """The running commands, and the thread that shows them.
 
     Args:
-        after_s: how many seconds a command runs before it is shown.
-        every_s: how many seconds lie between two looks at it.
-        terminal: makes the bar on which all commands are drawn in a terminal.
+        after_s: seconds that a command runs before it is shown.
+        every_s: seconds between two drawings.
+        terminal: creates the bar that draws all commands in a terminal.
 
     Attributes:
-        is_on: whether anything is to be shown.
+        is_on: whether progress is shown.
     """
 
     def __init__(self, after_s: float = 1.0, every_s: float = 0.2, terminal: Callable[[], Bar] = Terminal) -> None:
@@ -86,13 +86,13 @@ class Board:
         self.empty()
 
     def empty(self) -> None:
-        """Nothing runs, as in a process that was forked."""
+        """Forgets all commands, as in a forked process."""
         self._lock, self._thread = Lock(), Thread()
         self._shown: dict[Work, _Shown] = {}
         self._terminal = self._make_terminal()
 
     def begin(self, work: Work) -> Callable[[], None] | None:
-        """Show it from some time on, unless nothing is to be shown here; see `Watcher`."""
+        """Registers a command, unless nothing can be shown here; see `Watcher`."""
         if not self.is_on or self._is_broken:
             return None
         in_notebook = is_notebook()
@@ -122,15 +122,15 @@ class Board:
                 if not self._shown:
                     self._thread = Thread()
                     return
-                all_of = list(self._shown.values())
-            for each in all_of:
+                commands = list(self._shown.values())
+            for command in commands:
                 if self.is_on and not self._is_broken:
-                    self._run_safely(each.draw)
+                    self._run_safely(command.draw)
 
     def _run_safely(self, act: Callable[[], None]) -> None:
         try:
             act()
-        except Exception as error:  # whatever it is, the command goes on
+        except Exception as error:  # the command continues, whatever happens
             if not self._is_broken:
                 _logger.warning("the progress of commands is not shown any more: %s", error)
             self._is_broken = True
@@ -145,7 +145,7 @@ class _Shown:
         self._is_quiet: bool | None = None if beside_spark else False
 
     def draw(self) -> None:
-        """Draw it, if it runs for long enough."""
+        """Draws the bar, if the command has run for long enough."""
         if time.monotonic() - self._work.began < self._after_s:
             return
         if self._is_quiet is None:
@@ -155,7 +155,7 @@ class _Shown:
                 self._context.run(self._bar.draw, self._work)
 
     def close(self) -> None:
-        """Draw it no more."""
+        """Stops drawing, and removes the bar."""
         with self._lock:
             self._is_open = False
             self._bar.close(self._work)
@@ -168,23 +168,23 @@ def is_notebook() -> bool:
 
 
 def is_terminal() -> bool:
-    """Whether standard error is a terminal on which lines can be drawn again."""
+    """Whether standard error is a terminal on which lines can be redrawn."""
     try:
         return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-    except (AttributeError, ValueError):  # there is none, or it is closed
+    except (AttributeError, ValueError):  # standard error is missing or closed
         return False
 
 
 def spark_draws() -> bool:
-    """Whether Spark shows a bar of its own in this terminal; a server of Spark Connect has another one."""
+    """Whether Spark shows a bar of its own in this terminal; a server of Spark Connect has another terminal."""
     pyspark = sys.modules.get("pyspark.sql")
     if pyspark is None:
         return False
     try:
         session = pyspark.SparkSession.active()
-        is_here = not type(session).__module__.startswith("pyspark.sql.connect")
-        return is_here and session.conf.get(_SPARKS_OWN, "false").lower() == "true"
-    except Exception:  # there is no session, or it cannot be asked
+        is_classic = not type(session).__module__.startswith("pyspark.sql.connect")
+        return is_classic and session.conf.get(_SPARKS_OWN, "false").lower() == "true"
+    except Exception:  # no session, or it does not answer
         return False
 
 

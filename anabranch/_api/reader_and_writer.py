@@ -1,6 +1,6 @@
-"""``spark.read`` and ``df.write`` with ``format("delta")`` or ``format("anabranch")``, and on tables with names.
+"""``spark.read`` and ``df.write`` with ``format("delta")`` or ``format("anabranch")``, and on named tables.
 
-What `anabranch._api.install` puts in front of Spark's own reader and writer; every other format and name goes to Spark
+`anabranch._api.install` puts this in front of Spark's own reader and writer; other formats and names go to Spark
 untouched.
 """
 
@@ -54,30 +54,30 @@ _Self = TypeVar("_Self", bound="Optioned")
 
 
 class Optioned:
-    """What takes options: each is set on Spark's own as well."""
+    """Takes options, and sets each on Spark's own object as well."""
 
     def __init__(self, spark: SparkSession, plain: Any) -> None:
         self._spark, self._plain, self._options = spark, plain, Options()
 
     def option(self: _Self, key: str, value: Any) -> _Self:
-        """Set an option."""
+        """Sets an option."""
         self._options.put(key, value)
         self._plain = self._plain.option(key, value)
         return self
 
     def options(self: _Self, **options: Any) -> _Self:
-        """Set several options."""
+        """Sets several options."""
         for key, value in options.items():
             self.option(key, value)
         return self
 
     def speaking(self) -> AbstractContextManager[None]:
-        """Within the block, buckets are opened as the session says, and as options of file systems (``fs.``) do."""
+        """Within the block, stores are opened with the session's settings and the options of file systems (``fs.``)."""
         return speaking(self._spark, self._options.file_settings())
 
 
 class Formatted(Optioned):
-    """What takes a format as well, perhaps none of ours; all else goes to Spark's own."""
+    """Takes a format as well, ours or not; delegates everything else to Spark's own object."""
 
     _chosen: bool | None = None
 
@@ -85,7 +85,7 @@ class Formatted(Optioned):
         return getattr(self._plain, name)
 
     def format(self, source: str) -> Any:
-        """Choose a format."""
+        """Chooses a format."""
         self._chosen = source.lower() in formats_of(self._spark)
         return self if self._chosen else self._plain.format(source)
 
@@ -96,67 +96,67 @@ class Formatted(Optioned):
 
 
 class Schemaless(Formatted):
-    """What reads, where a table of ours brings its own schema."""
+    """A reader; Delta tables have their own schema."""
 
     _schema: Any = None
 
     def schema(self, schema: Any) -> Any:
-        """A Delta table brings its own schema; for other formats this is Spark's."""
+        """Sets the schema for other formats; refused for Delta tables."""
         if self._chosen:
             raise _own_schema(schema)
         self._schema, self._plain = schema, self._plain.schema(schema)
         return self
 
     def check_schema(self, schema: Any = None) -> None:
-        """Raises InvalidOption: a schema is given, now or before."""
+        """Raises InvalidOption if a schema is given, now or before."""
         schema = self._schema if schema is None else schema
         if schema is not None:
             raise _own_schema(schema)
 
 
-def _own_schema(given: Any) -> InvalidOption:
+def _own_schema(schema: Any) -> InvalidOption:
     return InvalidOption(
-        option="schema", value=given, reason="Delta does not support specifying the schema at read time."
+        option="schema", value=schema, reason="Delta does not support specifying the schema at read time."
     )
 
 
 @speaks
 class Reader(Schemaless):
-    """``spark.read`` with our formats; anything else becomes Spark's own reader."""
+    """``spark.read`` with our formats; for anything else, Spark's own reader."""
 
     def load(self, path: Any = None, format: str | None = None, schema: Any = None, **options: Any) -> DataFrame:
-        """Read the table at a path, pinned to the version that is newest now, or that ``versionAsOf``,
-        ``timestampAsOf``, ``path@v3`` or ``path@20240131000000000`` mean.
+        """Reads the table at a path, pinned to the newest version, or to that of ``versionAsOf``, ``timestampAsOf``,
+        ``path@v3`` or ``path@20240131000000000``.
         """
-        chosen = self if format is None else self.format(format)
-        if not (chosen is self and self.is_ours):
-            target = self._plain if chosen is self else chosen
-            return target.load(path, None, schema, **options)
+        target = self if format is None else self.format(format)
+        if not (target is self and self.is_ours):
+            plain = self._plain if target is self else target
+            return plain.load(path, None, schema, **options)
         self.check_schema(schema)
         self.options(**options)
         with self.speaking():
             return self._load(path if path is not None else self._options.take("path"))
 
     def table(self, tableName: str) -> DataFrame:
-        """The rows of a table by its name, or by ``delta.`path` ``; any other name is Spark's."""
-        found = table_of(self._spark, tableName)
-        if found is None:
+        """The rows of a table by its name, or by ``delta.`path` ``; other names are Spark's."""
+        table = table_of(self._spark, tableName)
+        if table is None:
             return self._of_view(tableName)
         with self.speaking():
-            return self._load(found.location).alias((parts_of(tableName) or (tableName,))[-1])
+            return self._load(table.location).alias((parts_of(tableName) or (tableName,))[-1])
 
     def _of_view(self, name: str) -> DataFrame:
-        """The rows of a view over tables of ours as they are now; else of whatever Spark has of this name."""
-        shown = lasting_view(self._spark, name, Names(self._spark, formats_of(self._spark)))
-        if shown is not None:
+        """The current rows of a view over Delta tables; else Spark's own table or view."""
+        view = lasting_view(self._spark, name, Names(self._spark, formats_of(self._spark)))
+        if view is not None:
             self._check_newest()
-            return shown
+            return view
         temporary_views.renew(Running(self._spark), TokenizedText(f"TABLE {name}"))
-        found: DataFrame = self._plain.table(name)
-        return found
+        rows: DataFrame = self._plain.table(name)
+        return rows
 
     def _check_newest(self) -> None:
-        """Raises InvalidOption: an option asks for what a view does not have."""
+        """Raises InvalidOption if an option requests an older version or changes, which a view does not have."""
         for name in ("versionAsOf", "timestampAsOf", "readChangeFeed", "readChangeData"):
             value = self._options.copy().take(name)
             if value is not None and value.lower() != "false":
@@ -173,37 +173,37 @@ class Reader(Schemaless):
         ids = options.flag("rowIds")
         options.finish(READ)
         engine = SparkEngine(self._spark)
-        location, asked = AsOf(path, version, timestamp, engine.zone()).resolve_version()
-        snapshot = Read(location, asked).snapshot()
+        location, number = AsOf(path, version, timestamp, engine.zone()).resolve_version()
+        snapshot = Read(location, number).snapshot()
         files = file_set(snapshot)
         if ids:
-            rows: DataFrame = engine.to_df(files, ids=row_id_columns(files), as_of=asked is not None)
+            rows: DataFrame = engine.to_df(files, ids=row_id_columns(files), as_of=number is not None)
         else:
-            rows = rows_of(self._spark, snapshot, files, as_of=asked is not None)
+            rows = rows_of(self._spark, snapshot, files, as_of=number is not None)
         return partition_paths.only(rows, folders, files.schema, files.partition_columns) if folders else rows
 
     def _load_changes(self, path: Location, options: Options) -> DataFrame:
-        """The changes of the table, from a version or timestamp to another."""
+        """The changes of the table between two versions or timestamps."""
         engine, take = SparkEngine(self._spark), options.take
-        asked = ReadChanges(
+        command = ReadChanges(
             path, take(START), take(END), take(START_TIME), take(END_TIME), engine.zone(), engine.reads_beyond()
         )
         options.finish(CHANGES)
-        return engine.changes(asked.run())
+        return engine.changes(command.run())
 
 
 def table_of(spark: SparkSession, name: str) -> Resolved | None:
-    """The Delta table of a name, also of ``delta.`path` ``; None where it is Spark's own."""
+    """The Delta table of a name or of ``delta.`path` ``; None if it is Spark's own."""
     return Resolver(spark, formats_of(spark)).find(name)
 
 
 def is_default(spark: SparkSession) -> bool:
-    """Whether tables are ours where no format is said, as ``spark.sql.sources.default`` has it."""
+    """Whether tables without a format are Delta tables, according to ``spark.sql.sources.default``."""
     return (spark.conf.get("spark.sql.sources.default", None) or "").lower() in formats_of(spark)
 
 
 def one_path(path: Any) -> Location:
-    """The location of a table. Raises InvalidOption: it is none, or several."""
+    """The location of a table. Raises InvalidOption: it is not exactly one path."""
     path = path[0] if isinstance(path, list) and len(path) == 1 else path
     if not isinstance(path, str | os.PathLike):
         raise InvalidOption(option="path", value=path, reason="it takes the path or URL of one table.")
@@ -212,7 +212,7 @@ def one_path(path: Any) -> Location:
 
 @speaks
 class Writer(Formatted):
-    """``df.write``: with our formats, or on a name that is a Delta table, ours; anything else is Spark's own."""
+    """``df.write`` for our formats and for names of Delta tables; for anything else, Spark's own writer."""
 
     def __init__(self, frame: DataFrame, plain: Any) -> None:
         super().__init__(frame.sparkSession, plain)
@@ -223,7 +223,7 @@ class Writer(Formatted):
         self._format: str | None = None
 
     def format(self, source: str) -> Writer:
-        """Choose a format; to a name, one of ours or not, rows are written as its table takes them."""
+        """Chooses a format. A named table gets rows in its own format, whichever is chosen."""
         self._format, self._chosen = source, source.lower() in formats_of(self._spark)
         if not self._chosen:
             self._plain = self._plain.format(source)
@@ -246,30 +246,30 @@ class Writer(Formatted):
         return self
 
     def clusterBy(self, *cols: Any) -> Any:
-        """The columns by which files are laid out."""
+        """The clustering columns."""
         flat = tuple(cols[0]) if len(cols) == 1 and isinstance(cols[0], list | tuple) else cols
         self._cluster_by = flat
         self._plain = self._plain.clusterBy(*flat)
         return self
 
     def bucketBy(self, numBuckets: int, col: Any, *cols: Any) -> Writer:
-        """Buckets, which no Delta table has: refused when the rows are written."""
+        """Buckets, which Delta tables do not have: refused when the rows are written."""
         self._buckets, self._plain = "bucketBy", self._plain.bucketBy(numBuckets, col, *cols)
         return self
 
     def sortBy(self, col: Any, *cols: Any) -> Writer:
-        """The order of rows in buckets, which no Delta table has: refused when the rows are written."""
+        """The order of rows in buckets, which Delta tables do not have: refused when the rows are written."""
         self._buckets, self._plain = self._buckets or "sortBy", self._plain.sortBy(col, *cols)
         return self
 
     def saveAsTable(
         self, name: str, format: str | None = None, mode: str | None = None, partitionBy: Any = None, **options: Any
     ) -> None:
-        """Write the rows to the table of a name, by the names of their columns; make it where there is none.
+        """Writes the rows to the table of a name, matching columns by name; creates it if it does not exist.
 
         Raises:
-            NameTaken: it is the name of something else, or of a table and the mode is ``error``.
-            UnknownSchema: there is no such schema.
+            NameTaken: the name belongs to something else, or to a table and the mode is ``error``.
+            UnknownSchema: the schema does not exist.
         """
         if format is not None:
             self.format(format)
@@ -289,15 +289,15 @@ class Writer(Formatted):
                 self._save_as_table(target)
 
     def _is_known(self, parts: Name, mode: str | None) -> bool:
-        """Whether it is a table of ours, so that Spark cannot make one of another format.
+        """Whether the name is a Delta table's, so that Spark cannot create one of another format.
 
         Raises:
-            InvalidOption: it would be written to, and the format is another one, as said or as the session has it.
+            InvalidOption: it would be written to in another format, specified or the session's default.
         """
         if not isinstance(Resolver(self._spark).look_up(parts), Entry):
             return False
         if (mode or self._mode).lower() in ("append", "overwrite"):
-            reason = f"{name_to_sql(parts)} is a Delta table: say format('delta') to write to it."
+            reason = f"{name_to_sql(parts)} is a Delta table: use format('delta') to write to it."
             value = self._format or self._spark.conf.get("spark.sql.sources.default", None)
             raise InvalidOption(option="format", value=value, reason=reason)
         return True
@@ -308,8 +308,8 @@ class Writer(Formatted):
                 return
             raise NameTaken(name=name_to_sql(named.name), table=named.location)
         with naming(self._spark, named):
-            there = open_log(named.location).newest()
-            self._run(named.location, there, self._frame, self._schema_change(), is_named=True)
+            snapshot = open_log(named.location).newest()
+            self._run(named.location, snapshot, self._frame, self._schema_change(), is_named=True)
 
     def save(
         self,
@@ -319,7 +319,7 @@ class Writer(Formatted):
         partitionBy: Any = None,
         **options: Any,
     ) -> None:
-        """Write the rows to the table at a path."""
+        """Writes the rows to the table at a path."""
         if format is not None:
             self.format(format)
         if not self.is_ours:
@@ -332,41 +332,41 @@ class Writer(Formatted):
             self._save(path if path is not None else self._options.take("path"))
 
     def insertInto(self, tableName: str, overwrite: bool | None = None) -> None:
-        """Write the rows to a table by position: the first column for the table's first, whatever their names.
+        """Writes the rows to a table by position: the first column to the table's first, whatever their names.
 
-        The table is named, or is ``delta.`path` ``. They are added, or with ``overwrite`` (or in mode overwrite)
-        replace what is there. Other names are Spark's.
+        The table is a name or ``delta.`path` ``. Rows are added, or with ``overwrite`` (or in mode overwrite) replace
+        the existing ones. Other names are Spark's.
 
         Raises:
-            NotATable: there is none. ViewIsNoTable: it is a temporary view that does not show all of a table.
-            SchemaMismatch: the numbers of columns differ, or a type from which no value fits.
+            NotATable: it does not exist. ViewIsNoTable: it is a temporary view that does not show all of a table.
+            SchemaMismatch: the numbers of columns differ, or a type does not fit.
         """
-        found = table_of(self._spark, tableName)
-        shown = frame_views.find_view(self._spark, tableName) if found is None else None
-        if shown is not None:
-            found = Resolved(shown[1])
-        if found is None:
+        table = table_of(self._spark, tableName)
+        view = frame_views.find_view(self._spark, tableName) if table is None else None
+        if view is not None:
+            table = Resolved(view[1])
+        if table is None:
             self._plain.insertInto(tableName, overwrite)
             return
         if self._partition_by is not None or self._cluster_by is not None:
-            reason = "insertInto takes a table that is there, with its own layout."
+            reason = "insertInto takes an existing table, which has its own layout."
             raise InvalidOption(option="partitionBy or clusterBy", value=tableName, reason=reason)
         if overwrite is not None:
             self.mode("overwrite" if overwrite else "append")
         elif self._mode != "overwrite":
-            self.mode("append")  # as Spark's does, whatever other mode was named
+            self.mode("append")  # as Spark does, whatever other mode is set
         with self.speaking():
-            self._insert(found, self._schema_change())
-            if shown is not None:
-                frame_views.follow(Running(self._spark), *shown)
+            self._insert(table, self._schema_change())
+            if view is not None:
+                frame_views.follow(Running(self._spark), *view)
 
-    def _insert(self, found: Resolved, change: SchemaChange | None) -> None:
-        snapshot = open_log(found.location).snapshot()
-        with honour_settings(self._spark, "INSERT"):  # values are fitted, as those of the statement are
+    def _insert(self, table: Resolved, change: SchemaChange | None) -> None:
+        snapshot = open_log(table.location).snapshot()
+        with honour_settings(self._spark, "INSERT"):  # values are converted as in the INSERT statement
             rows = by_position(self._frame, snapshot.schema, snapshot.table, adds=change == "merge")
-            self._run(found.location, snapshot, rows, change)
+            self._run(table.location, snapshot, rows, change)
         if change is not None:
-            refresh_by_name(self._spark, found.name, found.location)
+            refresh_by_name(self._spark, table.name, table.location)
 
     def _save(self, path: Location | None) -> None:
         self._options.take("path")
@@ -383,7 +383,7 @@ class Writer(Formatted):
         *,
         is_named: bool = False,
     ) -> None:
-        """Write the rows as the options say, to the table at the version for which they were understood."""
+        """Writes the rows with these options to the table, at the version against which they were checked."""
         if self._buckets is not None:
             raise InvalidOption(
                 option=self._buckets, value="set", reason="a Delta table has no buckets; use clusterBy."
@@ -403,32 +403,34 @@ class Writer(Formatted):
             **self._options.of_a_write(),
         )
         self._options.finish(WRITE)
-        understood = None if where is None else self._parse_condition(where, open_log(path), snapshot, engine)
-        replace(write, replace_where=understood).run(engine, RunContext(at=snapshot))
+        replaced = None if where is None else self._parse_condition(where, open_log(path), snapshot, engine)
+        replace(write, replace_where=replaced).run(engine, RunContext(at=snapshot))
 
     def _reads_target(self, snapshot: Snapshot | None) -> int | None:
-        given = self._options.take("readsTarget")
-        return None if snapshot is None else parse_declared_version("readsTarget", given, snapshot.version)
+        option = self._options.take("readsTarget")
+        return None if snapshot is None else parse_declared_version("readsTarget", option, snapshot.version)
 
     def _schema_change(self) -> SchemaChange | None:
-        """What the rows may do to the table's columns: as the options say, else as the session does for ``merge``."""
+        """The change of the table's columns that the rows may make: from the options, else from the session for
+        ``merge``.
+        """
         merges, replaces = self._options.flag("mergeSchema"), self._options.flag("overwriteSchema")
         if replaces and self._mode == "overwrite":
             return "overwrite"
         return "merge" if (SparkEngine(self._spark).merges_schema() if merges is None else merges) else None
 
     def _is_dynamic(self, where: str | None) -> bool:
-        """Whether only the partitions that are written are replaced: as the option says, else as the session does,
-        which counts less than a condition.
+        """Whether only the written partitions are replaced: from the option, else from the session's setting, which a
+        condition overrides.
         """
-        given = self._options.take("partitionOverwriteMode")
-        if given is None:
+        option = self._options.take("partitionOverwriteMode")
+        if option is None:
             return where is None and (self._spark.conf.get(_OVERWRITES, None) or "").lower() == "dynamic"
-        if given.lower() not in ("static", "dynamic"):
-            raise InvalidOption(option="partitionOverwriteMode", value=given, reason="it takes static or dynamic.")
-        return given.lower() == "dynamic"
+        if option.lower() not in ("static", "dynamic"):
+            raise InvalidOption(option="partitionOverwriteMode", value=option, reason="it takes static or dynamic.")
+        return option.lower() == "dynamic"
 
     def _parse_condition(self, where: str, log: Log, snapshot: Snapshot | None, engine: SparkEngine) -> Condition:
-        """The condition for the table's columns; where there is no table yet, for those of the rows."""
+        """The condition on the table's columns, or on those of the rows if there is no table yet."""
         schema = engine.describe(self._frame) if snapshot is None else snapshot.schema
         return condition(as_spark_reads(where, engine), context_for(log.table, schema, engine))

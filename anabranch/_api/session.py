@@ -1,5 +1,5 @@
-"""``anabranch.session``, ``anabranch.read`` and ``anabranch.changes``: a session that is ready, and DataFrames of the
-rows of a version, with file skipping, and of what versions changed. For the command line, what its catalog knows.
+"""``anabranch.session``, ``anabranch.read`` and ``anabranch.changes``: a ready session, DataFrames of a version's rows
+with file skipping, and of changes between versions. For the command line, the entries of the session's catalog.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _IN_MEMORY = f"Spark's catalog is in the memory of one application, and lasts no
 
 
 def session(app: str = "anabranch", master: str | None = None, **conf: Any) -> SparkSession:
-    """Build or get a local session that is ready, with `anabranch.install` done.
+    """Builds or gets a local session with `anabranch.install` done.
 
-    The workers get this Python, Parquet timestamps are micros, memory is sensible for the machine.
+    The workers use this Python, Parquet timestamps are micros, and memory suits the machine.
 
     Args:
         app: the application's name.
@@ -65,56 +65,56 @@ def read(
     """The rows for which ``where`` is TRUE, without opening files that the log's statistics rule out.
 
     Args:
-        path_or_name: path or URL of the table, or its name where nothing lies at such a path; ``@v3`` or
-            ``@20240131000000000`` behind a path names a version too.
+        path_or_name: path or URL of the table, or its name if no such path exists; ``@v3`` or ``@20240131000000000``
+            behind a path selects a version too.
         where: SQL text or a Column; text skips more.
         columns: the columns to keep, in this order.
         version: an older version.
-        timestamp: text, a date or a datetime: the version that was the newest then. What says no time zone is of the
-            session's.
-        row_ids: adds the columns ``_row_id`` and ``_row_commit_version``, where the table tracks its rows.
+        timestamp: text, a date or a datetime: selects the newest version at that time, in the session's time zone
+            unless it names one.
+        row_ids: adds the columns ``_row_id`` and ``_row_commit_version``, if the table tracks its rows.
         storage_options: as in obstore, for this call; Spark reads the rows with the same ones.
-        spark: any session; by default the active one. It may also stand first, before the table.
+        spark: any session; by default the active one. It may also be the first argument, before the table.
 
     Raises:
         NotATable, VersionNotFound, UnknownColumn, InvalidCondition.
-        TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no version stands for that moment.
-        InvalidTimestamp, AmbiguousTimeTravel: the version is named wrongly, or more than once.
-        InvalidArgument: ``spark`` is no session, or none is active.
+        TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no version exists at that time.
+        InvalidTimestamp, AmbiguousTimeTravel: the version is specified wrongly, or more than once.
+        InvalidArgument: ``spark`` is not a session, or none is active.
         InvalidOption: ``row_ids`` of a table that does not track its rows.
-        NotBuilt: Spark's connector cannot be told one of the ``storage_options``.
+        NotBuilt: Spark's connector does not support one of the ``storage_options``.
     """
     spark = _active(spark)
     with speaking(spark):
         path = Resolver(spark).anywhere(path_or_name).location
     with speaking(spark, for_spark(path, storage_options or {})):
-        found = AsOf(path, version, timestamp, SparkEngine(spark).zone(), storage_options)
-        return _read(spark, found, where, columns, row_ids)
+        as_of = AsOf(path, version, timestamp, SparkEngine(spark).zone(), storage_options)
+        return _read(spark, as_of, where, columns, row_ids)
 
 
 def _read(
-    spark: SparkSession, found: AsOf, where: str | Column | None, columns: Sequence[str] | None, row_ids: bool
+    spark: SparkSession, as_of: AsOf, where: str | Column | None, columns: Sequence[str] | None, row_ids: bool
 ) -> DataFrame:
-    engine, (location, asked) = SparkEngine(spark), found.resolve_version()
-    snapshot = Read(location, asked, storage_options=found.storage_options).snapshot()
+    engine, (location, number) = SparkEngine(spark), as_of.resolve_version()
+    snapshot = Read(location, number, storage_options=as_of.storage_options).snapshot()
     condition = None if where is None else resolve_condition(where, snapshot, engine)
     files = file_set(snapshot, files_to_read(snapshot, condition.predicate if condition else None))
     for name in columns or ():
         if files.schema.find(name) is None:
             raise UnknownColumn(table=files.root, column=name, columns=", ".join(files.schema.names))
     ids = row_id_columns(files) if row_ids else None
-    return engine.to_df(files, condition, columns, ids, as_of=asked is not None, whole=condition is None)
+    return engine.to_df(files, condition, columns, ids, as_of=number is not None, whole=condition is None)
 
 
 def look_up_entry(name: str, start: Callable[[], SparkSession] = session) -> Entry | None:
-    """The entry of a table in the catalog of this machine's session; None of what cannot be a name. No session is
-    started for a catalog that would be empty.
+    """The entry of a table in the catalog of this machine's session; None if the name is not valid. Starts no session
+    for a catalog that would be empty.
 
     Args:
-        start: gives the session.
+        start: returns the session.
 
     Raises:
-        UnknownPathOrName: there is none of this name, or no session; with the reason.
+        UnknownPathOrName: the table does not exist, or there is no session; with the reason.
     """
     if parts_of(name) is None:
         return None
@@ -125,11 +125,11 @@ def look_up_entry(name: str, start: Callable[[], SparkSession] = session) -> Ent
     except MissingJava as error:
         raise UnknownPathOrName(name=name, reason=error.message) from None
     with speaking(spark):
-        found = Resolver(spark).find(name)
-    if found is None:
+        table = Resolver(spark).find(name)
+    if table is None:
         in_memory = spark.conf.get(_CATALOG) == "in-memory"
         raise UnknownPathOrName(name=name, reason=_IN_MEMORY if in_memory else "check its schema.")
-    return found.entry
+    return table.entry
 
 
 @takes_session_first
@@ -142,24 +142,24 @@ def changes(
     *,
     spark: SparkSession | None = None,
 ) -> DataFrame:
-    """The rows that each version of a range inserted and deleted, with the columns ``_change_type``,
-    ``_commit_version`` and ``_commit_timestamp`` behind their own.
+    """The rows that each version of a range inserted and deleted, followed by the columns ``_change_type``,
+    ``_commit_version`` and ``_commit_timestamp``.
 
     Args:
-        path_or_name: path or URL of the table, or its name where nothing lies at such a path.
+        path_or_name: path or URL of the table, or its name if no such path exists.
         start: the first version.
-        end: the last one, by default the newest.
-        start_timestamp: instead of ``start``, the first version that was committed then or later: text, a date or a
-            datetime; what says no time zone is of the session's.
-        end_timestamp: instead of ``end``, the last one that was committed then or earlier.
-        spark: any session; by default the active one. It may also stand first, before the table.
+        end: the last version, by default the newest.
+        start_timestamp: instead of ``start``, selects the first version at or after this time: text, a date or a
+            datetime, in the session's time zone unless it names one.
+        end_timestamp: instead of ``end``, selects the last version at or before this time.
+        spark: any session; by default the active one. It may also be the first argument, before the table.
 
     Raises:
         ChangeDataNotRecorded: the table did not record its changes at one of these versions.
-        NoChangeStart, InvalidChangeRange, InvalidOption, InvalidTimestamp: the range is none.
-        NotATable, VersionNotFound, TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no version is meant.
-        ChangeSchemaChanged, ChangeSchemaDiffers: the columns changed on the way.
-        ChangeFilesMissing: a VACUUM has removed a file of theirs.
+        NoChangeStart, InvalidChangeRange, InvalidOption, InvalidTimestamp: the range is invalid.
+        NotATable, VersionNotFound, TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no version matches.
+        ChangeSchemaChanged, ChangeSchemaDiffers: the columns changed within the range.
+        ChangeFilesMissing: a VACUUM has removed a file of these versions.
 
     Example:
         >>> anabranch.changes("/data/flights", start=3).filter("_change_type = 'delete'").show()
@@ -167,12 +167,12 @@ def changes(
     spark = _active(spark)
     with speaking(spark):
         engine, path = SparkEngine(spark), Resolver(spark).anywhere(path_or_name).location
-        asked = ReadChanges(path, start, end, start_timestamp, end_timestamp, engine.zone(), engine.reads_beyond())
-        return engine.changes(asked.run())
+        command = ReadChanges(path, start, end, start_timestamp, end_timestamp, engine.zone(), engine.reads_beyond())
+        return engine.changes(command.run())
 
 
 def _active(spark: SparkSession | None) -> SparkSession:
-    """The session that was handed over, or the active one. Raises `InvalidArgument`."""
+    """The given session, or the active one. Raises `InvalidArgument`."""
     session = spark if spark is not None else SparkSession.getActiveSession()
     check_session("spark", session)
     return cast("SparkSession", session)

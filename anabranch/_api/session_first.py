@@ -1,7 +1,7 @@
-"""Lets a session stand before the table, as ``append(spark, path, rows)``: code that was written so goes on.
+"""Accepts a session before the table, as in ``append(spark, path, rows)``, for code that was written so.
 
-Knows how a call is spelled, and nothing of what it does. Guarantee: a call whose first argument is a table is handed
-on as it is.
+Knows how arguments are passed, and nothing of the functions. Guarantee: a call whose first argument is a table is
+passed on unchanged.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 
 
 def takes_session_first(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Lets a function that names its table first be called with the session, or None, before the table."""
+    """Lets a function whose first argument is a table be called with the session, or None, before the table."""
 
     @wraps(function)
     def call(*args: Any, **named: Any) -> Any:

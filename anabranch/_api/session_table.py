@@ -1,7 +1,7 @@
-"""``Table`` with a session: the same verbs and the same Arrow rows, and nothing is refused for want of Spark.
+"""``Table`` with a session: the same verbs and the same Arrow rows; Spark does whatever Arrow cannot.
 
-A door: what Arrow does, it does as for tables without Spark; what it leaves, the session does. Settings of the session
-count as for `anabranch.DeltaTable`. Guarantee: a row that Spark reads has the types that it has when Arrow reads it.
+Settings of the session apply as for `anabranch.DeltaTable`. Guarantee: a row has the same types whether Spark or Arrow
+reads it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from anabranch.errors import NeedsSpark
 
 @dataclass(frozen=True)
 class SessionTexts:
-    """What texts mean for a version of a table, in a session."""
+    """Reads texts for a version of a table, in a session."""
 
     snapshot: Snapshot
     engine: SparkEngine
@@ -46,7 +46,7 @@ class SessionTexts:
         return resolve_condition(text, self.snapshot, self.engine)
 
     def assignments(self, values: Mapping[str, str] | None) -> dict[str, Any]:
-        """Values to be set, by column. Raises UnknownColumn, InvalidCondition, NotBuilt: they cannot be used."""
+        """The values to set, by column. Raises UnknownColumn, InvalidCondition, NotBuilt: they cannot be used."""
         return resolve_values(values or {}, self.snapshot, self.engine)
 
 
@@ -84,14 +84,14 @@ class SessionTable(Table):
         except NeedsSpark:
             return arrow_of(self._engine.changes(feed))
 
-    def _merge(self, asked: TableMerge, snapshot: Snapshot) -> Merge:
-        engine, alias = self._engine, asked.target_alias
+    def _merge(self, merge: TableMerge, snapshot: Snapshot) -> Merge:
+        engine, alias = self._engine, merge.target_alias
         clauses = tuple(
-            AskedClause(each.when, each.action, each.condition, each.values, "set") for each in asked.clauses
+            AskedClause(clause.when, clause.action, clause.condition, clause.values, "set") for clause in merge.clauses
         )
-        source = engine.rows(asked.source)
-        request = MergeRequest(self._path, engine, source, asked.on, alias, clauses, source_alias=asked.source_alias)
-        return replace(request.substitute_variables().command(snapshot), source=asked.source)
+        source = engine.rows(merge.source)
+        request = MergeRequest(self._path, engine, source, merge.on, alias, clauses, source_alias=merge.source_alias)
+        return replace(request.substitute_variables().command(snapshot), source=merge.source)
 
     @property
     def _zone(self) -> str:
@@ -108,10 +108,10 @@ class SessionTable(Table):
         return SessionTexts(snapshot, self._engine)
 
 
-_HONOURED = {"overwrite": "WRITE", "delete": "DELETE", "update": "UPDATE", "run_merge": "MERGE"}
-"""Verbs that run as the session's settings say."""
+_SETTINGS_VERBS = {"overwrite": "WRITE", "delete": "DELETE", "update": "UPDATE", "run_merge": "MERGE"}
+"""Verbs that honour the session's settings."""
 
 for _name in [name for name, method in vars(Table).items() if isfunction(method) and not name.startswith("_")]:
     _method = getattr(SessionTable, _name)
-    _method = honours(_HONOURED[_name])(_method) if _name in _HONOURED else _method
+    _method = honours(_SETTINGS_VERBS[_name])(_method) if _name in _SETTINGS_VERBS else _method
     setattr(SessionTable, _name, speaking_method(_method))

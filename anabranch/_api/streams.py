@@ -1,9 +1,8 @@
-"""``spark.readStream`` and ``df.writeStream`` with our formats, and on tables of ours.
+"""``spark.readStream`` and ``df.writeStream`` with our formats, and on Delta tables.
 
-A stream is read by a data source of ours (`anabranch._streaming.data_source`), and written by a function of Spark's
-``foreachBatch`` (`anabranch._streaming.sink`). Guarantee: whoever asks for what is not built is told so by name, with
-what works today, and not by an error of Spark's that knows no Delta; every other format and name goes to Spark
-untouched.
+A data source of ours (`anabranch._streaming.data_source`) reads a stream, and a function for Spark's ``foreachBatch``
+(`anabranch._streaming.sink`) writes it. Guarantee: unsupported requests are refused by name, with the alternatives,
+and not by an error of Spark's that knows no Delta; every other format and name goes to Spark untouched.
 """
 
 from __future__ import annotations
@@ -47,11 +46,11 @@ _CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
 
 
 class _Stream(Formatted):
-    """What is built up by methods of Spark's own; each gives ours back."""
+    """A builder over Spark's own: its methods return this object."""
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._plain, name)
-        return self._building(found) if callable(found) else found
+        attribute = getattr(self._plain, name)
+        return self._building(attribute) if callable(attribute) else attribute
 
     def _building(self, method: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(method)
@@ -70,96 +69,96 @@ class StreamReader(_Stream, Schemaless):
     """``spark.readStream``."""
 
     def load(self, path: Any = None, format: str | None = None, schema: Any = None, **options: Any) -> DataFrame:
-        """Read the table at a path as a stream: the rows that are there, then those that are added.
+        """Reads the table at a path as a stream: first the existing rows, then those that are added.
 
-        The columns are those that the table has now; when they change, the query stops, and goes on with the new ones
+        The columns are the table's current ones; when they change, the query stops, and continues with the new ones
         when it is started again.
 
         Raises:
-            NotATable: there is none.
-            InvalidOption, NotBuilt: an option has a value that it does not take, or asks for what is not done here.
+            NotATable: the path has no table.
+            InvalidOption, NotBuilt: an option has an invalid value, or is not supported.
         """
-        chosen = self if format is None else self.format(format)
-        if not (chosen is self and self.is_ours):
-            found: DataFrame = (self._plain if chosen is self else chosen).load(path, None, schema, **options)
-            return found
+        target = self if format is None else self.format(format)
+        if not (target is self and self.is_ours):
+            rows: DataFrame = (self._plain if target is self else target).load(path, None, schema, **options)
+            return rows
         self.check_schema(schema)
         self.options(**options)
         with self.speaking():
             return self._load(one_path(path if path is not None else self._options.take("path")))
 
     def table(self, tableName: str) -> DataFrame:
-        """Read the table of a name as a stream, or of ``delta.`path` ``; any other name is Spark's.
+        """Reads the table of a name, or ``delta.`path` ``, as a stream; other names are Spark's.
 
         Raises:
             InvalidOption, NotBuilt: as for `load`.
         """
-        found = table_of(self._spark, tableName)
-        if found is None:
+        table = table_of(self._spark, tableName)
+        if table is None:
             rows: DataFrame = self._plain.table(tableName)
             return rows
         with self.speaking():
-            return self._load(found.location).alias((parts_of(tableName) or (tableName,))[-1])
+            return self._load(table.location).alias((parts_of(tableName) or (tableName,))[-1])
 
     def _load(self, location: Location) -> DataFrame:
         options = self._options.copy()
         options.take("path")
         zone = SparkEngine(self._spark).zone()
         begins = options.take("startingTimestamp")
-        asked = read_of(options)
-        if begins is not None and asked["start"] is not None:
-            reason, both = (
-                "startingVersion says it too; give one of them.",
+        arguments = read_of(options)
+        if begins is not None and arguments["start"] is not None:
+            reason, condition = (
+                "startingVersion is set too; use one of them.",
                 "DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET",
             )
-            raise InvalidOption(option="startingTimestamp", value=begins, reason=reason, delta_condition=both)
-        if asked["schemas"] is not None and not has_limits():
+            raise InvalidOption(option="startingTimestamp", value=begins, reason=reason, delta_condition=condition)
+        if arguments["schemas"] is not None and not has_limits():
             reason = "it needs PySpark 4.2 or later, which lets a stream show first what lies before a change."
-            raise InvalidOption(option="schemaTrackingLocation", value=asked["schemas"], reason=reason)
-        if asked["schemas"] is not None:  # the source, a process of its own, knows no session
-            asked["schemas"] = open_store(asked["schemas"]).url
+            raise InvalidOption(option="schemaTrackingLocation", value=arguments["schemas"], reason=reason)
+        if arguments["schemas"] is not None:  # the source runs in another process, without a session
+            arguments["schemas"] = open_store(arguments["schemas"]).url
         snapshot = open_log(location).snapshot()
-        begins_at = asked["start"] if isinstance(asked["start"], int) else None
-        known = starting_columns(snapshot, asked["schemas"], begins_at)
+        begins_at = arguments["start"] if isinstance(arguments["start"], int) else None
+        columns = starting_columns(snapshot, arguments["schemas"], begins_at)
         read = StreamRead(
             snapshot.table,
-            known.metadata.to_json(),
-            known.version,
+            columns.metadata.to_json(),
+            columns.version,
             start_timestamp=None if begins is None else milliseconds(begins, zone),
             zone=zone,
-            beyond=asked["feed"] and reads_beyond(self._spark),
+            beyond=arguments["feed"] and reads_beyond(self._spark),
             splits=splits(self._spark),
-            **asked,
+            **arguments,
         )
         return open_stream(self._spark, type(self._plain)(self._spark), read)
 
 
 @speaks
 class StreamWriter(_Stream):
-    """``df.writeStream``; ``another`` gives one more of Spark's own."""
+    """``df.writeStream``; ``another`` creates another writer of Spark's."""
 
     def __init__(self, frame: DataFrame, plain: Any, another: Callable[[], Any]) -> None:
         super().__init__(frame.sparkSession, plain)
         self._frame, self._another, self._has_sink = frame, another, False
         self._mode = "append"
         self._query_name: str | None = None
-        self._triggered = dict[str, Any]()
+        self._trigger = dict[str, Any]()
         self._partition_by: tuple[str, ...] | None = None
         self._cluster_by: tuple[str, ...] | None = None
 
     def outputMode(self, outputMode: str) -> StreamWriter:
-        """``append``: new rows are added; ``complete``: each batch replaces all rows."""
+        """``append``: adds new rows; ``complete``: each batch replaces all rows."""
         self._plain = self._plain.outputMode(outputMode)
         self._mode = outputMode.lower()
         return self
 
     def partitionBy(self, *cols: Any) -> StreamWriter:
-        """The partition columns of a table that the stream makes."""
+        """The partition columns of a table that the stream creates."""
         self._partition_by, self._plain = _flat(cols), self._plain.partitionBy(*_flat(cols))
         return self
 
     def clusterBy(self, *cols: Any) -> StreamWriter:
-        """The columns by which the files of a table that the stream makes are laid out."""
+        """The clustering columns of a table that the stream creates."""
         self._cluster_by, self._plain = _flat(cols), self._plain.clusterBy(*_flat(cols))
         return self
 
@@ -170,19 +169,19 @@ class StreamWriter(_Stream):
 
     def trigger(self, **when: Any) -> StreamWriter:
         """When a batch begins."""
-        self._triggered, self._plain = when, self._plain.trigger(**when)
+        self._trigger, self._plain = when, self._plain.trigger(**when)
         return self
 
     def foreachBatch(self, func: Any) -> StreamWriter:
-        """Let a function write each batch; every door may be used in it. (On Spark Connect it runs on the server, where
-        a session knows Delta only if the function installs this package itself.)
+        """Writes each batch with a function, which may use all of Anabranch. (On Spark Connect it runs on the server,
+        where a session supports Delta only if the function installs this package itself.)
         """
         func = _under(func, source_names(self._frame))
         self._plain, self._has_sink = self._plain.foreachBatch(func), True
         return self
 
     def foreach(self, f: Any) -> StreamWriter:
-        """Let a function take each row."""
+        """Passes each row to a function."""
         self._plain, self._has_sink = self._plain.foreach(f), True
         return self
 
@@ -195,20 +194,20 @@ class StreamWriter(_Stream):
         queryName: str | None = None,
         **options: Any,
     ) -> Any:
-        """Start the query that writes to the table at a path, each batch once; the first one makes it.
+        """Starts the query that writes to the table at a path, each batch once; the first batch creates the table.
 
         Raises:
             UnknownSourceVersion: the query reads the table's own files without its log.
             InvalidOption: an option is missing, or asks for what no Delta table does.
         """
-        chosen = self if format is None else self.format(format)
-        if not (chosen is self and self.is_ours) or self._has_sink:
-            plain = self._plain if chosen is self else chosen
+        target = self if format is None else self.format(format)
+        if not (target is self and self.is_ours) or self._has_sink:
+            plain = self._plain if target is self else target
             return plain.start(path, None, outputMode, partitionBy, queryName, **options)
-        self._say(outputMode, partitionBy, queryName, options)
+        self._set_arguments(outputMode, partitionBy, queryName, options)
         path = path if path is not None else self._options.take("path")
         if path is None:
-            raise InvalidOption(option="path", value=None, reason="say the path of the table: start(path).")
+            raise InvalidOption(option="path", value=None, reason="pass the path of the table: start(path).")
         with self.speaking():
             return self._start_query(path)
 
@@ -221,26 +220,26 @@ class StreamWriter(_Stream):
         queryName: str | None = None,
         **options: Any,
     ) -> Any:
-        """Start the query that writes to the table of a name, which is made where there is none.
+        """Starts the query that writes to the table of a name, which is created if it does not exist.
 
         Raises:
-            NameTaken: it is the name of something else. UnknownSchema: there is no such schema.
+            NameTaken: the name belongs to something else. UnknownSchema: the schema does not exist.
             InvalidOption: as for `start`.
         """
-        chosen = self if format is None else self.format(format)
-        found = table_of(self._spark, tableName)
-        if found is None and not (chosen is self and self.is_ours):
-            plain = self._plain if chosen is self else chosen
+        target = self if format is None else self.format(format)
+        table = table_of(self._spark, tableName)
+        if table is None and not (target is self and self.is_ours):
+            plain = self._plain if target is self else target
             return plain.toTable(tableName, None, outputMode, partitionBy, queryName, **options)
-        if chosen is not self or self._has_sink:
+        if target is not self or self._has_sink:
             reason = f"{tableName} is a Delta table, which only a stream of its own format writes to."
             raise InvalidOption(option="format", value=format, reason=reason)
-        self._say(outputMode, partitionBy, queryName, options)
-        self._sink("")  # what is refused is refused before a table is made
+        self._set_arguments(outputMode, partitionBy, queryName, options)
+        self._sink("")  # refuse before creating a table
         with self.speaking():
-            return self._start_query(self._create_table(tableName) if found is None else found.location)
+            return self._start_query(self._create_table(tableName) if table is None else table.location)
 
-    def _say(self, mode: str | None, columns: Any, name: str | None, options: dict[str, Any]) -> None:
+    def _set_arguments(self, mode: str | None, columns: Any, name: str | None, options: dict[str, Any]) -> None:
         self.options(**options)
         if mode is not None:
             self.outputMode(mode)
@@ -250,7 +249,7 @@ class StreamWriter(_Stream):
             self.queryName(name)
 
     def _create_table(self, name: str) -> Location:
-        """The location of a new table with the columns of the stream."""
+        """Creates a table with the columns of the stream; returns its location."""
         options, parts = self._options.copy(), parts_of(name)
         if parts is None:
             raise InvalidOption(option="tableName", value=name, reason="it is not the name of a table.")
@@ -265,19 +264,19 @@ class StreamWriter(_Stream):
         return target.location
 
     def _start_query(self, location: Location) -> Any:
-        """The query: Spark's own, with a function as its sink."""
-        known, checkpoint = open_log(location).newest(), self._options.copy().take("checkpointLocation")
+        """Starts the query: Spark's own, with a function as its sink."""
+        snapshot, checkpoint = open_log(location).newest(), self._options.copy().take("checkpointLocation")
         sink = replace(self._sink(location), reads=source_names(self._frame))
-        if known is not None:
-            source_versions(under(self._spark.range(0), sink.reads), known.table, known.metadata.id)
+        if snapshot is not None:
+            source_versions(under(self._spark.range(0), sink.reads), snapshot.table, snapshot.metadata.id)
         function = _on_server(sink, checkpoint) if is_connect(self._spark) else sink
         plain = self._another().outputMode(self._mode).foreachBatch(function)
         plain = plain if checkpoint is None else plain.option("checkpointLocation", checkpoint)
         plain = plain if self._query_name is None else plain.queryName(self._query_name)
-        return (plain.trigger(**self._triggered) if self._triggered else plain).start()
+        return (plain.trigger(**self._trigger) if self._trigger else plain).start()
 
     def _sink(self, location: Location) -> Sink:
-        """What writes the batches. Raises InvalidOption: an option is missing, or asks for what no Delta table does."""
+        """The sink that writes the batches. Raises InvalidOption: an option is missing or unsupported."""
         if self._mode not in OUTPUT_MODES:
             mode = str(self._mode).capitalize()
             reason = (
@@ -287,9 +286,9 @@ class StreamWriter(_Stream):
             unsupported = {"delta_condition": "DELTA_UNSUPPORTED_OUTPUT_MODE"}
             raise InvalidOption(option="outputMode", value=self._mode, reason=reason, **unsupported)
         options = self._options.copy()
-        given = options.take("checkpointLocation")
-        if given is None and (is_connect(self._spark) or not self._spark.conf.get(_CHECKPOINTS, None)):
-            reason = f"say where the query keeps how far it has come, or set {_CHECKPOINTS} for a classic session."
+        checkpoint = options.take("checkpointLocation")
+        if checkpoint is None and (is_connect(self._spark) or not self._spark.conf.get(_CHECKPOINTS, None)):
+            reason = f"pass the location of the query's checkpoint, or set {_CHECKPOINTS} for a classic session."
             raise InvalidOption(option="checkpointLocation", value=None, reason=reason)
         options.take("path")
         cluster_by = None if self._cluster_by is None else paths_of(self._cluster_by)

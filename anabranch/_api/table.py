@@ -1,7 +1,7 @@
 """``Table``: a Delta table without Spark.
 
-A door: it turns what the user wrote into the same commands that `DeltaTable` runs, on rows in Arrow. It imports no
-PySpark. Guarantee: what only Spark can do is refused by `NeedsSpark`, with the reason, before anything is committed.
+Turns the user's arguments into the same commands that `DeltaTable` runs, on rows in Arrow. Imports no PySpark.
+Guarantee: `NeedsSpark` refuses what only Spark can do, with the reason, before anything is committed.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Table:
     """A Delta table at a path, without Spark: rows in Arrow, in this process.
 
     A handle acts on the version that is newest when each call starts. Conditions and values are SQL texts over the
-    table's columns, as for `DeltaTable`; times without a zone are in UTC. What takes Spark raises `NeedsSpark`.
+    table's columns, as for `DeltaTable`; times without a zone are in UTC. Whatever needs Spark raises `NeedsSpark`.
 
     Example:
         >>> flights = anabranch.table("/data/flights")
@@ -77,7 +77,7 @@ class Table:
     def __repr__(self) -> str:
         return f"Table({without_secrets(str(self._path))!r})"
 
-    # -- rows that are read --------------------------------------------------------------------------------------------
+    # -- reading rows --------------------------------------------------------------------------------------------------
 
     def to_arrow(
         self,
@@ -90,10 +90,10 @@ class Table:
         """The rows of the newest version, or of another one, as an Arrow table.
 
         Args:
-            columns: those to read; None: all.
-            where: SQL text; files that can hold no row for which it is TRUE are not read.
-            version: that of the rows.
-            timestamp: that of the newest version of the rows; in UTC unless it names a zone.
+            columns: the columns to read; None: all.
+            where: SQL text; files without a row for which it can be TRUE are skipped.
+            version: the version to read.
+            timestamp: reads the newest version at this time, in UTC unless it names a zone.
 
         Raises:
             NotATable, VersionNotFound, UnknownColumn, InvalidCondition, NeedsSpark, MissingDataFile.
@@ -108,7 +108,7 @@ class Table:
         version: int | None = None,
         timestamp: str | dt.datetime | dt.date | None = None,
     ) -> pa.RecordBatchReader:
-        """The rows as `to_arrow` gives them, file by file, so that DuckDB, Polars and others take them as they come.
+        """The rows as `to_arrow` reads them, file by file, as a stream for DuckDB, Polars and others.
 
         Example:
             >>> duckdb.from_arrow(flights.to_batches(["carrier", "dep_delay"], "day = DATE '2024-01-31'"))
@@ -116,22 +116,22 @@ class Table:
         return self._reader(self.snapshot(version, timestamp), columns, where)
 
     def _read(self, snapshot: Snapshot, columns: list[str] | None, where: str | None) -> pa.Table:
-        """All the rows."""
+        """Reads all the rows."""
         return self._reader(snapshot, columns, where).read_all()
 
     def _reader(self, snapshot: Snapshot, columns: list[str] | None, where: str | None) -> pa.RecordBatchReader:
-        """The rows as they come."""
+        """Reads the rows as a stream."""
         files, names, condition = self._plan_scan(snapshot, columns, where)
         with without_spark("reading", snapshot.table):
             _ = condition and finding.check_condition(files.schema, condition)
             finding.check_scanned(files, names)
-        schema = pa.schema([(each, arrow_type(files.schema.field(each).type)) for each in names])
+        schema = pa.schema([(name, arrow_type(files.schema.field(name).type)) for name in names])
         return pa.RecordBatchReader.from_batches(schema, self._rows(snapshot, files, names, condition))
 
     def _plan_scan(
         self, snapshot: Snapshot, columns: list[str] | None, where: str | None
     ) -> tuple[FileSet, list[str], Condition | None]:
-        """The files to read, the columns under their own names, and the condition."""
+        """The files to read, the columns in the table's spelling, and the condition."""
         condition = None if where is None else self._texts(snapshot).condition(where)
         files = file_set(snapshot, files_to_read(snapshot, None if condition is None else condition.predicate))
         return files, _resolve_columns(snapshot, columns), condition
@@ -143,14 +143,14 @@ class Table:
         version: int | None = None,
         timestamp: str | dt.datetime | dt.date | None = None,
     ) -> int:
-        """How many rows there are, or for how many a condition is TRUE. Files of which the log says it are not read.
+        """Counts the rows, or those for which a condition is TRUE. Files that the log can count are not read.
 
         Args:
             where: SQL text.
-            version: that of the rows, and ``timestamp``: as for `to_arrow`.
+            version: the version to read, and ``timestamp``: as for `to_arrow`.
 
         Raises:
-            InvalidCondition, NeedsSpark: the condition does not fit, or takes Spark. MissingDataFile.
+            InvalidCondition, NeedsSpark: the condition does not fit, or needs Spark. MissingDataFile.
 
         Example:
             >>> flights.count("day >= '2024-01-01'")
@@ -160,10 +160,10 @@ class Table:
         condition = self._condition(where, snapshot)
         could = snapshot.facts.could_match(condition.predicate)
         whole = pc.and_(could, snapshot.facts.must_match(condition.predicate))
-        known = live_rows(only(snapshot.files, whole))
-        unread = could if known is None else pc.and_not(could, whole)
-        found = self._engine.find(file_set(snapshot, only(snapshot.files, unread)), condition)
-        return (known or 0) + count_of(found)
+        logged = live_rows(only(snapshot.files, whole))
+        unread = could if logged is None else pc.and_not(could, whole)
+        marks = self._engine.find(file_set(snapshot, only(snapshot.files, unread)), condition)
+        return (logged or 0) + count_of(marks)
 
     def changes(
         self,
@@ -178,16 +178,16 @@ class Table:
 
         Args:
             start: the first version, and ``end`` the last one; without an end it is the newest.
-            start_timestamp: in the place of ``start``, and ``end_timestamp`` in that of ``end``; in UTC unless they
+            start_timestamp: instead of ``start``, and ``end_timestamp`` instead of ``end``; in UTC unless they
                 name a zone.
 
         Raises:
             ChangeDataNotRecorded: the table does not record changes. NoChangeStart, InvalidChangeRange,
-            ChangeStartAfterLatest: the range is none. ChangeFilesMissing: a file is gone. NeedsSpark.
+            ChangeStartAfterLatest: the range is invalid. ChangeFilesMissing: a file is gone. NeedsSpark.
         """
         since, until = start_timestamp, end_timestamp
-        asked = ReadChanges(self._path, start, end, since, until, self._zone, storage_options=self._options)
-        return self._read_changes(asked.run())
+        command = ReadChanges(self._path, start, end, since, until, self._zone, storage_options=self._options)
+        return self._read_changes(command.run())
 
     def _read_changes(self, feed: Feed) -> pa.Table:
         with without_spark("reading changes", feed.root):
@@ -202,7 +202,7 @@ class Table:
         version: int | None = None,
         timestamp: str | dt.datetime | dt.date | None = None,
     ) -> Any:
-        """The rows as `to_arrow` gives them, as a pandas DataFrame."""
+        """The rows as `to_arrow` reads them, as a pandas DataFrame."""
         return self.to_arrow(columns, where, version=version, timestamp=timestamp).to_pandas()
 
     def _rows(
@@ -211,25 +211,25 @@ class Table:
         with without_spark("reading", snapshot.table):
             yield from finding.scan(alone(snapshot.store), files, names, condition)
 
-    # -- rows that are written -----------------------------------------------------------------------------------------
+    # -- changing rows -------------------------------------------------------------------------------------------------
 
     def append(self, rows: Any, *, txn_app_id: str | None = None, txn_version: int | None = None) -> int:
-        """Append rows in one commit; see `anabranch.append`."""
+        """Appends rows in one commit; see `anabranch.append`."""
         txn = application(txn_app_id, txn_version)
         return Append(self._path, rows, storage_options=self._options, txn=txn).run().version
 
     def overwrite(
         self, rows: Any, replace_where: str | None = None, *, schema_change: SchemaChange | None = None
     ) -> int:
-        """Replace every row, or those that ``replace_where`` selects, by these, in one commit.
+        """Replaces every row, or those that ``replace_where`` selects, by these, in one commit.
 
         Args:
             rows: an Arrow table, a pandas DataFrame, a list of dicts or a dict of lists.
-            replace_where: SQL text, which is TRUE for each of the new rows.
+            replace_where: SQL text, which must be TRUE for every new row.
             schema_change: ``merge`` adds columns that only the rows have, ``overwrite`` replaces the columns.
 
         Returns:
-            the version at which the rows stand.
+            the version with the new rows.
 
         Raises:
             SchemaMismatch, RowViolation, ReplaceWhereMismatch: a row does not fit; nothing was committed.
@@ -253,13 +253,13 @@ class Table:
         return committed.version
 
     def delete(self, where: str | None = None) -> Outcome:
-        """Delete the rows for which the condition is TRUE, or every row.
+        """Deletes the rows for which the condition is TRUE, or every row.
 
         Returns:
-            how many ``rows``, and Delta's ``metrics``.
+            the number of ``rows``, and Delta's ``metrics``.
 
         Raises:
-            InvalidCondition, NeedsSpark: the condition does not fit, or takes Spark.
+            InvalidCondition, NeedsSpark: the condition does not fit, or needs Spark.
             ConcurrentDeleteReadException, ConcurrentAppendException: a winner stands in the way.
         """
         snapshot = self.snapshot()
@@ -267,7 +267,7 @@ class Table:
         return command.run(self._engine, RunContext(at=snapshot))
 
     def explain_delete(self, where: str | None = None) -> RowPlan:
-        """What does each step of such a `delete`, Arrow or Spark, and why; nothing is read but the log. Raises as that.
+        """Whether Arrow or Spark does each step of such a `delete`, and why; reads only the log. Raises as `delete`.
 
         Example:
             >>> print(flights.explain_delete("soundex(carrier) = 'U000'"))
@@ -277,17 +277,17 @@ class Table:
         return change_plan(snapshot, self._condition(where, snapshot), None, self._site)
 
     def update(self, where: str | None = None, set: Mapping[str, str] | None = None) -> Outcome:
-        """Set columns of the rows for which the condition is TRUE, or of every row.
+        """Sets columns of the rows for which the condition is TRUE, or of every row.
 
         Args:
             where: SQL text.
             set: column -> SQL text, evaluated on the old row.
 
         Returns:
-            how many ``rows``, and Delta's ``metrics``.
+            the number of ``rows``, and Delta's ``metrics``.
 
         Raises:
-            UnknownColumn, InvalidCondition, NeedsSpark: the command does not fit, or takes Spark.
+            UnknownColumn, InvalidCondition, NeedsSpark: the command does not fit, or needs Spark.
             ConcurrentDeleteReadException, ConcurrentAppendException: a winner stands in the way.
         """
         snapshot = self.snapshot()
@@ -296,7 +296,7 @@ class Table:
         return command.run(self._engine, RunContext(at=snapshot))
 
     def explain_update(self, where: str | None = None, set: Mapping[str, str] | None = None) -> RowPlan:
-        """What does each step of such an `update`, as `explain_delete` says it."""
+        """Whether Arrow or Spark does each step of such an `update`; see `explain_delete`."""
         snapshot = self.snapshot()
         values = self._texts(snapshot).assignments(set)
         return change_plan(snapshot, self._condition(where, snapshot), values, self._site)
@@ -304,13 +304,13 @@ class Table:
     def merge(
         self, source: Any, on: str, *, source_alias: str | None = "source", target_alias: str | None = "target"
     ) -> TableMerge:
-        """Begin a MERGE: rows of this table and of the source match where the condition is TRUE.
+        """Begins a MERGE: rows of this table and of the source match where the condition is TRUE.
 
         Args:
             source: an Arrow table, a pandas DataFrame, a list of dicts or a dict of lists.
-            on: SQL text over the columns of both, which compares columns of one with the other's.
-            source_alias: the name by which texts speak of the source.
-            target_alias: that by which they speak of this table.
+            on: SQL text over the columns of both, which compares columns of one with columns of the other.
+            source_alias: the name of the source in the SQL texts.
+            target_alias: the name of this table in the SQL texts.
 
         Returns:
             a builder; nothing happens before its ``execute()``.
@@ -324,24 +324,24 @@ class Table:
         rows = _cast_null_columns(as_arrow(source), self.snapshot().schema)
         return TableMerge(rows, on, source_alias, target_alias, self)
 
-    def run_merge(self, asked: TableMerge) -> Merged:
-        """What `TableMerge.execute` gives."""
+    def run_merge(self, merge: TableMerge) -> Merged:
+        """Runs a MERGE for `TableMerge.execute`."""
         snapshot = self.snapshot()
-        return self._merge(asked, snapshot).run(self._engine, RunContext(at=snapshot))
+        return self._merge(merge, snapshot).run(self._engine, RunContext(at=snapshot))
 
-    def explain_merge(self, asked: TableMerge) -> RowPlan:
-        """What `TableMerge.explain` gives."""
+    def explain_merge(self, merge: TableMerge) -> RowPlan:
+        """Plans a MERGE for `TableMerge.explain`."""
         snapshot = self.snapshot()
         return merge_plan(
-            snapshot, self._merge(asked, snapshot).matching, source_columns(asked.source.schema), self._site
+            snapshot, self._merge(merge, snapshot).matching, source_columns(merge.source.schema), self._site
         )
 
-    def _merge(self, asked: TableMerge, snapshot: Snapshot) -> Merge:
-        where, matching, parameters = self._texts(snapshot).merge(asked)
-        return Merge(self._path, asked.source, matching, where, parameters, storage_options=self._options)
+    def _merge(self, merge: TableMerge, snapshot: Snapshot) -> Merge:
+        where, matching, parameters = self._texts(snapshot).merge(merge)
+        return Merge(self._path, merge.source, matching, where, parameters, storage_options=self._options)
 
     def optimize(self, where: str | None = None) -> TableOptimize:
-        """What lays out the table's files anew, of all partitions or of those that SQL text selects.
+        """An OPTIMIZE of all partitions, or of those that SQL text selects.
 
         Returns:
             an object with ``compact()`` and ``z_order(*columns)``.
@@ -352,13 +352,13 @@ class Table:
         return TableOptimize(self, where)
 
     def run_optimize(self, where: str | None, columns: tuple[str, ...]) -> Optimized:
-        """What `TableOptimize` gives."""
+        """Runs an OPTIMIZE for `TableOptimize`."""
         snapshot = self.snapshot()
         return self._optimize(where, columns, snapshot).run(self._engine, RunContext(at=snapshot))
 
     def explain_optimize(self, where: str | None = None, *columns: str) -> RowPlan:
-        """How many files `optimize(where)` would write anew by ``compact()``, or with columns by ``z_order(*columns)``,
-        and what does it, as `explain_delete` says it.
+        """The number of files that `optimize(where)` would rewrite with ``compact()``, or given columns with
+        ``z_order(*columns)``, and whether Arrow or Spark does it; see `explain_delete`.
         """
         snapshot = self.snapshot()
         return optimize_plan(self._optimize(where, columns, snapshot), snapshot, self._site)[1]
@@ -370,7 +370,7 @@ class Table:
     # -- the table -----------------------------------------------------------------------------------------------------
 
     def snapshot(self, version: int | None = None, timestamp: str | dt.datetime | dt.date | None = None) -> Snapshot:
-        """The newest version, or another one. Raises NotATable, VersionNotFound: there is none such."""
+        """The newest version, or another one. Raises NotATable, VersionNotFound: it does not exist."""
         path, at = AsOf(self._path, version, timestamp, self._zone, self._options).resolve_version()
         return open_log(path, self._options).snapshot(at)
 
@@ -379,23 +379,23 @@ class Table:
         return functions.history(self._path, limit, self._options)
 
     def detail(self) -> dict[str, Any]:
-        """What DESCRIBE DETAIL says of the table."""
+        """The row of DESCRIBE DETAIL."""
         return detail(self._path, self._options)
 
     def check(self, version: int | None = None, *, deep: bool = False) -> Report:
-        """Whether what the log says is true; see `anabranch.check`."""
+        """Checks that the log describes the table correctly; see `anabranch.check`."""
         return functions.check(self._path, version, deep=deep, storage_options=self._options)
 
     def restore(self, version: int | None = None, timestamp: Any = None) -> Restored:
-        """Make the table again what it was; see `anabranch.restore`."""
+        """Restores an older version; see `anabranch.restore`."""
         return functions.restore(self._path, version, timestamp, storage_options=self._options)
 
     def vacuum(self, retention_hours: float | None = None, *, dry_run: bool = False) -> Vacuumed:
-        """Remove files that no version needs; see `anabranch.vacuum`."""
+        """Removes files that no version needs; see `anabranch.vacuum`."""
         return functions.vacuum(self._path, retention_hours, dry_run=dry_run, storage_options=self._options)
 
     def timeline(self, last: int = LAST) -> Timeline:
-        """What each of the newest versions did; see `anabranch.DeltaTable.timeline`."""
+        """The changes of each of the newest versions; see `anabranch.DeltaTable.timeline`."""
         return timeline_of(self._path, last, storage_options=self._options)
 
     @property
@@ -411,7 +411,7 @@ class Table:
         return ArrowBackend(alone(self._log.store))
 
     def _site(self, files: FileSet, *, obeys: bool = True) -> Site:
-        """Where rows are read and written."""
+        """The place where rows are read and written."""
         return self._engine.site
 
     def _texts(self, snapshot: Snapshot) -> TableTexts:
@@ -423,26 +423,27 @@ class Table:
 
 @dataclass(frozen=True)
 class TableOptimize:
-    """What lays out a table's files anew; `Table.optimize` makes one."""
+    """An OPTIMIZE of a table, made by `Table.optimize`."""
 
     table: Table = field(repr=False)
     where: str | None = None
 
     def compact(self) -> Optimized:
-        """Write small files, and such with many deleted rows, together into larger ones; a clustered table is laid out
-        by its clustering columns. It conflicts with no change of rows.
+        """Combines small files, and files with many deleted rows, into larger ones; orders a clustered table by its
+        clustering columns. It conflicts with no change of rows.
 
         Raises:
-            InvalidCondition: the condition names other columns than those that partition the table.
-            NeedsSpark: files lie in a bucket, or are too large, and rows are to be ordered.
+            InvalidCondition: the condition names columns other than partition columns.
+            NeedsSpark: rows are to be ordered, and files are in a bucket or too large.
         """
         return self.table.run_optimize(self.where, ())
 
     def z_order(self, *columns: str) -> Optimized:
-        """Lay rows that are near in these columns into the same files, so that queries of any of them skip the most.
+        """Puts rows with similar values of these columns into the same files, so that queries of any of them skip
+        files.
 
         Raises:
-            InvalidOption: there is no such column, or nothing could be skipped by it; and as `compact`.
+            InvalidOption: a column does not exist, or cannot be used for skipping; and as `compact`.
         """
         if not columns:
             raise InvalidOption(option="columns", value="nothing", reason="it takes the names of columns.")
@@ -450,7 +451,7 @@ class TableOptimize:
 
 
 def _cast_null_columns(rows: pa.Table, schema: Struct) -> pa.Table:
-    """Rows in which a column that holds only NULL, and so has no type, has that of the table's column of its name."""
+    """Gives columns that hold only NULL, and so have no type, the type of the table's column of that name."""
     for at, column in enumerate(rows.schema):
         field = schema.find(column.name)
         if pa.types.is_null(column.type) and field is not None:
@@ -459,17 +460,17 @@ def _cast_null_columns(rows: pa.Table, schema: Struct) -> pa.Table:
 
 
 def _resolve_columns(snapshot: Snapshot, columns: list[str] | None) -> list[str]:
-    """The table's own spelling of columns. Raises UnknownColumn: one is not there."""
-    schema, found = snapshot.schema, dict[str, None]()
+    """The columns in the table's spelling. Raises UnknownColumn: one does not exist."""
+    schema, resolved = snapshot.schema, dict[str, None]()
     if columns is not None and not (
-        isinstance(columns, list | tuple) and all(isinstance(each, str) for each in columns)
+        isinstance(columns, list | tuple) and all(isinstance(item, str) for item in columns)
     ):
         raise InvalidArgument(option="columns", value=type(columns).__name__, reason="it takes a list of names.")
     for name in schema.names if columns is None else columns:
         field = schema.find(name)
         if field is None:
             raise UnknownColumn(table=snapshot.table, column=name, columns=", ".join(schema.names))
-        if field.name in found:
-            raise InvalidArgument(option="columns", value=name, reason="it is there twice.")
-        found[field.name] = None
-    return list(found)
+        if field.name in resolved:
+            raise InvalidArgument(option="columns", value=name, reason="it is listed twice.")
+        resolved[field.name] = None
+    return list(resolved)

@@ -1,7 +1,7 @@
-"""``DeltaTableBuilder``, name for name as in ``delta.tables``.
+"""``DeltaTableBuilder``, with the names of ``delta.tables``.
 
-A door: it collects how a table is to be, and makes one command of it when it is executed. Guarantee: each step gives
-the builder that it is called on, as delta-spark's do, and before `DeltaTableBuilder.execute` nothing is written.
+Collects the definition of a table, and runs one command when executed. Guarantee: each step returns the builder that
+it is called on, as delta-spark's do, and nothing is written before `DeltaTableBuilder.execute`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Table = TypeVar("Table", covariant=True)
 
 
 class Opens(Protocol[Table]):
-    """The class of what is built, which opens a table by its place or name."""
+    """The class of the result, which opens a table by its path or name."""
 
     def forPath(self, sparkSession: SparkSession, path: str) -> Table: ...
 
@@ -56,7 +56,7 @@ class IdentityGenerator:
 @speaks
 @dataclass(eq=False)
 class DeltaTableBuilder(Generic[Table]):
-    """Builds a table step by step; each step gives this same builder, which then says that much more.
+    """Builds a table step by step; each step changes and returns this same builder.
 
     An argument of a wrong type is an `InvalidArgument`.
 
@@ -80,11 +80,11 @@ class DeltaTableBuilder(Generic[Table]):
     name: Name | None = None
 
     def tableName(self, identifier: str) -> DeltaTableBuilder[Table]:
-        """The name under which Spark's catalog will know the table; without `location` it lies where Spark keeps its
-        tables. ``delta.`path` `` is that path.
+        """The table's name in Spark's catalog; without `location`, the table is in Spark's folder of the schema.
+        ``delta.`path` `` is that path.
 
         Raises:
-            InvalidOption: it is no name.
+            InvalidOption: it is not a name.
         """
         parts = parts_of(text("identifier", identifier))
         if parts is None:
@@ -96,7 +96,7 @@ class DeltaTableBuilder(Generic[Table]):
         return self
 
     def location(self, location: str) -> DeltaTableBuilder[Table]:
-        """Where the table will lie."""
+        """The table's location."""
         self.path = text("location", location)
         return self
 
@@ -114,12 +114,12 @@ class DeltaTableBuilder(Generic[Table]):
         generatedByDefaultAs: Any = None,
         comment: str | None = None,
     ) -> DeltaTableBuilder[Table]:
-        """One more column; ``dataType`` is a Spark type or its SQL name.
+        """Adds a column; ``dataType`` is a Spark type or its SQL name.
 
         Args:
-            generatedAlwaysAs: SQL text over other columns, from which its value is computed in every row; or an
-                `IdentityGenerator`, which gives each row a number of its own.
-            generatedByDefaultAs: an `IdentityGenerator` for rows that bring no number themselves.
+            generatedAlwaysAs: SQL text over other columns that computes its value in every row; or an
+                `IdentityGenerator`, which gives each row a unique number.
+            generatedByDefaultAs: an `IdentityGenerator` for rows without a number.
 
         Raises:
             InvalidOption: it cannot be generated so.
@@ -135,8 +135,8 @@ class DeltaTableBuilder(Generic[Table]):
         return self
 
     def addColumns(self, cols: StructType | list[StructField]) -> DeltaTableBuilder[Table]:
-        """More columns."""
-        if not isinstance(cols, StructType | list) or not all(isinstance(each, StructField) for each in cols):
+        """Adds columns."""
+        if not isinstance(cols, StructType | list) or not all(isinstance(column, StructField) for column in cols):
             raise InvalidArgument(option="cols", value=cols, reason="it takes a StructType, or a list of StructFields.")
         self.columns = (*self.columns, *cols)
         return self
@@ -147,7 +147,7 @@ class DeltaTableBuilder(Generic[Table]):
         return self
 
     def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder[Table]:
-        """The columns by which files are laid out, so that queries of them read few; at most four."""
+        """The clustering columns, at most four."""
         self.clusters = paths_of(flat(cols))
         return self
 
@@ -157,14 +157,14 @@ class DeltaTableBuilder(Generic[Table]):
         return self
 
     def execute(self) -> Table:
-        """Create the table, or put it in the place of the one that there is.
+        """Creates the table, or replaces the existing one.
 
         Raises:
-            TableAlreadyExists: there is one, and this is ``create``. NotATable: there is none, and this is ``replace``.
-            NameTaken, UnknownSchema, UnknownTable: the same of a table with a name.
+            TableAlreadyExists: ``create``, and it exists. NotATable: ``replace``, and it does not exist.
+            NameTaken, UnknownSchema, UnknownTable: the same for a named table.
             InvalidCondition: a CHECK constraint, a default or a generated column does not fit the columns.
             ProtocolChangedException: another writer created it meanwhile.
-            DeltaConcurrentModificationException: another one wrote what is to be replaced.
+            DeltaConcurrentModificationException: another writer changed the table that is to be replaced.
         """
         if self.name is None and self.path is None:
             raise InvalidOption(option="location", value=None, reason="a table without a name needs a location.")
@@ -203,15 +203,19 @@ class DeltaTableBuilder(Generic[Table]):
 
 
 def _generation_metadata(column: str, type_: DataType, always: Any, by_default: Any) -> dict[str, Any]:
-    """What the metadata of a column says of how its values come."""
+    """The column metadata that describes how its values are generated."""
     if always is None and by_default is None:
         return {}
     if isinstance(always, str) and by_default is None:
         return {GENERATION: always}
-    given = by_default if always is None else always
-    if (always is not None and by_default is not None) or not isinstance(given, IdentityGenerator) or given.step == 0:
+    generator = by_default if always is None else always
+    if (
+        (always is not None and by_default is not None)
+        or not isinstance(generator, IdentityGenerator)
+        or generator.step == 0
+    ):
         reason = f"the column {column} takes SQL text, or one IdentityGenerator, whose step is not 0."
-        raise InvalidArgument(option="generatedAlwaysAs", value=given, reason=reason)
+        raise InvalidArgument(option="generatedAlwaysAs", value=generator, reason=reason)
     if type_ != LongType():
         raise IdentityNotBigint(option="dataType", value=type_.simpleString(), column=column)
-    return identity_metadata(given.start, given.step, explicit=always is None)
+    return identity_metadata(generator.start, generator.step, explicit=always is None)

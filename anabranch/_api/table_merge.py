@@ -1,6 +1,6 @@
-"""The builder of a MERGE without Spark, under the names of ``deltalake`` and of ``delta.tables``.
+"""The builder of a MERGE without Spark, with the names of ``deltalake`` and of ``delta.tables``.
 
-A door: each step gives a builder with one more clause, and leaves the builder that it is called on as it is.
+Each step returns a builder with one more clause, and leaves the builder that it is called on unchanged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Values = Mapping[str, str] | None
 
 @dataclass(frozen=True)
 class TableClause:
-    """A WHEN clause as the user asked for it; ``values`` is None for all columns."""
+    """A WHEN clause as specified by the user; ``values`` is None for all columns."""
 
     when: When
     action: Action
@@ -33,18 +33,18 @@ class TableClause:
 class MergedTable(Protocol):
     """The table that a MERGE changes."""
 
-    def run_merge(self, asked: TableMerge) -> Merged:
-        """Run it."""
+    def run_merge(self, merge: TableMerge) -> Merged:
+        """Runs a MERGE."""
         ...
 
-    def explain_merge(self, asked: TableMerge) -> RowPlan:
-        """Say what does each step of it."""
+    def explain_merge(self, merge: TableMerge) -> RowPlan:
+        """Plans the steps of a MERGE."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class TableMerge:
-    """Says clause by clause what a MERGE does; `anabranch._api.table.Table.merge` begins one.
+    """Builds a MERGE clause by clause; `anabranch._api.table.Table.merge` begins one.
 
     Of the clauses of one kind the first whose condition is TRUE acts; only the last of a kind may lack a condition.
 
@@ -62,31 +62,31 @@ class TableMerge:
     clauses: tuple[TableClause, ...] = ()
 
     def when_matched_update(self, updates: Mapping[str, str], predicate: str | None = None) -> TableMerge:
-        """Set columns of a row that matches: column -> SQL text over both sides, evaluated on the old row."""
+        """Sets columns of a matched row: column -> SQL text over both sides, evaluated on the old row."""
         return self._with("matched", "update", predicate, _check_updates(updates))
 
     def when_matched_update_all(self, predicate: str | None = None) -> TableMerge:
-        """Set every column to the source's column of the same name."""
+        """Sets every column to the source's column of the same name."""
         return self._with("matched", "update", predicate, None)
 
     def when_matched_delete(self, predicate: str | None = None) -> TableMerge:
-        """Delete a row that matches."""
+        """Deletes a matched row."""
         return self._with("matched", "delete", predicate, {})
 
     def when_not_matched_insert(self, updates: Mapping[str, str], predicate: str | None = None) -> TableMerge:
-        """Insert a row for a source row that matches nothing: column -> SQL text over the source."""
+        """Inserts a row for an unmatched source row: column -> SQL text over the source."""
         return self._with("not matched", "insert", predicate, _check_updates(updates))
 
     def when_not_matched_insert_all(self, predicate: str | None = None) -> TableMerge:
-        """Insert the source's columns of the table's names."""
+        """Inserts the source's columns that the table has."""
         return self._with("not matched", "insert", predicate, None)
 
     def when_not_matched_by_source_update(self, updates: Mapping[str, str], predicate: str | None = None) -> TableMerge:
-        """Set columns of a row that no source row matches: column -> SQL text over the table."""
+        """Sets columns of a row that no source row matches: column -> SQL text over the table."""
         return self._with("not matched by source", "update", predicate, _check_updates(updates))
 
     def when_not_matched_by_source_delete(self, predicate: str | None = None) -> TableMerge:
-        """Delete a row that no source row matches."""
+        """Deletes a row that no source row matches."""
         return self._with("not matched by source", "delete", predicate, {})
 
     def whenMatchedUpdate(self, condition: str | None = None, set: Values = None) -> TableMerge:
@@ -118,14 +118,14 @@ class TableMerge:
         return self.when_not_matched_by_source_delete(condition)
 
     def execute(self) -> Merged:
-        """Run the MERGE in one transaction.
+        """Runs the MERGE in one transaction.
 
         Returns:
-            how many ``rows``, and Delta's ``metrics``.
+            the number of ``rows``, and Delta's ``metrics``.
 
         Raises:
             InvalidOption: there is no clause, or one that is not the last of its kind has no condition.
-            UnknownColumn, SchemaMismatch, InvalidCondition, NeedsSpark: it does not fit, or takes Spark.
+            UnknownColumn, SchemaMismatch, InvalidCondition, NeedsSpark: it does not fit, or needs Spark.
             AmbiguousMerge: several source rows would change one row.
             ConcurrentDeleteReadException, ConcurrentAppendException: a winner stands in the way.
         """
@@ -133,7 +133,7 @@ class TableMerge:
         return self.table.run_merge(self)
 
     def explain(self) -> RowPlan:
-        """What does each step, Arrow or Spark, and why; nothing is read but the log. Raises as `execute`."""
+        """Whether Arrow or Spark does each step, and why; reads only the log. Raises as `execute`."""
         check_order(self.clauses)
         return self.table.explain_merge(self)
 

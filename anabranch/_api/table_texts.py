@@ -1,4 +1,4 @@
-"""Texts as users of tables without Spark write them, understood for a version: conditions, values, a MERGE.
+"""Reads the SQL texts of users without Spark for one version of a table: conditions, values, a MERGE.
 
 Knows no session: a function's name means Spark's own, and a time without a zone is in UTC.
 """
@@ -41,7 +41,7 @@ def check_text(option: str, value: Any) -> str:
 
 @dataclass(frozen=True)
 class TableTexts:
-    """What texts mean for a table of these columns, from now on."""
+    """Reads texts for a table with these columns, at a fixed time."""
 
     table: str
     schema: Struct
@@ -49,83 +49,85 @@ class TableTexts:
 
     @property
     def context(self) -> Context:
-        """What the texts depend on."""
+        """What the meaning of the texts depends on."""
         return Context(self.table, self.schema, self.now, "UTC", lambda names: True, has_session=False)
 
     def condition(self, text: str) -> Condition:
-        """A condition. Raises InvalidCondition: it has a syntax error, or names what is no column."""
-        found = condition(check_text("where", text), self.context)
-        if found.columns is None:
+        """A condition. Raises InvalidCondition: it has a syntax error or names an unknown column."""
+        parsed = condition(check_text("where", text), self.context)
+        if parsed.columns is None:
             raise unusable(text, self.context)
-        return found
+        return parsed
 
     def assignments(self, values: Mapping[str, str] | None) -> dict[str, Any]:
-        """Values to be set, by column.
+        """The values to set, by column.
 
         Raises:
-            UnknownColumn: a key is no column. InvalidCondition: a value names what is no column.
-            NeedsSpark: Spark computes a value.
+            UnknownColumn: a key is no column. InvalidCondition: a value names an unknown column.
+            NeedsSpark: only Spark can compute a value.
         """
         check_texts("set", values)
         sides = Sides(self.schema, ())
         return map_values(resolve_assignments(values, "set", sides, self.context), self._value)
 
     def _value(self, text: str) -> Computed:
-        found = assignment(check_text("set", text), self.context)
-        if (reason := found.computation.reason) is None:
-            return found
+        value = assignment(check_text("set", text), self.context)
+        if (reason := value.computation.reason) is None:
+            return value
         if condition(f"({text}) IS NULL", self.context).columns is None:
             raise unusable(text, self.context)
         raise NeedsSpark(what=f"the value {text}", table=self.table, reason=reason)
 
     def computation(self, text: str) -> Computation:
-        """How a value is computed, the clock being fixed. Raises InvalidCondition, NeedsSpark: as `assignments`."""
+        """The computation of a value at the fixed time. Raises InvalidCondition, NeedsSpark: as `assignments`."""
         return self._value(text).computation
 
-    def merge(self, asked: Any) -> tuple[Condition, Matching, dict[str, str]]:
-        """What a `anabranch._api.table_merge.TableMerge` is to do: its condition on the table's rows, how rows are
-        matched, and what the history shows.
+    def merge(self, merge: Any) -> tuple[Condition, Matching, dict[str, str]]:
+        """Analyses a `anabranch._api.table_merge.TableMerge`: its condition on the table's rows, the matching, and the
+        operation parameters for the history.
 
         Raises:
             UnknownColumn, SchemaMismatch, InvalidCondition: it does not fit the table or the source.
         """
-        described = all_nullable(from_arrow(asked.source.schema))
-        names = tuple(asked.source.column_names)
-        sides = Sides(self.schema, names, asked.target_alias, asked.source_alias, described=described)
-        clauses = [self._clause(each, sides) for each in asked.clauses]
-        self._check_names(asked.on, "on", "matched", sides)
-        for each in asked.clauses:
-            for text in [each.condition, *(each.values or {}).values()]:
+        source_schema = all_nullable(from_arrow(merge.source.schema))
+        source_names = tuple(merge.source.column_names)
+        sides = Sides(self.schema, source_names, merge.target_alias, merge.source_alias, described=source_schema)
+        clauses = [self._clause(clause, sides) for clause in merge.clauses]
+        self._check_names(merge.on, "on", "matched", sides)
+        for clause in merge.clauses:
+            for text in [clause.condition, *(clause.values or {}).values()]:
                 if text is not None:
-                    self._check_names(text, "condition", each.when, sides)
-        where, matching = analyze_merge(check_text("on", asked.on), clauses, sides, self.context)
+                    self._check_names(text, "condition", clause.when, sides)
+        where, matching = analyze_merge(check_text("on", merge.on), clauses, sides, self.context)
         return where, matching, parameters_of(where, matching)
 
     def _check_names(self, text: Any, option: str, when: When, sides: Sides) -> None:
-        """Raises InvalidCondition: a text names what is no column of the sides that it sees, or of both of them."""
+        """Raises InvalidCondition: a text names a column that is in none, or both, of the sides it can use."""
         try:
             syntax = syntax_over(check_text(option, text), self.schema)
         except NotUnderstood:
             raise unusable(text, self.context) from None
         for parts in names_in(syntax):
             if not sides.is_one(parts, SEEN[when]):
-                seen = " and ".join({"target": "the table", "source": "the source"}[each] for each in SEEN[when])
-                there = [*self.schema.names] if "target" in SEEN[when] else []
-                there += sides.source_columns if "source" in SEEN[when] else []
-                reason = f"{'.'.join(parts)} is none, or several, of the columns of {seen}: {', '.join(there)}."
+                tables = " and ".join({"target": "the table", "source": "the source"}[side] for side in SEEN[when])
+                columns = [*self.schema.names] if "target" in SEEN[when] else []
+                columns += sides.source_columns if "source" in SEEN[when] else []
+                reason = (
+                    f"{'.'.join(parts)} matches none, or several, of the columns of {tables}: {', '.join(columns)}."
+                )
                 raise InvalidCondition(expression=text, table=self.table, reason=reason)
 
-    def _clause(self, asked: Any, sides: Sides) -> Clause:
-        if asked.action == "delete":
-            return Clause(asked.when, asked.action, asked.condition)
-        option = "set" if asked.action == "update" else "values"
-        values = resolve_assignments(asked.values, option, sides, self.context, keeps=asked.action == "update")
-        return Clause(asked.when, asked.action, asked.condition, values)
+    def _clause(self, clause: Any, sides: Sides) -> Clause:
+        if clause.action == "delete":
+            return Clause(clause.when, clause.action, clause.condition)
+        option = "set" if clause.action == "update" else "values"
+        values = resolve_assignments(clause.values, option, sides, self.context, keeps=clause.action == "update")
+        return Clause(clause.when, clause.action, clause.condition, values)
 
 
 def check_texts(option: str, values: Any) -> None:
     """Raises InvalidArgument unless values are SQL texts by column."""
-    if not isinstance(values, Mapping) or not all(isinstance(each, str) for each in values):
+    if not isinstance(values, Mapping) or not all(isinstance(column, str) for column in values):
         raise InvalidArgument(option=option, value=type(values).__name__, reason="it takes a dict: column -> SQL text.")
     for value in values.values():
         check_text(option, value)

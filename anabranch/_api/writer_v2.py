@@ -1,7 +1,7 @@
-"""``df.writeTo(name)``: create, append, overwrite and replace, for tables of ours; any other is Spark's.
+"""``df.writeTo(name)``: create, append, overwrite and replace, for Delta tables; other tables are Spark's.
 
-What `anabranch._api.install` puts in front of Spark's ``DataFrameWriterV2``. Guarantee: every step is taken on Spark's
-own writer as well, so that a table which is not ours gets just what was asked.
+`anabranch._api.install` puts this in front of Spark's ``DataFrameWriterV2``. Guarantee: every step is applied to
+Spark's own writer as well, so that other tables get exactly what was requested.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from anabranch.errors.inputs import check_text
 
 @speaks
 class WriterV2(Optioned):
-    """A writer to one table, by its name or by ``delta.`path` ``."""
+    """Writes to one table, by its name or by ``delta.`path` ``."""
 
     def __init__(self, frame: DataFrame, table: str, plain: Any) -> None:
         super().__init__(frame.sparkSession, plain)
@@ -42,45 +42,45 @@ class WriterV2(Optioned):
         self._clusters: tuple[str, ...] | None = None
 
     def using(self, provider: str) -> WriterV2:
-        """Choose a format for a table to be made."""
+        """Chooses a format for a new table."""
         self._provider = provider.lower()
         if self._provider not in formats_of(self._spark):
             self._plain = self._plain.using(provider)
         return self
 
     def tableProperty(self, property: str, value: str) -> WriterV2:
-        """Set a property of a table to be made."""
+        """Sets a property of a new table."""
         check_text("A table property", f"{property}{value}")
         self._properties[property] = value
         self._plain = self._plain.tableProperty(property, value)
         return self
 
     def partitionedBy(self, col: Any, *cols: Any) -> WriterV2:
-        """The partition columns of a table to be made."""
+        """The partition columns of a new table."""
         self._plain = self._plain.partitionedBy(col, *cols)
         self._partitions = tuple(map(self._column, (col, *cols)))
         return self
 
     def clusterBy(self, col: str, *cols: str) -> WriterV2:
-        """The columns by which files of a table to be made are laid out."""
+        """The clustering columns of a new table."""
         self._plain = self._plain.clusterBy(col, *cols)
         self._clusters = (col, *cols)
         return self
 
-    def _column(self, given: Any) -> str:
-        """The name of a column; a transform such as ``days`` has none that a table could be partitioned by."""
-        if isinstance(given, Column):
-            named = str(given).removeprefix("Column<'").removesuffix("'>")
-            return (parts_of(named) or (named,))[-1]
-        return str(given)
+    def _column(self, column: Any) -> str:
+        """The name of a column; transforms such as ``days`` cannot partition a table."""
+        if isinstance(column, Column):
+            text = str(column).removeprefix("Column<'").removesuffix("'>")
+            return (parts_of(text) or (text,))[-1]
+        return str(column)
 
-    # -- making a table
+    # -- creating a table
 
     def create(self) -> None:
-        """Make the table with these rows.
+        """Creates the table with these rows.
 
         Raises:
-            NameTaken: there is a table or view of this name.
+            NameTaken: a table or view has this name.
         """
         if not self._makes_ours():
             self._plain.create()
@@ -88,10 +88,10 @@ class WriterV2(Optioned):
         self._make(creates=True, replaces=False)
 
     def replace(self) -> None:
-        """Put these rows, columns and properties in the place of the table's.
+        """Replaces the table's rows, columns and properties.
 
         Raises:
-            UnknownTable: there is none.
+            UnknownTable: the table does not exist.
         """
         if not self._makes_ours():
             self._plain.replace()
@@ -99,7 +99,7 @@ class WriterV2(Optioned):
         self._make(creates=False, replaces=True)
 
     def createOrReplace(self) -> None:
-        """Make the table, or replace it."""
+        """Creates the table, or replaces it."""
         if not self._makes_ours():
             self._plain.createOrReplace()
             return
@@ -121,15 +121,15 @@ class WriterV2(Optioned):
     def _make_of(self, parts: Name, creates: bool, replaces: bool) -> None:
         options = self._options.copy()
         location = options.take("path") or options.take("location")
-        named = Resolver(self._spark).target(parts, location)
-        if isinstance(named, str):
+        target = Resolver(self._spark).target(parts, location)
+        if isinstance(target, str):
             if not creates:
-                open_log(named).snapshot()
-            self._write(named, creates, replaces, options)
+                open_log(target).snapshot()
+            self._write(target, creates, replaces, options)
             return
-        self._check(named, creates, replaces)
-        with naming(self._spark, named):
-            self._write(named.location, creates, replaces, options)
+        self._check(target, creates, replaces)
+        with naming(self._spark, target):
+            self._write(target.location, creates, replaces, options)
 
     def _check(self, named: Named, creates: bool, replaces: bool) -> None:
         if named.entry is not None and not replaces:
@@ -143,8 +143,8 @@ class WriterV2(Optioned):
         mode = "overwrite" if replaces else "error"
         partitions = self._partitions
         if partitions is not None:
-            known = {name.lower() for name in self._frame.columns}
-            missing = [name for name in partitions if name.lower() not in known]
+            columns = {name.lower() for name in self._frame.columns}
+            missing = [name for name in partitions if name.lower() not in columns]
             if missing:
                 reason = f"a table is partitioned by columns: {', '.join(self._frame.columns)}."
                 raise InvalidOption(option="partitionedBy", value=missing[0], reason=reason)
@@ -164,10 +164,10 @@ class WriterV2(Optioned):
         options.finish(WRITE)
         write.run(SparkEngine(self._spark))
 
-    # -- writing to one that is there
+    # -- writing to an existing table
 
     def append(self) -> None:
-        """Add the rows, by the names of their columns.
+        """Adds the rows, matching columns by name.
 
         Raises:
             SchemaMismatch: they do not fit the table's columns.
@@ -176,17 +176,17 @@ class WriterV2(Optioned):
             self._plain.append()
 
     def overwrite(self, condition: Column | str) -> None:
-        """Put the rows in the place of those for which the condition is TRUE.
+        """Replaces the rows for which the condition is TRUE.
 
         Raises:
             ReplaceWhereMismatch: a row does not satisfy it.
         """
-        found = table_of(self._spark, self._table)
-        if found is None:
+        table = table_of(self._spark, self._table)
+        if table is None:
             self._plain.overwrite(condition)
             return
         with self.speaking():
-            self._replace(found.location, condition)
+            self._replace(table.location, condition)
 
     @honours("a write")
     def _replace(self, path: Location, condition: Column | str) -> None:
@@ -197,12 +197,12 @@ class WriterV2(Optioned):
         write.run(engine, RunContext(at=snapshot))
 
     def overwritePartitions(self) -> None:
-        """Put the rows in the place of the partitions that they lie in; of a table without any, of all rows."""
+        """Replaces the partitions of the new rows; in a table without partitions, all rows."""
         if not self._rows("overwrite", partitionOverwriteMode="dynamic"):
             self._plain.overwritePartitions()
 
     def _rows(self, mode: str, **options: str) -> bool:
-        """Write them as ``df.write`` does; False where the table is none of ours."""
+        """Writes the rows as ``df.write`` does; False if the table is not a Delta table."""
         if table_of(self._spark, self._table) is None:
             return False
         writer = self._frame.write.format("anabranch").mode(mode)

@@ -1,10 +1,10 @@
-"""The format ``delta``, as a session of ours knows it: by its name, and nothing more.
+"""Registers the format ``delta`` by name only, in hidden sessions, so that Spark accepts entries USING delta.
 
-Spark keeps, renames and drops an entry USING delta in a session that knows a format of this name, and in no other. So
-each session that makes names has one of ours beside it, which shares its catalog and is never the user's: a session
-that knew the format would drop a table before it finds that it cannot write one (``saveAsTable`` in mode overwrite),
-and ``spark.read.format("delta")`` would mean this. Guarantees: the user's session, and what its threads take for the
-active one, stay as they are; no row is ever read or written through the format.
+Spark stores, renames and drops an entry USING delta in a session that knows a format of this name, and in no other. So
+each session that creates names gets a hidden session, which shares its catalog. The user's session must not know the
+format: it would drop a table before it finds that it cannot write one (``saveAsTable`` in mode overwrite), and
+``spark.read.format("delta")`` would mean this. Guarantees: the user's session, and the active session of its threads,
+stay as they are; no row is ever read or written through the format.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _SESSIONS_CATALOG = "spark.sql.catalog.spark_catalog"
 _T = TypeVar("_T")
 
 _beside = per_object("sessions that know the format of names")
-"""By session: the one beside it; None where there can be none."""
+"""The hidden session of each session; None if there can be none."""
 
 
 def is_known(spark: SparkSession) -> bool:
-    """Whether entries USING delta can be made and changed for a session, in Spark's own catalog."""
+    """Whether entries USING delta can be created and changed for a session, in Spark's own catalog."""
     is_sparks = spark.conf.get(_SESSIONS_CATALOG, None) in (None, "builtin")
     if is_connect(spark) or has_own_delta(spark) or not is_sparks:
         return False
@@ -39,37 +39,37 @@ def is_known(spark: SparkSession) -> bool:
 
 
 def run_beside(spark: SparkSession, statement: str) -> list[Row]:
-    """What a statement gives in the session beside this one. Raises AnalysisException: as Spark does."""
+    """Runs a statement in the hidden session of this one. Raises AnalysisException: as Spark does."""
     other, case = _session_beside(spark), spark.conf.get(_CASE, "false")
     with _beside.lock:
-        other.conf.set(_CASE, case)  # else Spark would spell a name in another way than the user's session
+        other.conf.set(_CASE, case)  # else Spark would spell a name differently from the user's session
         return _in_thread(lambda: exact_sql(other, statement).collect())
 
 
 def _session_beside(spark: SparkSession) -> Any:
     with _beside.lock:
-        known = session_of(spark)
-        if known not in _beside:
-            _beside[known] = _in_thread(lambda: _try_new_session(spark))
-        return _beside[known]
+        session = session_of(spark)
+        if session not in _beside:
+            _beside[session] = _in_thread(lambda: _try_new_session(spark))
+        return _beside[session]
 
 
 def _try_new_session(spark: SparkSession) -> SparkSession | None:
-    """A new session that knows the format; None where another format of this name is on the class path."""
-    from pyspark import RDD  # what Spark Connect alone does not have
+    """A new session with the format; None if another format of this name is on the class path."""
+    from pyspark import RDD  # missing where only Spark Connect is installed
 
     to_df = RDD.toDF
-    found: SparkSession = unwrap(type(spark).newSession)(spark)
-    RDD.toDF = to_df  # type: ignore[method-assign] # PySpark gives it to the newest session, whose frames it makes
+    session: SparkSession = unwrap(type(spark).newSession)(spark)
+    RDD.toDF = to_df  # type: ignore[method-assign] # PySpark binds it to the newest session
     try:
-        found.dataSource.register(_delta())
+        session.dataSource.register(_delta())
     except AnalysisException:
         return None
-    return found
+    return session
 
 
 def _delta() -> Any:
-    """The format; made here, so that it reaches Spark's own Python by value, which need not know this package."""
+    """The format; defined here, so that it travels by value to Spark's own Python, which may lack this package."""
     from pyspark.sql.datasource import DataSource
     from pyspark.sql.types import StructType
 
@@ -79,26 +79,26 @@ def _delta() -> Any:
             return "delta"
 
         def schema(self) -> StructType:
-            """None: what the columns are is in the table's log, as for delta-spark."""
+            """No columns: they are in the table's log, as for delta-spark."""
             return StructType([])
 
     return Delta
 
 
 def _in_thread(work: Callable[[], _T]) -> _T:
-    """What some work gives in a thread of its own: Spark asks the session that a thread has used last."""
-    found: list[_T] = []
-    raised: list[BaseException] = []
+    """Runs work in a new thread, since Spark uses the session that a thread used last."""
+    results: list[_T] = []
+    errors: list[BaseException] = []
 
     def run() -> None:
         try:
-            found.append(work())
+            results.append(work())
         except BaseException as error:
-            raised.append(error)
+            errors.append(error)
 
     thread = Thread(target=run)
     thread.start()
     thread.join()
-    if raised:
-        raise raised[0]
-    return found[0]
+    if errors:
+        raise errors[0]
+    return results[0]

@@ -1,4 +1,4 @@
-"""What the catalog says of a table, and of a lasting view: values, and nothing that asks for them."""
+"""Values of the catalog: the entry of a table, and a persistent view. Reads nothing."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from anabranch._catalog.names import Name
 
 
 class Kind(Enum):
-    """What an entry is for Spark."""
+    """The kind of an entry in Spark."""
 
     TABLE = "table"
-    """A table USING delta, as delta-spark makes and opens it."""
+    """A table USING delta, as delta-spark creates and opens it."""
     VIEW = "view"
-    """A view that raises, where no table can be made so: on Spark Connect, and in catalogs of other formats."""
+    """A view that raises, where no such table can be created: on Spark Connect, and in catalogs of other formats."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What the catalog says of a table.
+    """The catalog's entry of a table.
 
     Attributes:
         name: its whole name.
-        location: where it lies.
-        managed: whether its files go when it is dropped.
-        kind: what it is for Spark.
-        is_sparks: whether Spark itself moves its files with its name, and removes them with it, as it does for the
-            managed tables that delta-spark has made.
-        columns: by what the columns of a view can be told from others (`anabranch._catalog.view_entries.fingerprint`).
+        location: the table's location.
+        managed: whether dropping it removes the files.
+        kind: its kind in Spark.
+        is_sparks: whether Spark itself moves its files with its name, and removes them with it, as for managed tables
+            that delta-spark created.
+        columns: the fingerprint of a view's columns (`anabranch._catalog.view_entries.fingerprint`).
         moves_to, came_from: the other name that it has for a moment, while it is renamed into another schema.
-        owner: who made it, where the catalog says that.
+        owner: who created it, if the catalog has that.
     """
 
     name: Name
@@ -47,16 +47,16 @@ class Entry:
 
 @dataclass(frozen=True)
 class StoredView:
-    """What the catalog says of a lasting view.
+    """The catalog's entry of a persistent view.
 
     Attributes:
         name: its whole name.
         text: its query.
-        within: the catalog and schema in which that names tables.
-        output: the columns that the query gave when the view was made; none where the view shows what it gives.
-        columns: what these are called in the view.
-        rules: what else it takes to read the text as it was meant (`entries.rules_of`).
-        of_spark: whether Spark, or delta-spark, made it, in whose text no name need be whole.
+        within: the catalog and schema that complete the query's names.
+        output: the query's columns when the view was created; none where the view follows the query.
+        columns: the view's names for them.
+        rules: the settings that the text was written for (`entries.rules_of`).
+        of_spark: whether Spark, or delta-spark, created it; its text may contain incomplete names.
     """
 
     name: Name

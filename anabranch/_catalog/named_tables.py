@@ -1,9 +1,8 @@
-"""Tables with names: how one gets its name, keeps it up to date, gives it up or takes another.
+"""Named tables: creates, refreshes, drops and renames the catalog entries of tables.
 
-A door that other doors share: it brings a table at a path and its entry in Spark's catalog
-(`anabranch._catalog.entries`) together. Guarantee: an entry is written once the table stands, so that no name leads
-to half a table; whatever can be refused is refused before anything is written; of two that want one name, one is told
-that it is taken.
+Connects a table at a path with its entry in Spark's catalog (`anabranch._catalog.entries`). Guarantee: an entry is
+written after the table exists, so that no name leads to half a table; what can be refused is refused before anything
+is written; of two that claim one name, one gets NameTaken.
 """
 
 from __future__ import annotations
@@ -40,10 +39,10 @@ class Named:
 
     Attributes:
         name: the whole name.
-        location: where its table lies, or will.
-        managed: whether the files go with the name.
-        entry: what the catalog says of it now; None where it is free.
-        foreign: it is the name of something else, so that no table of ours can be made.
+        location: the current or future location of its table.
+        managed: whether dropping the name removes the files.
+        entry: the entry in the catalog; None if the name is free.
+        foreign: whether the name is something else's, so that no Delta table can be created.
     """
 
     name: Name
@@ -54,13 +53,13 @@ class Named:
 
 
 def place(spark: SparkSession, name: Name, location: Location | None = None, *, or_foreign: bool = False) -> Named:
-    """Where a table of this name lies, or would be made: at ``location``, or where Spark keeps the schema's tables.
+    """The location of the table of this name, or of a new one: ``location``, or the schema's folder.
 
-    With ``or_foreign`` the name may be that of something else in the catalog, and the answer says so.
+    With ``or_foreign`` the name may be something else's in the catalog; the result is then marked as foreign.
 
     Raises:
-        NameTaken: it is the name of something else. UnknownSchema: there is no such schema.
-        NoPlaceForNames: its catalog keeps no views. InvalidOption: the table of this name lies elsewhere.
+        NameTaken: the name belongs to something else. UnknownSchema: the schema does not exist.
+        NoPlaceForNames: its catalog cannot store views. InvalidOption: the table of this name is elsewhere.
     """
     full = entries.whole(spark, name)
     entry = entries.find(spark, full)
@@ -69,8 +68,8 @@ def place(spark: SparkSession, name: Name, location: Location | None = None, *, 
             reason = f"the table {name_to_sql(full)} is at {entry.location}."
             raise InvalidOption(option="LOCATION", value=os.fspath(location), reason=reason)
         return Named(entry.name, entry.location, entry.managed, entry)
-    if (there := entries.see(spark, full)) is not None:
-        if or_foreign and not there.is_temporary:
+    if (other := entries.see(spark, full)) is not None:
+        if or_foreign and not other.is_temporary:
             return Named(full, entries.folder(spark, full), managed=True, foreign=True)
         raise NameTaken(name=name_to_sql(full), table=name_to_sql(full))
     check_place(spark, full)
@@ -80,10 +79,10 @@ def place(spark: SparkSession, name: Name, location: Location | None = None, *, 
 
 
 def check_place(spark: SparkSession, name: Name) -> None:
-    """Raise an error unless a free name, a whole one, can be kept where it belongs.
+    """Raises an error unless the catalog can store a free whole name.
 
     Raises:
-        UnknownSchema: there is no such schema. NoPlaceForNames: its catalog keeps no views.
+        UnknownSchema: the schema does not exist. NoPlaceForNames: its catalog cannot store views.
     """
     if not entries.has_schema(spark, name[:-1]):
         raise UnknownSchema(name=name_to_sql(name), schema=name_to_sql(name[:-1]))
@@ -91,21 +90,21 @@ def check_place(spark: SparkSession, name: Name) -> None:
         raise NoPlaceForNames(name=name_to_sql(name), catalog=name[0])
 
 
-def _free_folder(wanted: str) -> str:
-    """The folder of a new managed table: its own alone, also where a dropped or renamed one left something behind."""
-    store = open_log(wanted).store
-    return f"{wanted}-{uuid.uuid4().hex[:8]}" if store.list_all() else wanted
+def _free_folder(folder: str) -> str:
+    """An unused folder for a new managed table, also if a dropped or renamed table left files behind."""
+    store = open_log(folder).store
+    return f"{folder}-{uuid.uuid4().hex[:8]}" if store.list_all() else folder
 
 
 @contextmanager
 def naming(spark: SparkSession, named: Named) -> Iterator[None]:
-    """Give the table that is made, or written to, inside its name.
+    """Names the table that is created, or written to, inside the block.
 
-    A new managed table has its folder to itself from the beginning on: a note beside its log says whose it is.
+    A new managed table owns its folder from the beginning: a file next to its log records the owner.
 
     Raises:
-        NameTaken: somebody else takes it, or took it meanwhile; the files of a managed table are removed again.
-        UnknownTable: somebody has dropped it meanwhile.
+        NameTaken: another writer takes the name, or took it meanwhile; the files of a managed table are removed again.
+        UnknownTable: the name was dropped meanwhile.
     """
     is_claimed = named.managed and named.entry is None
     if is_claimed:
@@ -124,7 +123,7 @@ def naming(spark: SparkSession, named: Named) -> Iterator[None]:
 
 
 def _claim(named: Named) -> None:
-    """Raises NameTaken: another table of this name is being made in the same folder."""
+    """Raises NameTaken if another table of this name is being created in the same folder."""
     try:
         open_log(named.location).store.put_if_absent(OWNER, name_to_sql(named.name).encode())
     except AlreadyExists:
@@ -132,7 +131,7 @@ def _claim(named: Named) -> None:
 
 
 def _check_kept(spark: SparkSession, entry: Entry) -> None:
-    """Raises UnknownTable: the name does not lead to the table any more, so that nobody finds what was written."""
+    """Raises UnknownTable if the name no longer leads to the table, so that nobody would find what was written."""
     if not _leads_to(entries.find(spark, entry.name), entry):
         raise UnknownTable(name=name_to_sql(entry.name))
 
@@ -145,7 +144,7 @@ def _name(spark: SparkSession, named: Named) -> None:
     except AnalysisException:
         now = entries.find(spark, named.name)
         if _leads_to(now, entry):
-            return  # two made one table, and the other one has named it already: both have written to it
+            return  # another writer created and named the same table; both wrote to it
         if not entries.is_taken(spark, named.name):
             raise
         if named.managed:
@@ -154,7 +153,7 @@ def _name(spark: SparkSession, named: Named) -> None:
 
 
 def refresh(spark: SparkSession, entry: Entry) -> None:
-    """Let an entry say what the table's columns and comments are now; one that is gone stays so."""
+    """Updates an entry's columns and comments from the table; does nothing if the entry is gone."""
     snapshot = open_log(entry.location).snapshot()
     schema, comment = snapshot.schema, snapshot.metadata.description
     if not entries.is_behind(entry, schema, comment):
@@ -165,17 +164,17 @@ def refresh(spark: SparkSession, entry: Entry) -> None:
 
 
 def refresh_by_name(spark: SparkSession, name: Name | None, location: Location) -> None:
-    """As `refresh`, for a table that was changed by a name; nothing where it has none, or has lost it meanwhile."""
+    """As `refresh`, for a table that was changed by name; does nothing if the name no longer leads to it."""
     entry = None if name is None else entries.find(spark, name)
     if entry is not None and _is_at(entry, location):
         refresh(spark, entry)
 
 
 def drop(spark: SparkSession, entry: Entry) -> None:
-    """Take a table's name away; and the files of a managed one, after that or by Spark itself.
+    """Drops a table's name, and then the files of a managed table, unless Spark removes them.
 
     Raises:
-        RenameUnfinished: it has another name as well. UnknownTable: somebody else took the name away.
+        RenameUnfinished: it has another name as well. UnknownTable: another session dropped the name.
     """
     _check_sole(spark, entry)
     if not entries.take(spark, entry):
@@ -185,15 +184,15 @@ def drop(spark: SparkSession, entry: Entry) -> None:
 
 
 def rename(spark: SparkSession, entry: Entry, to: Name) -> None:
-    """Give a table another name, perhaps in another schema; its files stay where they are, unless it is Spark's.
+    """Renames a table, perhaps into another schema; its files stay in place, unless Spark manages them.
 
-    Into another schema it has both names for a moment. If this process ends in that moment, both lead to the table,
-    neither can be dropped, and the same call again finishes what was begun.
+    A table that moves to another schema has both names for a moment. If this process ends in that moment, both lead to
+    the table, neither can be dropped, and the same call again completes the rename.
 
     Raises:
-        NameTaken: that is the name of something else. UnknownSchema: there is no such schema.
-        RenameUnfinished: it has two names since another rename has not ended. UnknownTable: it is gone.
-        InvalidOption: Spark keeps its files, and moves none into another schema.
+        NameTaken: the new name belongs to something else. UnknownSchema: the schema does not exist.
+        RenameUnfinished: it has two names, because another rename has not ended. UnknownTable: it is gone.
+        InvalidOption: Spark manages its files, and moves none into another schema.
     """
     target = (*entry.name[:-1], *to) if len(to) == 1 else entries.whole(spark, to)
     if _leads_to(entries.find(spark, target), entry) and _same(entry.moves_to, target):
@@ -217,11 +216,11 @@ def rename(spark: SparkSession, entry: Entry, to: Name) -> None:
 
 
 def move(spark: SparkSession, entry: Entry, target: Name) -> None:
-    """Give a table a name in another schema. Both names know of each other before both are there, so that a DROP of one
-    can look for the other one.
+    """Moves a table's name to another schema. Both entries refer to each other before both exist, so that a DROP of
+    one can look for the other.
 
     Raises:
-        NameTaken: somebody else has just taken the new name. UnknownTable: the old one is gone, or leads elsewhere.
+        NameTaken: another session has just taken the new name. UnknownTable: the old name is gone, or leads elsewhere.
     """
     snapshot = open_log(entry.location).snapshot()
     try:
@@ -236,24 +235,24 @@ def move(spark: SparkSession, entry: Entry, target: Name) -> None:
         entries.record(spark, moved, snapshot.schema, snapshot.metadata.description)
     except AnalysisException:
         entries.mark(spark, entry, None)
-        if entries.is_taken(spark, target):  # by somebody else, meanwhile
+        if entries.is_taken(spark, target):  # by another session, meanwhile
             raise NameTaken(name=name_to_sql(target), table=entry.location) from None
         raise
     now = entries.find(spark, entry.name)
     if now is None or not _leads_to(now, entry):
-        entries.take(spark, moved)  # the table is whose that is who has taken its name, or made another one of it
+        entries.take(spark, moved)  # whoever took the old name owns the table now
         if now is not None:
             entries.mark(spark, now, None)
         raise UnknownTable(name=name_to_sql(entry.name))
     if not _same(now.moves_to, target):
-        entries.take(spark, moved)  # of two renames at a time the one goes on that has said so last
+        entries.take(spark, moved)  # of two concurrent renames, the later mark wins
         raise RenameUnfinished(name=name_to_sql(entry.name), other=name_to_sql(now.moves_to or entry.name))
     _finish(spark, entry, target)
 
 
 def _finish(spark: SparkSession, entry: Entry, target: Name) -> None:
-    """Take the old name of a table that has both. Of all that would take it, by DROP or by another rename, one does,
-    and the table is that one's: a new name of anybody else goes.
+    """Removes the old name of a table that has both. Of several concurrent drops and renames exactly one succeeds in
+    this and owns the table; the new names of all others are removed.
     """
     _note_owner(entry, target)
     new = entries.find(spark, target)
@@ -262,40 +261,41 @@ def _finish(spark: SparkSession, entry: Entry, target: Name) -> None:
             entries.mark(spark, new, None)
         return
     if new is None or not _leads_to(new, entry) or new.came_from is None:
-        return  # somebody else has finished this very rename
+        return  # another session has completed this rename
     entries.take(spark, new)
     raise UnknownTable(name=name_to_sql(entry.name))
 
 
 def _check_sole(spark: SparkSession, entry: Entry) -> None:
-    """Raise an error where a managed table has another name.
+    """Raises an error if a managed table has another name.
 
-    Only an entry with a mark is asked, and then the whole schema of the other name, in which a session that does not
-    know of marks may have renamed that one.
+    Reads the schema of the other name only for an entry with a mark, and then all of it, since a session that ignores
+    marks may have renamed the other entry.
 
     Raises:
         RenameUnfinished: it has.
     """
     other = entry.moves_to or entry.came_from
-    for each in entries.entries_in(spark, other[:-1]) if other is not None and entry.managed else ():
-        if _leads_to(each, entry) and not _same(each.name, entry.name):
-            old, new = (entry, each) if entry.moves_to else (each, entry)
+    for candidate in entries.entries_in(spark, other[:-1]) if other is not None and entry.managed else ():
+        if _leads_to(candidate, entry) and not _same(candidate.name, entry.name):
+            old, new = (entry, candidate) if entry.moves_to else (candidate, entry)
             raise RenameUnfinished(name=name_to_sql(old.name), other=name_to_sql(new.name))
 
 
 def _note_owner(entry: Entry, name: Name) -> None:
-    """Write beside a managed table which name its files go with; what is in the catalog may be written anew by a
-    session that has just not seen the rename.
+    """Records next to a managed table the name that owns its files; the catalog alone may be overwritten by a session
+    that has not seen the rename.
     """
     log = open_log(entry.location)
-    if entry.managed and not entry.is_sparks and log.exists():  # else somebody has dropped it meanwhile
+    if entry.managed and not entry.is_sparks and log.exists():  # else it was dropped meanwhile
         log.store.put(OWNER, name_to_sql(name).encode())
 
 
 def _owns(spark: SparkSession, entry: Entry) -> bool:
-    """Whether a table's files go with this name: its folder says so itself, or names one that leads elsewhere now.
+    """Whether a table's files belong to this name: its folder names it as the owner, or an owner that leads elsewhere
+    now.
 
-    What the catalog says would be one witness, whom anybody may write who may make names.
+    The catalog alone is not trusted, since anybody who may create names may write it.
     """
     try:
         owner = parts_of(open_log(entry.location).store.get(OWNER).decode())
@@ -304,14 +304,14 @@ def _owns(spark: SparkSession, entry: Entry) -> bool:
     return owner is not None and (_same(owner, entry.name) or not _leads_to(entries.find(spark, owner), entry))
 
 
-def _leads_to(found: Entry | None, entry: Entry) -> bool:
-    return found is not None and _is_at(found, entry.location)
+def _leads_to(current: Entry | None, entry: Entry) -> bool:
+    return current is not None and _is_at(current, entry.location)
 
 
 def _is_at(entry: Entry, location: Location) -> bool:
-    """Whether it leads there; Spark spells paths in a way of its own."""
+    """Whether an entry leads to a location; Spark may spell its path differently."""
     return open_log(entry.location).table == open_log(location).table
 
 
 def _same(name: Name | None, other: Name) -> bool:
-    return name is not None and [each.lower() for each in name] == [each.lower() for each in other]
+    return name is not None and [part.lower() for part in name] == [part.lower() for part in other]

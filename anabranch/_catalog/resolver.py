@@ -1,7 +1,7 @@
-"""Which table is this? One answer for every door: a path, a URL, ``delta.`path` ``, a name, a lasting view.
+"""Resolves tables: a path, a URL, ``delta.`path` ``, a name, a persistent view.
 
-Guarantee: what a `Resolver` has found of a name holds for as long as it is used, so that one statement means one table
-by one name. Only what is *not* ours is remembered beyond that, for queries, and not for long
+Guarantee: a `Resolver` resolves a name once, so that one statement means one table by one name. Beyond that, only
+names that are *not* Delta tables are remembered, for queries, and for a short time
 (`anabranch._catalog.entries.is_foreign`).
 """
 
@@ -26,9 +26,9 @@ class Resolved:
     """A Delta table.
 
     Attributes:
-        location: where it lies.
-        name: its whole name, where it was said by one.
-        entry: what the catalog says of that.
+        location: its location.
+        name: its whole name, if it was given by one.
+        entry: its entry in the catalog.
     """
 
     location: Location
@@ -37,10 +37,10 @@ class Resolved:
 
 
 class Resolver:
-    """What names mean in a session. For one statement, or one call of a method.
+    """The meaning of names in a session, for one statement, or one call of a method.
 
     Args:
-        formats: which formats are ours in this session.
+        formats: the formats that are ours in this session.
     """
 
     def __init__(self, spark: SparkSession, formats: frozenset[str] = OURS) -> None:
@@ -48,17 +48,17 @@ class Resolver:
         self._known: dict[Name, Entry | StoredView | None] = {}
 
     def path(self, name: Name) -> str | None:
-        """The path that a name is."""
+        """The path, if a name is one."""
         return path_in(name) if name[-2:][0].lower() in self._formats else None
 
     def look_up(self, name: Name) -> Entry | StoredView | None:
-        """What the catalog has of ours under a name that is no path; a temporary view counts first."""
+        """Our entry or view in the catalog under a name that is no path; a temporary view comes first."""
         if name not in self._known:
             self._known[name] = entries.look_up(self._spark, name)
         return self._known[name]
 
     def find(self, identifier: Any) -> Resolved | None:
-        """The table of a name, or of ``delta.`path` ``, as it is written; None where it is Spark's own."""
+        """The table of a name, or of ``delta.`path` ``; None if it is Spark's own."""
         name = parts_of(identifier) if isinstance(identifier, str) else None
         if name is None:
             return None
@@ -69,31 +69,32 @@ class Resolver:
         return Resolved(entry.location, entries.whole(self._spark, name), entry) if isinstance(entry, Entry) else None
 
     def require_table(self, identifier: Any) -> Resolved:
-        """As `find`, where it has to be one of ours.
+        """As `find`, for names that must be a Delta table's.
 
         Raises:
-            InvalidOption: it is no name. UnknownTable: there is none of this name. NotADeltaTable: it is the name of
+            InvalidOption: it is not a name. UnknownTable: the table does not exist. NotADeltaTable: the name belongs to
             something else.
         """
         name = parts_of(identifier) if isinstance(identifier, str) else None
         if name is None:
             raise InvalidOption(option="name", value=identifier, reason="it takes the name of a table.")
-        found = self.find(identifier)
-        if found is None:
+        table = self.find(identifier)
+        if table is None:
             raise unlike_delta(self._spark, name)
-        return found
+        return table
 
     def anywhere(self, path_or_name: Location) -> Resolved:
-        """The table that is said by its path or its name, where a path counts first; it need not be there."""
+        """The table of a path or name, where a path comes first; it need not exist."""
         if not may_be_name(path_or_name) or open_log(path_or_name).exists():
             return Resolved(path_or_name)
         return self.find(path_or_name) or Resolved(path_or_name)
 
     def target(self, name: Name, location: Location | None = None, *, or_foreign: bool = False) -> Named | str:
-        """Where a table of this name lies or would be made: the path that it is, or what `named_tables.place` says.
+        """The location of the table of this name, or of a new one: the path if it is one, or the result of
+        `named_tables.place`.
 
         Raises:
-            NameTaken, UnknownSchema, NoPlaceForNames, InvalidOption: none can be made so.
+            NameTaken, UnknownSchema, NoPlaceForNames, InvalidOption: no table can be created under it.
         """
         path = self.path(name)
         return named_tables.place(self._spark, name, location, or_foreign=or_foreign) if path is None else path

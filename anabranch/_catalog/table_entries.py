@@ -1,8 +1,8 @@
-"""Entries that are tables USING delta: delta-spark's own, and ours, which it opens as well as its own.
+"""Entries that are tables USING delta: delta-spark's own, and ours, which it opens like its own.
 
-Knows Spark's statements on such tables. An entry has no columns, as those of delta-spark have none: what it holds is
-where the table lies. A managed table of ours is external to Spark, since then no session but ours takes its files away;
-a property marks it, which counts only beside the location for which it was written.
+Knows Spark's statements on such tables. An entry has no columns, as those of delta-spark: it stores the table's
+location. A managed table of ours is external to Spark, so that only our sessions remove its files; a property marks
+it, which is valid only for the location for which it was written.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from anabranch.errors import InvalidOption, NotBuilt, UnreadableEntry
 
 
 def entry(name: Name, text: TableText) -> Entry:
-    """What the text of a table USING delta says of it.
+    """The entry in the text of a table USING delta.
 
     Raises:
-        UnreadableEntry: where it lies cannot be told.
-        InvalidOption: the session hides a property of ours.
+        UnreadableEntry: the location cannot be read.
+        InvalidOption: the session hides one of our properties.
     """
     location = text.location()
     if location is None:
@@ -46,15 +46,15 @@ def entry(name: Name, text: TableText) -> Entry:
 
 
 def record(spark: SparkSession, made: Entry) -> None:
-    """Put an entry into the catalog; its name is a whole one.
+    """Adds an entry, which has a whole name, to the catalog.
 
     Raises:
         AnalysisException: Spark's: SCHEMA_NOT_FOUND, TABLE_OR_VIEW_ALREADY_EXISTS.
-        InvalidOption: no text of Spark's can say where it lies, so that nobody could open it.
+        InvalidOption: no text of Spark's can represent its location, so that nobody could open it.
     """
     location = open_log(made.location).table
     if "\n" in location or "\r" in location:
-        raise InvalidOption(option="LOCATION", value=location, reason="a path with a line break can have no name.")
+        raise InvalidOption(option="LOCATION", value=location, reason="a path with a line break cannot have a name.")
     marks = {MOVES_TO: made.moves_to, CAME_FROM: made.came_from}
     properties = {key: encode_hex(name_to_sql(other)) for key, other in marks.items() if other is not None}
     if made.managed:
@@ -65,17 +65,17 @@ def record(spark: SparkSession, made: Entry) -> None:
 
 
 def rename(spark: SparkSession, name: Name, to: Name) -> None:
-    """Give an entry another whole name. Raises AnalysisException: it is taken, or of another schema."""
+    """Renames an entry to another whole name. Raises AnalysisException: it is taken, or of another schema."""
     _run(spark, f"ALTER TABLE {name_to_sql(name)} RENAME TO {name_to_sql(to[-2:])}", name)
 
 
 def drop(spark: SparkSession, name: Name) -> None:
-    """Take an entry away, and with one whose files are Spark's, those. Raises AnalysisException: it is gone."""
+    """Removes an entry, and with it the files that Spark manages. Raises AnalysisException: it is gone."""
     _run(spark, f"DROP TABLE {name_to_sql(name)}", name)
 
 
 def mark(spark: SparkSession, name: Name, to: Name | None) -> None:
-    """Let an entry say to which name it moves; None: it has one alone. Raises AnalysisException: it is gone."""
+    """Records in an entry the name that it moves to; None clears it. Raises AnalysisException: it is gone."""
     change = f"UNSET TBLPROPERTIES IF EXISTS ('{MOVES_TO}', '{CAME_FROM}')"
     if to is not None:
         change = f"SET TBLPROPERTIES ('{MOVES_TO}' = '{encode_hex(name_to_sql(to))}')"
@@ -83,7 +83,7 @@ def mark(spark: SparkSession, name: Name, to: Name | None) -> None:
 
 
 def _run(spark: SparkSession, statement: str, name: Name) -> None:
-    """Raises NotBuilt: this session can read the entry, and no more."""
+    """Runs a statement. Raises NotBuilt: this session can only read the entry."""
     if not is_known(spark):
         instead = "Use a classic session of Spark without other formats in its catalog, or delta-spark."
         raise NotBuilt(what=f"A change of the catalog's table {name_to_sql(name)} from this session", instead=instead)

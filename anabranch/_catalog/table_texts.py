@@ -1,8 +1,8 @@
-"""What Spark tells of tables as text: ``SHOW TABLE EXTENDED``, the one statement that asks no format for it.
+"""Spark's descriptions of tables as text: ``SHOW TABLE EXTENDED``, the one statement that does not open the table.
 
-Pure. A text has a field to a line, and comments, properties, paths and columns may hold lines that look like fields.
-Guarantee: what is taken from a text can be read in it in one way; else it is refused, and no table is opened, nor are
-files removed, by what a comment says.
+Pure. A text has one field per line, and comments, properties, paths and columns may contain lines that look like
+fields. Guarantee: a value that can be read from a text in more than one way is refused, so that no comment can make a
+table be opened or files be removed.
 """
 
 from __future__ import annotations
@@ -34,31 +34,31 @@ class TableText:
 
     @classmethod
     def of(cls, text: str) -> TableText:
-        """The text as Spark gives it."""
+        """The text as Spark returns it."""
         return cls(tuple(text.split("\n")))
 
     def first(self, field: str) -> str | None:
-        """What the first line of a field says: nothing that a user writes comes before the type and the provider."""
+        """The value of the first line of a field; no user's text comes before the type and the provider."""
         return next(iter(self._all(field)), None)
 
     def location(self) -> str | None:
-        """Where the table lies; None where this cannot be told, since several lines say so, or the path breaks."""
-        found = [i for i, line in enumerate(self.lines) if line.startswith("Location: ")]
-        if len(found) != 1:
+        """The table's location; None if it is ambiguous, since several lines have one, or the path has line breaks."""
+        numbers = [i for i, line in enumerate(self.lines) if line.startswith("Location: ")]
+        if len(numbers) != 1:
             return None
-        rest = self.lines[found[0] + 1 :]
+        rest = self.lines[numbers[0] + 1 :]
         if any(rest) and not rest[0].startswith(_BEHIND_LOCATION):
             return None
-        return self.lines[found[0]].removeprefix("Location: ")
+        return self.lines[numbers[0]].removeprefix("Location: ")
 
     def property(self, key: str) -> str | None:
-        """The value of a property without commas and brackets; None where there is none, or several."""
-        said = self._all("Table Properties")
-        found = re.findall(_PROPERTY.format(key=re.escape(key)), said[0]) if len(said) == 1 else []
-        return found[0] if len(found) == 1 else None
+        """The value of a property without commas and brackets; None if it is missing or ambiguous."""
+        texts = self._all("Table Properties")
+        values = re.findall(_PROPERTY.format(key=re.escape(key)), texts[0]) if len(texts) == 1 else []
+        return values[0] if len(values) == 1 else None
 
     def mentions(self, word: str) -> bool:
-        """Whether a word is in it, wherever."""
+        """Whether the text contains a word anywhere."""
         return any(word in line for line in self.lines)
 
     def _all(self, field: str) -> list[str]:

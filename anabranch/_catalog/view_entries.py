@@ -1,9 +1,9 @@
-"""Entries that are views: where no table USING delta can be made, and for the lasting views of Delta tables.
+"""Entries that are views: used where no table USING delta can be made, and for persistent views of Delta tables.
 
-Knows Spark's statements on views. An entry has the table's columns and comments, the table's place in its properties,
-and a body that raises. Guarantee: a session that does not know Anabranch reads no row of an entry, nor takes the table
-for empty: every column is an error, so that no optimizer can do without it. What an entry says of columns may be behind
-the table; where the table lies, it is asked each time.
+Knows Spark's statements on views. An entry has the table's columns and comments, the table's location in its
+properties, and a body that raises. Guarantee: a session without Anabranch reads no row of an entry, nor takes the
+table for empty: every column is an error, so that no optimizer can drop it. The columns in an entry may lag behind the
+table; its location is read on every use.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from anabranch._spark.columns.types import quote_identifier, spark_type
 from anabranch._spark.sessions.sql_text import exact_sql
 
 _NO_COLUMNS = Struct((Field("no_columns_yet", "string"),))
-"""What the entry of a table shows that has no columns yet: a view has one at least."""
+"""The column that an entry shows for a table without columns; a view needs at least one."""
 
 _BY_DEFAULT = {
     "spark.sql.caseSensitive": "false",
@@ -45,7 +45,7 @@ _BY_DEFAULT = {
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.parser.quotedRegexColumnNames": "false",
 }
-"""Settings under which Spark reads one text in several ways, and what they are where a view does not say."""
+"""Settings that change how Spark reads a text, with their values where a view does not store them."""
 _OTHERS = frozenset({"spark.sql.session.timeZone", "spark.sql.mapKeyDedupPolicy", "spark.sql.crossJoin.enabled"})
 _FAMILIES = ("spark.sql.ansi.", "spark.sql.legacy.", "spark.sql.parser.")
 _UTC = frozenset({"utc", "etc/utc", "z", "gmt", "etc/gmt", "uct", "etc/uct", "+00:00", "zulu"})
@@ -53,73 +53,79 @@ _ADVICE = "which Spark alone cannot read: open it with anabranch.install(spark) 
 
 
 def entry(spark: SparkSession, name: Name) -> Entry | StoredView | None:
-    """What a view says of a table, or of a lasting view of tables; None where it is Spark's own.
+    """The table or persistent view that one of our views describes; None if the view is Spark's own.
 
     Raises:
-        AnalysisException: there is none of this name. InvalidOption: the session hides a property of ours.
+        AnalysisException: the view does not exist. InvalidOption: the session hides one of our properties.
     """
-    found = properties_of(spark, name)
-    if VIEW in found:
-        facts = json.loads(found[VIEW])
+    properties = properties_of(spark, name)
+    if VIEW in properties:
+        facts = json.loads(properties[VIEW])
         within, output, columns = (tuple(facts[key]) for key in ("within", "output", "columns"))
         return StoredView(name, facts["text"], within, output, columns, facts["rules"])
-    if LOCATION not in found:
+    if LOCATION not in properties:
         return None
-    moves_to, came_from = (parts_of(found.get(each, "")) for each in (MOVES_TO, CAME_FROM))
-    is_managed, shown = found.get(MANAGED) == "true", found.get(COLUMNS, "")
-    return Entry(name, found[LOCATION], is_managed, Kind.VIEW, False, shown, moves_to, came_from)
+    moves_to, came_from = (parts_of(properties.get(mark_key, "")) for mark_key in (MOVES_TO, CAME_FROM))
+    is_managed, shown = properties.get(MANAGED) == "true", properties.get(COLUMNS, "")
+    return Entry(name, properties[LOCATION], is_managed, Kind.VIEW, False, shown, moves_to, came_from)
 
 
 def of_spark(spark: SparkSession, name: Name) -> StoredView | None:
-    """A lasting view that is none of ours, and may read tables of ours; None where Spark shows no query.
+    """A persistent view of Spark's own, which may read Delta tables; None where Spark shows no query.
 
     Raises:
-        AnalysisException: there is none of this name.
+        AnalysisException: the view does not exist.
     """
     (row,) = exact_sql(spark, f"DESCRIBE TABLE EXTENDED {name_to_sql(name)} AS JSON").collect()
-    said = json.loads(row[0])
-    within = parts_of(said.get("view_catalog_and_namespace", ""))
-    if "view_text" not in said or within is None:
+    description = json.loads(row[0])
+    within = parts_of(description.get("view_catalog_and_namespace", ""))
+    if "view_text" not in description or within is None:
         return None
-    evolves = said.get("view_schema_mode") == "EVOLUTION"
-    output = () if evolves else tuple(said.get("view_query_output_columns", ()))
-    columns = tuple(each["name"] for each in said["columns"]) if output else ()
-    kept = {key: value for key, value in said.get("view_creation_spark_configuration", {}).items() if _counts(key)}
-    rules = {key: comparable(value) for key, value in {**_BY_DEFAULT, **kept}.items()}
-    return StoredView(name, said["view_text"], within, output, columns, rules, of_spark=True)
+    evolves = description.get("view_schema_mode") == "EVOLUTION"
+    output = () if evolves else tuple(description.get("view_query_output_columns", ()))
+    columns = tuple(column["name"] for column in description["columns"]) if output else ()
+    stored = {
+        key: value for key, value in description.get("view_creation_spark_configuration", {}).items() if _counts(key)
+    }
+    rules = {key: comparable(value) for key, value in {**_BY_DEFAULT, **stored}.items()}
+    return StoredView(name, description["view_text"], within, output, columns, rules, of_spark=True)
 
 
 def comparable(value: str) -> str:
-    """The value of a setting as it is compared: whatever its case, and however the zone of UTC is called."""
+    """Normalises a setting's value for comparison: lower case, and one name for UTC."""
     return "utc" if value.lower() in _UTC else value.lower()
 
 
 def _counts(setting: str) -> bool:
-    """Whether the rows of a query may depend on a setting."""
+    """Whether a setting can change the rows of a query."""
     return setting in _BY_DEFAULT or setting in _OTHERS or setting.startswith(_FAMILIES)
 
 
 def properties_of(spark: SparkSession, name: Name) -> dict[str, str]:
-    """The properties of a table or view, as Spark shows them.
+    """The properties of a table or view, decoded.
 
     Raises:
-        AnalysisException: there is none of this name. InvalidOption: the session hides one of ours.
+        AnalysisException: it does not exist. InvalidOption: the session hides one of our properties.
     """
     rows = exact_sql(spark, f"SHOW TBLPROPERTIES {name_to_sql(name)}").collect()
     return {row["key"]: decode_property(row["key"], row["value"]) for row in rows}
 
 
 def record(spark: SparkSession, made: Entry, schema: Struct, comment: str | None, *, replaces: bool = False) -> None:
-    """Put an entry into the catalog; its name is a whole one.
+    """Adds an entry, which has a whole name, to the catalog.
 
     Raises:
         AnalysisException: Spark's: SCHEMA_NOT_FOUND, TABLE_OR_VIEW_ALREADY_EXISTS, or its catalog keeps no views.
-        InvalidOption: the session reads texts in quotes in another way than they are written here.
+        InvalidOption: the session reads quoted texts differently from how they are written here.
     """
-    said = {LOCATION: made.location, MANAGED: str(made.managed).lower(), COLUMNS: fingerprint(schema, comment)}
+    properties = {
+        LOCATION: made.location,
+        MANAGED: str(made.managed).lower(),
+        COLUMNS: fingerprint(schema, comment),
+    }
     marks = {MOVES_TO: made.moves_to, CAME_FROM: made.came_from}
-    said |= {key: name_to_sql(other) for key, other in marks.items() if other is not None}
-    _put(spark, made.name, "a Delta table", schema, comment, said, replaces)
+    properties |= {key: name_to_sql(other) for key, other in marks.items() if other is not None}
+    _put(spark, made.name, "a Delta table", schema, comment, properties, replaces)
 
 
 def record_view(
@@ -131,14 +137,14 @@ def record_view(
     *,
     replaces: bool = False,
 ) -> None:
-    """Put a lasting view into the catalog; its name is a whole one, and its columns are in ``schema``.
+    """Adds a persistent view, which has a whole name and the columns in ``schema``, to the catalog.
 
     Raises:
         AnalysisException, InvalidOption: as `record`.
     """
     facts = {key: value for key, value in vars(view).items() if key not in ("name", "of_spark")}
-    said = {**properties, VIEW: json.dumps(facts, ensure_ascii=False)}
-    _put(spark, view.name, "a view of Delta tables", schema, comment, said, replaces)
+    stored = {**properties, VIEW: json.dumps(facts, ensure_ascii=False)}
+    _put(spark, view.name, "a view of Delta tables", schema, comment, stored, replaces)
 
 
 def _put(
@@ -152,33 +158,35 @@ def _put(
 ) -> None:
     schema = schema if schema.names else _NO_COLUMNS
     error = f"raise_error('{what}, {_ADVICE}')"
-    named = ", ".join(quote_identifier(each.name) + _comment(each.metadata.get("comment"), spark) for each in schema)
-    body = ", ".join(f"CAST({error} AS {ddl(each.type)}) AS {quote_identifier(each.name)}" for each in schema)
+    columns = ", ".join(
+        quote_identifier(field.name) + _comment(field.metadata.get("comment"), spark) for field in schema
+    )
+    body = ", ".join(f"CAST({error} AS {ddl(field.type)}) AS {quote_identifier(field.name)}" for field in schema)
     exact_sql(
         spark,
-        f"CREATE {'OR REPLACE ' if replaces else ''}VIEW {name_to_sql(name)} ({named}){_comment(comment, spark)}"
+        f"CREATE {'OR REPLACE ' if replaces else ''}VIEW {name_to_sql(name)} ({columns}){_comment(comment, spark)}"
         f" TBLPROPERTIES ({_properties(properties, spark)}) AS SELECT {body} WHERE {error} IS NULL",
     )
 
 
 def fingerprint(schema: Struct, comment: str | None) -> str:
-    """By what an entry's columns and comments can be told from others."""
-    said = [comment, *([field.name, ddl(field.type), field.metadata.get("comment")] for field in schema)]
-    return hashlib.sha256(json.dumps(said, ensure_ascii=False).encode()).hexdigest()[:16]
+    """A hash of an entry's columns and comments."""
+    facts = [comment, *([field.name, ddl(field.type), field.metadata.get("comment")] for field in schema)]
+    return hashlib.sha256(json.dumps(facts, ensure_ascii=False).encode()).hexdigest()[:16]
 
 
 def rename(spark: SparkSession, name: Name, to: Name) -> None:
-    """Give an entry another whole name. Raises Spark's AnalysisException: it is taken, or of another schema."""
+    """Renames an entry to another whole name. Raises Spark's AnalysisException: it is taken, or of another schema."""
     exact_sql(spark, f"ALTER VIEW {name_to_sql(name)} RENAME TO {name_to_sql(to[-2:])}")
 
 
 def drop(spark: SparkSession, name: Name) -> None:
-    """Take an entry out of the catalog. Raises Spark's AnalysisException: it is gone."""
+    """Removes an entry from the catalog. Raises Spark's AnalysisException: it is gone."""
     exact_sql(spark, f"DROP VIEW {name_to_sql(name)}")
 
 
 def mark(spark: SparkSession, name: Name, to: Name | None) -> None:
-    """Let an entry say to which name it moves; None: it has one alone. Raises Spark's AnalysisException: it is gone."""
+    """Records in an entry the name that it moves to; None clears it. Raises Spark's AnalysisException: it is gone."""
     change = f"UNSET TBLPROPERTIES IF EXISTS ('{MOVES_TO}', '{CAME_FROM}')"
     if to is not None:
         change = f"SET TBLPROPERTIES ({_properties({MOVES_TO: name_to_sql(to)}, spark)})"
@@ -186,12 +194,12 @@ def mark(spark: SparkSession, name: Name, to: Name | None) -> None:
 
 
 def unmark_view(spark: SparkSession, name: Name) -> None:
-    """Let a lasting view be one of Spark's own, with its query there. Raises Spark's AnalysisException: it is gone."""
+    """Turns a persistent view into one of Spark's own. Raises Spark's AnalysisException: it is gone."""
     exact_sql(spark, f"ALTER VIEW {name_to_sql(name)} UNSET TBLPROPERTIES IF EXISTS ('{VIEW}')")
 
 
 def ddl(type_: DataType) -> str:
-    """A type as SQL text in which every member's name is quoted.
+    """A type as SQL text with every member's name quoted.
 
     Example:
         >>> ddl(Array("long"))
@@ -199,7 +207,7 @@ def ddl(type_: DataType) -> str:
     """
     match type_:
         case Struct():
-            return f"STRUCT<{', '.join(f'{quote_identifier(each.name)}: {ddl(each.type)}' for each in type_)}>"
+            return f"STRUCT<{', '.join(f'{quote_identifier(member.name)}: {ddl(member.type)}' for member in type_)}>"
         case Array():
             return f"ARRAY<{ddl(type_.element)}>"
         case Map():

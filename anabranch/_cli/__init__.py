@@ -1,4 +1,4 @@
-"""``anabranch``: the command line, one subcommand for each command, in one file for each group of them.
+"""``anabranch``: the command line, one subcommand per command, one module per group of commands.
 
 Takes paths, URLs or names; prints tables for people, or one JSON value with ``--json``.
 """
@@ -26,8 +26,8 @@ _SPARK_ERRORS = ("pyspark.errors.exceptions.base.PySparkException", "py4j.protoc
 app = typer.Typer(help="Transactions for open Delta tables.", no_args_is_help=True)
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(requested: bool) -> None:
+    if requested:
         print(f"anabranch {__version__}")
         raise typer.Exit
 
@@ -49,7 +49,7 @@ def options(
 
 
 def main() -> None:
-    """Run the command line; an error is one sentence on the terminal, never a stack."""
+    """Runs the command line; an error is one sentence on the terminal, never a stack trace."""
     write_anything()
     try:
         with needs_pyspark("This command"):
@@ -57,7 +57,7 @@ def main() -> None:
     except AnabranchError as error:
         print_error(error.message)
         raise SystemExit(2) from None
-    except OSError as error:  # such as a full disk below what is printed
+    except OSError as error:  # such as a full disk behind standard output
         print_error(str(error))
         raise SystemExit(2) from None
     except Exception as error:
@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def _message_of(error: Exception) -> str:
-    """What Spark says, without the plan and the frames that it adds."""
+    """Spark's message, without the plan and the stack frames."""
     lines = str(error).strip().splitlines()
     end = next((i for i, line in enumerate(lines) if line.lstrip().startswith(("'", "+-", "at ", "JVM stack"))), None)
     return "\n".join(lines[:end]).rstrip(" ;\n")

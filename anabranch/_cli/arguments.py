@@ -1,6 +1,6 @@
-"""Arguments that several commands share, and where the table lies that one of them names.
+"""Arguments that several commands share, and the location of the table that one of them names.
 
-Only what can be no path is looked up as a name, so that paths need no Spark where the command itself needs none.
+Only what cannot be a path is looked up as a name, so that paths need no Spark.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON value, for ma
 
 
 def location_of(table: str) -> str:
-    """Where a table lies. Raises UnknownPathOrName: as `find_table`."""
+    """The location of a table. Raises UnknownPathOrName: as `find_table`."""
     return find_table(table)[0]
 
 
 def find_table(table: str) -> tuple[str, Entry | None]:
-    """Where a table lies; and its entry in the catalog, if it was given by its name. Raises UnknownPathOrName: it is
+    """The location of a table, and its entry in the catalog if it was given by name. Raises UnknownPathOrName: it is
     neither a path nor the name of a table.
     """
     if "/" in table or "\\" in table or Path(table).exists():
         return table, None
     try:
-        from anabranch._api.session import look_up_entry  # needs Spark, which a path does not
+        from anabranch._api.session import look_up_entry  # needs Spark; paths do not
     except ModuleNotFoundError as error:
         raise UnknownPathOrName(name=table, reason=f"names are Spark's, and {error.name} is not installed.") from None
     entry = look_up_entry(table, partial(get_or_start_session, "anabranch"))

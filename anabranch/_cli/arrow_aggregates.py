@@ -1,8 +1,8 @@
-"""Aggregates without Spark: ``count``, ``min`` and ``max`` over a table, from its log where that says them, else by
+"""Aggregates without Spark: ``count``, ``min`` and ``max`` over a table, from its log if possible, else computed by
 Arrow.
 
-Guarantee: NULL counts for nothing, NaN is greater than any other number, texts go by their bytes, and of equal values
-the first one is given, all as in Spark.
+Guarantee: as in Spark, NULL is ignored, NaN is greater than any other number, texts are ordered by their bytes, and of
+equal values the first one is returned.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from anabranch.commands.queries.read import count_from_log, extent_from_log
 
 @dataclass(frozen=True)
 class Aggregate:
-    """``count``, ``min`` or ``max`` of a column, or of what is computed; None counts rows, whatever they hold."""
+    """``count``, ``min`` or ``max`` of a column or a computation; None counts every row."""
 
     function: str
     values: str | Computation | None
 
     def value_from_log(self, snapshot: Snapshot) -> pa.Scalar | None:
-        """Its value over all rows by the log alone; None where rows have to be read."""
+        """The value over all rows from the log alone; None if rows must be read."""
         if self.values is None:
             count = count_from_log(snapshot)
             return None if count is None else pa.scalar(count)
@@ -35,29 +35,29 @@ class Aggregate:
         extent = extent_from_log(snapshot, self.values)
         return None if extent is None else pa.scalar(extent[self.function == "max"])
 
-    def fold(self, found: pa.Scalar, values: pa.Array) -> pa.Scalar:
-        """What was found, with more values."""
+    def fold(self, total: pa.Scalar, values: pa.Array) -> pa.Scalar:
+        """Updates an aggregate with more values."""
         if self.function == "count":
-            return pa.scalar(found.as_py() + len(values) - (0 if self.values is None else values.null_count))
-        return _extreme(pa.concat_arrays([pa.array([found.as_py()], values.type), values]), self.function)
+            return pa.scalar(total.as_py() + len(values) - (0 if self.values is None else values.null_count))
+        return _extreme(pa.concat_arrays([pa.array([total.as_py()], values.type), values]), self.function)
 
 
-def from_log(asked: Sequence[Aggregate], snapshot: Snapshot) -> list[pa.Scalar] | None:
-    """The aggregates of all rows, where the log says each of them."""
-    known = [found for each in asked if (found := each.value_from_log(snapshot)) is not None]
-    return known if len(known) == len(asked) else None
+def from_log(aggregates: Sequence[Aggregate], snapshot: Snapshot) -> list[pa.Scalar] | None:
+    """The aggregates of all rows, if the log has all of them."""
+    values = [value for aggregate in aggregates if (value := aggregate.value_from_log(snapshot)) is not None]
+    return values if len(values) == len(aggregates) else None
 
 
-def from_rows(asked: Sequence[Aggregate], batches: Iterable[pa.RecordBatch]) -> list[pa.Scalar]:
-    """The aggregates of batches that have a column for each of them."""
-    found = [pa.scalar(0 if each.function == "count" else None) for each in asked]
+def from_rows(aggregates: Sequence[Aggregate], batches: Iterable[pa.RecordBatch]) -> list[pa.Scalar]:
+    """The aggregates of batches that have one column per aggregate."""
+    results = [pa.scalar(0 if aggregate.function == "count" else None) for aggregate in aggregates]
     for batch in batches:
-        found = [each.fold(*pair) for each, *pair in zip(asked, found, batch.columns, strict=True)]
-    return found
+        results = [aggregate.fold(*pair) for aggregate, *pair in zip(aggregates, results, batch.columns, strict=True)]
+    return results
 
 
 def _extreme(values: pa.Array, function: str) -> pa.Scalar:
-    """The least or the greatest value, NULL where there is none."""
+    """The minimum or maximum; NULL if there is no value."""
     if not pa.types.is_floating(values.type):
         return pc.min_max(values)[function]
     is_nan = pc.fill_null(pc.is_nan(values), False)

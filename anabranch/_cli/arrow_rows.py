@@ -1,6 +1,6 @@
-"""Rows in Arrow as the command line prints them: with the values that the rows of a session have there.
+"""Rows in Arrow as the command line prints them: with the values of a session's rows.
 
-Guarantee: a moment is its date and time in UTC, without a zone; all else is as PySpark collects it.
+Guarantee: a timestamp is its date and time in UTC, without a zone; all other values are as PySpark collects them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _AT_ONCE = 1 << 12
 
 @dataclass(frozen=True)
 class ArrowRows:
-    """Rows that are read as they are taken.
+    """Rows that are read as they are consumed.
 
     Example:
         >>> ArrowRows(["num_affected_rows"], [(3,)]).collect()
@@ -31,7 +31,7 @@ class ArrowRows:
 
     @classmethod
     def of(cls, columns: Sequence[str], batches: Iterable[pa.RecordBatch]) -> ArrowRows:
-        """Rows of Arrow's, under these names."""
+        """The rows of Arrow batches, under these column names."""
         return cls(columns, chain.from_iterable(map(_rows_of, batches)))
 
     @classmethod
@@ -40,7 +40,7 @@ class ArrowRows:
         return cls.of(table.column_names, table.to_batches())
 
     def first(self, limit: int | None) -> ArrowRows:
-        """No more of them than a number; None: all."""
+        """At most ``limit`` of the rows; None: all."""
         return self if limit is None else ArrowRows(self.columns, islice(self.rows, limit))
 
     def collect(self) -> list[tuple[Any, ...]]:
@@ -60,8 +60,8 @@ def _rows_of(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
 
 def _values(column: pa.Array) -> list[Any]:
     is_plain = not (pa.types.is_nested(column.type) or pa.types.is_timestamp(column.type))
-    found = column.to_pylist()
-    return found if is_plain else [_value(each, column.type) for each in found]
+    values = column.to_pylist()
+    return values if is_plain else [_value(value, column.type) for value in values]
 
 
 def _value(value: Any, kind: pa.DataType) -> Any:
@@ -70,14 +70,14 @@ def _value(value: Any, kind: pa.DataType) -> Any:
     if pa.types.is_timestamp(kind):
         return value.replace(tzinfo=None)
     if pa.types.is_struct(kind):
-        return {each.name: _value(value[each.name], each.type) for each in kind}
+        return {member.name: _value(value[member.name], member.type) for member in kind}
     if pa.types.is_map(kind):
-        return {_key(_value(key, kind.key_type)): _value(each, kind.item_type) for key, each in value}
+        return {_key(_value(key, kind.key_type)): _value(item, kind.item_type) for key, item in value}
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return [_value(each, kind.value_type) for each in value]
+        return [_value(item, kind.value_type) for item in value]
     return value
 
 
 def _key(key: Any) -> Any:
-    """A key that Python takes: of what has parts, that which is printed of it."""
+    """A hashable key: the printed text of a key with parts."""
     return cell_text(key) if isinstance(key, dict | list) else key

@@ -1,4 +1,4 @@
-"""What a machine must have, pure: from what was found to a check, with what to do. Asks nothing of the machine."""
+"""Requirements of the machine, pure: turns facts into checks with advice. Inspects nothing itself."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
 OLDEST_SPARK, NEWEST_SPARK = (4, 0), (4, 3)
 OLDEST_JAVA = 17
 MOST_SKEW_MS = 60_000
-"""Clocks that differ by more make moments of commits surprising."""
+"""Maximum difference between clocks, in milliseconds, before the timestamps of commits become misleading."""
 
 _BOUND = re.compile(r"(>=|<)\s*([\d.]+)")
 _NUMBER = re.compile(r"\d+")
@@ -23,12 +23,12 @@ _RANK: dict[State, int] = {"ok": 0, "warning": 1, "failed": 2}
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the doctor's.
+    """One line of the doctor's report.
 
     Attributes:
-        name: what was looked at.
-        found: what it is.
-        advice: what to do; empty where nothing is to be done.
+        name: the subject of the check.
+        found: the result.
+        advice: what to do; empty if nothing.
     """
 
     name: str
@@ -38,8 +38,8 @@ class Check:
 
 
 def worst(checks: Iterable[Check]) -> State:
-    """The state of all together."""
-    return max((each.state for each in checks), key=_RANK.__getitem__, default="ok")
+    """The worst state of several checks."""
+    return max((check.state for check in checks), key=_RANK.__getitem__, default="ok")
 
 
 def numbers(version: str) -> Version:
@@ -49,27 +49,27 @@ def numbers(version: str) -> Version:
         >>> numbers("4.1.0rc2")
         (4, 1, 0)
     """
-    found = (_NUMBER.match(part) for part in version.split("."))
-    return tuple(int(each[0]) for each in found if each is not None)
+    matches = (_NUMBER.match(part) for part in version.split("."))
+    return tuple(int(match[0]) for match in matches if match is not None)
 
 
 def text_of(version: Version) -> str:
-    """A version as it is written."""
+    """A version as text."""
     return ".".join(map(str, version))
 
 
 def python_check(version: Version) -> Check:
-    """This Python."""
-    name, found = "Python", text_of(version)
+    """Checks this Python."""
+    name, shown = "Python", text_of(version)
     if version[:2] < OLDEST_PYTHON:
-        return Check(name, "failed", found, f"Use Python {text_of(OLDEST_PYTHON)} or newer.")
+        return Check(name, "failed", shown, f"Use Python {text_of(OLDEST_PYTHON)} or newer.")
     if version[:2] > NEWEST_PYTHON:
-        return Check(name, "warning", found, f"It is tested up to Python {text_of(NEWEST_PYTHON)}.")
-    return Check(name, "ok", found)
+        return Check(name, "warning", shown, f"It is tested up to Python {text_of(NEWEST_PYTHON)}.")
+    return Check(name, "ok", shown)
 
 
 def pyspark_check(version: str | None) -> Check:
-    """PySpark, without which the tools for logs work."""
+    """Checks PySpark; without it, only the tools for logs work."""
     if version is None:
         advice = "Only what needs no Spark works. For the rest: pip install 'anabranch[spark]'."
         return Check("PySpark", "warning", "not installed", advice)
@@ -81,10 +81,10 @@ def pyspark_check(version: str | None) -> Check:
 
 
 def java_check(path: str | None, release: int | None, reason: str, advice: str, *, has_pyspark: bool) -> Check:
-    """The Java that Spark would start; it matters only where there is PySpark.
+    """Checks the Java that Spark would start; it matters only with PySpark.
 
     Args:
-        path, release: of the one that was found; None where there is none, or where it does not say.
+        path, release: those of the Java that was found; None if there is none, or it does not report its version.
         reason, advice: why there is none, and how to get one.
     """
     missing: State = "failed" if has_pyspark else "warning"
@@ -98,55 +98,55 @@ def java_check(path: str | None, release: int | None, reason: str, advice: str, 
 
 
 def workers_check(command: str, version: Version | None, pyarrow: str | None, own: Version, reason: str = "") -> Check:
-    """The Python that Spark's workers on this machine would be.
+    """Checks the Python that Spark's workers on this machine would use.
 
     Args:
-        command: what is started for one.
-        version, pyarrow: its own, and that of its pyarrow; None where it does not start, or has none.
+        command: the command that starts a worker's Python.
+        version, pyarrow: its version, and that of its pyarrow; None if it does not start, or has none.
         own: the version of this Python.
         reason: why it does not start.
     """
     name, advice = "Python of workers", "Set PYSPARK_PYTHON to a Python with the same packages as this one."
     if version is None:
         return Check(name, "failed", f"{command} does not start: {reason}", advice)
-    found = f"{command}, {text_of(version)}"
+    shown = f"{command}, {text_of(version)}"
     if version[:2] != own[:2]:
         return Check(
-            name, "failed", f"{found}, but this one is {text_of(own)}", f"Spark wants one minor version. {advice}"
+            name, "failed", f"{shown}, but this one is {text_of(own)}", f"Spark wants one minor version. {advice}"
         )
     if pyarrow is None:
-        return Check(name, "warning", f"{found}, without pyarrow", f"Some jobs are slower so. {advice}")
-    return Check(name, "ok", f"{found}, pyarrow {pyarrow}")
+        return Check(name, "warning", f"{shown}, without pyarrow", f"Some jobs are slower so. {advice}")
+    return Check(name, "ok", f"{shown}, pyarrow {pyarrow}")
 
 
 def package_check(name: str, version: str | None, bounds: str) -> Check:
-    """A package that is needed, ``bounds`` as in ``>=30,<31``."""
-    wanted = f"pip install '{name}{bounds}'"
+    """Checks a required package; ``bounds`` is like ``>=30,<31``."""
+    install = f"pip install '{name}{bounds}'"
     if version is None:
-        return Check(name, "failed", "not installed", f"{wanted}.")
+        return Check(name, "failed", "not installed", f"{install}.")
     fits = all(_fits(numbers(version), sign, numbers(bound)) for sign, bound in _BOUND.findall(bounds))
-    return Check(name, "ok", version) if fits else Check(name, "failed", version, f"It must be {bounds}: {wanted}.")
+    return Check(name, "ok", version) if fits else Check(name, "failed", version, f"It must be {bounds}: {install}.")
 
 
-def optional_check(name: str, version: str | None, purpose: str, wanted: str) -> Check:
-    """A package that some uses need: that it is missing is no fault."""
+def optional_check(name: str, version: str | None, purpose: str, install: str) -> Check:
+    """Checks an optional package, which may be missing."""
     if version is None:
-        return Check(name, "ok", f"not installed; only for {purpose}", wanted)
+        return Check(name, "ok", f"not installed; only for {purpose}", install)
     return Check(name, "ok", version)
 
 
 def connector_check(scheme: str, jars: tuple[str, ...], package: str | None, named: bool, has_pyspark: bool) -> Check:
-    """Spark's connector for a kind of store.
+    """Checks Spark's connector for a kind of store.
 
     Args:
-        jars: files of it beside Spark's own.
-        package: what Maven calls it, with its version if that is known; None where Spark brings it.
-        named: whether the site's configuration names JARs or packages, among which it may be.
+        jars: its files next to Spark's own.
+        package: its Maven coordinates, with the version if known; None if Spark includes it.
+        named: whether the site's configuration names JARs or packages, which may include it.
     """
     name = "Spark's connector"
     if package is None or not has_pyspark:
-        said = "Spark brings its own" if has_pyspark else "not needed without PySpark"
-        return Check(name, "ok", f"{scheme}: {said}")
+        reason = "Spark brings its own" if has_pyspark else "not needed without PySpark"
+        return Check(name, "ok", f"{scheme}: {reason}")
     if jars:
         return Check(name, "ok", f"{scheme}: {', '.join(jars)}")
     if named:
@@ -157,13 +157,13 @@ def connector_check(scheme: str, jars: tuple[str, ...], package: str | None, nam
 
 
 def skew_check(modified_ms: int, before_ms: int, after_ms: int) -> Check:
-    """The store's clock beside this machine's: a name was written between two moments of ours."""
+    """Compares the store's clock with this machine's, by a file that was written between two local times."""
     ahead = max(modified_ms - after_ms, 0) - max(before_ms - modified_ms, 0)
-    found = "the same as here" if abs(ahead) < 1000 else f"{ahead / 1000:+.0f} s from here"
+    difference = "the same as here" if abs(ahead) < 1000 else f"{ahead / 1000:+.0f} s from here"
     if abs(ahead) <= MOST_SKEW_MS:
-        return Check("clock of the store", "ok", found)
+        return Check("clock of the store", "ok", difference)
     advice = "Set the clock of this machine by NTP: versions are dated by the store's, and VACUUM counts by it."
-    return Check("clock of the store", "warning", found, advice)
+    return Check("clock of the store", "warning", difference, advice)
 
 
 def _fits(version: Version, sign: str, bound: Version) -> bool:

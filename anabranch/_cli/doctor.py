@@ -1,4 +1,4 @@
-"""The command ``doctor``: what this machine has, and whether a store keeps what commits need."""
+"""The command ``doctor``: checks this machine, and whether a store does what commits need."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ def doctor(
             _print_check(check)
     state = worst(checks)
     if as_json:
-        print_json({"state": state, "checks": [asdict(each) for each in checks]})
+        print_json({"state": state, "checks": [asdict(result) for result in checks]})
     raise typer.Exit(1 if state == "failed" else 0)
 
 
 def _checks(location: str | None, spark: bool) -> Iterator[Check]:
     yield from machine_checks()
     if location is not None:
-        found = list(store_checks(location))
-        yield from found
-        if found[0].state == "ok":
-            yield connector(found[0].found.partition(":")[0])
+        results = list(store_checks(location))
+        yield from results
+        if results[0].state == "ok":
+            yield connector(results[0].found.partition(":")[0])
         else:
             location = None
     if spark:
@@ -57,7 +57,7 @@ def _checks(location: str | None, spark: bool) -> Iterator[Check]:
 
 
 def _spark_checks(location: str | None) -> Iterator[Check]:
-    """Starts a session, and lets it use the store of a location, if there is one that can be opened."""
+    """Starts a session, and probes the store of a location with it, if any."""
     try:
         session = get_or_start_session("anabranch doctor")
         yield Check("Spark", "ok", session.version)
@@ -68,7 +68,7 @@ def _spark_checks(location: str | None) -> Iterator[Check]:
             yield from spark_checks(session, location)
     except AnabranchError as error:
         yield Check("Spark", "failed", error.message)
-    except Exception as error:  # whatever keeps Spark from running is what was asked for
+    except Exception as error:  # report whatever keeps Spark from running
         from anabranch._spark.frames.failures import reason_of
 
         yield Check("Spark", "failed", reason_of(error), "Its workers may run another Python: see the check above.")
@@ -79,8 +79,8 @@ def _worker_python_version(session: object) -> str:
     from pyspark.sql import functions as F
 
     assert isinstance(session, SparkSession)
-    asked = F.udf(lambda _: __import__("platform").python_version(), "string")  # workers need no package of ours
-    return str(session.range(1).select(asked("id")).collect()[0][0])
+    version = F.udf(lambda _: __import__("platform").python_version(), "string")  # workers need no Anabranch
+    return str(session.range(1).select(version("id")).collect()[0][0])
 
 
 def _print_check(check: Check) -> None:

@@ -1,4 +1,4 @@
-"""Tables as lines of text, pure: as many columns as fit into a width, and no word is ever cut."""
+"""Tables as lines of text, pure: as many columns as fit into a width; words are never cut."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ GAP = 3
 
 @dataclass(frozen=True)
 class Laid:
-    """A table as text: its head and its lines, and the columns that had no room.
+    """A table as text: its header and its lines, and the columns without room.
 
     Attributes:
-        widths: of the columns that are shown.
+        widths: the widths of the shown columns.
     """
 
     head: str
@@ -31,40 +31,40 @@ class Laid:
 def lay_out(
     columns: Sequence[str], rows: Sequence[Sequence[str]], room: int | None, importance: Sequence[str] = ()
 ) -> Laid:
-    """A table in ``room`` columns of a terminal, or as wide as it is where that is None.
+    """A table in ``room`` columns of a terminal, or as wide as needed if that is None.
 
     Args:
         columns: the names of the columns, in order.
-        rows: the texts of each, in one line.
-        importance: the columns that are shown first, from the most important on; the others follow in their order. The
+        rows: the texts of each row, without line breaks.
+        importance: the columns that get room first, the most important first; the others follow in their order. The
             first one is shown whatever its width.
     """
-    cells = [[visible(" ".join(each.splitlines())) for each in row] for row in (columns, *rows)]
+    cells = [[visible(" ".join(text.splitlines())) for text in row] for row in (columns, *rows)]
     widths = {name: max(cell_len(row[i]) for row in cells) for i, name in enumerate(columns)}
-    kept = set(fitting(widths, (*importance, *(each for each in columns if each not in importance)), room))
-    shown = [i for i, name in enumerate(columns) if name in kept]
+    visible_names = set(fitting(widths, (*importance, *(name for name in columns if name not in importance)), room))
+    shown = [i for i, name in enumerate(columns) if name in visible_names]
     lines = [_line([row[i] for i in shown], [widths[columns[i]] for i in shown]) for row in cells]
-    left_out = tuple(name for name in columns if name not in kept)
+    left_out = tuple(name for name in columns if name not in visible_names)
     return Laid(lines[0], tuple(lines[1:]), left_out, tuple(widths[columns[i]] for i in shown))
 
 
 def fitting(widths: Mapping[str, int], importance: Sequence[str], room: int | None) -> tuple[str, ...]:
-    """The columns that fit, chosen by their importance; the most important one always does.
+    """Chooses the columns that fit, by their importance; the most important one always does.
 
     Example:
         >>> fitting({"a": 10, "b": 90, "c": 5}, ["a", "b", "c"], 80)
         ('a', 'c')
     """
-    kept, used = list[str](), -GAP
+    chosen, total = list[str](), -GAP
     for name in importance:
-        if not kept or room is None or used + GAP + widths[name] <= room:
-            kept.append(name)
-            used += GAP + widths[name]
-    return tuple(kept)
+        if not chosen or room is None or total + GAP + widths[name] <= room:
+            chosen.append(name)
+            total += GAP + widths[name]
+    return tuple(chosen)
 
 
 def wrap_text(text: str, room: int) -> list[str]:
-    """A text in lines between its words; a word that is longer than a line stays whole."""
+    """Wraps a text between words; a word longer than a line stays whole."""
     return textwrap.wrap(text, max(room, 1), break_long_words=False, break_on_hyphens=False) or [""]
 
 

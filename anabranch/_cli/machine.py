@@ -1,6 +1,6 @@
-"""What this machine has: Python, PySpark, Java, the Python of workers, packages. Starts no JVM.
+"""Facts about this machine: Python, PySpark, Java, the Python of workers, packages. Starts no JVM.
 
-PySpark is imported only where it is there.
+Imports PySpark only if it is installed.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _JARS = {
     "abfss": ("hadoop-azure-*.jar",),
     "gs": ("hadoop-gcp-*.jar", "gcs-connector-*.jar"),
 }
-_ASKED = """
+_PROGRAM = """
 import sys
-sys.path = [each for each in sys.path if each]
+sys.path = [entry for entry in sys.path if entry]
 import json
 try:
     import pyarrow
@@ -41,12 +41,12 @@ except ImportError:
     pyarrow = None
 print(json.dumps([sys.version_info[:3], getattr(pyarrow, "__version__", None)]))
 """
-"""Nothing of it comes from the working folder, which Python puts first, and which may be somebody else's."""
+"""Imports nothing from the working folder, which Python puts first, and which may be anybody's."""
 _SECONDS = 60
 
 
 def machine_checks() -> Iterator[Check]:
-    """Everything that needs no store."""
+    """All checks that need no store."""
     spark = pyspark_version()
     yield Check("Anabranch", "ok", __version__)
     yield diagnosis.python_check(tuple(sys.version_info[:3]))
@@ -55,12 +55,12 @@ def machine_checks() -> Iterator[Check]:
     if spark is not None:
         yield workers(os.environ.get("PYSPARK_PYTHON") or sys.executable)
     yield from (diagnosis.package_check(name, version_of(name), bounds) for name, bounds in requirements())
-    for name, (purpose, wanted) in _OPTIONAL.items():
-        yield diagnosis.optional_check(name, version_of(name), purpose, wanted)
+    for name, (purpose, advice) in _OPTIONAL.items():
+        yield diagnosis.optional_check(name, version_of(name), purpose, advice)
 
 
 def pyspark_version() -> str | None:
-    """The version of PySpark; None where it cannot be imported."""
+    """The version of PySpark; None if it cannot be imported."""
     try:
         return str(import_module("pyspark").__version__)
     except ModuleNotFoundError:
@@ -68,7 +68,7 @@ def pyspark_version() -> str | None:
 
 
 def version_of(package: str) -> str | None:
-    """The version of an installed package; None where it is not installed."""
+    """The version of an installed package; None if it is not installed."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -76,14 +76,14 @@ def version_of(package: str) -> str | None:
 
 
 def connector(scheme: str) -> Check:
-    """Spark's connector for the stores of a scheme, by the JARs beside its own and the site's configuration."""
+    """Checks Spark's connector for the stores of a scheme, by the JARs next to its own and the site's configuration."""
     if pyspark_version() is None:
         return diagnosis.connector_check(scheme, (), None, named=False, has_pyspark=False)
     from anabranch._spark.sessions.connectors import package_of  # needs PySpark
     from anabranch._spark.sessions.consoles import find_site_settings, spark_home
 
     package = package_of("abfss" if scheme == "az" else scheme)
-    jars = sorted(each.name for pattern in _JARS.get(scheme, ()) for each in (spark_home() / "jars").glob(pattern))
+    jars = sorted(jar.name for pattern in _JARS.get(scheme, ()) for jar in (spark_home() / "jars").glob(pattern))
     named = any(name.startswith("spark.jars") for name in find_site_settings())
     return diagnosis.connector_check(scheme, tuple(jars), package, named=named, has_pyspark=True)
 
@@ -97,20 +97,20 @@ def _java(*, has_pyspark: bool) -> Check:
 
 
 def workers(command: str) -> Check:
-    """Whether the Python of workers, which is started by this command, is the same as here and has pyarrow."""
+    """Checks that the workers' Python, started by this command, is the same as this one and has pyarrow."""
     own = tuple(sys.version_info[:3])
     try:
-        done = subprocess.run([command, "-c", _ASKED], capture_output=True, text=True, timeout=_SECONDS, check=True)
-        version, pyarrow = json.loads(done.stdout.splitlines()[-1])
+        result = subprocess.run([command, "-c", _PROGRAM], capture_output=True, text=True, timeout=_SECONDS, check=True)
+        version, pyarrow = json.loads(result.stdout.splitlines()[-1])
     except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
         return diagnosis.workers_check(command, None, None, own, type(error).__name__)
     return diagnosis.workers_check(command, tuple(version), pyarrow, own)
 
 
 def requirements() -> list[tuple[str, str]]:
-    """What this package needs, with bounds; nothing where it is used from its sources."""
+    """The required packages of Anabranch, with bounds; nothing if it runs from its sources."""
     try:
-        said = metadata.requires("anabranch") or []
+        lines = metadata.requires("anabranch") or []
     except metadata.PackageNotFoundError:
         return []
-    return [(found[1], found[2].replace(" ", "")) for each in said if (found := _REQUIRED.match(each)) is not None]
+    return [(match[1], match[2].replace(" ", "")) for line in lines if (match := _REQUIRED.match(line)) is not None]

@@ -1,5 +1,5 @@
-"""Commands that change a table's files and not its rows, or bring back old rows: clone, restore, fsck, generate,
-optimize, reorg, vacuum.
+"""Maintenance commands, which keep the rows or restore old ones: clone, restore, fsck, generate, optimize, reorg,
+vacuum.
 """
 
 from __future__ import annotations
@@ -40,28 +40,28 @@ def clone(
     ] = False,
     version: Annotated[int | None, typer.Option(help="Clone an older version of the source.")] = None,
     timestamp: Annotated[str | None, typer.Option(help="Clone the source as it was at this time (UTC).")] = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Replace a table that is there.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace an existing table.")] = False,
     set_: Annotated[list[str] | None, typer.Option("--set", help="Set a property of the clone, as key=value.")] = None,
     as_json: Json = False,
 ) -> None:
     """Make a copy of a table, which copies its files or only names them."""
-    given = [each.partition("=") for each in set_ or ()]
-    for key, equals, _ in given:
+    pairs = [pair.partition("=") for pair in set_ or ()]
+    for key, equals, _ in pairs:
         if not key or not equals:
             raise InvalidOption(option="--set", value=key, reason="it takes key=value.")
-    done = functions.clone(
+    result = functions.clone(
         location_of(source),
         target,
         shallow=shallow,
         version=version,
         timestamp=timestamp,
         replace=replace,
-        properties={key: value for key, _, value in given},
+        properties={key: value for key, _, value in pairs},
     )
     if as_json:
-        print_json({"table": without_secrets(target), "version": done.version, **done.metrics})
+        print_json({"table": without_secrets(target), "version": result.version, **result.metrics})
         return
-    print_values("metric", {"version": done.version, **done.metrics})
+    print_values("metric", {"version": result.version, **result.metrics})
 
 
 def restore(
@@ -79,24 +79,24 @@ def restore(
         reason = "anabranch history TABLE lists the versions, and --dry-run shows what restoring one would change."
         raise InvalidOption(option="--version or --timestamp", value=None, reason=reason)
     path, entry = find_table(table)
-    done = functions.restore(path, version, timestamp, ignore_missing=ignore_missing, dry_run=dry_run)
+    result = functions.restore(path, version, timestamp, ignore_missing=ignore_missing, dry_run=dry_run)
     if entry is not None and not dry_run:
         _refresh(entry)
-    stands = None if done.committed is None else done.committed.version
-    found = {"restoredTo": done.version, "version": stands, **done.row, "missing": list(done.missing)}
+    committed = None if result.committed is None else result.committed.version
+    report = {"restoredTo": result.version, "version": committed, **result.row, "missing": list(result.missing)}
     if as_json:
-        print_json({**found, "dryRun": dry_run})
+        print_json({**report, "dryRun": dry_run})
         return
-    if not done.changes:
-        print_text(f"the table is what it was at version {done.version} already: there was nothing to do")
+    if not result.changes:
+        print_text(f"the table is what it was at version {result.version} already: there was nothing to do")
         return
-    print_values("property", {name: value for name, value in found.items() if value not in (None, [])})
+    print_values("property", {name: value for name, value in report.items() if value not in (None, [])})
     if dry_run:
         print_text("dry run: nothing was committed")
 
 
 def _refresh(entry: Entry) -> None:
-    """Write the table's new columns into its entry in the catalog."""
+    """Updates the table's entry in the catalog with its new columns."""
     from anabranch._catalog.named_tables import refresh
 
     refresh(get_or_start_session("anabranch restore"), entry)
@@ -109,23 +109,23 @@ def fsck(
     as_json: Json = False,
 ) -> None:
     """List the table's files that are missing. Exit code 1 if some are, and are not taken out."""
-    done = functions.fsck(location_of(table), dry_run=not repair)
-    stands = None if done.committed is None else done.committed.version
+    result = functions.fsck(location_of(table), dry_run=not repair)
+    committed = None if result.committed is None else result.committed.version
     if as_json:
-        print_json({"files": done.files, "lookedAt": done.version, "version": stands, "missing": done.rows})
+        print_json({"files": result.files, "lookedAt": result.version, "version": committed, "missing": result.rows})
     else:
-        if done.rows:
-            print_table(tuple(MISSING.names), done.rows, wide=wide)
-        print_text(_format_repair(done, stands))
-    raise typer.Exit(1 if done.missing and done.committed is None else 0)
+        if result.rows:
+            print_table(tuple(MISSING.names), result.rows, wide=wide)
+        print_text(_format_repair(result, committed))
+    raise typer.Exit(1 if result.missing and result.committed is None else 0)
 
 
-def _format_repair(done: Repair, stands: int | None) -> str:
-    """What a look for missing files found, in one line."""
-    if not done.missing:
-        return f"no file of version {done.version} is missing ({amount(done.files, 'file')} looked for)"
-    end = "" if stands is None else f"; version {stands} does without them"
-    return f"{len(done.missing)} of {amount(done.files, 'file')} missing at version {done.version}{end}"
+def _format_repair(result: Repair, committed: int | None) -> str:
+    """A summary of a search for missing files, in one line."""
+    if not result.missing:
+        return f"no file of version {result.version} is missing ({amount(result.files, 'file')} looked for)"
+    end = "" if committed is None else f"; version {committed} does without them"
+    return f"{len(result.missing)} of {amount(result.files, 'file')} missing at version {result.version}{end}"
 
 
 def generate(
@@ -134,12 +134,12 @@ def generate(
     as_json: Json = False,
 ) -> None:
     """Write manifests: text files that list the live files, for readers without Delta."""
-    done = functions.generate(location_of(table), mode)
+    result = functions.generate(location_of(table), mode)
     if as_json:
-        print_json(asdict(done))
+        print_json(asdict(result))
         return
-    removed = f"; {amount(len(done.removed), 'old one')} removed" if done.removed else ""
-    print_text(f"{amount(len(done.written), 'manifest')} of version {done.version} written{removed}")
+    removed = f"; {amount(len(result.removed), 'old one')} removed" if result.removed else ""
+    print_text(f"{amount(len(result.written), 'manifest')} of version {result.version} written{removed}")
 
 
 def optimize(
@@ -152,7 +152,7 @@ def optimize(
     as_json: Json = False,
 ) -> None:
     """Rewrite small files as fewer large ones, ordered so that queries skip more. Needs Spark."""
-    names = [each.strip() for each in zorder_by.split(",")] if zorder_by is not None else []
+    names = [name.strip() for name in zorder_by.split(",")] if zorder_by is not None else []
     _rewrite(Optimize(location_of(table), zorder_by=paths_of(names), full=full), where, as_json)
 
 
@@ -163,21 +163,21 @@ def reorg(table: TableArgument, where: PartitionFilter = None, as_json: Json = F
 
 def _rewrite(command: Optimize | Purge, where: str | None, as_json: bool) -> None:
     spark = get_or_start_session(f"anabranch {type(command).__name__.lower()}")
-    from anabranch._api.optimize_builder import run_optimize  # needs Spark, which the other commands do not
+    from anabranch._api.optimize_builder import run_optimize  # imports Spark, which the other commands do not need
 
     with Progress(console=Console(stderr=True), transient=True, disable=as_json) as progress:
         task = progress.add_task("files", total=None)
-        done = run_optimize(
+        result = run_optimize(
             spark, command, where, lambda _, ready, of: progress.update(task, completed=ready, total=of)
         )
-    version = None if done.committed is None else done.committed.version
+    version = None if result.committed is None else result.committed.version
     if as_json:
-        print_json({"table": without_secrets(str(command.table)), "version": version, "metrics": done.metrics})
+        print_json({"table": without_secrets(str(command.table)), "version": version, "metrics": result.metrics})
         return
     if version is None:
         print_text("there was nothing to do")
         return
-    print_values("metric", {"version": version, **done.metrics})
+    print_values("metric", {"version": version, **result.metrics})
 
 
 def vacuum(
@@ -195,46 +195,52 @@ def vacuum(
     """Delete the files that no kept version needs. Exit code 1 if one could not be deleted."""
     table = location_of(table)
     if as_json:
-        done = functions.vacuum(table, retain_hours, dry_run, lite, check_retention=check)
-        files = [{"path": file.name, "size": file.size} for file in done.files]
-        said = {"table": done.table, "dryRun": dry_run, "files": files, "bytes": done.bytes, "folders": done.folders}
-        print_json({**said, "failed": dict(done.failed), "spared": sorted(done.spared)})
+        result = functions.vacuum(table, retain_hours, dry_run, lite, check_retention=check)
+        files = [{"path": file.name, "size": file.size} for file in result.files]
+        report = {
+            "table": result.table,
+            "dryRun": dry_run,
+            "files": files,
+            "bytes": result.bytes,
+            "folders": result.folders,
+        }
+        print_json({**report, "failed": dict(result.failed), "spared": sorted(result.spared)})
     else:
-        with Progress(console=Console(stderr=True), transient=True) as shown:
-            done = functions.vacuum(
-                table, retain_hours, dry_run, lite, check_retention=check, progress=_ProgressBars(shown)
+        with Progress(console=Console(stderr=True), transient=True) as bars:
+            result = functions.vacuum(
+                table, retain_hours, dry_run, lite, check_retention=check, progress=_ProgressBars(bars)
             )
-        _print_vacuum(done)
-    raise typer.Exit(1 if done.failed else 0)
+        _print_vacuum(result)
+    raise typer.Exit(1 if result.failed else 0)
 
 
 class _ProgressBars:
     """Shows each step of a VACUUM as a bar."""
 
-    def __init__(self, shown: Progress) -> None:
-        self._shown, self._bars = shown, dict[str, TaskID]()
+    def __init__(self, progress: Progress) -> None:
+        self._progress, self._bars = progress, dict[str, TaskID]()
 
     def __call__(self, step: str, done: int, of: int) -> None:
         if step not in self._bars:
-            self._bars[step] = self._shown.add_task(step, total=of)
-        self._shown.update(self._bars[step], completed=done, total=of)
+            self._bars[step] = self._progress.add_task(step, total=of)
+        self._progress.update(self._bars[step], completed=done, total=of)
 
 
-def _print_vacuum(done: Vacuumed) -> None:
-    rows = [{"file": file.name, "bytes": file.size} for file in done.files[:_SHOWN_FILES]]
+def _print_vacuum(result: Vacuumed) -> None:
+    rows = [{"file": file.name, "bytes": file.size} for file in result.files[:_SHOWN_FILES]]
     if rows:
         print_table(("file", "bytes"), rows)
-    if len(done.files) > _SHOWN_FILES:
-        print_text(f"… and {len(done.files) - _SHOWN_FILES} more")
-    print_text(_sum_of(done))
-    for name, reason in done.failed.items():
+    if len(result.files) > _SHOWN_FILES:
+        print_text(f"… and {len(result.files) - _SHOWN_FILES} more")
+    print_text(_sum_of(result))
+    for name, reason in result.failed.items():
         print_text(f"✗ {name}: {reason}", style="red")
 
 
-def _sum_of(done: Vacuumed) -> str:
-    """A VACUUM in one line."""
-    spared = f"; {amount(len(done.spared), 'running job')} spared" if done.spared else ""
-    if not done.files and not done.failed:
+def _sum_of(result: Vacuumed) -> str:
+    """A summary of a VACUUM, in one line."""
+    spared = f"; {amount(len(result.spared), 'running job')} spared" if result.spared else ""
+    if not result.files and not result.failed:
         return f"no file is old enough to be removed{spared}"
-    would = "would be removed" if done.dry_run else "removed"
-    return f"{amount(len(done.files), 'file')}, {done.bytes} bytes {would}{spared}"
+    would = "would be removed" if result.dry_run else "removed"
+    return f"{amount(len(result.files), 'file')}, {result.bytes} bytes {would}{spared}"

@@ -1,4 +1,4 @@
-"""Commands that look at a table and change nothing: history, detail, check, files."""
+"""Read-only commands: history, detail, check, files."""
 
 from __future__ import annotations
 
@@ -39,19 +39,21 @@ def history(
 def detail(table: TableArgument, as_json: Json = False) -> None:
     """Describe the table: where it is, partitions, files, size, properties, protocol, columns."""
     path, entry = find_table(table)
-    found = describe_detail(path)
-    found = found if entry is None else {**found, "name": ".".join(entry.name)}
+    values = describe_detail(path)
+    values = values if entry is None else {**values, "name": ".".join(entry.name)}
     columns = _columns_of(path)
     if as_json:
-        print_json({**found, "columns": columns})
+        print_json({**values, "columns": columns})
         return
-    spelled = ", ".join(f"{each['name']} {each['type']}{'' if each['nullable'] else ' NOT NULL'}" for each in columns)
-    print_values("property", {**found, "columns": spelled})
+    text = ", ".join(
+        f"{column['name']} {column['type']}{'' if column['nullable'] else ' NOT NULL'}" for column in columns
+    )
+    print_values("property", {**values, "columns": text})
 
 
 def _columns_of(path: str) -> list[dict[str, Any]]:
     fields = open_log(path).snapshot().schema.fields
-    return [{"name": each.name, "type": sql_name(each.type), "nullable": each.nullable} for each in fields]
+    return [{"name": field.name, "type": sql_name(field.type), "nullable": field.nullable} for field in fields]
 
 
 def check(
@@ -85,8 +87,8 @@ def files(
     """List the files that may hold matching rows, or explain why no others do."""
     table = location_of(table)
     if explain:
-        found = functions.explain(table, where or "true", version)
-        print_json(asdict(found)) if as_json else print_text(str(found))
+        explanation = functions.explain(table, where or "true", version)
+        print_json(asdict(explanation)) if as_json else print_text(str(explanation))
         return
     rows = functions.files(table, where, version).to_pylist()
     rows = [{**row, "partition_values": dict(row["partition_values"])} for row in rows]

@@ -1,4 +1,4 @@
-"""The session of a command: what its Java writes goes to a file, so that the terminal holds what the command says."""
+"""The session of a command: its Java writes to a file, so that the terminal shows only the command's output."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 def get_or_start_session(app: str) -> SparkSession:
-    """The session of this process, or a new one that writes nothing on the terminal.
+    """The session of this process, or a new one that writes nothing to the terminal.
 
     Raises:
-        MissingPySpark, MissingJava: there is nothing to start it with.
+        MissingPySpark, MissingJava: it cannot be started.
     """
     with needs_pyspark("This command"):
-        from pyspark.sql import SparkSession  # which most commands do not need
+        from pyspark.sql import SparkSession  # most commands do not need it
 
         from anabranch._api.session import session
     if SparkSession.getActiveSession() is not None:
@@ -41,9 +41,9 @@ def get_or_start_session(app: str) -> SparkSession:
 
 @contextmanager
 def interrupts_wait() -> Iterator[None]:
-    """Ctrl-C waits for the end of the block; a second one does not.
+    """Delays Ctrl-C until the end of the block; a second one is not delayed.
 
-    A Java that starts stays for ever if this process ends before the two have met; afterwards it ends with it.
+    A starting Java would run forever if this process ended before they are connected; afterwards it ends with it.
     """
     before, pressed = signal.getsignal(signal.SIGINT), list[int]()
     if threading.current_thread() is not threading.main_thread() or not callable(before):
@@ -59,7 +59,7 @@ def interrupts_wait() -> Iterator[None]:
     try:
         yield
     finally:
-        if signal.getsignal(signal.SIGINT) is note:  # else PySpark's own is in its place, which cancels jobs
+        if signal.getsignal(signal.SIGINT) is note:  # else PySpark has installed its own, which cancels jobs
             signal.signal(signal.SIGINT, before)
     if pressed:
         raise KeyboardInterrupt
@@ -67,8 +67,8 @@ def interrupts_wait() -> Iterator[None]:
 
 @contextmanager
 def java_prints_to(log: Path) -> Iterator[None]:
-    """A JVM that starts in this block writes its errors and warnings to ``log`` all its life; if none starts, they are
-    printed.
+    """Redirects errors and warnings of a JVM that starts in this block to ``log``, for its whole life; if the block
+    fails, prints them.
     """
     sys.stderr.flush()
     terminal = os.dup(2)

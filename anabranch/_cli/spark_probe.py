@@ -1,7 +1,7 @@
-"""Spark is let write a small Parquet file at a location and read it again: its connector, its keys and its network are
+"""Lets Spark write a small Parquet file at a location and read it again: its connector, its keys and its network are
 not those of our own client.
 
-Writes in a folder of its own below the location, and removes what was written and nothing else. Needs PySpark.
+Writes in a folder of its own below the location, and removes only that. Needs PySpark.
 """
 
 from __future__ import annotations
@@ -25,40 +25,40 @@ _ADVICE = "Spark reads and writes tables by a connector and keys of its own: see
 
 
 def spark_checks(spark: SparkSession, location: str) -> Iterator[Check]:
-    """Let a session write and read below a location, which our client can open."""
+    """Lets a session write and read below a location that our client can open."""
     store = open_store(location)
     with own_folder(store) as (folder, on_disk):
         yield check_write_and_read(spark, store.url, f"{folder}/spark")
         if on_disk is not None:
             shutil.rmtree(on_disk / "spark", ignore_errors=True)
-        yield from _left(store, folder)
+        yield from _clean_up(store, folder)
 
 
 def check_write_and_read(spark: SparkSession, root: str, folder: str) -> Check:
-    """Let Spark write a small file into a folder of a store, and read it again; what it wrote stays there."""
+    """Lets Spark write a small file into a folder of a store, and read it again; leaves the file there."""
     try:
         place = f"{spark_root(spark, root)}/{folder}"
         spark.range(_ROWS).coalesce(1).write.parquet(place)
-        found = spark.read.parquet(place).count()
+        count = spark.read.parquet(place).count()
     except AnabranchError as error:
         return Check(_NAME, "failed", error.message)
-    except Exception as error:  # whatever keeps Spark from the store is what was asked for
-        return Check(_NAME, "failed", _why(error, root), _ADVICE)
-    if found != _ROWS:
-        return Check(_NAME, "failed", f"of {_ROWS} rows that it wrote it read {found}", _ADVICE)
+    except Exception as error:  # report whatever keeps Spark from the store
+        return Check(_NAME, "failed", _reason(error, root), _ADVICE)
+    if count != _ROWS:
+        return Check(_NAME, "failed", f"of {_ROWS} rows that it wrote it read {count}", _ADVICE)
     return Check(_NAME, "ok", "it wrote a file and read it again")
 
 
-def _why(error: Exception, root: str) -> str:
+def _reason(error: Exception, root: str) -> str:
     try:
         check_reached(error, root)
-    except AnabranchError as known:
-        return known.message
+    except AnabranchError as reached:
+        return reached.message
     return reason_of(error)
 
 
-def _left(store: Store, folder: str) -> Iterator[Check]:
-    """Remove what Spark has written to a store that has no folders; nothing to say where it succeeds."""
+def _clean_up(store: Store, folder: str) -> Iterator[Check]:
+    """Removes what Spark has written to a store without folders; yields a check only if that fails."""
     try:
         names = [entry.name for entry in store.list_all(folder)]
     except AnabranchError as error:

@@ -1,4 +1,4 @@
-"""The command ``sql``: statements from the command line, a file or standard input, run in a session or without."""
+"""The command ``sql``: runs statements from the command line, a file or standard input, with or without a session."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BEGINNINGS = (
     *("RESTORE TABLE", "SELECT", "SHOW COLUMNS", "SHOW CREATE TABLE", "SHOW TBLPROPERTIES", "TRUNCATE TABLE", "UPDATE"),
     *("VACUUM", "WITH"),
 )
-"""How statements begin, for the completion of shells."""
+"""The first words of statements, for shell completion."""
 
 
 _FORMATS = ("delta", "anabranch")
@@ -36,7 +36,7 @@ _LEAVE_OUT = "Leave out --without-spark; Spark takes pip install 'anabranch[spar
 
 
 class Rows(Protocol):
-    """What a statement gives: a DataFrame, or rows in Arrow."""
+    """The result of a statement: a DataFrame, or rows in Arrow."""
 
     @property
     def columns(self) -> Sequence[str]: ...
@@ -47,14 +47,14 @@ class Rows(Protocol):
 
 
 def complete_statement(incomplete: str) -> list[str]:
-    """The beginnings of statements that go on with what is typed, in the same case, since a shell compares letters.
+    """Completes the first words of a statement, in the same case, since a shell compares letters.
 
     Example:
-        >>> begun("desc")
+        >>> complete_statement("desc")
         ['describe detail', 'describe history']
     """
-    spelled = str.lower if incomplete.islower() else str.upper
-    return [spelled(each) for each in BEGINNINGS if each.startswith(incomplete.upper())]
+    change_case = str.lower if incomplete.islower() else str.upper
+    return [change_case(beginning) for beginning in BEGINNINGS if beginning.startswith(incomplete.upper())]
 
 
 def sql(
@@ -86,16 +86,16 @@ def sql(
     """
     if as_json and as_csv:
         raise InvalidOption(option="--csv", value="true", reason="choose either --csv or --json.")
-    texts = [with_whole_paths(each) for each in split(_text_of(statement, file))]
+    texts = [with_whole_paths(text) for text in split(_text_of(statement, file))]
     spark, instead = (None, _LEAVE_OUT) if without_spark else _session()
-    with _saying(instead):
-        for found in _run_without_spark(texts) if spark is None else _run_in_session(spark, texts):
-            if found.columns:
-                _print_rows(found, limit, wide=wide, as_json=as_json, as_csv=as_csv)
+    with _explaining_refusals(instead):
+        for rows in _run_without_spark(texts) if spark is None else _run_in_session(spark, texts):
+            if rows.columns:
+                _print_rows(rows, limit, wide=wide, as_json=as_json, as_csv=as_csv)
 
 
 def _session() -> tuple[SparkSession | None, str]:
-    """The session; None where none can be started, and what it takes."""
+    """The session; None and the reason if none can be started."""
     try:
         return get_or_start_session("anabranch-sql"), ""
     except (MissingPySpark, MissingJava) as error:
@@ -103,10 +103,8 @@ def _session() -> tuple[SparkSession | None, str]:
 
 
 @contextmanager
-def _saying(instead: str) -> Iterator[None]:
-    """Within the block statements are run without Spark. Raises StatementNeedsSpark: one takes it; ``instead`` says how
-    to have it.
-    """
+def _explaining_refusals(instead: str) -> Iterator[None]:
+    """Turns NeedsSpark within the block into StatementNeedsSpark; ``instead`` tells the user how to get Spark."""
     try:
         yield
     except NeedsSpark as error:
@@ -115,23 +113,25 @@ def _saying(instead: str) -> Iterator[None]:
 
 
 def _run_in_session(spark: SparkSession, texts: list[str]) -> Iterator[Rows]:
-    """What each statement gives, in a session."""
-    from anabranch._sql.sql import sql as run  # needs Spark, which most commands do not
+    """The results of the statements, run in a session."""
+    from anabranch._sql.sql import sql as run  # imports Spark, which most commands do not need
 
-    return (run(spark, each) for each in texts)
+    return (run(spark, text) for text in texts)
 
 
 def _run_without_spark(texts: list[str]) -> Iterator[Rows]:
-    """What each statement gives, without Spark. Raises NeedsSpark: one takes it; all are understood before one runs."""
-    from anabranch._cli.without_spark import check, parse_statement, run  # which no other command needs
+    """The results of the statements, run without Spark. Raises NeedsSpark: one needs it; all are parsed before one
+    runs.
+    """
+    from anabranch._cli.without_spark import check, parse_statement, run  # no other command needs it
 
-    statements = [parse_statement(each) for each in texts]
+    statements = [parse_statement(text) for text in texts]
     check(statements)
     return map(run, statements)
 
 
 def with_whole_paths(statement: str) -> str:
-    """The statement with the relative paths of its Delta tables as absolute ones, as the other commands read them.
+    """Makes the relative paths of a statement's Delta tables absolute, as the other commands read them.
 
     A single word is a path only if the current folder has it; else it is a name in Spark's catalog.
 
@@ -139,12 +139,12 @@ def with_whole_paths(statement: str) -> str:
         >>> with_whole_paths("SELECT * FROM delta.`./t`") == f"SELECT * FROM delta.`{os.getcwd()}/t`"
         True
     """
-    tokens, found, last = TokenizedText(statement).tokens, "", 0
+    tokens, rewritten, last = TokenizedText(statement).tokens, "", 0
     for format_, dot, path in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if format_.text.lower() in _FORMATS and dot.text == "." and _is_relative(statement[path.start], path.text):
-            found += statement[last : path.start] + f"`{os.path.abspath(path.text).replace('`', '``')}`"
+            rewritten += statement[last : path.start] + f"`{os.path.abspath(path.text).replace('`', '``')}`"
             last = path.end + 1
-    return found + statement[last:]
+    return rewritten + statement[last:]
 
 
 def _is_relative(first: str, path: str) -> bool:
@@ -165,26 +165,26 @@ def _text_of(statement: str | None, file: Path | None) -> str:
         raise InvalidOption(option="--file", value=str(file), reason=f"it cannot be read ({error}).") from None
 
 
-def _print_rows(found: Rows, limit: int, *, wide: bool, as_json: bool, as_csv: bool) -> None:
-    """Every row as a machine reads it, or the first ones for people."""
-    names = found.columns
+def _print_rows(result: Rows, limit: int, *, wide: bool, as_json: bool, as_csv: bool) -> None:
+    """Prints every row for machines, or the first ones for people."""
+    names = result.columns
     if as_json:
         _check_distinct(names)
-        print_json([dict(zip(names, row, strict=True)) for row in found.collect()])
+        print_json([dict(zip(names, row, strict=True)) for row in result.collect()])
         return
     if as_csv:
-        print_csv([names, *(["" if each is None else cell_text(each) for each in row] for row in found.collect())])
+        print_csv([names, *(["" if value is None else cell_text(value) for value in row] for row in result.collect())])
         return
-    rows = found.take(limit + 1)
-    texts = [["NULL" if each is None else cell_text(each) for each in row] for row in rows[:limit]]
+    rows = result.take(limit + 1)
+    texts = [["NULL" if value is None else cell_text(value) for value in row] for row in rows[:limit]]
     print_cells(names, texts, wide=wide, ruled=True)
     if len(rows) > limit:
         print_text(f"and more; --limit shows more than {limit} rows")
 
 
 def _check_distinct(names: Sequence[str]) -> None:
-    """Raises InvalidOption: an object of JSON would lose columns, since several have one name."""
-    twice = sorted({each for each in names if names.count(each) > 1})
-    if twice:
-        reason = f"the result has several columns {', '.join(twice)}: rename them with AS."
+    """Raises InvalidOption if several columns have one name, since a JSON object would lose columns."""
+    duplicates = sorted({name for name in names if names.count(name) > 1})
+    if duplicates:
+        reason = f"the result has several columns {', '.join(duplicates)}: rename them with AS."
         raise InvalidOption(option="--json", value="true", reason=reason)

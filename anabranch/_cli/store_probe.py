@@ -1,7 +1,7 @@
-"""A store is tried for real: whether its put-if-absent refuses a name that is taken, and lets one of several win
-that come at once; whether one may delete, and what its clock says.
+"""Probes a store: whether its put-if-absent refuses an existing name and lets exactly one of several concurrent
+writers succeed, whether deleting is allowed, and how its clock differs.
 
-Writes two names, in a folder of its own below the location, and removes what it has written and nothing else.
+Writes two names, in a folder of its own below the location, and removes them and nothing else.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NO_TABLES = "Keep no tables here: two writers would overwrite each other's comm
 
 
 def store_checks(location: str) -> Iterator[Check]:
-    """Open a location, look for a table, and try its store; a store that cannot be opened is a failed check."""
+    """Opens a location, looks for a table, and probes its store; a store that cannot be opened is a failed check."""
     try:
         store = open_store(location)
     except AnabranchError as error:
@@ -41,7 +41,7 @@ def store_checks(location: str) -> Iterator[Check]:
 
 
 def put_checks(store: Store, name: str) -> Iterator[Check]:
-    """Put a name twice that nobody has, and another by several threads at once, and remove both."""
+    """Puts a new name twice, and another by several threads at once, and removes both."""
     names = [name, f"{name}-at-once"]
     before = _now_ms()
     try:
@@ -74,15 +74,15 @@ def _second(store: Store, name: str) -> Check:
 
 
 def put_check(*, refused: bool, kept: bool) -> Check:
-    """What two puts of one name show. Pure."""
+    """Judges the outcome of two puts of one name. Pure."""
     if refused and kept:
         return Check(_PUT, "ok", "the second of two puts of one name was refused")
-    found = "the first bytes were lost" if refused else "the second of two puts of one name was not refused"
-    return Check(_PUT, "failed", found, _NO_TABLES)
+    problem = "the first bytes were lost" if refused else "the second of two puts of one name was not refused"
+    return Check(_PUT, "failed", problem, _NO_TABLES)
 
 
 def _at_once(store: Store, name: str) -> Check:
-    """Let several threads put one name in the same moment."""
+    """Lets several threads put one name at the same moment."""
     gate = threading.Barrier(_WRITERS)
 
     def put(data: bytes) -> bool | None:
@@ -97,31 +97,31 @@ def _at_once(store: Store, name: str) -> Check:
 
     written = [str(number).encode() for number in range(_WRITERS)]
     with ThreadPoolExecutor(_WRITERS) as pool:
-        ends = dict(zip(written, pool.map(put, written), strict=True))
-    won = [data for data, end in ends.items() if end]
-    unsure = [data for data, end in ends.items() if end is None]
+        outcomes = dict(zip(written, pool.map(put, written), strict=True))
+    won = [data for data, outcome in outcomes.items() if outcome]
+    unsure = [data for data, outcome in outcomes.items() if outcome is None]
     return at_once_check(len(won), kept=store.get(name) in (won or unsure))
 
 
 def at_once_check(won: int, *, kept: bool) -> Check:
-    """What several puts of one name show that ran at once. Pure.
+    """Judges the outcome of several concurrent puts of one name. Pure.
 
     Args:
-        won: how many the store says have written the name.
-        kept: whether the name has the bytes of one that won, or, where none did, of one whose end is unknown.
+        won: the number of writers for which the store reported success.
+        kept: whether the name has the bytes of a successful writer, or, without one, of one with an unknown outcome.
     """
     if won <= 1 and kept:
         return Check(_AT_ONCE, "ok", f"one of {_WRITERS} won")
-    found = (
+    problem = (
         f"{won} of {_WRITERS} writers of one name were told that they won"
         if won > 1
         else "the winner's bytes were lost"
     )
-    return Check(_AT_ONCE, "failed", found, _NO_TABLES)
+    return Check(_AT_ONCE, "failed", problem, _NO_TABLES)
 
 
 def cleanup_checks(store: Store, names: list[str]) -> Iterator[Check]:
-    """Nothing to say where it succeeds."""
+    """Removes the names; yields a check only if that fails."""
     by_hand = f"Remove {' and '.join(names)} below {store.url} yourself."
     try:
         for name in names:
@@ -144,9 +144,7 @@ def _table(location: str) -> Check:
 
 @contextmanager
 def own_folder(store: Store) -> Iterator[tuple[str, Path | None]]:
-    """The name of a folder for what is tried, which nobody else has, and where it lies on a disk, if it does: there no
-    empty folder is left.
-    """
+    """The name of a new folder for the probe, and its path if it is on a disk, where no empty folder is left behind."""
     folder = f"_anabranch_doctor_{uuid.uuid4().hex}"
     scheme, _, path = store.url.partition("://")
     on_disk = Path(path, folder) if scheme == "file" else None
@@ -156,18 +154,18 @@ def own_folder(store: Store) -> Iterator[tuple[str, Path | None]]:
 
 @contextmanager
 def _without_new_folders(folder: Path) -> Iterator[None]:
-    """After the block the folders that a put on a disk has made are gone, unless there is something in them."""
-    new = [each for each in (folder, *folder.parents) if _is_missing(each)]
+    """Removes, after the block, the empty folders that a put on a disk has created."""
+    new = [parent for parent in (folder, *folder.parents) if _is_missing(parent)]
     try:
         yield
     finally:
         with suppress(OSError):
-            for each in new:
-                each.rmdir()
+            for parent in new:
+                parent.rmdir()
 
 
 def _is_missing(folder: Path) -> bool:
-    """Whether a folder is certainly not there; below one that may not be looked into, nobody knows."""
+    """Whether a folder certainly does not exist; below an unreadable folder, that is unknown."""
     try:
         return not folder.exists()
     except OSError:

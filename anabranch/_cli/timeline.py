@@ -33,44 +33,44 @@ def timeline(
     as_json: Json = False,
 ) -> None:
     """Draw the versions of the table, what each did and what would help: one HTML page that needs no network."""
-    found = timeline_of(location_of(table), last)
+    view = timeline_of(location_of(table), last)
     if as_json:
-        print_json(found.as_json())
+        print_json(view.as_json())
         return
-    page = _save_page(found, output) if output else _save_page(found, _place_of(found, temporary=show), follows=False)
+    page = _save_page(view, output) if output else _save_page(view, _place_of(view, temporary=show), follows=False)
     print_text(str(page))
     if show:
         webbrowser.open(page.absolute().as_uri())
 
 
-def _place_of(found: Timeline, *, temporary: bool) -> Path:
-    name = f"{name_of(found.data.table)}-timeline.html"
+def _place_of(view: Timeline, *, temporary: bool) -> Path:
+    name = f"{name_of(view.data.table)}-timeline.html"
     return Path(tempfile.mkdtemp(prefix="anabranch-")) / name if temporary else Path(name)
 
 
-def _save_page(found: Timeline, page: Path, *, follows: bool = True) -> Path:
-    """Save the page; without ``follows`` not through a link, which may be somebody else's where no place was named."""
+def _save_page(view: Timeline, page: Path, *, follows: bool = True) -> Path:
+    """Saves the page; without ``follows``, not through a link, which may be anybody's if the user named no place."""
     try:
         if not follows:
-            return _save_atomically(found, page)
-        return found.save(page)
+            return _save_atomically(view, page)
+        return view.save(page)
     except OSError as error:
         raise InvalidOption(
-            option="--output", value=str(page), reason=f"it cannot be written: {_why(page, error)}"
+            option="--output", value=str(page), reason=f"it cannot be written: {_reason(page, error)}"
         ) from None
 
 
-def _save_atomically(found: Timeline, page: Path) -> Path:
-    """Put the page at its place in one step, which changes nothing that a link there leads to."""
-    aside = page.with_name(f".{page.name}.{uuid.uuid4().hex}.tmp")
+def _save_atomically(view: Timeline, page: Path) -> Path:
+    """Replaces the page in one step, without changing the target of a link at its place."""
+    temporary = page.with_name(f".{page.name}.{uuid.uuid4().hex}.tmp")
     try:
-        os.replace(found.save(aside), page)
+        os.replace(view.save(temporary), page)
         return page
     finally:
-        aside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
-def _why(page: Path, error: OSError) -> str:
+def _reason(page: Path, error: OSError) -> str:
     if page.is_dir():
         return "it is a folder. Name a file in it."
     if not page.parent.is_dir():

@@ -1,7 +1,7 @@
-"""Values of commands and of SQL as JSON has them, and as a cell of a table shows them.
+"""Values of commands and of SQL as JSON, and as text in a cell of a table.
 
-Pure. Guarantee: every value of Spark's has a JSON value, without loss: what JSON cannot hold exactly (moments,
-decimals, bytes, numbers that are not finite) becomes text.
+Pure. Guarantee: every value of Spark's has a JSON value, without loss: values that JSON cannot represent exactly
+(timestamps, decimals, bytes, numbers that are not finite) become text.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ def json_value(value: Any) -> Any:
         >>> json_value({"day": dt.date(2026, 1, 31), "price": Decimal("1.50"), "found": [float("nan")]})
         {'day': '2026-01-31', 'price': '1.50', 'found': ['NaN']}
     """
-    if hasattr(value, "asDict"):  # a row of Spark's
+    if hasattr(value, "asDict"):  # a Spark row
         value = value.asDict()
     if isinstance(value, Mapping):
-        return {_key(name): json_value(each) for name, each in value.items()}
+        return {_key(name): json_value(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [json_value(each) for each in value]
+        return [json_value(item) for item in value]
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float) and math.isfinite(value):
@@ -36,14 +36,14 @@ def json_value(value: Any) -> Any:
 
 
 def cell_text(value: Any) -> str:
-    """A value as a cell shows it: what has parts as JSON, anything else as text."""
+    """A value as text in a cell: values with parts as JSON, others as plain text."""
     if isinstance(value, Mapping | list | tuple) or hasattr(value, "asDict") or hasattr(value, "toJson"):
         return json.dumps(json_value(value), ensure_ascii=False)
     return plain_text(value)
 
 
 def plain_text(value: Any) -> str:
-    """One value without parts as text: moments and decimals in full, bytes in base64."""
+    """A value without parts as text: timestamps and decimals in full, bytes in base64."""
     if isinstance(value, dt.datetime):
         return value.isoformat(sep=" ", timespec="microseconds" if value.microsecond % 1000 else "milliseconds")
     if isinstance(value, dt.date | dt.time):

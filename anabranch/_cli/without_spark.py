@@ -1,8 +1,8 @@
-"""Statements without Spark: those of the command line that tables without Spark run, on `anabranch.Table`.
+"""Runs statements of the command line without Spark, on `anabranch.Table`.
 
-Knows no session, and so no names of a catalog: tables are given by their paths. A moment without a zone is in UTC.
-Guarantee: what takes Spark is refused by `NeedsSpark` before the statement writes anything; what is printed is what a
-session would give.
+Knows no session, and so no names of a catalog: tables are given by their paths. A timestamp without a zone is in UTC.
+Guarantee: `NeedsSpark` refuses what needs Spark before the statement writes anything; the output is what a session
+would print.
 """
 
 from __future__ import annotations
@@ -44,42 +44,42 @@ from anabranch.errors import AnabranchError, NeedsSpark, UnknownTable
 from anabranch.errors.rows import statement as one_statement
 
 Run: TypeAlias = Callable[[], ArrowRows]
-"""Runs a statement that is understood."""
+"""Runs a parsed statement."""
 
 
 def parse_statement(text: str) -> Statement:
-    """What a statement asks.
+    """Parses a statement.
 
     Raises:
-        SqlSyntaxError, NotBuilt, InvalidOption: it is not put together as SQL is, or asks for what is refused.
-        NeedsSpark: it is another statement, or of a table that is given by a name.
+        SqlSyntaxError, NotBuilt, InvalidOption: it is not valid SQL, or uses an unsupported option.
+        NeedsSpark: it is another statement, or names a table of a catalog.
     """
     if "${" in text:
         raise NeedsSpark(what="${…}", table=None, reason="it stands for a setting of the session")
     r = Reader(TokenizedText(text), None, path_in)
-    form = next((each for each in FORMS if takes(r, each.words)), None)
+    form = next((candidate for candidate in FORMS if takes(r, candidate.words)), None)
     if form is None:
         raise _other(r)
     try:
-        found = form.grammar(r)
+        statement = form.grammar(r)
     except UnknownTable as error:
         raise _name_needs_spark(error.facts["name"], error.facts.get("excerpt")) from None
-    if found is None:
+    if statement is None:
         start, name = r.start, r.path("the name of a table")
         raise _name_needs_spark(name_to_sql(name), excerpt(r.text, start, r.stop))
-    return found
+    return statement
 
 
 def check(statements: Sequence[Statement]) -> None:
-    """Hold that none of several statements takes Spark, before the first is run. What else is wrong with one is found
-    when its turn comes, since those before it may change that.
+    """Checks that none of several statements needs Spark, before the first one runs. Other errors are raised when a
+    statement's turn comes, since earlier statements may change the outcome.
 
     Raises:
-        NeedsSpark: one does.
+        NeedsSpark: a statement needs Spark.
     """
-    for each in statements if len(statements) > 1 else ():
+    for statement in statements if len(statements) > 1 else ():
         try:
-            _prepare(each)
+            _prepare(statement)
         except NeedsSpark:
             raise
         except AnabranchError:
@@ -87,14 +87,14 @@ def check(statements: Sequence[Statement]) -> None:
 
 
 def run(statement: Statement) -> ArrowRows:
-    """Run a statement; gives what a session gives."""
+    """Runs a statement; returns what a session would."""
     with one_statement():
         return _prepare(statement)()
 
 
 def _prepare(statement: Statement) -> Run:
-    """What runs a statement, which has been held against the newest version of its table."""
-    return next(each for each in FORMS if isinstance(statement, each.value)).prepare(statement)
+    """Checks a statement against the newest version of its table and returns what runs it."""
+    return next(form for form in FORMS if isinstance(statement, form.value)).prepare(statement)
 
 
 def _name_needs_spark(name: str, shown: str | None) -> NeedsSpark:
@@ -103,14 +103,14 @@ def _name_needs_spark(name: str, shown: str | None) -> NeedsSpark:
 
 
 def _other(r: Reader) -> NeedsSpark:
-    """The error of another statement. Raises SqlSyntaxError: there is none that begins so."""
+    """The error for an unsupported statement. Raises SqlSyntaxError: no statement begins so."""
     first, second = r.ahead(), r.ahead(1)
-    known = ", ".join(each.words.replace("DESCRIBE|DESC", "DESCRIBE") for each in FORMS)
+    supported = ", ".join(form.words.replace("DESCRIBE|DESC", "DESCRIBE") for form in FORMS)
     if first not in KNOWN:
-        r.fail(f"no statement begins with this word. Without Spark there are {known}.")
+        r.fail(f"no statement begins with this word. Without Spark there are {supported}.")
     what = f"{first} {second}" if first in _OF_TWO_WORDS and second else first
     shown = excerpt(r.text, r.start, r.tokens[0].end + 1)
-    return NeedsSpark(what=what, table=None, reason=f"without it there are {known}", excerpt=shown)
+    return NeedsSpark(what=what, table=None, reason=f"without it there are {supported}", excerpt=shown)
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
@@ -138,8 +138,8 @@ def _affected_rows(rows: int) -> ArrowRows:
 def _insert(statement: rv.InsertRows) -> Run:
     target = PathTable(statement.table).newest()
     overwrites = "INSERT OVERWRITE" if statement.where is None else "REPLACE WHERE"
-    for what, is_said in ((overwrites, statement.overwrites), ("WITH SCHEMA EVOLUTION", statement.evolves)):
-        if is_said:
+    for what, is_present in ((overwrites, statement.overwrites), ("WITH SCHEMA EVOLUTION", statement.evolves)):
+        if is_present:
             raise target.needs_spark(what, "without it INSERT INTO appends rows, and changes no column")
     snapshot = target.snapshot
     fields = fields_of(statement, snapshot, snapshot.schema)
@@ -177,7 +177,7 @@ def _merge(statement: rv.MergeRows) -> Run:
 
 
 def _source(statement: rv.MergeRows) -> PathTable:
-    """What is merged. Raises NeedsSpark: it is no table, or may bring columns."""
+    """The source table of a MERGE. Raises NeedsSpark: it is not a whole table, or columns may be added."""
     whole = statement.source.whole
     if whole is None or statement.evolves:
         what = "the source of this MERGE" if whole is None else "WITH SCHEMA EVOLUTION"
@@ -192,14 +192,14 @@ def _build_merge(statement: rv.MergeRows, target: PathTable, source: pa.Table) -
     return replace(merge, clauses=tuple(map(_clause, statement.clauses)))
 
 
-def _clause(said: rv.MergeClause) -> TableClause:
-    where = None if said.condition is None else plain(said.condition).text
+def _clause(clause: rv.MergeClause) -> TableClause:
+    where = None if clause.condition is None else plain(clause.condition).text
     values = (
         None
-        if said.values is None
-        else {key: plain_value(value).text for key, value in rv.assignments_by_key(said.values)}
+        if clause.values is None
+        else {key: plain_value(value).text for key, value in rv.assignments_by_key(clause.values)}
     )
-    return TableClause(said.when, said.action, where, values)
+    return TableClause(clause.when, clause.action, where, values)
 
 
 # -- the table ---------------------------------------------------------------------------------------------------------
@@ -220,9 +220,9 @@ def _optimize(statement: v.OptimizeTable) -> Run:
     command = Optimize(statement.table.location, where, statement.zorder, statement.full, workers=WORKERS)
 
     def run() -> ArrowRows:
-        done = command.run(target.backend, RunContext(at=target.snapshot))
+        result = command.run(target.backend, RunContext(at=target.snapshot))
         columns = data_type(Reader(TokenizedText(f"STRUCT<{OPTIMIZED}>"), None, path_in)).type
-        row = result_row(done, target.snapshot.table, statement.zorder)
+        row = result_row(result, target.snapshot.table, statement.zorder)
         return ArrowRows.whole(pa.Table.from_pylist([row], _schema(columns)))
 
     return run
@@ -230,16 +230,16 @@ def _optimize(statement: v.OptimizeTable) -> Run:
 
 def _schema(columns: DataType) -> pa.Schema:
     assert isinstance(columns, Struct), "it is read as one"
-    return pa.schema([(each.name, arrow_type(each.type)) for each in columns])
+    return pa.schema([(field.name, arrow_type(field.type)) for field in columns])
 
 
 def _vacuum(statement: v.VacuumTable) -> Run:
     command = Vacuum(statement.table.location, statement.hours, statement.dry_run, bool(statement.lite))
 
     def run() -> ArrowRows:
-        done = command.run()
-        paths = [f"{done.table}/{file.name}" for file in done.files] if statement.dry_run else [done.table]
-        return ArrowRows(["path"], [(each,) for each in paths])
+        result = command.run()
+        paths = [f"{result.table}/{file.name}" for file in result.files] if statement.dry_run else [result.table]
+        return ArrowRows(["path"], [(path,) for path in paths])
 
     return run
 
@@ -251,8 +251,8 @@ def _restore(statement: v.RestoreTable) -> Run:
 
 @dataclass(frozen=True)
 class Form:
-    """A statement that is run here: what it begins with, what reads the rest, what that gives, and what holds this
-    against the table and gives what runs it.
+    """A statement that runs here: its first words, the parser of the rest, the parsed type, and the function that
+    checks it against the table and returns what runs it.
     """
 
     words: str

@@ -1,1 +1,1 @@
-"""Streams: tables as their source and as their sink. The doors are `anabranch._api.streams`."""
+"""Streams: tables as their source and as their sink. The public API is in `anabranch._api.streams`."""

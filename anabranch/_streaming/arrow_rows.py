@@ -1,8 +1,8 @@
 """Reads the rows of data files on executors, as Arrow batches.
 
-Imports pyarrow only: this module travels to executors by value, where nothing of ours is installed. What to read is
-given as plain values (`anabranch._streaming.tasks`). Guarantee: a column that cannot be read as what it must be ends
-the task; no value is cut or guessed.
+Imports pyarrow only: this module travels to executors by value, where Anabranch is not installed. The task consists of
+plain values (`anabranch._streaming.tasks`). Guarantee: a column that cannot be read as the requested type ends the
+task; no value is cut or guessed.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ _CREDENTIALS = {
     "abfss": (*_AZURE_KEYS, *_AZURE_TOKENS, "AZURE_CLIENT_ID", "AZURE_STORAGE_CLIENT_ID"),
     "gs": ("GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_SKIP_SIGNATURE"),
 }
-"""The variables that say who asks, by the scheme of a bucket."""
+"""Environment variables that hold credentials, by the scheme of a bucket."""
 
 
 def rows_of(task: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
-    """The rows of a task: those of its files, one after the other.
+    """Yields the rows of a task's files, one file after the other.
 
     Args:
         task: ``wanted`` and ``physical`` are the columns with their names in the table and in files, as Arrow schemas;
-            ``files`` says of each file where it is and which rows are shown.
+            ``files`` has the location and the shown rows of each file.
     """
     for file in task["files"]:
         yield from _rows_of_file(file, task["wanted"], file.get("physical") or task["physical"])
 
 
-def _rows_of_file(file: Mapping[str, Any], wanted: pa.Schema, physical: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _rows_of_file(file: Mapping[str, Any], target: pa.Schema, physical: pa.Schema) -> Iterator[pa.RecordBatch]:
     with _open_file(file) as source:
         parquet = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
-        there = {name.lower(): name for name in reversed(parquet.schema_arrow.names)}
+        file_names = {name.lower(): name for name in reversed(parquet.schema_arrow.names)}
         constants: Mapping[str, Any] = file["constants"]
-        read = [_name_in_file(there, name) for name in physical.names if name not in constants]
-        names = [name for name in read if name is not None]
+        found_names = [_name_in_file(file_names, name) for name in physical.names if name not in constants]
+        names = [name for name in found_names if name is not None]
         mask = _mask(file)
         if mask is not None and len(mask) > parquet.metadata.num_rows:
             raise ValueError(
@@ -59,7 +59,7 @@ def _rows_of_file(file: Mapping[str, Any], wanted: pa.Schema, physical: pa.Schem
             if mask is not None and not _part(mask, file, first, count).true_count:
                 continue
             for batch in parquet.iter_batches(BATCH_ROWS, row_groups=[group], columns=names, use_threads=False):
-                shown = _fit_batch(batch, wanted, physical, there, constants)
+                shown = _fit_batch(batch, target, physical, file_names, constants)
                 if mask is not None:
                     shown = shown.filter(_part(mask, file, first, batch.num_rows))
                 first += batch.num_rows
@@ -68,7 +68,7 @@ def _rows_of_file(file: Mapping[str, Any], wanted: pa.Schema, physical: pa.Schem
 
 
 def _open_file(file: Mapping[str, Any]) -> Any:
-    """The file. Raises FileNotFoundError, ValueError: it is gone, or is not the one that the log names."""
+    """Opens a file. Raises FileNotFoundError, ValueError: it is missing, or not the one that the log names."""
     try:
         if file["store"] is None:
             if not stat.S_ISREG(os.stat(file["name"]).st_mode):
@@ -91,69 +91,67 @@ def _open_file(file: Mapping[str, Any]) -> Any:
     return source
 
 
-def bucket_of(store: str, said: Mapping[str, str] = _NOTHING) -> tuple[Any, str]:
-    """Where Arrow finds a bucket, and its name there. Of S3, Arrow asks the environment for keys only.
+def bucket_of(store: str, options: Mapping[str, str] = _NOTHING) -> tuple[Any, str]:
+    """Arrow's file system of a bucket, and the bucket's name in it. For S3, Arrow reads only keys from the environment.
 
     Args:
-        said: what the session says of it; not used where the environment here has credentials.
+        options: the session's settings of the bucket; ignored where this process's environment has credentials.
     """
     if any(map(os.environ.get, _CREDENTIALS[store.partition(":")[0]])):
-        said = {}
+        options = {}
     if store.startswith("gs://"):
-        return _google(said), store.removeprefix("gs://")
+        return _google(options), store.removeprefix("gs://")
     if store.startswith("abfss://"):
         container, _, host = store.removeprefix("abfss://").partition("@")
-        return _azure(container, host, said)
-    return _s3(store.removeprefix("s3://"), said)
+        return _azure(container, host, options)
+    return _s3(store.removeprefix("s3://"), options)
 
 
-def _s3(bucket: str, said: Mapping[str, str]) -> tuple[Any, str]:
-    endpoint = said.get("endpoint") or _from_environment("AWS_ENDPOINT_URL", "AWS_ENDPOINT")
-    region = said.get("region") or _from_environment("AWS_REGION", "AWS_DEFAULT_REGION")
-    if not (said or endpoint or region):
-        found: tuple[Any, str] = pafs.FileSystem.from_uri(f"s3://{bucket}")
-        return found
+def _s3(bucket: str, options: Mapping[str, str]) -> tuple[Any, str]:
+    endpoint = options.get("endpoint") or _from_environment("AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+    region = options.get("region") or _from_environment("AWS_REGION", "AWS_DEFAULT_REGION")
+    if not (options or endpoint or region):
+        from_uri: tuple[Any, str] = pafs.FileSystem.from_uri(f"s3://{bucket}")
+        return from_uri
     scheme, _, server = endpoint.rpartition("://")
-    known: dict[str, Any] = {"endpoint_override": server, "scheme": scheme or "https"} if server else {}
-    if said.get("virtual_hosted_style_request") == "true":
-        known |= {"endpoint_override": server.removeprefix(f"{bucket}."), "force_virtual_addressing": True}
-    if said.get("access_key_id"):
+    arguments: dict[str, Any] = {"endpoint_override": server, "scheme": scheme or "https"} if server else {}
+    if options.get("virtual_hosted_style_request") == "true":
+        arguments |= {"endpoint_override": server.removeprefix(f"{bucket}."), "force_virtual_addressing": True}
+    if options.get("access_key_id"):
         names = {"access_key": "access_key_id", "secret_key": "secret_access_key", "session_token": "session_token"}
-        known |= {name: said.get(option) for name, option in names.items()}
-    return pafs.S3FileSystem(region=region or None, anonymous="skip_signature" in said, **known), bucket
+        arguments |= {name: options.get(option) for name, option in names.items()}
+    return pafs.S3FileSystem(region=region or None, anonymous="skip_signature" in options, **arguments), bucket
 
 
-def _google(said: Mapping[str, str]) -> Any:
-    """Arrow's client of Google Cloud. By default it asks 15 minutes long for credentials that are not there."""
-    scheme, _, server = (said.get("base_url") or _from_environment("GOOGLE_BASE_URL")).rpartition("://")
-    known: dict[str, Any] = {"endpoint_override": server, "scheme": scheme or "https"} if server else {}
-    anonymous = "skip_signature" in said or _from_environment("GOOGLE_SKIP_SIGNATURE").lower() == "true"
-    return pafs.GcsFileSystem(anonymous=anonymous, retry_time_limit=GOOGLE_PATIENCE, **known)
+def _google(options: Mapping[str, str]) -> Any:
+    """Arrow's Google Cloud client, with a short timeout: by default it looks 15 minutes for missing credentials."""
+    scheme, _, server = (options.get("base_url") or _from_environment("GOOGLE_BASE_URL")).rpartition("://")
+    arguments: dict[str, Any] = {"endpoint_override": server, "scheme": scheme or "https"} if server else {}
+    anonymous = "skip_signature" in options or _from_environment("GOOGLE_SKIP_SIGNATURE").lower() == "true"
+    return pafs.GcsFileSystem(anonymous=anonymous, retry_time_limit=GOOGLE_PATIENCE, **arguments)
 
 
-def _azure(container: str, host: str, said: Mapping[str, str]) -> tuple[Any, str]:
-    """Arrow's client of an account. Where it finds no credentials it ends the process, so all that are said are handed
-    to it; it finds an identity of the machine itself.
+def _azure(container: str, host: str, options: Mapping[str, str]) -> tuple[Any, str]:
+    """Arrow's client of an Azure account. Without credentials it ends the process, so all configured ones are passed;
+    it finds the machine's own identity by itself.
     """
     account = host.partition(".")[0]
-    known: dict[str, Any] = azure_server(account, _from_environment("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"))
+    arguments: dict[str, Any] = azure_server(account, _from_environment("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"))
     principal = {
-        name: said.get(name) or _from_environment(f"AZURE_STORAGE_{name.upper()}", f"AZURE_{name.upper()}")
+        name: options.get(name) or _from_environment(f"AZURE_STORAGE_{name.upper()}", f"AZURE_{name.upper()}")
         for name in ("client_id", "client_secret", "tenant_id")
     }
-    if key := said.get("account_key") or _from_environment(*_AZURE_KEYS):
-        known["account_key"] = key
-    elif token := said.get("sas_key") or _from_environment(*_AZURE_TOKENS):
-        known["sas_token"] = f"?{token.removeprefix('?')}"
+    if key := options.get("account_key") or _from_environment(*_AZURE_KEYS):
+        arguments["account_key"] = key
+    elif token := options.get("sas_key") or _from_environment(*_AZURE_TOKENS):
+        arguments["sas_token"] = f"?{token.removeprefix('?')}"
     elif all(principal.values()):
-        known |= principal
-    return pafs.AzureFileSystem(account, **known), container
+        arguments |= principal
+    return pafs.AzureFileSystem(account, **arguments), container
 
 
 def azure_server(account: str, endpoint: str) -> dict[str, str]:
-    """What Arrow's client is told of where an account's server is. One that is none of Azure's own names the account in
-    its path, Azure's in its host.
-    """
+    """Arrow's arguments for an account's server. Azure names the account in the host, other servers in the path."""
     scheme, _, rest = endpoint.rstrip("/").partition("://")
     server, _, path = rest.partition("/")
     if not server:
@@ -172,13 +170,13 @@ def _describe_file(file: Mapping[str, Any]) -> str:
     return f"Version {file['version']} of the table at {file['table']} needs the data file {file['path']}"
 
 
-def _name_in_file(there: Mapping[str, str], name: str) -> str | None:
+def _name_in_file(file_names: Mapping[str, str], name: str) -> str | None:
     """The name of a column in a file; None where the file does not have it."""
-    return name if name in there.values() else there.get(name.lower())
+    return name if name in file_names.values() else file_names.get(name.lower())
 
 
 def _groups(metadata: Any, share: tuple[int, int]) -> Iterator[tuple[int, int, int]]:
-    """The row groups of one of several shares of a file: number, position of the first row, and number of rows."""
+    """The row groups of one share of a file: number, position of the first row, and number of rows."""
     part, parts = share
     groups, first = metadata.num_row_groups, 0
     for group in range(groups):
@@ -200,7 +198,7 @@ def _mask(file: Mapping[str, Any]) -> pa.BooleanArray | None:
 
 
 def _part(mask: pa.BooleanArray, file: Mapping[str, Any], first: int, count: int) -> pa.BooleanArray:
-    """The same of some rows. Behind the end of the mask all are as the file says ``beyond``."""
+    """The part of the mask for some rows. Rows behind its end have the file's value ``beyond``."""
     part = mask.slice(first, count)
     return part if len(part) == count else pa.concat_arrays([part, pa.repeat(file["beyond"], count - len(part))])
 
@@ -210,43 +208,43 @@ def _part(mask: pa.BooleanArray, file: Mapping[str, Any], first: int, count: int
 
 def _fit_batch(
     batch: pa.RecordBatch,
-    wanted: pa.Schema,
+    target: pa.Schema,
     physical: pa.Schema,
-    there: Mapping[str, str],
+    file_names: Mapping[str, str],
     constants: Mapping[str, Any],
 ) -> pa.RecordBatch:
-    """The batch with the columns of the table."""
+    """Converts a batch to the table's columns."""
     columns = []
-    for field, inside in zip(wanted, physical, strict=True):
-        name = _name_in_file(there, inside.name)
-        if inside.name in constants:
-            columns.append(pa.repeat(pa.scalar(constants[inside.name], field.type), batch.num_rows))
+    for field, stored in zip(target, physical, strict=True):
+        name = _name_in_file(file_names, stored.name)
+        if stored.name in constants:
+            columns.append(pa.repeat(pa.scalar(constants[stored.name], field.type), batch.num_rows))
         elif name is None:
             columns.append(pa.nulls(batch.num_rows, field.type))
         else:
-            columns.append(_fit_values(batch.column(name), field.type, inside.type, field.name))
-    return pa.RecordBatch.from_arrays(columns, schema=wanted)
+            columns.append(_fit_values(batch.column(name), field.type, stored.type, field.name))
+    return pa.RecordBatch.from_arrays(columns, schema=target)
 
 
-def _fit_values(values: pa.Array, wanted: pa.DataType, physical: pa.DataType, path: str) -> pa.Array:
-    """Values of a file as those of a column; members of structs are found by their names in files."""
+def _fit_values(values: pa.Array, target: pa.DataType, physical: pa.DataType, path: str) -> pa.Array:
+    """Converts a file's values to a column's type; members of structs are matched by their names in files."""
     values = _plain(values)
-    if pa.types.is_struct(wanted) and pa.types.is_struct(values.type):
-        return _fit_struct(values, wanted, physical, path)
-    if pa.types.is_map(wanted) and pa.types.is_map(values.type):
-        keys = _fit_values(values.keys, wanted.key_type, physical.key_type, f"{path}.key")
-        items = _fit_values(values.items, wanted.item_type, physical.item_type, f"{path}.value")
-        entries = pa.StructArray.from_arrays([keys, items], fields=[wanted.key_field, wanted.item_field])
-        return _around(values, wanted, entries)
-    if pa.types.is_list(wanted) and pa.types.is_list(values.type):
+    if pa.types.is_struct(target) and pa.types.is_struct(values.type):
+        return _fit_struct(values, target, physical, path)
+    if pa.types.is_map(target) and pa.types.is_map(values.type):
+        keys = _fit_values(values.keys, target.key_type, physical.key_type, f"{path}.key")
+        items = _fit_values(values.items, target.item_type, physical.item_type, f"{path}.value")
+        entries = pa.StructArray.from_arrays([keys, items], fields=[target.key_field, target.item_field])
+        return _around(values, target, entries)
+    if pa.types.is_list(target) and pa.types.is_list(values.type):
         return _around(
-            values, wanted, _fit_values(values.values, wanted.value_type, physical.value_type, f"{path}.element")
+            values, target, _fit_values(values.values, target.value_type, physical.value_type, f"{path}.element")
         )
-    return _fit_plain(values, wanted, path)
+    return _fit_plain(values, target, path)
 
 
 def _plain(values: pa.Array) -> pa.Array:
-    """The same without the Arrow type that the writer of a file asks for: to Parquet it is a plain list or text."""
+    """Unwraps Arrow-only types that the file's writer recorded: to Parquet they are plain lists or texts."""
     if isinstance(values, pa.ExtensionArray):
         return _plain(values.storage)
     if isinstance(values, pa.DictionaryArray):
@@ -256,60 +254,60 @@ def _plain(values: pa.Array) -> pa.Array:
     return values
 
 
-def _around(values: pa.Array, wanted: pa.DataType, inside: pa.Array) -> pa.Array:
-    """A list or map with the same borders around other elements."""
-    return pa.Array.from_buffers(wanted, len(values), values.buffers()[:2], offset=values.offset, children=[inside])
+def _around(values: pa.Array, target: pa.DataType, inside: pa.Array) -> pa.Array:
+    """A list or map with the same offsets around other elements."""
+    return pa.Array.from_buffers(target, len(values), values.buffers()[:2], offset=values.offset, children=[inside])
 
 
-def _fit_struct(values: pa.Array, wanted: pa.DataType, physical: pa.DataType, path: str) -> pa.Array:
-    there = {field.name.lower(): field.name for field in reversed(list(values.type))}
+def _fit_struct(values: pa.Array, target: pa.DataType, physical: pa.DataType, path: str) -> pa.Array:
+    file_names = {field.name.lower(): field.name for field in reversed(list(values.type))}
     members = []
-    for field, inside in zip(wanted, physical, strict=True):
-        name = _name_in_file(there, inside.name)
+    for field, stored in zip(target, physical, strict=True):
+        name = _name_in_file(file_names, stored.name)
         if name is None:
             members.append(pa.nulls(len(values), field.type))
         else:
-            found = values.field(values.type.get_field_index(name))
-            members.append(_fit_values(found, field.type, inside.type, f"{path}.{field.name}"))
-    return pa.StructArray.from_arrays(members, fields=list(wanted), mask=values.is_null()) if members else values
+            member = values.field(values.type.get_field_index(name))
+            members.append(_fit_values(member, field.type, stored.type, f"{path}.{field.name}"))
+    return pa.StructArray.from_arrays(members, fields=list(target), mask=values.is_null()) if members else values
 
 
-def _fit_plain(values: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
-    """Values of one type as those of a wider one. Raises ValueError: they are of another kind."""
-    there = values.type
-    if there.equals(wanted):
+def _fit_plain(values: pa.Array, target: pa.DataType, path: str) -> pa.Array:
+    """Widens values to another type. Raises ValueError: they are not convertible."""
+    stored = values.type
+    if stored.equals(target):
         return values
-    if not _fits(there, wanted):
+    if not _fits(stored, target):
         raise ValueError(
-            f"[DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS] The column {path} of a data file is of the type {there}, "
-            f"which cannot be read as {wanted}: it was written before the type was changed."
+            f"[DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS] The column {path} of a data file is of the type {stored}, "
+            f"which cannot be read as {target}: it was written before the type was changed."
         )
-    if pa.types.is_timestamp(there) and there.unit == "ns":
-        return values.cast(wanted, safe=False)  # digits below microseconds are cut, as by Spark
-    if pa.types.is_date32(there) and pa.types.is_timestamp(wanted):
-        return pc.multiply_checked(values.cast(pa.int32()).cast(pa.int64()), 86_400_000_000).cast(wanted)
-    return values.cast(wanted)
+    if pa.types.is_timestamp(stored) and stored.unit == "ns":
+        return values.cast(target, safe=False)  # truncates to microseconds, as Spark does
+    if pa.types.is_date32(stored) and pa.types.is_timestamp(target):
+        return pc.multiply_checked(values.cast(pa.int32()).cast(pa.int64()), 86_400_000_000).cast(target)
+    return values.cast(target)
 
 
-def _fits(there: pa.DataType, wanted: pa.DataType) -> bool:
+def _fits(stored: pa.DataType, target: pa.DataType) -> bool:
     kinds = pa.types
-    if kinds.is_null(wanted) or kinds.is_null(there):
+    if kinds.is_null(target) or kinds.is_null(stored):
         return True
-    if kinds.is_timestamp(wanted):
-        return bool(kinds.is_timestamp(there) or (kinds.is_date(there) and wanted.tz is None))
-    if kinds.is_string(wanted) or kinds.is_binary(wanted):
-        return bool(kinds.is_large_string(there) or kinds.is_large_binary(there) or _is_text(there))
-    if kinds.is_decimal(wanted):
-        return bool(kinds.is_integer(there) or kinds.is_decimal(there))
-    if kinds.is_floating(wanted):
-        return bool(kinds.is_integer(there) or (kinds.is_floating(there) and there.bit_width <= wanted.bit_width))
-    if kinds.is_integer(wanted):
-        return bool(kinds.is_integer(there)) and there.bit_width <= wanted.bit_width
-    return bool(kinds.is_date(wanted) and kinds.is_date(there))
+    if kinds.is_timestamp(target):
+        return bool(kinds.is_timestamp(stored) or (kinds.is_date(stored) and target.tz is None))
+    if kinds.is_string(target) or kinds.is_binary(target):
+        return bool(kinds.is_large_string(stored) or kinds.is_large_binary(stored) or _is_text(stored))
+    if kinds.is_decimal(target):
+        return bool(kinds.is_integer(stored) or kinds.is_decimal(stored))
+    if kinds.is_floating(target):
+        return bool(kinds.is_integer(stored) or (kinds.is_floating(stored) and stored.bit_width <= target.bit_width))
+    if kinds.is_integer(target):
+        return bool(kinds.is_integer(stored)) and stored.bit_width <= target.bit_width
+    return bool(kinds.is_date(target) and kinds.is_date(stored))
 
 
-def _is_text(there: pa.DataType) -> bool:
-    is_view = str(there) in ("string_view", "binary_view")  # older Arrow does not know them
+def _is_text(stored: pa.DataType) -> bool:
+    is_view = str(stored) in ("string_view", "binary_view")  # older Arrow has no constants for them
     return is_view or bool(
-        pa.types.is_string(there) or pa.types.is_binary(there) or pa.types.is_fixed_size_binary(there)
+        pa.types.is_string(stored) or pa.types.is_binary(stored) or pa.types.is_fixed_size_binary(stored)
     )

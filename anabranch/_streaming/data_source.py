@@ -1,9 +1,9 @@
 """Spark's side of a stream that reads a table: a data source in Python.
 
-Knows PySpark's interface of streaming sources. Spark runs the source in processes of its own: batches are planned in
-one beside the driver, where this package is, and their rows are read on executors, where it need not be. So this module
-travels by value and imports nothing of ours but where it plans. Guarantee: an error of the plan names its condition and
-cause in its text, which is all of it that Spark passes on.
+Knows PySpark's interface of streaming sources. Spark runs the source in processes of its own: one next to the driver,
+with this package, plans the batches, and executors, perhaps without it, read their rows. So this module travels by
+value and imports nothing of ours except for planning. Guarantee: an error of the plan names its condition and cause in
+its text, since Spark passes on nothing else.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
 NAME = "anabranch_stream"
 REQUEST, HOME, SECRETS = "request", "home", "secret.settings"
-"""The options: what is read (`anabranch._streaming.reading.StreamRead`), the folder of this package, and what the
-session says of the bucket: under a name whose value Spark never shows (``spark.redaction.regex``)."""
+"""The options: the request (`anabranch._streaming.reading.StreamRead`), the folder of this package, and the session's
+settings of the bucket, under a name whose value Spark never shows (``spark.redaction.regex``).
+"""
 
 
 class TableStream(DataSource):
@@ -37,21 +38,21 @@ class TableStream(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The name of the format, which is no door: `anabranch._api.streams` checks what is asked and uses it."""
+        """The name of the format, which is internal: `anabranch._api.streams` checks requests and uses it."""
         return NAME
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:
-        """What plans and reads the batches."""
+        """The reader that plans and reads the batches."""
         return _READER(self.options[REQUEST], self.options[HOME], self.options[SECRETS])
 
 
 def with_name(name: str) -> type[TableStream]:
-    """The same source with another name."""
+    """The same source under another name."""
     return type("TableStream", (TableStream,), {"name": classmethod(lambda cls: name)})
 
 
 class Reader(DataSourceStreamReader):
-    """Plans batches and reads their rows, as PySpark 4.0 and 4.1 ask for it: each batch goes to the newest version."""
+    """Plans batches and reads their rows for PySpark 4.0 and 4.1: each batch goes to the newest version."""
 
     def __init__(self, request: str, home: str, secrets: str) -> None:
         self._request, self._home, self._secrets = request, home, secrets
@@ -65,10 +66,10 @@ class Reader(DataSourceStreamReader):
             from anabranch._streaming.reading import StreamRead
             from anabranch._streaming.source import Source
 
-            if said := json.loads(self._secrets):
+            if settings := json.loads(self._secrets):
                 from anabranch._storage.told import adopt_settings
 
-                adopt_settings(**said)
+                adopt_settings(**settings)
             self._planned = Source(StreamRead.from_json(self._request))
         return self._planned
 
@@ -89,14 +90,14 @@ class Reader(DataSourceStreamReader):
         return rows_of(partition.value)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Nothing is kept for a batch."""
+        """Does nothing: no state is kept for a batch."""
 
     def stop(self) -> None:
-        """Nothing is open."""
+        """Does nothing: nothing is open."""
 
 
 class _LimitedReader(Reader, SupportsTriggerAvailableNow):
-    """The same as PySpark 4.2 and later ask for it: a batch has its limits."""
+    """The same for PySpark 4.2 and later: batches have limits."""
 
     def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # type: ignore[override]
         source = self._source
@@ -105,7 +106,7 @@ class _LimitedReader(Reader, SupportsTriggerAvailableNow):
         return start if end is begins else end.to_json()
 
     def getDefaultReadLimit(self) -> Any:
-        return ReadMaxFiles(1)  # stands for the limits that the stream has, which `latestOffset` applies
+        return ReadMaxFiles(1)  # a placeholder; `latestOffset` applies the stream's limits
 
     def reportLatestOffset(self) -> dict[str, Any]:
         return self._source.newest().to_json()

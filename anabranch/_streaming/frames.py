@@ -1,7 +1,7 @@
 """Opens a stream: the DataFrame of a table's rows, as they come.
 
-Knows how Spark is given a data source in Python. Guarantee: nothing is read here but what the session says; the source
-travels by value, so that executors need nothing of ours.
+Knows how Spark registers a data source in Python. Guarantee: reads only the session's settings; the source travels by
+value, so that executors need no Anabranch.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from anabranch._streaming.tasks import columns_of
 from anabranch.errors.process_state import PerObject, hold
 
 _TASKS = 8
-"""As many tasks as run at once where the session does not say: on Spark Connect."""
+"""Number of tasks at once if the session does not report it, as on Spark Connect."""
 _HOME = str(Path(__file__).resolve().parents[2])
 _registered: PerObject[SparkSession, str] = hold("sessions with streams", "how they call the source")(PerObject())
 
 
 def open_stream(spark: SparkSession, reader: Any, read: StreamRead) -> DataFrame:
-    """The rows of a stream, by a ``reader`` of Spark's own (``spark.readStream``)."""
+    """The rows of a stream, through a ``reader`` of Spark's own (``spark.readStream``)."""
     if spark not in _registered:
         for module in (arrow_rows, data_source):
             cloudpickle.register_pickle_by_value(module)
         _registered[spark] = _register(spark)
     secrets = json.dumps(export_settings(read.table.partition(":")[0]))
-    said = {data_source.REQUEST: read.to_json(), data_source.HOME: _HOME, data_source.SECRETS: secrets}
-    rows: DataFrame = reader.format(_registered[spark]).schema(spark_schema(columns_of(read))).options(**said).load()
+    options = {data_source.REQUEST: read.to_json(), data_source.HOME: _HOME, data_source.SECRETS: secrets}
+    rows: DataFrame = reader.format(_registered[spark]).schema(spark_schema(columns_of(read))).options(**options).load()
     return rows
 
 
 def _register(spark: SparkSession) -> str:
-    """Let a session know the source. Gives its name there: another one where the first is taken, since Spark looks for
-    names in the session that was used last.
+    """Registers the source in a session, and returns its name there: another one if the first is taken, since Spark
+    looks for names in the session that was used last.
     """
     for number in itertools.count(1):
         name = data_source.NAME if number == 1 else f"{data_source.NAME}_{number}"
@@ -60,20 +60,20 @@ def _register(spark: SparkSession) -> str:
 
 def splits(spark: SparkSession) -> Splits:
     """How the session divides files among tasks."""
-    known = Splits()
-    most = _bytes(spark, "spark.sql.files.maxPartitionBytes", known.most_bytes)
-    return Splits(most, _bytes(spark, "spark.sql.files.openCostInBytes", known.open_bytes), _tasks(spark))
+    defaults = Splits()
+    most_bytes = _bytes(spark, "spark.sql.files.maxPartitionBytes", defaults.most_bytes)
+    return Splits(most_bytes, _bytes(spark, "spark.sql.files.openCostInBytes", defaults.open_bytes), _tasks(spark))
 
 
 def _tasks(spark: SparkSession) -> int:
-    said = spark.conf.get("spark.sql.leafNodeDefaultParallelism", None)
-    if said is not None and said.isdigit():
-        return int(said)
+    parallelism = spark.conf.get("spark.sql.leafNodeDefaultParallelism", None)
+    if parallelism is not None and parallelism.isdigit():
+        return int(parallelism)
     return _TASKS if is_connect(spark) else spark.sparkContext.defaultParallelism
 
 
 def _bytes(spark: SparkSession, key: str, default: int) -> int:
-    """A setting in bytes; the default where it says none, as by zero."""
+    """A setting in bytes; the default if it is missing or zero."""
     try:
         return size_of(spark.conf.get(key, None) or "")
     except ValueError:

@@ -1,7 +1,7 @@
-"""Marks: short texts by which a stream knows the commits again that it has read.
+"""Marks: short texts by which a stream recognises the commits that it has read.
 
-Knows the log's commit files. Guarantee: a copy of a commit has its mark, whenever and wherever it was put back, and
-another commit of its version has not, so that a stream notices that its table was put back and has grown again.
+Knows the log's commit files. Guarantee: a copy of a commit has the same mark, and another commit of its version has a
+different one, so that a stream notices when its table was restored from a copy and has grown again.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from anabranch._streaming.offsets import Position
 from anabranch.errors import NotFound
 
 _BYTES = 4096
-"""So many at its beginning say who made a commit, when, and to what."""
+"""Number of bytes at the beginning of a commit that identify its writer, time and changes."""
 
 
 class Marks:
-    """The marks of one table; the last one is kept, with the file that it is of."""
+    """The marks of one table; caches the last one, with its file."""
 
     def __init__(self) -> None:
         self._last: tuple[Entry | None, str | None] = (None, None)
 
     def of(self, at: Position, newest: Snapshot) -> str | None:
-        """The mark of the commit behind, or in, which a position stands; None where it was cleaned up, or is to come.
+        """The mark of the commit at a position; None if it was cleaned up, or does not exist yet.
 
         Raises:
-            StoreError: it could not be found out.
+            StoreError: the store did not answer.
         """
         if not 0 <= at.read <= newest.version:
             return None
-        listed = (each for each in newest.segment.commits if commit_version(each.name) == at.read)
+        listed = (file for file in newest.segment.commits if commit_version(file.name) == at.read)
         entry = next(listed, None) or newest.store.head(commit_name(at.read))
         if entry is not None and self._last[0] != entry:
             with suppress(NotFound):

@@ -1,7 +1,7 @@
 """Offsets: how far a stream has read a table.
 
-Knows the JSON that delta-spark keeps in a checkpoint, and keeps the same with two fields more, which that leaves
-unread. Pure. Guarantee: what is no offset is refused by name; an offset of another table is told from one of this.
+Knows the JSON that delta-spark stores in a checkpoint, and stores the same with two more fields, which delta-spark
+ignores. Pure. Guarantee: an invalid offset is refused by name; an offset of another table is recognised.
 
 The rows of a table have an order for streams: first the files of the version at which the stream began, one by one,
 then version by version what each commit added. ``index`` counts files within a version. An offset lies between two of
@@ -20,10 +20,10 @@ BEFORE_FIRST = -1
 """The index before the first file of a version."""
 _NOWHERE = -1
 _FORMATS = (1, 3)
-"""Versions of the JSON: of delta-spark, which writes 1, and 3 where it follows a log of schemas."""
+"""Versions of delta-spark's JSON: it writes 1, and 3 with a schema log."""
 _BEFORE_FIRST_IN_3 = -100
 _SHOWN = 500
-"""So many characters of what is no offset are shown."""
+"""Maximum number of characters of an invalid offset in an error."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Position:
     Attributes:
         version: the version whose files come next.
         index: the index of its last file that was read; `BEFORE_FIRST`: none.
-        in_snapshot: whether these are the files that were live at the version, and not those that its commit added.
+        in_snapshot: whether the files are all live files of the version, instead of those that its commit added.
     """
 
     version: int
@@ -42,12 +42,12 @@ class Position:
 
     @property
     def read(self) -> int:
-        """The last version of which it has passed a file, or all."""
+        """The last version of which the stream has read a file, or all."""
         return self.version - (self.index < 0 and not self.in_snapshot)
 
     @property
     def rank(self) -> tuple[int, int, int]:
-        """Orders positions: the files of a snapshot come before the commits behind it."""
+        """Sort key of positions: the files of a snapshot come before later commits."""
         return (self.version, -1 if self.in_snapshot else 0, self.index)
 
 
@@ -59,10 +59,10 @@ class Offset:
     """How far a stream has read the table ``table_id``.
 
     Attributes:
-        position: where it stands; None before its first batch.
-        began: where the first batch began; said in the offset that ends it, since Spark keeps no start of a stream,
-            and a batch that is done again must begin at the same place.
-        commit: tells the commit that it stands behind, or in, from another one of its version; None: nothing does.
+        position: the position; None before the first batch.
+        began: the start of the first batch, stored in the offset that ends it, since Spark stores no start of a stream,
+            and a repeated batch must begin at the same place.
+        commit: identifies the commit at the position among others of its version; None: unknown.
     """
 
     table_id: str
@@ -71,46 +71,48 @@ class Offset:
     commit: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """What Spark keeps in the checkpoint."""
+        """The JSON fields that Spark stores in the checkpoint."""
         at = self.position or _BEFORE_ALL
-        said = {"sourceVersion": 1, "reservoirId": self.table_id, **_position_fields(at)}
+        fields = {"sourceVersion": 1, "reservoirId": self.table_id, **_position_fields(at)}
         began = {} if self.began is None else {"began": _position_fields(self.began)}
-        return {**said, **began, **({} if self.commit is None else {"commit": self.commit})}
+        return {**fields, **began, **({} if self.commit is None else {"commit": self.commit})}
 
     @classmethod
-    def from_json(cls, said: Mapping[str, Any], table: str, table_id: str) -> Offset:
-        """The offset in a checkpoint, of the table ``table_id`` at ``table``.
+    def from_json(cls, fields: Mapping[str, Any], table: str, table_id: str) -> Offset:
+        """Reads the offset in a checkpoint, for the table ``table_id`` at ``table``.
 
         Raises:
-            InvalidStreamOffset: it is damaged, or of a form that is not known here.
-            StreamTableReplaced: it is of another table.
+            InvalidStreamOffset: it is damaged, or has an unknown format.
+            StreamTableReplaced: it belongs to another table.
 
         Example:
             >>> Offset.from_json(offset.to_json(), table, offset.table_id) == offset
             True
         """
         try:
-            if said["sourceVersion"] not in _FORMATS:
-                raise ValueError(f"its sourceVersion is {display_text(said['sourceVersion'])}")
-            found, at = said["reservoirId"], _position(said)
-            commit = said.get("commit")
-            if type(found) is not str or not isinstance(commit, str | None):
+            if fields["sourceVersion"] not in _FORMATS:
+                raise ValueError(f"its sourceVersion is {display_text(fields['sourceVersion'])}")
+            recorded_id, at = fields["reservoirId"], _position(fields)
+            commit = fields.get("commit")
+            if type(recorded_id) is not str or not isinstance(commit, str | None):
                 raise TypeError("an id is no text")
-            began = _position(said["began"]) if "began" in said else None
+            began = _position(fields["began"]) if "began" in fields else None
             if _NOWHERE in (at.version, began and began.version) and (began is not None or at != _BEFORE_ALL):
                 raise ValueError("no table has a version before 0")
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            reason = f"it is not as it must be ({display_text(error)})."
-            raise InvalidStreamOffset(table=table, offset=display_text(said), reason=reason) from None
-        if found != table_id:
-            raise StreamTableReplaced(table=table, version=at.version, expected=display_text(found), found=table_id)
+            reason = f"it is malformed ({display_text(error)})."
+            raise InvalidStreamOffset(table=table, offset=display_text(fields), reason=reason) from None
+        if recorded_id != table_id:
+            raise StreamTableReplaced(
+                table=table, version=at.version, expected=display_text(recorded_id), found=table_id
+            )
         return cls(table_id, None if at == _BEFORE_ALL else at, began, commit)
 
 
-def display_text(said: object) -> str:
-    """The text of anything that a checkpoint says, or its beginning."""
+def display_text(value: object) -> str:
+    """The text of any value in a checkpoint, or its beginning."""
     try:
-        text = str(said)
+        text = str(value)
     except RecursionError:
         return "something of very many levels"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
@@ -120,8 +122,8 @@ def _position_fields(at: Position) -> dict[str, Any]:
     return {"reservoirVersion": at.version, "index": at.index, "isStartingVersion": at.in_snapshot}
 
 
-def _position(said: Mapping[str, Any]) -> Position:
-    version, index, in_snapshot = said["reservoirVersion"], said["index"], said["isStartingVersion"]
+def _position(fields: Mapping[str, Any]) -> Position:
+    version, index, in_snapshot = fields["reservoirVersion"], fields["index"], fields["isStartingVersion"]
     if type(version) is not int or type(index) is not int or type(in_snapshot) is not bool:
         raise TypeError("a number or a flag is none")
     if version < _NOWHERE or index < _BEFORE_FIRST_IN_3:

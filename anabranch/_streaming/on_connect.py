@@ -1,7 +1,8 @@
-"""Functions of ``foreachBatch``, which on Spark Connect run on the server: the sink of a stream, and a user's own.
+"""Functions for ``foreachBatch``, which on Spark Connect run on the server: the sink of a stream, and a user's own.
 
 Knows how a function gets there. It travels by value and imports nothing of ours before it runs, so that a server
-without this package refuses it in words. Guarantee: the query's id is that of its checkpoint, as on a classic session.
+without this package refuses it with a message. Guarantee: the query's id is that of its checkpoint, as on a classic
+session.
 """
 
 from __future__ import annotations
@@ -12,19 +13,19 @@ from typing import Any
 
 
 class Under:
-    """A user's function of batches, on either kind of session; each batch is a program of its own
-    (`anabranch._transaction.own_commits`), where the package is there.
+    """A user's function of batches, on either kind of session; each batch counts as a program of its own
+    (`anabranch._transaction.own_commits`), if the package is installed.
 
     Args:
         func: the function.
-        reads: the names under which it is given each batch (`anabranch._spark.frames.dataframe_source.under`).
+        reads: the names of each batch (`anabranch._spark.frames.dataframe_source.under`).
     """
 
     def __init__(self, func: Any, reads: tuple[str, ...]) -> None:
         self._func, self._reads = func, reads
 
     def __call__(self, batch: Any, number: int) -> Any:
-        """Call it."""
+        """Calls the function."""
         program: Any = nullcontext
         with suppress(ImportError):
             from anabranch._transaction.own_commits import another_program as program
@@ -39,7 +40,7 @@ class OnServer:
 
     Args:
         sink: a pickled `anabranch._streaming.sink.Sink`.
-        checkpoint: where the query keeps how far it has come; its id is there.
+        checkpoint: the query's checkpoint, which has its id.
         engine: name and version of this package.
     """
 
@@ -47,16 +48,16 @@ class OnServer:
         self._sink, self._checkpoint, self._engine = sink, checkpoint, engine
 
     def __call__(self, batch: Any, number: int) -> None:
-        """Write a batch. Raises RuntimeError: the server has not the same version of this package."""
+        """Writes a batch. Raises RuntimeError: the server does not have the same version of this package."""
         try:
             from anabranch._log.commits import ENGINE
 
-            found = ENGINE
+            installed = ENGINE
         except ImportError:
-            found = "none"
-        if found != self._engine:
+            installed = "none"
+        if installed != self._engine:
             raise RuntimeError(
                 "[NOT_BUILT_YET] A stream is written to a Delta table by the server of Spark Connect. Its Python needs "
-                f"{self._engine}, and has {found}: install it there, or write the stream from a classic session."
+                f"{self._engine}, and has {installed}: install it there, or write the stream from a classic session."
             )
         pickle.loads(self._sink).write_batch_of(batch, number, self._checkpoint)

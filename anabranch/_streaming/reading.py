@@ -1,7 +1,7 @@
-"""What a stream reads, as its options say.
+"""The options of a stream that reads a table.
 
-Knows the options of delta-spark's streaming source. Pure. Guarantee: what a stream cannot do is refused by name before
-it starts.
+Knows the options of delta-spark's streaming source. Pure. Guarantee: unsupported requests are refused by name before
+the stream starts.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from anabranch.commands.options import Options
 from anabranch.errors import InvalidOption
 
 MOST_FILES = 1000
-"""How many files a batch takes where no option says so, as in delta-spark."""
+"""Default maximum number of files in a batch, as in delta-spark."""
 LATEST = "latest"
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a batch takes: file by file until one of these is reached.
+    """The size of a batch: files are added until one of these is reached.
 
     Attributes:
-        files: so many files; None: any number.
-        size: so many bytes; None: any number.
+        files: maximum number of files; None: unlimited.
+        size: maximum number of bytes; None: unlimited.
     """
 
     files: int | None = MOST_FILES
@@ -39,13 +39,13 @@ class Limits:
 
 @dataclass(frozen=True)
 class Tolerance:
-    """What a stream does about commits that it cannot show.
+    """How a stream treats commits that it cannot show.
 
     Attributes:
-        deletes: deleted rows are left out.
-        changes: deleted rows are left out, and what the same commits wrote is shown.
-        change_commits: commits that delete or change rows are left out whole.
-        lost_versions: versions that were cleaned up are left out.
+        deletes: ignores deleted rows.
+        changes: ignores deleted rows, and shows the rows that the same commits wrote.
+        change_commits: ignores commits that delete or change rows.
+        lost_versions: ignores versions that were cleaned up.
     """
 
     deletes: bool = False
@@ -56,12 +56,12 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class Splits:
-    """How the files of a batch are divided among tasks: as Spark divides files.
+    """How the files of a batch are divided among tasks, as in Spark.
 
     Attributes:
-        most_bytes: what a task reads at most, unless a row group is larger.
-        open_bytes: what opening a file costs.
-        tasks: how many tasks run at once.
+        most_bytes: maximum number of bytes in a task, unless a row group is larger.
+        open_bytes: the cost of opening a file, in bytes.
+        tasks: the number of tasks that run at once.
     """
 
     most_bytes: int = 128 << 20
@@ -71,19 +71,19 @@ class Splits:
 
 @dataclass(frozen=True)
 class StreamRead:
-    """Read ``table`` as a stream.
+    """A request to read ``table`` as a stream.
 
     Attributes:
-        table: where it is.
-        metadata: the body of its ``metaData`` action when the stream was made; it gives the columns.
-        known_at: the version that had it.
-        start: a version from which on commits are read, `LATEST` for those to come; None: the rows that are there too.
+        table: its location.
+        metadata: the body of its ``metaData`` action when the stream was created; it has the columns.
+        known_at: the version of the metadata.
+        start: the first version whose commits are read, `LATEST` for future ones only; None: existing rows too.
         start_timestamp: the same by a timestamp, in milliseconds since 1970.
         feed: whether changes are read instead of added rows.
-        beyond: whether it may begin behind the newest version, and waits for what comes then.
-        at_once: whether the rows that are there come in one batch, so that none is late for a watermark.
-        zone: the time zone of timestamps in partition values that say none.
-        schemas: where the stream notes the columns that it meets (`anabranch._streaming.schema_log`).
+        beyond: whether it may begin behind the newest version, and waits for later ones.
+        at_once: whether the existing rows form one batch, so that none is late for a watermark.
+        zone: the time zone of timestamps in partition values without one.
+        schemas: the location of the schema log (`anabranch._streaming.schema_log`).
     """
 
     table: str
@@ -101,15 +101,15 @@ class StreamRead:
     splits: Splits = field(default_factory=Splits)
 
     def to_json(self) -> str:
-        """The same as a text, for the process that plans the batches."""
+        """The request as text, for the process that plans the batches."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> StreamRead:
-        """What `to_json` wrote."""
-        said = json.loads(text)
+        """Reads the output of `to_json`."""
+        fields = json.loads(text)
         parts = {"limits": Limits, "tolerance": Tolerance, "splits": Splits}
-        return cls(**{key: parts[key](**value) if key in parts else value for key, value in said.items()})
+        return cls(**{key: parts[key](**value) if key in parts else value for key, value in fields.items()})
 
     @lazy
     def columns(self) -> Metadata:
@@ -118,15 +118,15 @@ class StreamRead:
 
 
 def read_of(options: Options) -> dict[str, Any]:
-    """What options say of a stream, as arguments of `StreamRead`, used up.
+    """Reads the options of a stream as arguments of `StreamRead`; takes them out of ``options``.
 
     Raises:
-        InvalidOption, NotBuilt: one has a value that it does not take, or asks for what is not done here.
+        InvalidOption, NotBuilt: an option has an invalid value, or is not supported.
     """
     feed = any([options.flag("readChangeFeed"), options.flag("readChangeData")])
-    kept = options.flag("failOnDataLoss")
+    fails_on_loss = options.flag("failOnDataLoss")
     ignores_files = bool(options.flag("ignoreFileDeletion"))
-    asked = {
+    arguments = {
         "schemas": options.take("schemaTrackingLocation") or options.take("schemaLocation"),
         "start": _start(options.take("startingVersion")),
         "feed": feed,
@@ -136,11 +136,11 @@ def read_of(options: Options) -> dict[str, Any]:
             deletes=bool(options.flag("ignoreDeletes")),
             changes=bool(options.flag("ignoreChanges")) or ignores_files,
             change_commits=bool(options.flag("skipChangeCommits")),
-            lost_versions=kept is False,
+            lost_versions=fails_on_loss is False,
         ),
     }
     options.finish(STREAM)
-    return asked
+    return arguments
 
 
 def _start(text: str | None) -> int | str | None:

@@ -1,7 +1,4 @@
-"""Changes of a table's metadata, as a stream that reads the table sees them.
-
-Knows columns and properties. Pure.
-"""
+"""Changes of a table's metadata, as seen by a stream that reads the table. Knows columns and properties. Pure."""
 
 from __future__ import annotations
 
@@ -12,8 +9,8 @@ from anabranch._protocol.schema.types import Array, DataType, Field, Map, Struct
 
 
 def difference(before: Metadata, after: Metadata) -> str:
-    """What differs between the metadata of two versions, in words; names only, no values."""
-    said = [
+    """Describes how the metadata of two versions differ; names only, no values."""
+    changes = [
         *_list_names("columns added", _names(after) - _names(before)),
         *_list_names("columns dropped or renamed", _names(before) - _names(after)),
         *_list_names(
@@ -22,10 +19,10 @@ def difference(before: Metadata, after: Metadata) -> str:
         *_list_names("properties changed", _properties(before, after)),
     ]
     if before.partition_columns != after.partition_columns:
-        said.append("partitioned by other columns")
-    if before.schema.names != after.schema.names and not said:
-        said.append("columns in another order")
-    return "; ".join(said) or "its name or description"
+        changes.append("partitioned by other columns")
+    if before.schema.names != after.schema.names and not changes:
+        changes.append("columns in another order")
+    return "; ".join(changes) or "its name or description"
 
 
 def _names(metadata: Metadata) -> set[str]:
@@ -45,17 +42,17 @@ def _list_names(what: str, names: set[str]) -> list[str]:
 
 
 def unreadable(older: DataType, newer: DataType, path: str = "") -> str | None:
-    """Why rows of one schema cannot be read with the columns of another; None where they can. Columns are the same
-    where their physical names are; those that only one has are NULL, or left out; types may have become wider.
+    """The reason why rows of one schema cannot be read as another; None if they can. Columns match by physical name;
+    missing columns are NULL, extra ones are left out; types may have become wider.
 
     Example:
         >>> unreadable(Struct((Field("id", "string"),)), Struct((Field("id", "long"),)))
         'id was of the type string and is of the type long'
     """
     if isinstance(older, Struct) and isinstance(newer, Struct):
-        known = {each.physical_name: each for each in older}
-        both = [(known[each.physical_name], each) for each in newer if each.physical_name in known]
-        return next((why for old, new in both if (why := _unreadable_field(old, new, path))), None)
+        older_fields = {field.physical_name: field for field in older}
+        pairs = [(older_fields[field.physical_name], field) for field in newer if field.physical_name in older_fields]
+        return next((why for old, new in pairs if (why := _unreadable_field(old, new, path))), None)
     if isinstance(older, Array) and isinstance(newer, Array):
         return unreadable(older.element, newer.element, f"{path}.element")
     if isinstance(older, Map) and isinstance(newer, Map):
@@ -67,8 +64,8 @@ def unreadable(older: DataType, newer: DataType, path: str = "") -> str | None:
 
 
 def loss(older: Metadata, newer: Metadata) -> str | None:
-    """What rows with the metadata of one version lose if they are read with that of a newer one: a column that was
-    dropped or renamed, or whose type no reader can follow; None where they keep all.
+    """What rows of one version lose if read with a newer version's metadata: a column that was dropped or renamed, or
+    has an incompatible type; None if nothing.
     """
     return change_feed.unreadable(older.schema, newer.schema, fits=_fits)
 

@@ -1,10 +1,10 @@
 """The log of the schemas with which a stream reads a table that changes its columns.
 
-Knows a folder of numbered files, one for each change that the stream has met. Guarantee: rows from before a change are
-read with the columns from before it; of two queries that note a change at once both go on with the same; what is
-noted is believed only as far as the table's own log says the same.
+Knows a folder of numbered files, one per change that the stream has met. Guarantee: rows from before a change are read
+with the columns from before it; of two queries that record a change at once both continue with the same; an entry is
+trusted only if the table's own log agrees.
 
-A stream without such a log goes on with the newest columns, also for rows from before a change that it has yet to read.
+A stream without such a log uses the newest columns, also for rows from before a change that it has not read yet.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NAME = re.compile(rf"\d{{{_DIGITS}}}\.json", re.ASCII)
 
 @dataclass(frozen=True)
 class Known:
-    """The metadata with which a stream reads on, and the version that it is of."""
+    """The metadata with which a stream reads, and its version."""
 
     metadata: Metadata
     version: int
@@ -43,58 +43,60 @@ class SchemaLog:
         self._table_id, self._folder = table_id, f"_schema_log_{table_id}/"
 
     def newest(self) -> Known | None:
-        """What was noted last; None where nothing was. Raises InvalidStreamOffset: it is damaged."""
+        """The last entry; None if there is none. Raises InvalidStreamOffset: it is damaged."""
         numbers = self._numbers()
         if not numbers:
             return None
         name = self._name(max(numbers))
         try:
-            said = json.loads(hint(self._store, name))
-            known = Known(Metadata.from_json(said["metaData"]), said["version"])
-            if type(known.version) is not int or known.version < 0 or known.metadata.id != self._table_id:
+            entry = json.loads(hint(self._store, name))
+            columns = Known(Metadata.from_json(entry["metaData"]), entry["version"])
+            if type(columns.version) is not int or columns.version < 0 or columns.metadata.id != self._table_id:
                 raise ValueError("it is of no version of this table")
-            _ = known.metadata.schema  # which is read here for the first time
+            _ = columns.metadata.schema  # parsed here for the first time
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, InvalidSchema) as error:
-            raise self.file_error(max(numbers), f"is not as it must be ({type(error).__name__})") from cause(error)
-        return known
+            raise self.file_error(max(numbers), f"is malformed ({type(error).__name__})") from cause(error)
+        return columns
 
-    def file_error(self, number: int, why: str) -> InvalidStreamOffset:
+    def file_error(self, number: int, problem: str) -> InvalidStreamOffset:
         """The error for one of its files."""
         name = self._name(number)
         return InvalidStreamOffset(
-            table=self._store.url, version=0, offset=name, reason=f"the file {name} of its schemas {why}."
+            table=self._store.url, version=0, offset=name, reason=f"the file {name} of its schemas {problem}."
         )
 
-    def check(self, known: Known, newest: Snapshot) -> None:
-        """Raises InvalidStreamOffset unless the table had at that version what is noted last; a version that was
-        cleaned up is not asked for.
+    def check(self, columns: Known, newest: Snapshot) -> None:
+        """Raises InvalidStreamOffset unless the last entry agrees with the table's version; a version that was cleaned
+        up is not checked.
         """
         log = open_log(newest.table)
         try:
-            then = newest if newest.version == known.version else log.snapshot(known.version)
+            then = newest if newest.version == columns.version else log.snapshot(columns.version)
         except VersionNotFound:
-            if known.version <= log.snapshot().version:
+            if columns.version <= log.snapshot().version:
                 return
-            raise self.file_error(max(self._numbers()), f"is of version {known.version}, which there is not") from None
-        is_alike = _read_with(then.metadata) == _read_with(known.metadata)
-        if not is_alike and not same_but_marks(then.metadata, known.metadata):
-            raise self.file_error(max(self._numbers()), f"has not the columns of version {known.version}")
+            raise self.file_error(
+                max(self._numbers()), f"is of version {columns.version}, which does not exist"
+            ) from None
+        is_same = _read_with(then.metadata) == _read_with(columns.metadata)
+        if not is_same and not same_but_marks(then.metadata, columns.metadata):
+            raise self.file_error(max(self._numbers()), f"does not have the columns of version {columns.version}")
 
-    def note(self, known: Known) -> None:
-        """Note what the stream reads with from now on, unless that is noted already.
+    def note(self, columns: Known) -> None:
+        """Records the columns of the stream from now on, unless they are recorded already.
 
         Raises:
-            InvalidStreamOffset: the last file is damaged, or has a number behind which there is none.
+            InvalidStreamOffset: the last file is damaged, or has the highest possible number.
         """
-        data = json.dumps({"version": known.version, "metaData": known.metadata.to_json()}).encode()
+        data = json.dumps({"version": columns.version, "metaData": columns.metadata.to_json()}).encode()
         number = 0
-        while (last := self.newest()) is None or last.version < known.version:
-            number = max(number, *(each + 1 for each in self._numbers()), 0)
+        while (last := self.newest()) is None or last.version < columns.version:
+            number = max(number, *(last_number + 1 for last_number in self._numbers()), 0)
             if number == 10**_DIGITS:
-                raise self.file_error(number - 1, "has the highest number, so that none can come behind it")
+                raise self.file_error(number - 1, "has the highest number possible")
             try:
                 self._store.put_if_absent(self._name(number), data)
-            except AlreadyExists:  # another process of the same query was faster, or what is there is no file
+            except AlreadyExists:  # another process of the query was faster, or it is no file
                 number += 1
 
     def _name(self, number: int) -> str:
@@ -106,27 +108,27 @@ class SchemaLog:
 
 
 def _read_with(metadata: Metadata) -> tuple[object, ...]:
-    """What a stream goes by."""
+    """The metadata that matters to a stream."""
     return (metadata.schema_string, metadata.partition_columns, dict(metadata.configuration))
 
 
 def starting_columns(newest: Snapshot, schemas: str | None, start: int | None) -> Known:
-    """The columns with which a stream begins, or goes on, as far as its options say; where nothing is noted yet its
-    source knows more (`anabranch._streaming.source`), and notes it.
+    """The columns with which a stream begins, or continues, as far as its options determine; without an entry in the
+    log, its source knows more (`anabranch._streaming.source`), and records it.
 
     Args:
-        newest: the table as it is now.
-        schemas: where the stream notes its columns; None: it reads with the newest.
-        start: the version at which it is to begin; None: at the newest.
+        newest: the newest version of the table.
+        schemas: the location of the schema log; None: the stream reads with the newest columns.
+        start: the version at which it begins; None: at the newest.
 
     Raises:
-        InvalidStreamOffset: what is noted last is damaged, or not of this table's history.
+        InvalidStreamOffset: the last entry is damaged, or not of this table's history.
     """
     if schemas is None:
         return Known(newest.metadata, newest.version)
     log = SchemaLog(schemas, newest.metadata.id)
-    if (noted := log.newest()) is not None:
-        log.check(noted, newest)
-        return noted
+    if (recorded := log.newest()) is not None:
+        log.check(recorded, newest)
+        return recorded
     first = newest if start is None or start >= newest.version else open_log(newest.table).snapshot(start)
     return Known(first.metadata, first.version)

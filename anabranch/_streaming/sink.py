@@ -1,11 +1,11 @@
-"""The sink of a stream: each batch of a query is one commit, which is done once.
+"""The sink of a stream: each batch of a query is one commit, made exactly once.
 
-Knows Spark's ``foreachBatch`` and how a query is told from others. Guarantee: a batch that was committed is not written
-again, whenever the process ended before; of two queries that run on one checkpoint one is refused
-(`anabranch.errors.ConcurrentTransactionException`), so that no batch lands twice.
+Knows Spark's ``foreachBatch`` and how queries are identified. Guarantee: a committed batch is not written again,
+whenever the process ended before; of two queries on one checkpoint one is refused
+(`anabranch.errors.ConcurrentTransactionException`), so that no batch is written twice.
 
-PROTOCOL.md, section "Transaction Identifiers": the application is the query's id, which its checkpoint keeps, and the
-version is the number of the batch.
+PROTOCOL.md, section "Transaction Identifiers": the application is the query's id, from its checkpoint, and the version
+is the number of the batch.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from anabranch.commands.options import Options
 from anabranch.errors import AnabranchError, ExecutionFailed, InvalidOption
 
 OUTPUT_MODES: Mapping[str, str] = {"append": "append", "complete": "overwrite"}
-"""Output mode of a stream -> what is done with the rows of a batch."""
+"""Output mode of a stream -> save mode of its batches."""
 
 _QUERY_ID = "sql.streaming.queryId"
-"""The local property of the thread that runs a batch."""
+"""The local property, of the thread that runs a batch, with the query's id."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,12 @@ class Sink:
     """Writes the batches of one query, as a function of ``foreachBatch``.
 
     Attributes:
-        write: what is done with each batch, but for its rows and its number.
+        write: the write of each batch, without its rows and its number.
         mode: the output mode.
-        merges: whether rows may add columns; None: as the session says.
-        reads: which versions of which tables a query's plan reads besides its stream, by the names that
-            `anabranch._spark.frames.dataframe_source.source_names` gives: Spark hides the plan from each batch.
-        file_settings: settings of file systems that are given for this query alone.
+        merges: whether rows may add columns; None: the session's setting.
+        reads: the versions of tables that the query's plan reads besides its stream, as names of
+            `anabranch._spark.frames.dataframe_source.source_names`: Spark hides the plan from each batch.
+        file_settings: settings of file systems for this query alone.
     """
 
     write: Write
@@ -65,16 +65,16 @@ class Sink:
         partition_by: tuple[str, ...] | None,
         cluster_by: tuple[Path, ...] | None,
     ) -> Sink:
-        """The sink that these options ask for.
+        """Creates the sink for these options.
 
         Raises:
-            InvalidOption, NotBuilt: one asks for what a stream does not do.
+            InvalidOption, NotBuilt: a stream does not support an option.
         """
         merges, replaces = options.flag("mergeSchema"), options.flag("overwriteSchema")
-        asked = options.of_a_write()
-        if asked["txn"] is not None:
-            reason = "a query numbers its batches itself, by its checkpoint."
-            raise InvalidOption(option="txnAppId", value=asked["txn"].app_id, reason=reason)
+        arguments = options.of_a_write()
+        if arguments["txn"] is not None:
+            reason = "a query numbers its own batches, by its checkpoint."
+            raise InvalidOption(option="txnAppId", value=arguments["txn"].app_id, reason=reason)
         properties = options.properties()
         options.finish(WRITE)
         change: SchemaChange | None = "overwrite" if replaces and mode == "complete" else None
@@ -86,19 +86,19 @@ class Sink:
             properties=properties,
             schema_change=change,
             cluster_by=cluster_by,
-            **asked,
+            **arguments,
         )
         return cls(write, mode, merges, file_settings=options.file_settings())
 
     def __call__(self, batch: DataFrame, number: int) -> None:
-        """Write a batch on a classic session. Raises as `write_batch`."""
+        """Writes a batch on a classic session. Raises as `write_batch`."""
         query = batch.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
         if query is None:
-            raise ExecutionFailed(what="a batch of a stream", reason="Spark does not say of which query it is.")
+            raise ExecutionFailed(what="a batch of a stream", reason="Spark does not name the query.")
         self.write_batch(batch, number, query)
 
     def write_batch(self, batch: DataFrame, number: int, query: str) -> None:
-        """Write a batch of a query, unless it was written before.
+        """Writes a batch of a query, unless it was written before.
 
         Raises:
             ConcurrentTransactionException: another process writes the batches of the same checkpoint.
@@ -111,23 +111,23 @@ class Sink:
             change = self.write.schema_change or ("merge" if merges else None)
             numbered = StreamBatch(query, number, self.mode, casts=engine.casts())
             rows = under(batch, self.reads)
-            with another_program():  # the batches before it are none of its own: it would write their rows again
+            with another_program():  # earlier batches may be another process's, which would write them again
                 replace(self.write, source=rows, schema_change=change, batch=numbered).run(engine)
 
     def write_batch_of(self, batch: DataFrame, number: int, checkpoint: str) -> None:
-        """Write a batch of the query that keeps its progress at a place. Raises as `query_of` and `write_batch`."""
+        """Writes a batch of the query with this checkpoint. Raises as `query_of` and `write_batch`."""
         with speaking(batch.sparkSession, self.file_settings):
             query = query_of(checkpoint)
         self.write_batch(batch, number, query)
 
 
 def query_of(checkpoint: str) -> str:
-    """The id of the query that keeps its progress here. Raises ExecutionFailed: there is none, or it cannot be read."""
+    """The id of the query with this checkpoint. Raises ExecutionFailed: it does not exist or cannot be read."""
     try:
-        found = json.loads(hint(open_store(checkpoint), "metadata"))["id"]
-        if not isinstance(found, str) or not found:
+        query = json.loads(hint(open_store(checkpoint), "metadata"))["id"]
+        if not isinstance(query, str) or not query:
             raise TypeError("it is no text")
-        return found
+        return query
     except (AnabranchError, ValueError, KeyError, TypeError, RecursionError) as error:
         reason = f"its id is not in the checkpoint at {checkpoint}, which Anabranch must be able to read ({error})."
         raise ExecutionFailed(what="a batch of a stream", reason=reason) from None

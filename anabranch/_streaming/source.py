@@ -1,8 +1,8 @@
-"""The source of a stream: which rows of a table each of its batches has.
+"""The source of a stream: which rows of a table belong to each of its batches.
 
-Knows the log of one table and what a stream asks of it; reads no row. Guarantee: between two offsets lie the same rows
-whenever, and however often, they are asked for; no row is left out or shown twice, unless an option says so; a change
-of the table's metadata stops the stream behind all rows that were there before it.
+Knows the log of one table and the options of a stream; reads no row. Guarantee: the rows between two offsets are the
+same on every request; no row is left out or shown twice unless an option allows it; a change of the table's metadata
+stops the stream after all rows that were committed before it.
 
 Source: Delta Lake documentation, "Table streaming reads and writes"; PROTOCOL.md, section "Change Data Files".
 """
@@ -51,7 +51,7 @@ from anabranch.errors import (
 )
 
 COMMITS_AT_ONCE = 100
-"""So many commits are read in one go."""
+"""Maximum number of commits that are read in one go."""
 _logger = logging.getLogger(__name__)
 
 
@@ -75,59 +75,57 @@ class Source:
     def __init__(self, read: StreamRead) -> None:
         self.read, self.metadata = read, read.columns
         self.log = open_log(read.table)
-        self._began: Position | None = None
-        self._until: int | None = None
+        self._start: Position | None = None
+        self._last_version: int | None = None
         self._commits = dict[int, Commit]()
         self._snapshot: tuple[int, list[Piece]] | None = None
-        self._met: Known | None = None
-        self._known_at = self._followed = read.known_at
-        self._kept = range(-1), self.metadata
-        self._is_settled = read.schemas is None
+        self._new_metadata: Known | None = None
+        self._columns_version = self._last_checked = read.known_at
+        self._known_metadata = range(-1), self.metadata
+        self._has_columns = read.schemas is None
         self._marks = Marks()
-        self._is_recorded = False
+        self._has_change_data = False
 
     def initial(self) -> Offset:
         """The offset before the first batch."""
         return Offset(self.metadata.id, None)
 
-    def offset(self, said: dict[str, object]) -> Offset:
-        """The offset in a checkpoint. Raises InvalidStreamOffset, StreamTableReplaced: it is none of this table, or of
-        another history of it.
-        """
-        found = Offset.from_json(said, self.log.table, self.metadata.id)
-        now = None if found.position is None or found.commit is None else self._mark(found.position)
-        if found.position is not None and now not in (None, found.commit):
-            self._refuse(found, f"its version {found.position.read} is another commit; an older table was put back.")
-        return found
+    def offset(self, state: dict[str, object]) -> Offset:
+        """Reads the offset in a checkpoint. Raises InvalidStreamOffset, StreamTableReplaced: it is of other history."""
+        offset = Offset.from_json(state, self.log.table, self.metadata.id)
+        now = None if offset.position is None or offset.commit is None else self._mark(offset.position)
+        if offset.position is not None and now not in (None, offset.commit):
+            self._refuse(offset, f"its version {offset.position.read} is another commit; an older table was put back.")
+        return offset
 
     def stop_at_newest(self) -> None:
-        """Show nothing that is committed from now on: ``Trigger.AvailableNow``."""
-        self._until = self._newest().version
+        """Ignores all later commits: ``Trigger.AvailableNow``."""
+        self._last_version = self._newest().version
 
     def newest(self) -> Offset:
-        """The offset behind everything that there is now."""
+        """The offset behind the newest version."""
         return Offset(self.metadata.id, Position(self._newest().version + 1))
 
     def latest(self, start: Offset, limits: Limits | None = None) -> Offset:
-        """The offset to which the next batch goes: as far as the limits let it, by default to the newest version.
+        """The offset where the next batch ends: as far as the limits allow, by default the newest version.
 
         Raises:
-            StreamStopped, ChangeDataNotRecorded: what comes next cannot be shown.
-            StreamVersionsLost: it was cleaned up.
-            VersionNotFound: the stream was to begin at a version that there is not.
+            StreamStopped, ChangeDataNotRecorded: the next commit cannot be shown.
+            StreamVersionsLost: the next version was cleaned up.
+            VersionNotFound: the starting version does not exist.
         """
         begins, shows = self._begins(start), start.position is not None
         if self._is_beyond(begins) and start.position is None:
             return start
-        self._settle(begins)
-        end, taken = begins, _Taken(limits or Limits(None, None))
+        self._take_columns(begins)
+        end, batch = begins, _Batch(limits or Limits(None, None))
         try:
             for step in self._steps(begins):
-                if not taken.admits(step):
+                if not batch.admits(step):
                     break
                 end, shows = step.behind, shows or bool(step.pieces)
         except (StreamStopped, StreamVersionsLost, ChangeDataNotRecorded) as stop:
-            if end == begins or not shows:  # else what comes before it is shown first
+            if end == begins or not shows:  # else the commits before it are shown first
                 self._note(stop)
                 raise
         if end == begins or not shows:  # a stream begins with a batch that has rows
@@ -135,51 +133,49 @@ class Source:
         return Offset(self.metadata.id, end, begins if start.position is None else None, self._mark(end))
 
     def behind_newest(self) -> Offset:
-        """As `latest` without limits, where Spark does not say where the batch starts, nor whether it is the first;
-        `pieces` raises what is raised there.
-        """
-        began = self._begins(self.initial())
-        if self._is_beyond(began) and self.read.start != LATEST:  # the newest of today is no mark of a later start
+        """As `latest` without limits, for callers without a start; `pieces` raises what `latest` would raise."""
+        start = self._begins(self.initial())
+        if self._is_beyond(start) and self.read.start != LATEST:  # no mark identifies a future start
             return self.initial()
         end = Position(self._newest().version + 1)
-        return Offset(self.metadata.id, end, began, self._mark(end))
+        return Offset(self.metadata.id, end, start, self._mark(end))
 
     def pieces(self, start: Offset, end: Offset) -> list[Piece]:
-        """The rows between two offsets. Raises as `latest`, and InvalidStreamOffset: the end lies before the start, or
+        """The rows between two offsets. Raises as `latest`, and InvalidStreamOffset: the end is before the start or
         behind the table's newest version.
         """
         if end == start:
             return []  # Spark runs the first batch in any case
         begins = start.position or end.began or self._began_of(end)
         if end.position is None or end.position.rank < begins.rank:
-            self._refuse(end, "it lies before the one where the batch begins.")
-        self._settle(begins, end.position)
-        found = list[Piece]()
+            self._refuse(end, "it is before the start of the batch.")
+        self._take_columns(begins, end.position)
+        pieces = list[Piece]()
         try:
             for step in self._steps(begins, end.position):
-                found += step.pieces
+                pieces += step.pieces
         except StreamMetadataChanged as stop:
-            if not found:
+            if not pieces:
                 self._note(stop)
             raise
-        return found
+        return pieces
 
     def _mark(self, at: Position) -> str | None:
         return self._marks.of(at, self._newest())
 
-    # -- where it begins -----------------------------------------------------------------------------------------------
+    # -- the start -----------------------------------------------------------------------------------------------------
 
     def _begins(self, start: Offset) -> Position:
         if start.position is not None:
             return start.position
-        if self._began is None:
-            self._began = self._first()
-        return self._began
+        if self._start is None:
+            self._start = self._first()
+        return self._start
 
     def _first(self) -> Position:
-        """Where the stream begins, as its options say."""
+        """The position where the stream begins according to its options."""
         newest, read = self._newest(), self.read
-        last = newest.version if self._until is None else min(self._until, newest.version)
+        last = newest.version if self._last_version is None else min(self._last_version, newest.version)
         if read.start == LATEST:
             return Position(last + 1)
         if read.start_timestamp is not None:
@@ -194,12 +190,12 @@ class Source:
         return Position(version)
 
     def _is_beyond(self, at: Position) -> bool:
-        """Whether a stream begins at a version that is yet to come."""
+        """Whether a stream begins at a version that does not exist yet."""
         return self.read.beyond and at.version > self._newest().version
 
     def _began_of(self, end: Offset) -> Position:
-        """Where the first batch began whose end says it not, as delta-spark wrote it: at the snapshot in which it ends,
-        else where the options say, else at the snapshot before its end.
+        """The start of the first batch, for an end without it, as delta-spark writes them: the snapshot in which the
+        batch ends, else the start in the options, else the snapshot before its end.
         """
         at, read = end.position, self.read
         if at is not None and at.in_snapshot:
@@ -207,13 +203,13 @@ class Source:
         if read.start_timestamp is not None or isinstance(read.start, int):
             return self._begins(self.initial())
         if at is None or at.version == 0 or read.start == LATEST:
-            self._refuse(end, "it does not say where the first batch began.")
+            self._refuse(end, "it does not contain the start of the first batch.")
         return Position(at.version - 1, in_snapshot=True)
 
-    # -- step by step --------------------------------------------------------------------------------------------------
+    # -- the steps -----------------------------------------------------------------------------------------------------
 
     def _steps(self, begins: Position, ends: Position | None = None) -> Iterator[Step]:
-        """All steps from a position on, up to another one, or else to the newest version or what stops the stream."""
+        """All steps between two positions, else up to the newest version or to the error that stops the stream."""
         newest = self._newest().version
         for at in (begins, ends or begins):
             if at.version > newest + (not at.in_snapshot):
@@ -222,10 +218,11 @@ class Source:
             yield from self._of_snapshot(begins, ends)
             begins = Position(begins.version + 1)
         if ends is None or (not ends.in_snapshot and ends.rank > begins.rank):
-            yield from self._of_commits(begins, ends, newest if self._until is None else min(self._until, newest))
+            last = newest if self._last_version is None else min(self._last_version, newest)
+            yield from self._of_commits(begins, ends, last)
 
     def _of_snapshot(self, begins: Position, ends: Position | None) -> Iterator[Step]:
-        """The files of the version at which the stream began."""
+        """Yields the files of the version at which the stream began."""
         pieces = self._live(begins.version)
         if pieces is None:
             return
@@ -241,11 +238,12 @@ class Source:
             yield Step((pieces[index],), behind)
 
     def _live(self, version: int) -> list[Piece] | None:
-        """The rows of a version, kept while the stream reads them; None where it was cleaned up, and an option lets it.
+        """The rows of a version, cached while the stream reads them; None if it was cleaned up and an option allows
+        that.
 
         Raises:
-            StreamMetadataChanged, StreamSchemaIncompatible: it has not the columns of the stream.
-            ChangeDataNotRecorded: a feed is read, and none is recorded.
+            StreamMetadataChanged, StreamSchemaIncompatible: its columns are not the stream's.
+            ChangeDataNotRecorded: the stream reads the change data feed, and none is recorded.
             StreamVersionsLost: it was cleaned up.
         """
         if self._snapshot is None or self._snapshot[0] != version:
@@ -259,7 +257,7 @@ class Source:
             moment = snapshot.timestamp if self.read.feed else None
             vectors = vectors_of(self.log.store, snapshot.files)
             pieces = of_snapshot(snapshot.files, vectors, version, moment)
-            self._check_kept(pieces, version)
+            self._check_loss(pieces, version)
             self._snapshot = (version, pieces)
         return self._snapshot[1]
 
@@ -279,22 +277,22 @@ class Source:
                 if groups and at is not None and at.version == commit.version:
                     self._check_index(at, len(groups) - 1)
             steps = list(_cut(commit.version, groups, begins, ends, whole=self.read.feed))
-            self._check_kept(chain.from_iterable(step.pieces for step in steps), commit.version)
+            self._check_loss(chain.from_iterable(step.pieces for step in steps), commit.version)
             yield from steps
 
     def _check_index(self, at: Position, last: int) -> None:
-        """Raises InvalidStreamOffset: a position is behind the last file of its version, which it would pass over."""
+        """Raises InvalidStreamOffset if a position is behind the last file of its version."""
         if at.index > last:
             self._refuse(Offset(self.metadata.id, at), f"the last file of version {at.version} is {last}.")
 
     def _read(self, first: int, last: int) -> Iterator[Commit]:
-        """The commits of versions, each read once, unless another is there by now."""
-        there = self.log.store.list_from(first_name(first)) if self._commits and first <= last else []
-        others = {version: (e.size, e.etag) for e in there if (version := commit_version(e.name)) is not None}
+        """Yields the commits of versions; reads each only once, unless the file was replaced."""
+        entries = self.log.store.list_from(first_name(first)) if self._commits and first <= last else []
+        identities = {version: (e.size, e.etag) for e in entries if (version := commit_version(e.name)) is not None}
         self._commits = {
-            version: kept
-            for version, kept in self._commits.items()
-            if version >= first and others.get(version, kept.identity) == kept.identity
+            version: commit
+            for version, commit in self._commits.items()
+            if version >= first and identities.get(version, commit.identity) == commit.identity
         }
         for start in range(first, last + 1, COMMITS_AT_ONCE):
             end = min(start + COMMITS_AT_ONCE - 1, last)
@@ -305,26 +303,26 @@ class Source:
             yield from (self._commits[version] for version in range(start, end + 1) if version in self._commits)
 
     def _find_commits(self, first: int, last: int) -> list[Commit]:
-        """The commits of versions that are there. Raises StreamVersionsLost: one is not, and no option lets it."""
+        """Reads the existing commits of a range. Raises StreamVersionsLost: one is missing, and no option allows it."""
         keys, newest = self.metadata.partition_keys, self._newest().version
         try:
-            found = commits_between(self.log, first, last, keys, newest) if first <= last else []
-            own, before = changes.with_own_partition_columns, self._known_at
-            return [own(each) if each.version < before else each for each in found]
+            commits = commits_between(self.log, first, last, keys, newest) if first <= last else []
+            own, before = changes.with_own_partition_columns, self._columns_version
+            return [own(commit) if commit.version < before else commit for commit in commits]
         except (VersionNotFound, CorruptLog):
             entries = list(self.log.store.list_from(first_name(first)))
-            there = {version for entry in entries if (version := commit_version(entry.name)) is not None}
-            missing = (version for version in range(first, last + 1) if version not in there)
-            lost = next((each for each in missing if self.log.store.head(commit_name(each)) is None), None)
-            if lost is None:  # one is damaged
+            versions = {version for entry in entries if (version := commit_version(entry.name)) is not None}
+            missing = (version for version in range(first, last + 1) if version not in versions)
+            lost = next((version for version in missing if self.log.store.head(commit_name(version)) is None), None)
+            if lost is None:  # a commit is damaged
                 raise
-            behind = min((version for version in there if version > lost), default=newest + 1)
+            behind = min((version for version in versions if version > lost), default=newest + 1)
             facts = {"table": self.log.table, "version": lost, "earliest": behind, "latest": newest}
             self._leave_out(lost, min(behind - 1, last), facts)
             return [*self._find_commits(first, lost - 1), *self._find_commits(behind, last)]
 
     def _leave_out(self, first: int, last: int, facts: Mapping[str, Any]) -> None:
-        """Pass over versions that were cleaned up. Raises StreamVersionsLost: no option lets it."""
+        """Skips versions that were cleaned up. Raises StreamVersionsLost: no option allows it."""
         if not self.read.tolerance.lost_versions:
             raise StreamVersionsLost(**facts) from None
         _logger.warning("a stream of %s leaves out the versions %s to %s", self.log.table, first, last)
@@ -332,57 +330,57 @@ class Source:
     # -- one commit ----------------------------------------------------------------------------------------------------
 
     def _groups_of_adds(self, commit: Commit) -> list[Group]:
-        """The rows that a commit added. Raises StreamDeletes, StreamChanges: it deleted rows, which no option lets."""
-        lets = self.read.tolerance
+        """The rows that a commit added. Raises StreamDeletes, StreamChanges: it deleted rows; no option allows it."""
+        tolerance = self.read.tolerance
         removes, adds = changing(commit.removes), changing(commit.adds)
-        if len(removes) and lets.change_commits:
+        if len(removes) and tolerance.change_commits:
             return []
         writes = len(adds) and not pc.all(pc.is_in(adds["path"], value_set=removes["path"].combine_chunks())).as_py()
-        found = groups_of_inserts(changes.changes_from_files(self.log, commit, 0, None), commit.in_order)
+        inserts = groups_of_inserts(changes.changes_from_files(self.log, commit, 0, None), commit.in_order)
         # A RESTORE brings rows back.
-        if len(removes) and not lets.changes and (writes or any(found) or not lets.deletes):
+        if len(removes) and not tolerance.changes and (writes or any(inserts) or not tolerance.deletes):
             kind = StreamChanges if len(adds) else StreamDeletes
             facts = {"version": commit.version, "operation": commit.head.info.get("operation", "unknown")}
             raise kind(table=self.log.table, file=removes["path"][0].as_py(), **facts)
-        return found
+        return inserts
 
     def _check(self, commit: Commit) -> None:
         """Raises:
-        StreamMetadataChanged: a stream cannot go on behind the commit, or before it, since its columns are too old.
+        StreamMetadataChanged: the commit changes the metadata, or the stream's columns are older than the commit.
         StreamSchemaIncompatible: its rows cannot be read as the columns of the stream.
-        ChangeDataNotRecorded: a feed is read, and from here on none is recorded.
+        ChangeDataNotRecorded: the stream reads the change data feed, which ends here.
         """
         self._follow(commit)
-        if commit.version > self._followed + 1:  # it begins here, or versions before it were left out
+        if commit.version > self._last_checked + 1:  # the stream begins here, or skipped versions
             self._check_metadata(self._metadata_at(commit.version), commit.version)
-        self._followed = max(self._followed, commit.version)
-        if self.read.feed and not self._is_recorded:
+        self._last_checked = max(self._last_checked, commit.version)
+        if self.read.feed and not self._has_change_data:
             self._check_recorded(self._metadata_at(commit.version), commit.version)
-            self._is_recorded = True
+            self._has_change_data = True
         if commit.head.metadata is not None:
             self._check_metadata(commit.head.metadata, commit.version)
             self._check_recorded(commit.head.metadata, commit.version)
-        if self.read.feed and commit.columns != set(self.metadata.partition_keys):  # of rows that are gone
+        if self.read.feed and commit.columns != set(self.metadata.partition_keys):  # of deleted rows
             reason = "the table was partitioned by other columns"
-            raise StreamSchemaIncompatible(table=self.log.table, version=self._known_at, reason=reason)
+            raise StreamSchemaIncompatible(table=self.log.table, version=self._columns_version, reason=reason)
 
     def _follow(self, commit: Commit) -> None:
-        """Keep the metadata of the commit, if it says it, or that of the commit before it is kept."""
-        versions, metadata = self._kept
+        """Remembers the metadata at the commit, if the commit contains it or the previous commit's is known."""
+        known_versions, metadata = self._known_metadata
         if commit.head.metadata is not None:
-            self._kept = range(commit.version, commit.version + 1), commit.head.metadata
-        elif commit.version == versions.stop:
-            self._kept = range(versions.start, commit.version + 1), metadata
+            self._known_metadata = range(commit.version, commit.version + 1), commit.head.metadata
+        elif commit.version == known_versions.stop:
+            self._known_metadata = range(known_versions.start, commit.version + 1), metadata
 
     def _metadata_at(self, version: int) -> Metadata:
-        """The metadata of a version, which is kept for the commits behind it; else as `_rebuilt`."""
-        if version not in self._kept[0]:
-            self._kept = range(version, version + 1), self._rebuilt(version)
-        return self._kept[1]
+        """The metadata of a version, remembered for the next commits; rebuilt if unknown."""
+        if version not in self._known_metadata[0]:
+            self._known_metadata = range(version, version + 1), self._rebuild_metadata(version)
+        return self._known_metadata[1]
 
-    def _rebuilt(self, version: int) -> Metadata:
-        """The metadata of a version; of one that cannot be rebuilt, if an option lets it, that of the oldest that can.
-        Raises StreamVersionsLost: no option does.
+    def _rebuild_metadata(self, version: int) -> Metadata:
+        """The metadata of a version; if that version is lost and an option allows it, of the oldest existing one.
+        Raises StreamVersionsLost: no option allows it.
         """
         try:
             return self.log.snapshot(version).metadata
@@ -391,29 +389,27 @@ class Source:
                 raise StreamVersionsLost(**gone.facts) from None
             return self.log.snapshot(earliest_version(self.log.store)).metadata
 
-    def _check_metadata(self, found: Metadata, version: int) -> None:
-        """Raises StreamMetadataChanged, StreamSchemaIncompatible unless rows of a version with this metadata have the
-        columns of the stream.
-        """
-        if same_but_marks(found, self.metadata):
+    def _check_metadata(self, metadata: Metadata, version: int) -> None:
+        """Raises StreamMetadataChanged, StreamSchemaIncompatible unless the metadata has the stream's columns."""
+        if same_but_marks(metadata, self.metadata):
             return
         table = self.log.table
-        if version > self._known_at:
-            self._met = Known(found, version)
-            raise StreamMetadataChanged(table=table, version=version, changed=difference(self.metadata, found))
-        if (why := unreadable(found.schema, self.metadata.schema)) is not None:
-            raise StreamSchemaIncompatible(table=table, version=self._known_at, reason=why)
+        if version > self._columns_version:
+            self._new_metadata = Known(metadata, version)
+            raise StreamMetadataChanged(table=table, version=version, changed=difference(self.metadata, metadata))
+        if (why := unreadable(metadata.schema, self.metadata.schema)) is not None:
+            raise StreamSchemaIncompatible(table=table, version=self._columns_version, reason=why)
 
-    # -- with which columns --------------------------------------------------------------------------------------------
+    # -- the columns ---------------------------------------------------------------------------------------------------
 
-    def _settle(self, begins: Position, ends: Position | None = None) -> None:
-        """Take the version of the columns from the log of schemas; where it is empty, note there those of the rows that
-        come next, or of a batch that was planned before.
+    def _take_columns(self, begins: Position, ends: Position | None = None) -> None:
+        """Takes the columns' version from the schema log. If that is empty, records there the columns of the next
+        rows, or of a batch that was planned before.
 
         Raises:
-            StreamMetadataChanged: the stream has other columns, and goes on with these.
+            StreamMetadataChanged: the log has other columns; the restarted stream uses these.
         """
-        if self._is_settled:
+        if self._has_columns:
             return
         log = SchemaLog(self.read.schemas or "", self.metadata.id)
         if (noted := log.newest()) is None:
@@ -424,23 +420,23 @@ class Source:
         if not same_but_marks(noted.metadata, self.metadata):
             changed = difference(self.metadata, noted.metadata)
             raise StreamMetadataChanged(table=self.log.table, version=noted.version, changed=changed)
-        self._known_at = self._followed = noted.version
-        self._is_settled = True
+        self._columns_version = self._last_checked = noted.version
+        self._has_columns = True
 
-    def _check_kept(self, pieces: Iterable[Piece], version: int) -> None:
-        """Raises StreamSchemaIncompatible: a log of schemas has columns of after a version, which these rows of it have
-        not, as of a batch that was planned without it, or of another stream.
+    def _check_loss(self, pieces: Iterable[Piece], version: int) -> None:
+        """Raises StreamSchemaIncompatible if these rows lack columns in the schema log, which are of a later version:
+        the batch was planned without that log, or the log is another stream's.
         """
-        if self.read.schemas is None or version >= self._known_at or not any(pieces):
+        if self.read.schemas is None or version >= self._columns_version or not any(pieces):
             return
         if (why := loss(self._metadata_at(version), self.metadata)) is not None:
-            reason = f"{why}, and schemaTrackingLocation has the columns of version {self._known_at}"
-            raise StreamSchemaIncompatible(table=self.log.table, version=self._known_at, reason=reason)
+            reason = f"{why}, and schemaTrackingLocation has the columns of version {self._columns_version}"
+            raise StreamSchemaIncompatible(table=self.log.table, version=self._columns_version, reason=reason)
 
     def _note(self, stop: AnabranchError) -> None:
-        """Note the metadata that stopped the stream, now that all before it was shown: it goes on with that."""
-        if self.read.schemas is not None and self._met is not None and isinstance(stop, StreamMetadataChanged):
-            SchemaLog(self.read.schemas, self.metadata.id).note(self._met)
+        """Records the metadata that stopped the stream, after all earlier rows were shown, for the restart."""
+        if self.read.schemas is not None and self._new_metadata is not None and isinstance(stop, StreamMetadataChanged):
+            SchemaLog(self.read.schemas, self.metadata.id).note(self._new_metadata)
 
     def _check_recorded(self, metadata: Metadata, version: int) -> None:
         if self.read.feed:
@@ -461,8 +457,8 @@ class Source:
 
 
 def _cut(version: int, groups: list[Group], begins: Position, ends: Position | None, *, whole: bool) -> Iterator[Step]:
-    """What a commit adds between two positions: action by action, or as a whole. One that adds nothing is a step too,
-    so that a stream never waits at a version that will be cleaned up.
+    """The steps of a commit between two positions: one per action, or one for the whole commit. A commit without rows
+    is a step too, so that a stream never waits at a version that will be cleaned up.
     """
     if not groups:
         yield Step((), Position(version + 1))
@@ -475,15 +471,15 @@ def _cut(version: int, groups: list[Group], begins: Position, ends: Position | N
         yield Step(tuple(chain.from_iterable(groups[start : stop + 1])), behind)
 
 
-class _Taken:
-    """How much a batch has so far."""
+class _Batch:
+    """The size of a batch so far."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits, self._files, self._size = limits, 0, 0
 
     def admits(self, step: Step) -> bool:
-        """Whether there is room for one more step, as there is while neither limit is reached; several files together
-        have to fit, unless they are the first. It then counts.
+        """Whether the batch has room for one more step; counts the step if so. There is room while no limit is
+        reached; a step of several files must fit entirely, unless it is the first.
         """
         most_files, most_size = self._limits.files, self._limits.size
         is_full = (most_files is not None and self._files >= most_files) or (

@@ -1,7 +1,7 @@
-"""Tasks: the pieces of a batch as what executors read (`anabranch._streaming.arrow_rows`).
+"""Tasks: the pieces of a batch in the form that executors read (`anabranch._streaming.arrow_rows`).
 
-Knows where files are, what their columns are called, and how Spark divides files among tasks. Guarantee: each row of
-each piece is in exactly one task; what travels is plain values and Arrow's own.
+Knows the locations of files, the names of their columns, and how Spark divides files among tasks. Guarantee: each row
+of each piece is in exactly one task; a task consists of plain values and Arrow's own.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from anabranch.commands.field_id_names import is_by_id, layouts_of
 from anabranch.errors import CorruptVector, InvalidPartitionValue, UnknownStore
 
 _MOST_SHARES = 1000
-"""So many shares a file has at most, whatever size the log says that it has."""
+"""Maximum number of shares of a file, whatever size the log has for it."""
 _MOST_ROWS = 1 << 32
-"""No data file has more rows; a vector with a position behind that lies."""
+"""Maximum number of rows in a data file; a vector with a position behind that is corrupt."""
 _ROWS_AT_ONCE = 1 << 20
 _REACHABLE = ("s3", "gs", "abfss")
 """Kinds of buckets that Arrow reads on executors."""
 
 
 def columns_of(read: StreamRead) -> Struct:
-    """The columns of a stream: the table's, and those of a feed. Raises InvalidOption: one is in both."""
+    """The columns of a stream: the table's, and those of the change feed. Raises InvalidOption: one is in both."""
     columns = read.columns.schema
     if not read.feed:
         return columns
@@ -50,12 +50,12 @@ def columns_of(read: StreamRead) -> Struct:
 
 
 def tasks_of(read: StreamRead, store: Store, pieces: Sequence[Piece]) -> list[dict[str, Any]]:
-    """The pieces, divided among tasks.
+    """Divides the pieces among tasks.
 
     Raises:
-        InvalidPartitionValue: a partition value is none of its column's type.
+        InvalidPartitionValue: a partition value is not of its column's type.
         CorruptVector: a vector has a position that no file has.
-        CorruptLog, FileOutsideTable: the log names what is no file of the table.
+        CorruptLog, FileOutsideTable: the log names a file that is not the table's.
     """
     metadata, columns = read.columns, all_nullable(columns_of(read))
     frame = {"wanted": to_arrow(columns), "physical": to_arrow(physical_schema(columns))}
@@ -66,7 +66,7 @@ def tasks_of(read: StreamRead, store: Store, pieces: Sequence[Piece]) -> list[di
 
 
 def _with_layouts(store: Store, metadata: Metadata, columns: Struct, files: list[dict[str, Any]]) -> None:
-    """Say of files what they call their columns, where that is another name."""
+    """Adds the names of columns in files that name them differently."""
     layouts = layouts_of(store, metadata, [file["path"] for file in files])
     for file in files:
         if (layout := layouts.get(file["path"])) is not None:
@@ -90,8 +90,8 @@ def _file(read: StreamRead, metadata: Metadata, store: Store, piece: Piece) -> d
 
 
 def _place(store: Store, path: str) -> dict[str, Any]:
-    """The bucket of a file, None for this machine's disks, its name there, and how the session reaches it. Raises
-    UnknownStore: executors cannot read there.
+    """A file's bucket (None for this machine's disks), its name there, and the session's options of the bucket. Raises
+    UnknownStore: executors cannot read it.
     """
     folder, name = locate_in_store(store, path)
     scheme, _, rest = folder.url.partition("://")
@@ -100,12 +100,12 @@ def _place(store: Store, path: str) -> dict[str, Any]:
         return {"store": None, "name": f"/{inside}/{name}"}
     if scheme not in _REACHABLE:
         raise UnknownStore(location=folder.url, reason="a stream reads files, s3, gs and abfss only.")
-    said = bucket_options(scheme, bucket, {})
-    return {"store": f"{scheme}://{bucket}", "name": f"{inside}/{name}" if inside else name, "said": said}
+    options = bucket_options(scheme, bucket, {})
+    return {"store": f"{scheme}://{bucket}", "name": f"{inside}/{name}" if inside else name, "said": options}
 
 
 def _mask(table: str, piece: Piece) -> tuple[tuple[bytes, int] | None, bool]:
-    """Which rows are shown, as compressed bits and their number, and whether the rows behind them are. Raises
+    """The shown rows as compressed bits with their number, and whether the rows behind them are shown. Raises
     CorruptVector: a position is one that no file has.
     """
     positions = piece.hidden if piece.only is None else piece.only
@@ -131,22 +131,22 @@ def _feed_values(piece: Piece) -> dict[str, Any]:
     if piece.shown is None:
         return {}
     moment = dt.datetime.fromtimestamp(0, dt.UTC) + dt.timedelta(milliseconds=piece.shown.timestamp)
-    said = {COMMIT_VERSION: piece.shown.version, COMMIT_TIMESTAMP: moment}
-    return said if piece.shown.change is None else {CHANGE_TYPE: piece.shown.change, **said}
+    values = {COMMIT_VERSION: piece.shown.version, COMMIT_TIMESTAMP: moment}
+    return values if piece.shown.change is None else {CHANGE_TYPE: piece.shown.change, **values}
 
 
 def _partition_values(read: StreamRead, metadata: Metadata, table: str, piece: Piece) -> dict[str, Any]:
-    """The values of columns that stand in the log, by their names in files."""
+    """The values of partition columns, by their names in files."""
     by_name = {field.physical_name: field for field in metadata.schema}
-    found = {name: text for name, text in piece.values.items() if name in by_name}
-    return {name: _value(read, table, piece.path, by_name[name], text) for name, text in found.items()}
+    texts = {name: text for name, text in piece.values.items() if name in by_name}
+    return {name: _value(read, table, piece.path, by_name[name], text) for name, text in texts.items()}
 
 
 def _value(read: StreamRead, table: str, path: str, field: Field, text: str | None) -> Any:
     try:
         value = read_value(text, str(field.type))
         if field.type == "timestamp" and value is not None and not has_zone(pa.array([text]))[0].as_py():
-            return value.replace(tzinfo=zone_of(read.zone))  # it means the session's zone, as in delta-spark
+            return value.replace(tzinfo=zone_of(read.zone))  # in the session's zone, as in delta-spark
         return value
     except ValueError:
         facts = {"file": path, "column": field.name, "type": field.type, "value": text}
@@ -157,19 +157,19 @@ def _value(read: StreamRead, table: str, path: str, field: Field, text: str | No
 
 
 def _pack_files(files: Sequence[Mapping[str, Any]], splits: Splits) -> Iterator[list[Mapping[str, Any]]]:
-    """The files in groups as Spark makes them: a group ends where the next file's bytes would be too many."""
+    """Groups the files as Spark does: a group ends where the next file's bytes would be too many."""
     total = sum(file["size"] + splits.open_bytes for file in files)
     most = min(splits.most_bytes, max(splits.open_bytes, total // max(splits.tasks, 1)))
-    packed, size = list[Mapping[str, Any]](), 0
+    group, size = list[Mapping[str, Any]](), 0
     for file in sorted(_shares(files, most), key=lambda file: -file["size"] / file["share"][1]):
         read = file["size"] // file["share"][1]
-        if packed and size + read > most:
-            yield packed
-            packed, size = [], 0
-        packed.append(file)
+        if group and size + read > most:
+            yield group
+            group, size = [], 0
+        group.append(file)
         size += read + splits.open_bytes
-    if packed:
-        yield packed
+    if group:
+        yield group
 
 
 def _shares(files: Sequence[Mapping[str, Any]], most: int) -> Iterator[Mapping[str, Any]]:

@@ -1,14 +1,14 @@
 """Tools to test pipelines with.
 
-- `at_phase`, `PHASES`: let something happen at a named moment inside a transaction, on one thread, with no sleep.
-- `DictStore`, `Watched`, `Call`: a store in memory, and one that tells of every call and may fail it.
+- `at_phase`, `PHASES`: run something at a named moment inside a transaction, on one thread, without sleeping.
+- `DictStore`, `Watched`, `Call`: a store in memory, and one that reports every call and may fail it.
 - `FAULTS`, `Fault`: the ways in which a call of a store may fail.
-- `mounted`: puts a store of yours beneath the product.
+- `mounted`: lets the product use your own store.
 - `ArrowEngine`, `Row`: runs the commands without a JVM.
 - `anabranch.testing.matrix`: runs the documented matrices of conflicts; the command line's ``matrix`` prints them.
 
-Knows everything below the doors. Only tests, the laboratory and that one command import it. The simulator that proves
-the product is in `laboratory/`, which no wheel contains.
+Knows everything below the public API. Only tests, the laboratory and that one command import it. The simulator that
+proves the product is in `laboratory/`, which no wheel contains.
 """
 
 from anabranch._storage.open import mounted

@@ -1,8 +1,8 @@
-"""An engine of Arrow rows: the same commands and transactions as on Spark, without a JVM.
+"""An engine on Arrow rows: runs the same commands and transactions as the Spark engine, without a JVM.
 
-Reads rows with pyarrow and judges them by the reference evaluator of predicates; assignments are plain values or
-functions of the old row. Runs everything on the caller's thread, so that a test can stop it anywhere. Made for tests of
-concurrency on small tables, since rows are Python objects.
+Reads rows with pyarrow and evaluates them with the reference evaluator of predicates; assignments are plain values or
+functions of the old row. Runs everything on the caller's thread, so that a test can stop it anywhere. Made for
+concurrency tests on small tables, since rows are Python objects.
 """
 
 from __future__ import annotations
@@ -76,31 +76,31 @@ class ArrowEngine:
 
     def __init__(self, new_id: Callable[[], UUID] = uuid4) -> None:
         self.evaluated: list[str] = []
-        """The paths of all files whose rows were judged, in order: what a condition had to read."""
+        """The paths of all files whose rows were evaluated, in order."""
         self._new_id = new_id
 
     def telling(self, tell: Tell) -> ArrowEngine:
-        """It tells nothing."""
+        """Reports no progress."""
         return self
 
     def check(self, files: FileSet, condition: Condition, assignments: Mapping[str, Any] | None) -> None:
-        """Nothing to hold: predicates, values and functions name no column by a text."""
+        """Accepts everything: predicates, values and functions name no column in a text."""
 
     def check_merge(self, files: FileSet, matching: Matching, source: pa.Table) -> None:
         """As `check`."""
 
     def find(self, files: FileSet, condition: Condition) -> Marks:
         """The live rows for which the condition holds."""
-        found = {}
+        marks_by_path = {}
         for path, rows in self._rows(files):
             self.evaluated.append(path)
             marks = BitMap64(i for i, row in rows if holds(condition.predicate, row) is True)
             if marks:
-                found[path] = marks
-        return found
+                marks_by_path[path] = marks
+        return marks_by_path
 
     def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
-        """New images of the marked rows."""
+        """Writes new images of the marked rows."""
         changed: list[Row] = [
             _as_new_image(files, _assign(row, assignments))
             for path, rows in self._rows(files, ids=True)
@@ -111,63 +111,69 @@ class ArrowEngine:
         self._put(files, changed, folder)
 
     def rewrite(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any] | None, folder: str) -> None:
-        """All live rows, the marked ones changed or left out."""
-        kept: list[Row] = []
+        """Writes all live rows, with the marked ones changed or left out."""
+        live: list[Row] = []
         changed: list[Row] = []
         for path, rows in self._rows(files, ids=True):
             for i, row in rows:
                 if i not in marks.get(path, ()):
-                    kept.append(row)
+                    live.append(row)
                 elif assignments is not None:
                     changed.append(_as_new_image(files, _assign(row, assignments)))
-                    kept.append(changed[-1])
+                    live.append(changed[-1])
         self._check(files, changed)
-        self._put(files, kept, folder)
+        self._put(files, live, folder)
 
     def record(self, changes: Sequence[Images], folder: str) -> None:
-        """The rows as they lie in their files."""
+        """Writes the changed rows as they are in their files."""
         files = changes[0].files
-        rows = _table(change_data_columns(files.schema), [row for each in changes for row in self._change_rows(each)])
-        store, both = open_store(files.root), files.rules.materialised
-        self._write(rows, files.schema, files.partition_columns, store, folder, (CHANGE_TYPE,), materialised=both)
+        rows = _table(
+            change_data_columns(files.schema), [row for images in changes for row in self._change_rows(images)]
+        )
+        store, materialised = open_store(files.root), files.rules.materialised
+        self._write(
+            rows, files.schema, files.partition_columns, store, folder, (CHANGE_TYPE,), materialised=materialised
+        )
 
     def record_update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
-        """The marked rows, and what the assignments make of them."""
+        """Writes the marked rows before and after the assignments."""
         old = [row for path, rows in self._rows(files, ids=True) for i, row in rows if i in marks.get(path, ())]
         new = [_as_new_image(files, _assign(row, assignments)) for row in old]
         self._check(files, new)
-        found = [{**row, CHANGE_TYPE: change} for change, rows in ((PREIMAGE, old), (POSTIMAGE, new)) for row in rows]
-        self._put(files, found, folder, change_data_columns(files.schema).fields[-1:])
+        images = [{**row, CHANGE_TYPE: change} for change, rows in ((PREIMAGE, old), (POSTIMAGE, new)) for row in rows]
+        self._put(files, images, folder, change_data_columns(files.schema).fields[-1:])
 
     def write_postimages(self, files: FileSet, count: int, folder: str) -> None:
-        """The rows of that kind."""
-        rows = [row for _, found in self._rows(change_data_files(files), ids=True) for _, row in found]
+        """Writes the postimages."""
+        rows = [row for _, file_rows in self._rows(change_data_files(files), ids=True) for _, row in file_rows]
         self._put(files, [row for row in rows if row.pop(CHANGE_TYPE) == POSTIMAGE], folder)
 
     def _change_rows(self, images: Images) -> list[Row]:
         if images.joined is not None and images.change == POSTIMAGE:
             return [{**row, CHANGE_TYPE: POSTIMAGE} for row in images.joined.images]
         every, marked = images.rows is None, images.rows or {}
-        found = [(path, i, row) for path, rows in self._rows(images.selected_files) for i, row in rows]
-        rows = [row for path, i, row in found if every or i in marked.get(path, ())]
+        located = [(path, i, row) for path, rows in self._rows(images.selected_files) for i, row in rows]
+        rows = [row for path, i, row in located if every or i in marked.get(path, ())]
         return [{**row, CHANGE_TYPE: images.change} for row in rows]
 
     def pack(self, files: FileSet, folder: str) -> None:
-        """One file behind the other."""
-        kept = [row for _, rows in self._rows(files, ids=True) for _, row in rows]
-        self._put_one(files, kept, f"{folder}/part-00000")
+        """Concatenates the files."""
+        live = [row for _, rows in self._rows(files, ids=True) for _, row in rows]
+        self._put_one(files, live, f"{folder}/part-00000")
 
     def pack_together(self, bins: Sequence[tuple[FileSet, str]]) -> frozenset[int]:
-        """None: this engine packs one by one."""
+        """Packs none: this engine packs bin by bin."""
         return frozenset()
 
     def cluster(self, files: FileSet, curve: Curve, outputs: int, folder: str, moves: str | None) -> None:
-        """Sorted by the columns, one after the other."""
-        found = [(n, i, row) for n, (_, rows) in enumerate(self._rows(files, ids=True)) for i, row in rows]
-        found.sort(key=lambda each: ([(row is not None, row) for row in map(each[2].get, curve.columns)], each[:2]))
-        size, store = -(-len(found) // outputs) or 1, open_store(files.root)
-        for number, start in enumerate(range(0, len(found), size)):
-            part, name = found[start : start + size], f"part-{number:05d}"
+        """Sorts rows by the columns, in order of the columns."""
+        located = [(n, i, row) for n, (_, rows) in enumerate(self._rows(files, ids=True)) for i, row in rows]
+        located.sort(
+            key=lambda entry: ([(row is not None, row) for row in map(entry[2].get, curve.columns)], entry[:2])
+        )
+        size, store = -(-len(located) // outputs) or 1, open_store(files.root)
+        for number, start in enumerate(range(0, len(located), size)):
+            part, name = located[start : start + size], f"part-{number:05d}"
             self._put_one(files, [row for _, _, row in part], f"{folder}/{name}")
             if moves is not None:
                 came = pa.Table.from_pylist([{"source": n, "row": i} for n, i, _ in part], schema=ORIGINS)
@@ -182,49 +188,49 @@ class ArrowEngine:
         folder: str,
         rules: Rules = NONE,
     ) -> None:
-        """A table's rows."""
+        """Writes a table's rows."""
         rows = fit_to_rules(root, source, schema, rules)
         self._write(rows, schema, partition_columns, open_store(root), folder, materialised=rules.materialised)
 
     @contextmanager
     def beside(self, work: Callable[[], None]) -> Iterator[None]:
-        """Before the block: a simulated writer has one thread."""
+        """Runs the work before the block: a simulated writer has one thread."""
         work()
         yield
 
     def for_other_thread(self, work: Callable[[], None]) -> Callable[[], None]:
-        """As it is: there is nothing to be carried."""
+        """Returns the work unchanged: no context moves to the other thread."""
         return work
 
     def hold(self, source: pa.Table, schema: Struct, root: str, folder: str) -> Held:
-        """Rows in memory are kept as they are."""
+        """Keeps the rows in memory."""
         return Held(tuple(source.to_pylist()))
 
     def with_numbers(self, held: Held, values: Mapping[str, range]) -> pa.Table:
-        """The values in the order of the rows."""
+        """Adds the values in the order of the rows."""
         return pa.Table.from_pylist([{**row, **reserved_values(values, i)} for i, row in enumerate(held.records)])
 
     def join(self, files: FileSet, matching: Matching, held: Held, folder: str) -> Joined:
-        """Each live row with each source row; conditions and values are functions of both rows."""
-        found = Join(matching, held.records)
+        """Joins each live row with each source row; conditions and values are functions of both rows."""
+        join = Join(matching, held.records)
         for path, rows in self._rows(files, ids=True):
             self.evaluated.append(path)
             for i, row in rows:
-                found.add(path, i, _as_new_image(files, row))
-        if found.ambiguous:
-            raise AmbiguousMerge(table=files.root, count=found.ambiguous)
-        return found.result()
+                join.add(path, i, _as_new_image(files, row))
+        if join.ambiguous:
+            raise AmbiguousMerge(table=files.root, count=join.ambiguous)
+        return join.result()
 
     def write_images(self, files: FileSet, joined: Joined, folder: str) -> None:
-        """What `join` computed."""
+        """Writes the images that `join` computed."""
         self._check(files, joined.handle.images)
         self._put(files, joined.handle.images, folder)
 
     def write_inserts(
         self, files: FileSet, matching: Matching, held: Held, joined: Sequence[Joined], folder: str
     ) -> None:
-        """The source rows that no join matched."""
-        matched = {number for each in joined for number in each.handle.sources}
+        """Writes the source rows that no join matched."""
+        matched = {number for result in joined for number in result.handle.sources}
         rows = [(number, row) for number, row in enumerate(held.records) if number not in matched]
         new = [
             image for number, row in rows if (image := row_to_insert(matching, row, files.schema, number)) is not None
@@ -234,44 +240,44 @@ class ArrowEngine:
             self._put(files, new, folder)
 
     def check_rules(self, schema: Struct, rules: Rules, table: str) -> None:
-        """Nothing: no SQL is run here, and `write` refuses what it cannot hold."""
+        """Does nothing: no SQL runs here, and `write` enforces the rules."""
 
     def extent(self, files: FileSet, column: str) -> tuple[Any, Any]:
-        """The least and the greatest value of a column."""
+        """The minimum and the maximum of a column."""
         values = [row[column] for row in self.rows(files) if row[column] is not None]
         return min(values, default=None), max(values, default=None)
 
     def few_values(self, held: Held, column: str, limit: int) -> list[Any] | None:
         """The distinct values of a column."""
-        found = list(dict.fromkeys(row[column] for row in held.records))
-        return found if len(found) <= limit else None
+        values = list(dict.fromkeys(row[column] for row in held.records))
+        return values if len(values) <= limit else None
 
     def alias(self, source: pa.Table) -> None:
-        """Functions need no names."""
+        """None: functions need no names."""
         return None
 
     def describe(self, source: pa.Table) -> Struct:
-        """A table's columns."""
+        """The schema of an Arrow table."""
         return from_arrow(source.schema)
 
     def source_versions(self, source: pa.Table, root: str, table_id: str) -> SourceVersions | None:
-        """Rows in memory read no table, unless they say so (`read_from`)."""
+        """The versions that `read_from` recorded; other rows in memory read no table."""
         return source_versions_of(source)
 
     def query_versions(
         self, condition: Condition, values: Sequence[Any], schema: Struct, root: str, table_id: str
     ) -> SourceVersions | None:
-        """Conditions and values here hold no query."""
+        """None: conditions and values contain no query."""
         return None
 
     def merge_versions(
         self, source: pa.Table, matching: Matching, schema: Struct, root: str, table_id: str
     ) -> SourceVersions | None:
-        """Nor do the functions of a MERGE."""
+        """None: the functions of a MERGE contain no query."""
         return None
 
     def settings(self) -> Mapping[str, str]:
-        """There is no session."""
+        """Empty: there is no session."""
         return {}
 
     def rows(self, files: FileSet) -> list[Row]:
@@ -279,8 +285,8 @@ class ArrowEngine:
         return [row for _, rows in self._rows(files) for _, row in rows]
 
     def _rows(self, files: FileSet, *, ids: bool = False) -> list[tuple[str, list[tuple[int, Row]]]]:
-        """The live rows; with their ids, where they keep any, under the names of the hidden columns."""
-        store, found = open_store(files.root), []
+        """The live rows of each file; with their ids, if tracked, under the names of the hidden columns."""
+        store, live = open_store(files.root), []
         for file in files.files.to_pylist():
             path, tracked = file["path"], files.tracked if ids else None
             values = _values_of(files, dict(file["partitionValues"]))
@@ -291,27 +297,27 @@ class ArrowEngine:
             whole = [(i, {n: {**row, **values}.get(n) for n in files.schema.names}) for i, row in enumerate(rows)]
             if tracked is not None:
                 whole = [(i, {**row, **_ids(tracked, file, i, rows[i])}) for i, row in whole]
-            found.append((path, [(i, row) for i, row in whole if i not in dead]))
-        return found
+            live.append((path, [(i, row) for i, row in whole if i not in dead]))
+        return live
 
     def _check(self, files: FileSet, rows: list[Row]) -> None:
-        """Hold the table's rules for new rows."""
+        """Enforces the table's rules on new rows."""
         if files.rules.bind_rows:
             obedient(files.root, _table(files.schema, rows), files.schema, files.rules, frozenset())
 
     def _put(self, files: FileSet, rows: list[Row], folder: str, beside: tuple[Field, ...] = ()) -> None:
         hidden = (*beside, *(() if files.tracked is None else files.tracked.fields))
         table, store = _table(Struct((*files.schema.fields, *hidden)), rows), open_store(files.root)
-        names, both = tuple(each.name for each in hidden), files.rules.materialised
-        self._write(table, files.schema, files.partition_columns, store, folder, names, materialised=both)
+        names, materialised = tuple(field.name for field in hidden), files.rules.materialised
+        self._write(table, files.schema, files.partition_columns, store, folder, names, materialised=materialised)
 
     def _put_one(self, files: FileSet, rows: list[Row], name: str) -> None:
-        """Rows of one partition as one file, whose name begins so."""
+        """Writes rows of one partition as one file whose name starts with ``name``."""
         hidden = () if files.tracked is None else files.tracked.fields
         table = _table(Struct((*files.schema.fields, *hidden)), rows)
         metadata = _metadata_of(files.schema, files.partition_columns, files.rules.materialised)
         ((_, part),) = split_by_partition(table, metadata)
-        file = _to_file_rows(part, metadata, tuple(each.name for each in hidden))
+        file = _to_file_rows(part, metadata, tuple(field.name for field in hidden))
         open_store(files.root).put(f"{name}-{self._new_id()}.parquet", parquet_bytes(file))
 
     def _write(
@@ -334,12 +340,12 @@ class ArrowEngine:
 
 
 def _metadata_of(schema: Struct, columns: tuple[str, ...], materialised: bool) -> Metadata:
-    mode = {MODE: BY_NAME if any(FIELD_ID in each.metadata for each in schema) else UNMAPPED}
+    mode = {MODE: BY_NAME if any(FIELD_ID in field.metadata for field in schema) else UNMAPPED}
     return Metadata("", schema_json(schema), columns, {**mode, ICEBERG_V2: str(materialised)})
 
 
 def _to_file_rows(part: pa.Table, metadata: Metadata, hidden: tuple[str, ...]) -> pa.Table:
-    """Rows as a file holds them, with the columns by which rows are tracked."""
+    """Rows as stored in a file, with the row tracking columns."""
     file = to_file_rows(part.drop_columns(list(hidden)), metadata)
     for name in hidden:
         file = file.append_column(name, part.column(name))
@@ -347,73 +353,71 @@ def _to_file_rows(part: pa.Table, metadata: Metadata, hidden: tuple[str, ...]) -
 
 
 def read_from(rows: pa.Table, version: int, commit: str = "") -> pa.Table:
-    """The rows as a source that was read from a version of the very table that it is written to, with the mark of its
-    commit where that is known.
-    """
+    """Marks rows as read from a version of the table that they are written to, with that commit's mark if known."""
     return rows.replace_schema_metadata({_READ: f"{version} {commit}"})
 
 
 def source_versions_of(source: pa.Table) -> SourceVersions | None:
-    """From which versions of the table such rows say that they were read."""
-    said = (source.schema.metadata or {}).get(_READ)
-    if said is None:
+    """The versions of the table that `read_from` recorded in the rows."""
+    label = (source.schema.metadata or {}).get(_READ)
+    if label is None:
         return None
-    version, _, mark = said.decode().partition(" ")
+    version, _, mark = label.decode().partition(" ")
     return SourceVersions(int(version), frozenset({(int(version), mark)} if mark else ()))
 
 
 def _ids(tracked: Tracked, file: Row, position: int, row: Row) -> Row:
-    """What a row's id and commit version are: what lies in the file, else what the log says of the file."""
-    kept, version = row.get(tracked.row_id), row.get(tracked.commit_version)
+    """A row's id and commit version: stored in the file, or derived from the log's entry of the file."""
+    stored, version = row.get(tracked.row_id), row.get(tracked.commit_version)
     base = file["baseRowId"]
-    own = None if base is None else base + position
+    assigned = None if base is None else base + position
     return {
-        tracked.row_id: own if kept is None else kept,
+        tracked.row_id: assigned if stored is None else stored,
         tracked.commit_version: file["defaultRowCommitVersion"] if version is None else version,
     }
 
 
 def _as_new_image(files: FileSet, row: Row) -> Row:
-    """A row as its new image: it keeps its id, and its version is that of the commit to come."""
+    """A row as its new image: it keeps its id, and its commit version is not known yet."""
     return row if files.tracked is None else {**row, files.tracked.commit_version: None}
 
 
 def _table(schema: Struct, rows: list[Row]) -> pa.Table:
-    """Rows as they are, NULL in NOT NULL columns too, whose rules are held elsewhere."""
+    """Rows as an Arrow table that allows NULL in NOT NULL columns; rules are checked elsewhere."""
     nullable = pa.schema([field.with_nullable(True) for field in to_arrow(schema)])
     return pa.Table.from_pylist(rows, schema=nullable)
 
 
 def _whole(rows: list[Row], schema: Struct) -> list[Row]:
-    """Rows of a file with every member of the schema's structs, NULL where the file is older than the member, and with
-    values as wide as the schema's where the file is older than that.
-    """
-    nested = Struct(tuple(each for each in schema if not isinstance(each.type, str) or TYPE_CHANGES in each.metadata))
+    """Completes rows of older files: missing members of structs become NULL, values get the schema's wider types."""
+    nested = Struct(
+        tuple(field for field in schema if not isinstance(field.type, str) or TYPE_CHANGES in field.metadata)
+    )
     if not nested.fields:
         return rows
-    wanted = pa.schema([field.with_nullable(True) for field in to_arrow(nested)])
-    images = [{each.name: _widen(row.get(each.name), each.type) for each in nested} for row in rows]
-    images = pa.Table.from_pylist(images, schema=wanted).to_pylist()
+    target = pa.schema([field.with_nullable(True) for field in to_arrow(nested)])
+    images = [{field.name: _widen(row.get(field.name), field.type) for field in nested} for row in rows]
+    images = pa.Table.from_pylist(images, schema=target).to_pylist()
     return [{**row, **image} for row, image in zip(rows, images, strict=True)]
 
 
 def logical_rows(store: Store, name: str, schema: Struct) -> list[Row]:
-    """The rows of one small Parquet file, those that a vector deletes too, under the logical names of columns."""
-    rows, there = _decode(store.get(name))
+    """All rows of one small Parquet file, including deleted ones, under the columns' logical names."""
+    rows, stored = _decode(store.get(name))
     if not is_renamed(schema):
         return rows
-    found = renaming(there, schema)
-    return [found.row(row) for row in rows]
+    columns = renaming(stored, schema)
+    return [columns.row(row) for row in rows]
 
 
 def _values_of(files: FileSet, partition: Mapping[str, str | None]) -> Row:
-    """The partition values of a file by the logical names of their columns."""
+    """A file's partition values by the logical names of their columns."""
     columns = map(files.schema.field, files.partition_columns)
-    return {each.name: read_value(partition.get(each.physical_name), str(each.type)) for each in columns}
+    return {column.name: read_value(partition.get(column.physical_name), str(column.type)) for column in columns}
 
 
 def _widen(value: Any, data_type: DataType) -> Any:
-    """A day as the moment at which it begins, where the column holds moments; Arrow widens all else by itself."""
+    """A date as a timestamp at its start where the column holds timestamps; Arrow widens all other types itself."""
     if data_type == "timestamp_ntz" and type(value) is dt.date:
         return dt.datetime.combine(value, dt.time())
     return value
@@ -421,7 +425,7 @@ def _widen(value: Any, data_type: DataType) -> Any:
 
 @lru_cache(maxsize=512)
 def _decode(data: bytes) -> tuple[list[Row], pa.Schema]:
-    """Kept, since a test reads the same few files again and again; nobody changes a row in place."""
+    """Cached, since a test reads the same few files again and again; nobody changes a row in place."""
     read = pq.ParquetFile(native_file(data)).read(use_threads=False)
     return read.to_pylist(), read.schema
 

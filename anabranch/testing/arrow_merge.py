@@ -1,4 +1,4 @@
-"""MERGE for the engine without a JVM: a join as it goes on, row by row, and what its clauses make of both rows.
+"""MERGE for the engine without a JVM: joins row by row, and applies the clauses to pairs of rows.
 
 Conditions and values are plain values, or functions of the table's row and the source's.
 """
@@ -28,16 +28,16 @@ class Held:
 
     @property
     def rows(self) -> int:
-        """How many they are."""
+        """The number of rows."""
         return len(self.records)
 
 
 @dataclass
 class Join:
-    """A join as it goes on, row by row of the table.
+    """A join in progress, row by row of the table.
 
     Attributes:
-        ambiguous: how many rows of the table several source rows would change.
+        ambiguous: the number of rows of the table that several source rows would change.
         images: the new images of updated rows.
         sources: the numbers of the source rows that match some row.
     """
@@ -53,7 +53,7 @@ class Join:
     _counts: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def add(self, path: str, position: int, row: Row) -> None:
-        """Join one row of the table, at this position of a file, with all rows of the source."""
+        """Joins one row of the table, at this position of a file, with all rows of the source."""
         pairs = [(n, source) for n, source in enumerate(self.records) if self.matching.on(row, source) is True]
         self.sources.update(number for number, _ in pairs)
         if pairs:
@@ -66,7 +66,7 @@ class Join:
             self._act(path, position, row, *acting[0])
 
     def result(self) -> Joined:
-        """What all rows so far give."""
+        """The result for all rows so far."""
         counts = self._counts
         return Joined(
             marks=self._marks,
@@ -93,7 +93,7 @@ class Join:
 
 
 def row_to_insert(matching: Matching, source: Row, schema: Struct, number: int) -> Row | None:
-    """The row that a source row inserts, which has this number in the source; None where no clause acts."""
+    """The row that a source row, with this number in the source, inserts; None if no clause acts."""
     clauses = matching.of("not matched")
     clause = next((c for c in clauses if c.condition is None or c.condition({}, source) is True), None)
     if clause is None:
@@ -104,7 +104,7 @@ def row_to_insert(matching: Matching, source: Row, schema: Struct, number: int) 
 
 def reserved_values(values: Mapping[str, range], number: int) -> Row:
     """The reserved identity values of a source row."""
-    return {name: each[number] for name, each in values.items()}
+    return {name: numbers[number] for name, numbers in values.items()}
 
 
 def _values(clause: Clause, row: Row, source: Row) -> Row:
@@ -119,14 +119,14 @@ def _values(clause: Clause, row: Row, source: Row) -> Row:
 
 
 def evaluate_assignments(old: Row, values: Mapping[str, Any], value_of: Callable[[Any], Any]) -> Row:
-    """What assignments make of the columns, or members, that they name."""
+    """The new values of the assigned columns or members."""
     return {
-        name: _rebuilt(old.get(name), value, value_of) if isinstance(value, Members) else value_of(value)
+        name: _update_members(old.get(name), value, value_of) if isinstance(value, Members) else value_of(value)
         for name, value in values.items()
     }
 
 
-def _rebuilt(old: Row | None, members: Members, value_of: Callable[[Any], Any]) -> Row | None:
+def _update_members(old: Row | None, members: Members, value_of: Callable[[Any], Any]) -> Row | None:
     """A struct with new values in these members."""
     if old is None and members.whole is not None and value_of(members.whole) is None:
         return None

@@ -1,7 +1,7 @@
-"""Faults: stores that fail when they are told to, and a clock that never waits.
+"""Faults: stores that fail on request, and a clock that never waits.
 
-Knows how a store may fail, by its contract. A reply that is lost comes after the effect, and of a put nobody then
-knows; a definite refusal comes before any effect.
+Knows how a store may fail, by its contract. A lost reply comes after the effect, so that the outcome of a put is
+unknown; a definite refusal comes before any effect.
 """
 
 from __future__ import annotations
@@ -53,32 +53,32 @@ INTERRUPTS = (
     Fault("interrupted before", False, lambda call: KeyboardInterrupt()),
     Fault("interrupted behind", True, lambda call: KeyboardInterrupt()),
 )
-"""Somebody interrupts the call: before its effect, or behind it."""
+"""An interrupt during the call: before its effect, or after it."""
 
 
 def unanswered_put_error(call: Call) -> PutOutcomeUnknown:
-    """The error of a put that nobody answered."""
+    """The error of a put without an answer."""
     return PutOutcomeUnknown(name=str(call.about), root="t", reason="as the test asked.")
 
 
 def full(call: Call) -> StoreFull:
-    """The error of a disk that is full."""
+    """The error of a full disk."""
     return StoreFull(name=str(call.about), root="t", reason="as the test asked.")
 
 
-def once(wanted: Callable[[Call], bool], make: Callable[[Call], Exception]) -> Decision:
-    """Fail the first call that is wanted."""
+def once(matches: Callable[[Call], bool], make: Callable[[Call], Exception]) -> Decision:
+    """Fails the first call that matches."""
     spent = itertools.count()
-    return lambda call: make(call) if wanted(call) and next(spent) == 0 else None
+    return lambda call: make(call) if matches(call) and next(spent) == 0 else None
 
 
-def always(wanted: Callable[[Call], bool], make: Callable[[Call], Exception]) -> Decision:
-    """Fail every call that is wanted."""
-    return lambda call: make(call) if wanted(call) else None
+def always(matches: Callable[[Call], bool], make: Callable[[Call], Exception]) -> Decision:
+    """Fails every call that matches."""
+    return lambda call: make(call) if matches(call) else None
 
 
 def instant(on_sleep: Callable[[], object] = lambda: None) -> Runtime:
-    """A runtime whose clock only sleeping moves, by a second at least; ``on_sleep`` runs instead of waiting."""
+    """A runtime whose clock moves only by sleeping, by a second at least; ``on_sleep`` runs instead of waiting."""
     now = [0.0]
 
     def sleep(seconds: float) -> None:

@@ -1,12 +1,12 @@
-"""The documented matrices of conflicts, filled in by running them here and now.
+"""Runs the documented matrices of conflicts and compares each cell with the documentation.
 
-Runs two statements at a time: ours is staged, the winner commits, ours tries to commit. Each pair is run where both
-touch one row, one file, one partition, or nothing in common. Knows what the documentation says of each cell, written
-down apart from the product, and what each statement does to plain rows.
+Runs two statements at a time: ours is staged, the winner commits, ours tries to commit. Each pair runs where both
+touch one row, one file, one partition, or nothing in common. Knows the documented text of each cell, written down
+independently of the product, and the effect of each statement on plain rows.
 
-Guarantee: a cell is called as documented only if each of its runs was refused or let through as it says, and left the
+Guarantee: a cell counts as documented only if each of its runs was refused or committed as documented, and left the
 rows of a serial order, read by `anabranch.testing.plain_reader`, which shares no code with the product. Where the
-documentation lets OPTIMIZE conflict, it must not here; such a cell is called beyond the matrix.
+documentation allows OPTIMIZE to conflict, it must not here; such a cell is called beyond the matrix.
 
 Source: Databricks documentation, "Isolation levels and write conflicts", "Write conflicts".
 """
@@ -77,10 +77,10 @@ _INSERTS: Mapping[str, Rows] = {
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a cell: two statements, where they meet, what the documentation expects of ours, and what it met.
+    """One run of a cell: two statements, where they meet, the documented outcome for ours, and the actual one.
 
-    ``condition`` is that of the error by which ours was refused, None where it was committed; ``right_rows`` tells
-    whether the rows that are left are those of some serial order of what was committed.
+    ``condition`` is that of the error that refused ours, None if it committed; ``right_rows`` is whether the remaining
+    rows are those of some serial order of what was committed.
     """
 
     ours: str
@@ -92,13 +92,13 @@ class Run:
 
     @property
     def as_documented(self) -> bool:
-        """Whether it went as the documentation says, with right rows."""
+        """Whether the outcome is the documented one, with right rows."""
         return self.right_rows and self.refusal_expected == (self.condition is not None)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell: our transaction's row, the winner's column, the documented words, and what happened."""
+    """One cell: our transaction's row, the winner's column, the documented text, and the runs."""
 
     ours: str
     winner: str
@@ -107,17 +107,17 @@ class Cell:
 
     @property
     def as_documented(self) -> bool:
-        """Whether all runs were."""
+        """Whether all runs went as documented."""
         return all(run.as_documented for run in self.runs)
 
     @property
     def is_beyond(self) -> bool:
-        """Whether the documentation says that these can conflict, and here they cannot."""
+        """Whether these can conflict according to the documentation, but cannot here."""
         return self.documented != _CANNOT and not any(run.refusal_expected or run.condition for run in self.runs)
 
     @property
     def refusal_count(self) -> int:
-        """How many runs of ours were refused."""
+        """The number of our runs that were refused."""
         return sum(run.condition is not None for run in self.runs)
 
 
@@ -131,15 +131,15 @@ class Matrix:
 
     @property
     def as_documented(self) -> bool:
-        """Whether no cell differs."""
+        """Whether all cells are as documented."""
         return all(cell.as_documented for cell in self.cells)
 
 
 def matrices(dials: Sequence[str] = DIALS, levels: Sequence[str] = LEVELS) -> Iterator[Matrix]:
-    """The documented matrices, each as soon as it was run; in a temporary folder of this machine.
+    """Yields the documented matrices, each after its run, in a temporary folder of this machine.
 
     Args:
-        dials: values of ``anabranch.conflictResolution``; both give both matrices that are documented.
+        dials: values of ``anabranch.conflictResolution``; by default both, which gives both documented matrices.
         levels: isolation levels.
     """
     with TemporaryDirectory(prefix="anabranch-matrix-", ignore_cleanup_errors=True) as folder:
@@ -150,13 +150,13 @@ def matrices(dials: Sequence[str] = DIALS, levels: Sequence[str] = LEVELS) -> It
                 yield Matrix(dial, level, tuple(cells))
 
 
-def as_json(found: Matrix) -> dict[str, Any]:
-    """A matrix for machines."""
+def as_json(matrix: Matrix) -> dict[str, Any]:
+    """A matrix as JSON values."""
     return {
-        "conflictResolution": found.dial,
-        "isolationLevel": found.level,
-        "asDocumented": found.as_documented,
-        "cells": [_cell_as_json(cell) for cell in found.cells],
+        "conflictResolution": matrix.dial,
+        "isolationLevel": matrix.level,
+        "asDocumented": matrix.as_documented,
+        "cells": [_cell_as_json(cell) for cell in matrix.cells],
     }
 
 
@@ -184,14 +184,14 @@ def _run_as_json(run: Run) -> dict[str, Any]:
     }
 
 
-# -- what is documented ------------------------------------------------------------------------------------------------
+# -- the documented cells ----------------------------------------------------------------------------------------------
 
 
 _CANNOT = "cannot conflict"
 
 
 def documented_words(dial: str, level: str, ours: str, winner: str) -> str:
-    """The words of a cell; a change that meets an INSERT depends on the level, the rest does not."""
+    """The documented text of a cell; only that of a change against an INSERT depends on the level."""
     if _OPTIMIZE in (ours, winner):
         return _with_optimize(dial, {ours, winner})
     if ours == _INSERT or (winner == _INSERT and level == "WriteSerializable"):
@@ -208,26 +208,26 @@ def _with_optimize(dial: str, both: set[str]) -> str:
 
 
 def expects_refusal(dial: str, level: str, ours: str, winner: str, where: str) -> bool:
-    """What the words mean for two statements that meet there.
+    """Whether the documented text means a refusal for two statements that meet there.
 
-    By files, a MERGE looks at every file of the partition that its condition names, since statistics know nothing of
-    its source's keys; UPDATE and DELETE look at those whose statistics allow k = 0. Where OPTIMIZE may be refused, or
-    refuse another, is not said: here it never is, nor does it.
+    With file-level resolution, a MERGE conflicts with every file of the partition in its condition, since statistics
+    know nothing of its source's keys; UPDATE and DELETE with those whose statistics allow k = 0. The documentation
+    leaves open where OPTIMIZE conflicts: here it never does.
     """
     if ours == "INSERT" or ours in MOVES or winner in MOVES or (winner == "INSERT" and level == "WriteSerializable"):
         return False
-    met = {SAME_ROW, SELECTED}
+    conflicts = {SAME_ROW, SELECTED}
     if dial == "file":
-        met |= {SAME_FILE, COULD_BE}
-        met |= {SAME_PARTITION, NOT_SELECTED} if ours == "MERGE" else set()
-    return where in met
+        conflicts |= {SAME_FILE, COULD_BE}
+        conflicts |= {SAME_PARTITION, NOT_SELECTED} if ours == "MERGE" else set()
+    return where in conflicts
 
 
-# -- what happens ------------------------------------------------------------------------------------------------------
+# -- the runs ----------------------------------------------------------------------------------------------------------
 
 
 class _Table:
-    """A table as it is before each run; every run gets a copy."""
+    """The table before each run; every run gets a copy."""
 
     def __init__(self, folder: Path, dial: str, level: str) -> None:
         self.dial, self.level, self._folder, self._runs = dial, level, folder, 0
@@ -235,7 +235,7 @@ class _Table:
             "delta.isolationLevel": level,
             "anabranch.conflictResolution": dial,
             "delta.enableDeletionVectors": "true",
-            "anabranch.rowsInErrors": "false",  # messages are not what is tried here, and cost reads
+            "anabranch.rowsInErrors": "false",  # error messages are not tested here, and cost reads
         }
         for rows in _FILES:
             Append(str(folder / "original"), _arrow(rows), ("p",), properties).run()
@@ -277,12 +277,12 @@ def _run(table: _Table, ours: str, winner: str, where: str) -> Run:
 
 
 def _is_any_of(folder: Path, orders: Sequence[Sequence[_Statement]]) -> bool:
-    """Whether the table has the rows that one of these orders leaves, in a log that does not contradict itself."""
+    """Whether the table has the rows that one of these orders leaves, in a log without contradictions."""
     try:
-        found = Counter(tuple(row[name] for name in _COLUMNS) for row in plain_rows(folder))
+        rows = Counter(tuple(row[name] for name in _COLUMNS) for row in plain_rows(folder))
     except ContradictoryLog:
         return False
-    return any(found == Counter(_after(order)) for order in orders)
+    return any(rows == Counter(_after(order)) for order in orders)
 
 
 def _after(order: Sequence[_Statement]) -> Rows:
@@ -297,7 +297,7 @@ def _after(order: Sequence[_Statement]) -> Rows:
 
 @dataclass(frozen=True)
 class _Statement:
-    """A statement twice: run on a table at a path, and as a function of plain rows."""
+    """A statement in two forms: run on a table at a path, and as a function of plain rows."""
 
     run: Callable[[str], object]
     apply: Callable[[Rows], Rows]
@@ -325,7 +325,9 @@ def _move(verb: str) -> _Statement:
 
 
 def _update(key: int, partition: int, step: int) -> _Statement:
-    """Of one row, with an explicit condition on its partition, as the documentation advises; so are all changes."""
+    """An UPDATE of one row with an explicit condition on its partition, as the documentation advises; so do all
+    changes.
+    """
 
     def run(path: str) -> object:
         return Update(path, {"x": lambda row: row["x"] + step}, _only(key, partition)).run(ArrowEngine())
@@ -343,7 +345,7 @@ def _delete(key: int, partition: int, _: int) -> _Statement:
 
 
 def _merge(key: int, partition: int, value: int) -> _Statement:
-    """MERGE of one source row by ``k``: it updates ``x``, or inserts the row."""
+    """A MERGE of one source row by ``k``: it updates ``x``, or inserts the row."""
     source: Row = (key, partition, value)
     matching = Matching(
         lambda row, other: row["k"] == other["k"] and row["p"] == partition,
@@ -354,8 +356,8 @@ def _merge(key: int, partition: int, value: int) -> _Statement:
     )
 
     def apply(rows: Rows) -> Rows:
-        kept = tuple(row for row in rows if row[:2] != (key, partition))
-        return (*kept, source)
+        rest = tuple(row for row in rows if row[:2] != (key, partition))
+        return (*rest, source)
 
     where = _condition(f"p = {partition}")
     return _Statement(lambda path: Merge(path, _arrow((source,)), matching, where).run(ArrowEngine()), apply)

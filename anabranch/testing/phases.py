@@ -1,10 +1,9 @@
-"""Tools to test pipelines with: let something happen at a named moment inside a transaction.
+"""Tools to test pipelines with: run something at a named moment inside a transaction.
 
-A concurrent writer is hard to catch at the right moment; here the moment is asked for by name, on one thread, with no
-sleep::
+A concurrent writer is hard to catch at the right moment; here the moment has a name, on one thread, without sleeping::
 
-    with at_phase("staged", lambda: DeltaTable.forPath(spark, path).delete("id = 1")):
-        DeltaTable.forPath(spark, path).update("id = 2", {"x": "x + 1"})
+with at_phase("staged", lambda: DeltaTable.forPath(spark, path).delete("id = 1")): DeltaTable.forPath(spark,
+path).update("id = 2", {"x": "x + 1"})
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ __all__ = ["at_phase"]
 
 @contextmanager
 def at_phase(phase: str, other: Callable[[], Any]) -> Iterator[None]:
-    """Run ``other()`` once, inside the transaction that this thread runs in the block, when that comes to ``phase``.
+    """Runs ``other()`` once, inside the transaction that this thread runs in the block, when that reaches ``phase``.
 
     Phases: ``"read"`` (snapshot pinned), ``"staged"`` (all work done, nothing committed, before the first put; also
     when nothing had to be written), ``"checked"`` (a window of winners judged), ``"put"`` (just before each put),
@@ -32,7 +31,7 @@ def at_phase(phase: str, other: Callable[[], Any]) -> Iterator[None]:
 
     Raises:
         AssertionError: at the end of the block, if the phase was never reached.
-        InvalidOption: there is no such phase.
+        InvalidOption: the phase does not exist.
     """
     if phase not in PHASES:
         raise InvalidOption(option="phase", value=phase, reason="it takes " + ", ".join(PHASES) + ".")
@@ -46,7 +45,7 @@ def at_phase(phase: str, other: Callable[[], Any]) -> Iterator[None]:
 
 
 class _Trap:
-    """Fires once; while it runs, nobody around it hears anything."""
+    """Fires once; while it runs, it mutes all listeners."""
 
     def __init__(self, phase: str, other: Callable[[], Any]) -> None:
         self._phase, self._other = phase, other

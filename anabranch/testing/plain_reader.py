@@ -1,7 +1,7 @@
-"""The rows of a small table, read plainly: commit files as JSON, data files whole, deletion vectors bit by bit.
+"""Reads the rows of a small table plainly: commit files as JSON, data files whole, deletion vectors bit by bit.
 
-Knows PROTOCOL.md and nothing of the product, so that what the product wrote wrongly it does not read back as right.
-Reads commit files only, from version 0 on, and raises where a tolerant reader would pass over a contradiction.
+Knows PROTOCOL.md and nothing of the product, so that it cannot read a wrong write of the product as right. Reads
+commit files only, from version 0 on, and raises where a tolerant reader would ignore a contradiction.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def plain_rows(folder: Path) -> list[dict[str, Any]]:
     """The rows of the newest version of a table without column mapping, whose partition values are integers.
 
     Raises:
-        ContradictoryLog: a version is missing, a file is added twice, something is removed that is not live, or a
-            file or deletion vector is not what the log says of it.
+        ContradictoryLog: a version is missing, a file is added twice, a file is removed that is not live, or a file or
+            deletion vector contradicts the log.
     """
     return [row for add in _live_files(folder) for row in _rows_of(folder, add)]
 
@@ -42,11 +42,11 @@ def _live_files(folder: Path) -> list[Mapping[str, Any]]:
     for number, commit in enumerate(sorted((folder / "_delta_log").glob("*.json"))):
         _require(commit.name == f"{number:020}.json", f"version {number} is missing")
         actions = [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines() if line.strip()]
-        for remove in (each["remove"] for each in actions if "remove" in each):
-            was = live.pop(remove["path"], None)
-            same = was is not None and was.get("deletionVector") == remove.get("deletionVector")
+        for remove in (action["remove"] for action in actions if "remove" in action):
+            previous = live.pop(remove["path"], None)
+            same = previous is not None and previous.get("deletionVector") == remove.get("deletionVector")
             _require(same, f"version {number} removes {remove['path']} in a state that is not live")
-        for add in (each["add"] for each in actions if "add" in each):
+        for add in (action["add"] for action in actions if "add" in action):
             _require(add["path"] not in live, f"version {number} adds {add['path']}, which is live")
             live[add["path"]] = add
     return list(live.values())

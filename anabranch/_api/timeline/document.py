@@ -1,8 +1,8 @@
-"""One HTML document of a timeline: its data, and the page's own style and script from the files beside this one.
+"""One HTML document of a timeline: its data, and the page's own style and script from the files next to this one.
 
 Pure but for reading those files. Guarantee: nothing of the table's log is markup or code in the document: it is one
-block of JSON without a ``<``, which the script shows as text only; the document's policy allows its own style and
-script, by their hashes, and no other, and no request to anywhere.
+block of JSON without a ``<``, which the script shows as text only; the document's policy allows only its own style and
+script, by their hashes, and no request.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from anabranch.commands.queries.timeline.values import Entry, Refusal, TableTime
 
 _SCRIPTS = ("model.js", "river.js", "charts.js", "panels.js", "page.js")
 _WIDEST = (1 << 53) - 1
-"""Up to here a number of JavaScript is exact."""
+"""The largest integer that JavaScript represents exactly."""
 _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
@@ -50,53 +50,53 @@ def name_of(table: str) -> str:
 
 
 def payload(timeline: TableTimeline) -> dict[str, Any]:
-    """The data of the page: what is empty is left out, texts that are often the same stand once in ``texts``, and a
-    figure that a script would round is a text of its digits.
+    """The page's data: empty values are left out, repeated texts are stored once in ``texts``, and numbers that
+    JavaScript would round are texts of digits.
     """
     texts: dict[str, int] = {}
-    entries = [_entry(each, texts) for each in timeline.entries]
+    entries = [_entry(entry, texts) for entry in timeline.entries]
     return {
         "table": timeline.table,
         "name": name_of(timeline.table),
         "newest": _figure(timeline.newest),
         "older": timeline.older,
         "smallBelow": timeline.small_below,
-        "advice": [asdict(each) for each in timeline.advice],
-        "refusals": [_refusal(each) for each in timeline.refusals],
+        "advice": [asdict(hint) for hint in timeline.advice],
+        "refusals": [_refusal(refusal) for refusal in timeline.refusals],
         "texts": list(texts),
         "entries": entries,
     }
 
 
 def _entry(entry: Entry, texts: dict[str, int]) -> dict[str, Any]:
-    said, did, totals = entry.said, entry.did, entry.totals
-    shared = {"op": said.operation, "user": said.user, "engine": said.engine, "isolation": said.isolation}
+    info, did, totals = entry.said, entry.did, entry.totals
+    shared = {"op": info.operation, "user": info.user, "engine": info.engine, "isolation": info.isolation}
     numbered = {name: texts.setdefault(text, len(texts)) for name, text in shared.items() if text is not None}
     rows = [did.rows_added, did.rows_removed, did.rows_marked, did.rows_moved]
     sizes = [did.files_added, did.files_removed, did.bytes_added, did.bytes_removed]
     table = totals and (totals.files, totals.bytes, totals.rows, totals.deleted_rows, totals.small_files)
     optional = {
-        "base": _figure(said.base),
-        "over": _figures(said.rebased_over or ()) or None,
-        "cut": _figure(said.cut),
-        "blind": said.is_blind,
-        "reads": said.predicate,
-        "rowLocal": said.row_local,
-        "txn": said.txn_id,
-        "params": said.parameters or None,
-        "metrics": said.metrics or None,
-        "more": said.more or None,
+        "base": _figure(info.base),
+        "over": _figures(info.rebased_over or ()) or None,
+        "cut": _figure(info.cut),
+        "blind": info.is_blind,
+        "reads": info.predicate,
+        "rowLocal": info.row_local,
+        "txn": info.txn_id,
+        "params": info.parameters or None,
+        "metrics": info.metrics or None,
+        "more": info.more or None,
         "rows": _figures(rows) if any(rows) or None in rows else None,
         "sizes": _figures(sizes) if any(sizes) or None in sizes else None,
-        "files": [[each.what, each.path, *_figures((each.bytes, each.rows))] for each in did.files] or None,
+        "files": [[file.what, file.path, *_figures((file.bytes, file.rows))] for file in did.files] or None,
         "feed": did.change_files or None,
         "streams": [[name, _figure(version)] for name, version in entry.streams] or None,
         "checkpoint": entry.is_checkpoint or None,
         "after": table and _figures(table),
     }
-    known = {name: value for name, value in optional.items() if value is not None}
+    present = {name: value for name, value in optional.items() if value is not None}
     version = _figure(entry.version)
-    return {"v": version, "t": entry.timestamp, "kind": entry.kind, "bytes": entry.bytes, **numbered, **known}
+    return {"v": version, "t": entry.timestamp, "kind": entry.kind, "bytes": entry.bytes, **numbered, **present}
 
 
 def _refusal(refusal: Refusal) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def _figures(numbers: Iterable[int | None]) -> list[int | str | None]:
 
 
 def _figure(number: int | None) -> int | str | None:
-    """The number, or the text of one that JavaScript would round."""
+    """The number, or its digits as text if JavaScript would round it."""
     return number if number is None or abs(number) <= _WIDEST else str(number)
 
 
@@ -119,7 +119,7 @@ def _fill_placeholder(part: str, parts: dict[str, str]) -> str:
 
 
 def _embed_json(value: Any) -> str:
-    """JSON that cannot end the script element which holds it."""
+    """JSON that cannot close the script element around it."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     for sign, escaped in _UNSAFE.items():
         text = text.replace(sign, escaped)

@@ -1,7 +1,4 @@
-"""What ``timeline`` gives: the data of a table's timeline, and the page that shows it.
-
-Knows no Spark.
-"""
+"""The result of ``timeline``: the data of a table's timeline, and the page that shows it. Knows no Spark."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ class Timeline:
     """A table's timeline. In a notebook it shows itself; `save` writes it as one HTML file.
 
     Attributes:
-        data: its versions, oldest first, with what each did, the table after each, and advice.
+        data: its versions, oldest first, with the changes of each, the table after it, and advice.
 
     Example:
         >>> DeltaTable.forPath(spark, "/data/flights").timeline().save("flights.html")
@@ -41,11 +38,11 @@ class Timeline:
 
     @property
     def html(self) -> str:
-        """The page, which needs nothing else and asks no network for anything."""
+        """The page, which is self-contained and makes no request."""
         return document(self.data)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the page to a file, in place of one that is there; gives its path."""
+        """Writes the page to a file, replacing an existing one; returns its path."""
         file = Path(path)
         file.write_text(self.html, encoding="utf-8", newline="\n")
         return file
@@ -55,7 +52,7 @@ class Timeline:
         return asdict(self.data)
 
     def _repr_html_(self) -> str:
-        """The page in a frame, so that its style and script and the notebook's stay apart."""
+        """The page in a frame, which keeps its style and script apart from the notebook's."""
         quoted = self.html.translate(_QUOTED)
         title = f"Timeline of {name_of(self.data.table)}".translate(_QUOTED)
         return (
@@ -68,6 +65,6 @@ def timeline(table: Location, last: int = LAST, storage_options: Mapping[str, st
     """The timeline of a table: its newest ``last`` versions.
 
     Raises:
-        NotATable: there is no table. InvalidOption: ``last`` is no whole number from 1.
+        NotATable: the table does not exist. InvalidOption: ``last`` is not a whole number from 1.
     """
     return Timeline(read_timeline(table, last, storage_options=storage_options))

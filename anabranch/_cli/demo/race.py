@@ -1,7 +1,7 @@
-"""The race: several writers that all read one version and then commit, each as it comes.
+"""The race: several writers read one version and then commit, each when it is ready.
 
-Every writer waits at the phase ``read`` until all have pinned the same version, so that each of them really is
-concurrent with all others: whoever commits second must be judged against the first.
+Every writer waits at the phase ``read`` until all have pinned the same version, so that each is really concurrent with
+all others: later writers are checked against earlier ones.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ZORDER = ("carrier", "dep_delay")
 
 @dataclass(frozen=True)
 class Writer:
-    """One writer: its name, what it does in at most 37 characters, and the command, given the table's path."""
+    """A writer: its name, a description of at most 37 characters, and its command, given the table's path."""
 
     name: str
     says: str
@@ -44,7 +44,7 @@ class Writer:
 
 @dataclass
 class Run:
-    """What became of one writer."""
+    """The outcome of one writer."""
 
     writer: Writer
     phase: str = "waiting"
@@ -61,7 +61,7 @@ class Race:
     runs: list[Run] = field(default_factory=list)
 
     def start(self, writers: list[Writer]) -> None:
-        """Let all of them run at once, and wait for the last."""
+        """Runs all writers at once, and waits for the last."""
         self.runs = [Run(writer) for writer in writers]
         gate = threading.Barrier(len(writers))
         with ThreadPoolExecutor(len(writers)) as pool:
@@ -94,8 +94,8 @@ class Race:
 
 
 def writers(engine: SparkEngine, late: pa.Table, changes: Mapping[str, pa.Table]) -> list[Writer]:
-    """The writers of the demo: all touch the same files, no two of them the same row; one moves all rows elsewhere.
-    ``changes`` are rows to merge by `KEY` for each carrier that nobody corrects.
+    """The writers of the demo: all touch the same files, no two the same row; one moves all rows to other files.
+    ``changes`` are rows to merge by `KEY` for each carrier without a correction.
     """
     corrections = [_correction(engine, carrier) for carrier in CORRECTED]
     purge = Writer("purge", "DELETE WHERE dep_time IS NULL", lambda path: _delete(engine, path, "dep_time IS NULL"))
@@ -105,7 +105,7 @@ def writers(engine: SparkEngine, late: pa.Table, changes: Mapping[str, pa.Table]
 
 
 def _zorder(engine: SparkEngine) -> Writer:
-    """All rows to other files, in the middle of it all."""
+    """Moves all rows to other files, in the middle of the race."""
     columns = paths_of(ZORDER)
     says = f"ZORDER BY {', '.join(ZORDER)}"
     return Writer("optimize", says, lambda path: Optimize(path, zorder_by=columns).run(engine).committed)

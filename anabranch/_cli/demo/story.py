@@ -1,6 +1,6 @@
-"""The story that the demo tells on the terminal: a race, the same race by files, and the proof.
+"""The story of the demo on the terminal: a race, the same race with file-level conflicts, and the proof.
 
-Fits into 80 columns. What Spark prints goes to a file beside the tables.
+Fits into 80 columns. Spark's output goes to a file next to the tables.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ FOR_A_SHORT_LIFE = {"spark__driver__extraJavaOptions": _JAVA}
 
 
 def demo(keep: Path | None = None, console: Console | None = None) -> bool:
-    """Run the demo; True if every claim that it makes was seen to hold. ``keep`` is a folder for the tables."""
+    """Runs the demo; True if every claim held. ``keep`` is a folder for the tables."""
     console = console or Console()
-    began = time.monotonic()
+    start = time.monotonic()
     console.rule("[bold]Anabranch: writers of one file, and all of them commit")
-    with _folder(keep) as folder, ThreadPoolExecutor(1) as beside:
-        rows = beside.submit(flights)
+    with _folder(keep) as folder, ThreadPoolExecutor(1) as executor:
+        rows = executor.submit(flights)
         options = {} if SparkSession.getActiveSession() else FOR_A_SHORT_LIFE
         with console.status("starting Spark …"), java_prints_to(folder / LOG):
             spark = session("anabranch demo", **options)
-        holds = _Story(spark, rows.result(), folder, console).tell(beside)
-    kept = f"; the tables are in {keep}" if keep else ""
-    console.print(f"\n[dim]{time.monotonic() - began:.0f} s{kept}[/dim]")
+        holds = _Story(spark, rows.result(), folder, console).tell(executor)
+    note = f"; the tables are in {keep}" if keep else ""
+    console.print(f"\n[dim]{time.monotonic() - start:.0f} s{note}[/dim]")
     return holds
 
 
@@ -66,23 +66,23 @@ def _folder(keep: Path | None) -> Iterator[Path]:
         check_free(keep)
         yield keep
         return
-    made = Path(tempfile.mkdtemp(prefix="anabranch-demo-"))
+    temporary = Path(tempfile.mkdtemp(prefix="anabranch-demo-"))
     try:
-        yield made
+        yield temporary
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def check_free(folder: Path) -> None:
-    """Raises InvalidOption: the folder has what the demo would write, which may be somebody's."""
-    taken = [name for name in (LOG, *TABLES) if os.path.lexists(folder / name)]
-    if taken:
-        reason = f"there is {' and '.join(taken)} already. Name another folder."
+    """Raises InvalidOption if the folder has files that the demo would overwrite."""
+    existing = [name for name in (LOG, *TABLES) if os.path.lexists(folder / name)]
+    if existing:
+        reason = f"there is {' and '.join(existing)} already. Name another folder."
         raise InvalidOption(option="--keep", value=str(folder), reason=reason)
 
 
 class _Story:
-    """What the chapters share: a session, a folder, a console and the writers."""
+    """The state shared by the chapters: a session, a folder, a console and the writers."""
 
     def __init__(self, spark: SparkSession, rows: pa.Table, folder: Path, console: Console) -> None:
         self._spark, self._rows, self._folder, self._console = spark, rows, folder, console
@@ -90,13 +90,13 @@ class _Story:
         changes = {carrier: schedule_changes(rows, carrier) for carrier in RESCHEDULED}
         self._writers = writers(self._engine, late_arrivals(rows), changes)
 
-    def tell(self, beside: ThreadPoolExecutor) -> bool:
-        """Tell all chapters; True if all claims hold. The proof is made ``beside`` the second race, to save time."""
+    def tell(self, executor: ThreadPoolExecutor) -> bool:
+        """Runs all chapters; True if all claims hold. The proof runs during the second race, to save time."""
         raced, alone, filed = TABLES
         table = self._create(raced)
         serial, by_files = self._copy(table, alone), self._copy(table, filed, resolution="file")
         first = self._row_level(table)
-        one_by_one = beside.submit(self._run_one_by_one, serial)
+        one_by_one = executor.submit(self._run_one_by_one, serial)
         second = self._file_level(by_files)
         self._console.print("\n[bold]3. Was the first race correct?[/bold]")
         with self._console.status("the same commands one after another, on a copy …"):
@@ -141,16 +141,16 @@ class _Story:
             writer.run(path)
 
     def _same_rows(self, path: str, serial: str) -> bool:
-        both = [DeltaTable.forPath(self._spark, each).toDF() for each in (path, serial)]
-        different = differing_rows(*both)
+        frames = [DeltaTable.forPath(self._spark, location).toDF() for location in (path, serial)]
+        different = differing_rows(*frames)
         return self._claim(
             different == 0, f"the same writers one after another give the same rows ({different} differ)"
         )
 
     def _clean(self, path: str) -> bool:
         report = DeltaTable.forPath(self._spark, path).check(deep=True)
-        found = f"{report.files} files, {report.vectors} deletion vectors, {len(report.findings)} problems"
-        return self._claim(report.is_clean, f"a check of every row and statistic: {found}")
+        counts = f"{report.files} files, {report.vectors} deletion vectors, {len(report.findings)} problems"
+        return self._claim(report.is_clean, f"a check of every row and statistic: {counts}")
 
     def _race(self, path: str) -> Race:
         race = Race(path)
@@ -170,16 +170,16 @@ class _Story:
 
 
 def differing_rows(left: DataFrame, right: DataFrame) -> int:
-    """How many rows one has and the other has not, each as often as it occurs too often."""
+    """The number of rows that only one side has, counting duplicates."""
     signed = [df.toArrow() for df in (left, right)]
     names = signed[0].column_names
-    signed = [each.append_column("n", pa.array([n] * len(each))) for each, n in zip(signed, (1, -1), strict=True)]
+    signed = [table.append_column("n", pa.array([n] * len(table))) for table, n in zip(signed, (1, -1), strict=True)]
     sums = pa.concat_tables(signed).group_by(names, use_threads=False).aggregate([("n", "sum")])
     return pc.sum(pc.abs(sums["n_sum"])).as_py() or 0
 
 
 def table_of(race: Race) -> Table:
-    """What is shown of a race: a line for each writer, those who have committed first."""
+    """The display of a race: a line per writer, the committed ones first."""
     table = Table(box=None, pad_edge=False)
     for title in ("writer", "does", "version", "carried over"):
         table.add_column(title, overflow="fold")
