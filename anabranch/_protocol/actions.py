@@ -25,7 +25,7 @@ _TEXT_MAP = pa.map_(pa.string(), pa.string())
 
 
 class NotWhole(TypeError, ValueError):
-    """An action is not as PROTOCOL.md says; the text names the field, and shows none of its value."""
+    """An action does not conform to PROTOCOL.md; the message names the field, without its value."""
 
 
 VECTOR = pa.struct(
@@ -52,7 +52,9 @@ FILES = pa.schema(
         ("clusteringProvider", pa.string()),
     ]
 )
-"""One live file: PROTOCOL.md "Add File and Remove File", without ``dataChange``, which is a commit's and no state's."""
+"""One live file: PROTOCOL.md "Add File and Remove File", without ``dataChange``, which belongs to a commit and not to a
+state.
+"""
 
 REMOVES = pa.schema(
     [
@@ -98,8 +100,8 @@ class Protocol:
 
     @classmethod
     def from_json(cls, action: Mapping[str, Any]) -> Protocol:
-        """The value of a ``protocol`` action. Raises ValueError: it is malformed: versions are integers from 1 on, and
-        a list of features stands with exactly those versions that know features, 3 for readers and 7 for writers
+        """Parse a ``protocol`` action. Raises ValueError: it is malformed: versions are integers from 1 on, and a list
+        of features is present with exactly those versions that have features, 3 for readers and 7 for writers
         (PROTOCOL.md, "Table Features").
         """
         reader, writer = _version(action, "minReaderVersion"), _version(action, "minWriterVersion")
@@ -137,10 +139,10 @@ class Metadata:
 
     @classmethod
     def from_json(cls, action: Mapping[str, Any]) -> Metadata:
-        """The value of a ``metaData`` action. Without a schema, as tables of pipelines begin, it has no columns."""
+        """Parse a ``metaData`` action. Without a schema, as in new tables of pipelines, it has no columns."""
         return cls(
             id=_text_in(action, "id"),
-            schema_string=_NO_COLUMNS if (found := _optional_text_in(action, "schemaString")) is None else found,
+            schema_string=_NO_COLUMNS if (text := _optional_text_in(action, "schemaString")) is None else text,
             partition_columns=_once(_list_in(action, "partitionColumns") or [], "partitionColumns"),
             configuration=_texts(action.get("configuration") or {}),
             name=_optional_text_in(action, "name"),
@@ -166,12 +168,12 @@ class Metadata:
 
     @cached_property
     def schema(self) -> Struct:
-        """The logical columns; under a column mapping each knows its physical name."""
+        """The logical columns; under a column mapping each has its physical name."""
         return apply_mapping_mode(parse_schema(self.schema_string), self.configuration)
 
     def with_schema(self, schema: Struct, new_id: Callable[[], UUID], *, named: bool = False) -> Metadata:
-        """The same with these columns; under a column mapping new ones get an id and a physical name, or keep their
-        present name where files already use it (``named``).
+        """The same metadata with these columns; under a column mapping new columns get an id and a physical name, or
+        keep their present name if files already use it (``named``).
         """
         whole, configuration = assign_ids_and_names(schema, self.configuration, new_id, named=named)
         return replace(self, schema_string=schema_json(whole), configuration=configuration)
@@ -179,13 +181,13 @@ class Metadata:
     @property
     def partition_keys(self) -> tuple[str, ...]:
         """The keys of ``partitionValues`` and of folder names: physical names of the partition columns."""
-        found = {name: self.schema.find(name) for name in self.partition_columns}
-        return tuple(name if field is None else field.physical_name for name, field in found.items())
+        fields = {name: self.schema.find(name) for name in self.partition_columns}
+        return tuple(name if field is None else field.physical_name for name, field in fields.items())
 
 
 @dataclass(frozen=True)
 class AppTransaction:
-    """How far an application has written (PROTOCOL.md "Transaction Identifiers")."""
+    """The progress of an application (PROTOCOL.md "Transaction Identifiers")."""
 
     app_id: str
     version: int
@@ -228,12 +230,12 @@ class DomainMetadata:
 
 
 def line(kind: str, body: Mapping[str, Any]) -> str:
-    """One action as it stands in a commit file, without the newline."""
+    """One action as a line of a commit file, without the newline."""
     return compact_json({kind: body})
 
 
 compact_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-"""A value as the text that Delta writes into a log, without blanks."""
+"""A value as compact JSON, as Delta writes it into a log."""
 
 
 def add_body(file: FileRow, *, data_change: bool) -> dict[str, Any]:
@@ -245,12 +247,12 @@ def add_body(file: FileRow, *, data_change: bool) -> dict[str, Any]:
 
 
 def remove_body(file: FileRow, *, deletion_timestamp: int, data_change: bool) -> dict[str, Any]:
-    """The body of the ``remove`` action for one live file, given as a row of a `FILES` table.
+    """The body of the ``remove`` action for one live file, a row of a `FILES` table.
 
-    It has the file's vector, since a logical file is a path *with* its vector.
+    It has the file's deletion vector, since a logical file is a path *with* its vector.
     """
-    kept = ("path", "size", "stats", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion")
-    body = _without_none({name: file.get(name) for name in kept})
+    names = ("path", "size", "stats", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion")
+    body = _without_none({name: file.get(name) for name in names})
     body["partitionValues"] = dict(file.get("partitionValues") or {})
     body |= {"deletionTimestamp": deletion_timestamp, "dataChange": data_change, "extendedFileMetadata": True}
     return _with_plain_parts(body)
@@ -267,7 +269,7 @@ def empty_files() -> pa.Table:
 
 
 _NO_COLUMNS = '{"type":"struct","fields":[]}'
-_NO_FILES = pa.Table.from_batches([], FILES)  # `empty_table` would import pandas, a third of what our import takes
+_NO_FILES = pa.Table.from_batches([], FILES)  # `empty_table` would import pandas, a third of our import time
 
 
 def files_table(rows: list[Mapping[str, Any]]) -> pa.Table:
@@ -282,15 +284,15 @@ def files_table(rows: list[Mapping[str, Any]]) -> pa.Table:
 
 
 def table_of(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
-    """A table of rows that have every column, built at once: per column it would be slower for a few rows."""
+    """A table of rows that have every column, built at once; building it per column is slower for a few rows."""
     whole = pa.array(rows, pa.struct(list(schema)))
     return pa.Table.from_batches([pa.RecordBatch.from_struct_array(whole)])
 
 
 def _text_in(action: Mapping[str, Any], name: str) -> str:
-    found = action[name]
-    if isinstance(found, str):
-        return found
+    value = action[name]
+    if isinstance(value, str):
+        return value
     raise NotWhole(f"{name} is no text")
 
 
@@ -300,29 +302,29 @@ def _optional_text_in(action: Mapping[str, Any], name: str) -> str | None:
 
 def optional_number_in(action: Mapping[str, Any], name: str) -> int | None:
     """A 64-bit integer that an action may have. Raises NotWhole: the value is not one."""
-    found = action.get(name)
-    return None if found is None else _number(found, name)
+    value = action.get(name)
+    return None if value is None else _number(value, name)
 
 
-def _number(found: Any, name: str) -> int:
-    if type(found) is int and -(1 << 63) <= found < 1 << 63:
-        return found
+def _number(value: Any, name: str) -> int:
+    if type(value) is int and -(1 << 63) <= value < 1 << 63:
+        return value
     raise NotWhole(f"{name} is no whole number of 64 bits")
 
 
-def _format(found: Any) -> dict[str, Any]:
-    whole = {"provider": "parquet", "options": {}, **found}
+def _format(parsed: Any) -> dict[str, Any]:
+    whole = {"provider": "parquet", "options": {}, **parsed}
     return {**whole, "provider": _text_in(whole, "provider"), "options": _texts(whole["options"] or {})}
 
 
 def _version(action: Mapping[str, Any], name: str) -> int:
     """A protocol version: a 32-bit integer from 1 on, or its text."""
-    found = action[name]
-    if isinstance(found, str) and found.isascii() and found.isdigit() and len(found) < _DIGITS:
-        found = int(found)
-    if type(found) is not int or not 1 <= found < 1 << 31:
+    value = action[name]
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < _DIGITS:
+        value = int(value)
+    if type(value) is not int or not 1 <= value < 1 << 31:
         raise NotWhole(f"{name} is no version of the protocol")
-    return found
+    return value
 
 
 def _features(action: Mapping[str, Any], name: str, version: int, listing: int) -> frozenset[str] | None:
@@ -342,14 +344,14 @@ def _once(names: list[str], field: str) -> tuple[str, ...]:
 
 
 def _list_in(action: Mapping[str, Any], name: str) -> list[str] | None:
-    found = action.get(name)
-    if found is None or (isinstance(found, list) and all(isinstance(each, str) for each in found)):
-        return found
+    value = action.get(name)
+    if value is None or (isinstance(value, list) and all(isinstance(item, str) for item in value)):
+        return value
     raise NotWhole(f"{name} is no list of texts")
 
 
 def _texts(configuration: Mapping[str, Any]) -> dict[str, str]:
-    """Properties as texts; one without a value counts as unset, and a bare true or 5 as its text."""
+    """Properties as texts; one without a value counts as unset, and a bare true or 5 becomes text."""
     for key, value in configuration.items():
         if not isinstance(value, str | bool | int | float | None):
             raise NotWhole(f"the property {key} is no text")

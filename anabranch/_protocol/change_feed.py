@@ -25,14 +25,14 @@ ENABLED = "delta.enableChangeDataFeed"
 INSERT, DELETE = "insert", "delete"
 PREIMAGE, POSTIMAGE = "update_preimage", "update_postimage"
 FOLDER = "_change_data"
-"""Below it lie the files of change data."""
+"""The folder of change data files, inside the table's."""
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
 FIELDS = (Field(CHANGE_TYPE, "string"), Field(COMMIT_VERSION, "long"), Field(COMMIT_TIMESTAMP, "timestamp"))
-COLUMNS = tuple(each.name for each in FIELDS)
+COLUMNS = tuple(column.name for column in FIELDS)
 """The columns that a feed adds to the table's."""
 
 PLACES = pa.schema([FILES.field(name) for name in ("path", "partitionValues", "size")])
-"""What is needed of a file to read its changes."""
+"""The attributes of a file that are needed to read its changes."""
 CHANGES = PLACES.append(pa.field("change", pa.string()))
 
 _COUNTS = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
@@ -44,9 +44,9 @@ class Images:
 
     Attributes:
         change: `INSERT`, `DELETE`, `PREIMAGE` or `POSTIMAGE`.
-        files: where they lie.
-        rows: which ones; every live row of the files where None.
-        joined: where the engine has kept them, if a MERGE changed them (`anabranch._protocol.merges.Joined.handle`).
+        files: the files with the rows.
+        rows: the positions of the rows; None: every live row of the files.
+        joined: the engine's handle to the rows, if a MERGE changed them (`anabranch._protocol.merges.Joined.handle`).
     """
 
     change: str
@@ -56,17 +56,17 @@ class Images:
 
     @property
     def selected_files(self) -> FileSet:
-        """The files that hold any of them."""
+        """The files that contain any of the rows."""
         return self.files if self.rows is None else self.files.restrict_to(dict(self.rows))
 
 
 def change_data_columns(schema: Struct) -> Struct:
-    """The columns of a file of change data: the table's, and which change it was."""
+    """The columns of a change data file: the table's, and the change type."""
     return Struct((*schema, FIELDS[0]))
 
 
 def change_data_files(files: FileSet) -> FileSet:
-    """Files of change data, with the columns that they have."""
+    """Change data files, with their columns."""
     layouts = {path: change_data_columns(layout) for path, layout in files.layouts.items()}
     return replace(files, schema=change_data_columns(files.schema), layouts=layouts)
 
@@ -123,11 +123,11 @@ class Feed:
     @property
     def paths(self) -> list[str]:
         """Every file, once."""
-        return list(dict.fromkeys(path for each in self.versions for path in each.paths))
+        return list(dict.fromkeys(path for version in self.versions for path in version.paths))
 
     def version_of(self, path: str) -> int | None:
         """The first version whose changes use a file."""
-        return next((each.version for each in self.versions if path in each.paths), None)
+        return next((changes.version for changes in self.versions if path in changes.paths), None)
 
 
 # -- one version -------------------------------------------------------------------------------------------------------
@@ -136,25 +136,25 @@ class Feed:
 def derive_changes(
     version: int, timestamp: int, adds: pa.Table, removes: pa.Table, vector: Callable[[FileRow], BitMap64]
 ) -> VersionChanges:
-    """The changes of a version without files of change data.
+    """Derive the changes of a version without change data files.
 
-    Its adds are inserts and its removes are deletes, as far as they state a data change. A file that it removed and
-    added again with another vector stays: only rows in which the vectors differ were deleted or restored.
+    Its adds are inserts and its removes are deletes, if they declare a data change. A file that it removed and added
+    again with another deletion vector stays: only rows in which the vectors differ were deleted or restored.
 
     Args:
         adds, removes: its actions (`anabranch._protocol.actions.ADDS`, `DROPS`).
-        vector: returns the vector of one; called only for those that have one, or whose path is in both.
+        vector: returns the deleted rows of a file; called only for files that have a vector, or whose path is in both.
     """
     adds, removes = changing(adds), changing(removes)
-    again = pc.is_in(adds["path"], value_set=removes["path"].combine_chunks())
-    kept = pc.is_in(removes["path"], value_set=adds["path"].combine_chunks())
-    came, went = adds.filter(pc.invert(again)), removes.filter(pc.invert(kept))
-    partly, rows = _differences(adds.filter(again), removes.filter(kept), vector)
+    is_readded = pc.is_in(adds["path"], value_set=removes["path"].combine_chunks())
+    is_kept = pc.is_in(removes["path"], value_set=adds["path"].combine_chunks())
+    added, removed = adds.filter(pc.invert(is_readded)), removes.filter(pc.invert(is_kept))
+    partly, rows = _differences(adds.filter(is_readded), removes.filter(is_kept), vector)
     return VersionChanges(
         version,
         timestamp,
-        pa.concat_tables([_changes(came, INSERT), _changes(went, DELETE)]),
-        {**_vectors_by_path(came, vector), **_vectors_by_path(went, vector)},
+        pa.concat_tables([_changes(added, INSERT), _changes(removed, DELETE)]),
+        {**_vectors_by_path(added, vector), **_vectors_by_path(removed, vector)},
         partly,
         rows,
     )
@@ -166,13 +166,13 @@ def records(metadata: Metadata) -> bool:
 
 
 def check_recordable(metadata: Metadata, before: Metadata | None = None) -> None:
-    """Raises InvalidSchema if a table records its changes, and has a column of a name that its feed needs; not where it
-    had one ``before``, too, which a change of its metadata may mend.
+    """Raises InvalidSchema if a table records its changes and has a column with a name that the feed needs; not if it
+    already had one ``before``, so that a change of its metadata can correct it.
     """
-    taken = _conflicting_columns(metadata)
-    if taken and not (before is not None and _conflicting_columns(before)):
+    reserved = _conflicting_columns(metadata)
+    if reserved and not (before is not None and _conflicting_columns(before)):
         reason = (
-            f"The write contains reserved columns [{', '.join(taken)}], which the change data feed needs; rename "
+            f"The write contains reserved columns [{', '.join(reserved)}], which the change data feed needs; rename "
             f"them, or set {ENABLED} = false."
         )
         raise InvalidSchema(reason=reason, delta_condition="RESERVED_CDC_COLUMNS_ON_WRITE")
@@ -189,13 +189,13 @@ def cdc_body(file: FileRow) -> dict[str, Any]:
 
 
 def changes_from_cdc(version: int, timestamp: int, actions: list[Mapping[str, Any]]) -> VersionChanges:
-    """The changes of a version with files of change data; these alone (its ``cdc`` actions) say what it changed."""
-    rows = [{**each, "partitionValues": list((each.get("partitionValues") or {}).items())} for each in actions]
+    """The changes of a version with change data files, as its ``cdc`` actions alone declare them."""
+    rows = [{**action, "partitionValues": list((action.get("partitionValues") or {}).items())} for action in actions]
     return VersionChanges(version, timestamp, written=pa.Table.from_pylist(rows, schema=PLACES))
 
 
 def changes_nothing(info: Mapping[str, Any]) -> bool:
-    """Whether a commit is a MERGE that states that it changed no row. It may have rewritten rows, which delta-spark
+    """Whether a commit is a MERGE whose metrics report no changed rows. It may have rewritten rows, which delta-spark
     does not count as changes either.
     """
     counts = info.get("operationMetrics") or {}
@@ -203,13 +203,13 @@ def changes_nothing(info: Mapping[str, Any]) -> bool:
 
 
 def changing(actions: pa.Table) -> pa.Table:
-    """Those adds or removes that state a data change; others only move rows."""
+    """The adds or removes that declare a data change; others only move rows."""
     return actions.filter(pc.fill_null(actions["dataChange"], False))
 
 
 def _changes(actions: pa.Table, change: str) -> pa.Table:
-    found = actions.select(PLACES.names)
-    return found.append_column(CHANGES.field("change"), pa.array([change] * len(found), pa.string())).cast(CHANGES)
+    changes = actions.select(PLACES.names)
+    return changes.append_column(CHANGES.field("change"), pa.array([change] * len(changes), pa.string())).cast(CHANGES)
 
 
 def _vectors_by_path(actions: pa.Table, vector: Callable[[FileRow], BitMap64]) -> dict[str, BitMap64]:
@@ -220,17 +220,17 @@ def _vectors_by_path(actions: pa.Table, vector: Callable[[FileRow], BitMap64]) -
 def _differences(
     adds: pa.Table, removes: pa.Table, vector: Callable[[FileRow], BitMap64]
 ) -> tuple[pa.Table, tuple[BitMap64, ...]]:
-    """For files that were removed and added at once, the deleted rows and the restored rows."""
+    """The deleted rows and the restored rows of files that were removed and added in one version."""
     before = {row["path"]: vector(row) for row in removes.to_pylist()}
-    found: list[dict[str, Any]] = []
+    changed: list[dict[str, Any]] = []
     sets: list[BitMap64] = []
     for row in adds.to_pylist():
-        gone, was_gone = vector(row), before[row["path"]]
-        for change, rows in ((DELETE, gone - was_gone), (INSERT, was_gone - gone)):
+        deleted, was_deleted = vector(row), before[row["path"]]
+        for change, rows in ((DELETE, deleted - was_deleted), (INSERT, was_deleted - deleted)):
             if rows:
-                found.append({**{name: row[name] for name in PLACES.names}, "change": change})
+                changed.append({**{name: row[name] for name in PLACES.names}, "change": change})
                 sets.append(rows)
-    return pa.Table.from_pylist(found, schema=CHANGES), tuple(sets)
+    return pa.Table.from_pylist(changed, schema=CHANGES), tuple(sets)
 
 
 # -- columns -----------------------------------------------------------------------------------------------------------
@@ -241,20 +241,20 @@ Fits = Callable[[DataType, DataType], bool]
 
 
 def unreadable(older: DataType, newer: DataType, path: str = "", fits: Fits = operator.eq) -> str | None:
-    """Why rows of one schema cannot be read with a newer one; None where they can: the newer one may only have more
+    """Why rows of one schema cannot be read with a newer one; None if they can: the newer one may only have more
     columns, which are NULL.
 
     Args:
         older, newer: the schemas.
-        path: where they are found, for the reason.
-        fits: which types that are neither structs, lists nor maps may stand for each other.
+        path: the path of the schemas, for the reason.
+        fits: whether values of one type, neither struct, list nor map, can be read as another.
 
     Example:
         >>> unreadable(Struct((Field("id", "integer"),)), Struct((Field("id", "long"),)))
         'id is no longer of the type integer'
     """
     if isinstance(older, Struct) and isinstance(newer, Struct):
-        return next((why for each in older if (why := _unreadable_field(each, newer, path, fits))), None)
+        return next((why for old_field in older if (why := _unreadable_field(old_field, newer, path, fits))), None)
     if isinstance(older, Array) and isinstance(newer, Array):
         return unreadable(older.element, newer.element, f"{path}.element", fits)
     if isinstance(older, Map) and isinstance(newer, Map):
@@ -267,7 +267,7 @@ def unreadable(older: DataType, newer: DataType, path: str = "", fits: Fits = op
 
 def _unreadable_field(older: Field, newer: Struct, prefix: str, fits: Fits) -> str | None:
     path = f"{prefix}.{older.name}" if prefix else older.name
-    found = newer.find(older.name)
-    if found is None or found.name != older.name or found.physical_name != older.physical_name:
+    new_field = newer.find(older.name)
+    if new_field is None or new_field.name != older.name or new_field.physical_name != older.physical_name:
         return f"{path} was dropped or renamed"
-    return unreadable(older.type, found.type, path, fits)
+    return unreadable(older.type, new_field.type, path, fits)

@@ -1,9 +1,9 @@
 """Plans a clone: which of the source's files it already has, which it needs, and which it must remove.
 
-Knows rows of the log and spellings of paths. Pure. A shallow clone names the source's own files by absolute URIs. A
-deep clone has copies, each tagged with its original, so that a second clone finds what it has. Guarantee: a file counts
-as present only where the log shows that it holds exactly the source's rows, deleted ones too, whatever was done to the
-clone since.
+Knows rows of the log and spellings of paths. Pure. A shallow clone refers to the source's own files by absolute URIs. A
+deep clone has copies, each tagged with its original, so that a second clone finds existing copies. Guarantee: a file
+counts as present only if the log shows that it has exactly the source's rows, deleted ones too, whatever has happened
+to the clone since.
 
 PROTOCOL.md, sections "Add File and Remove File" and "Deletion Vectors".
 """
@@ -23,8 +23,8 @@ CLONED_FROM = "anabranch.clonedFrom"
 CLONED_VECTOR = "anabranch.clonedVector"
 CLONED_TIME = "anabranch.clonedTime"
 OWN_VECTOR = "anabranch.ownVector"
-"""Tags of a copied file: the URI of its original; the vector of the original, and its own vector with the same rows,
-each by unique id or empty; the modification time of the original, which older copies have for their own.
+"""Tags of a copied file: the URI of its original; the deletion vector of the original, and its own vector with the same
+rows, each by unique id or empty; the modification time of the original, which older copies have as their own.
 """
 
 _TAGS = frozenset({CLONED_FROM, CLONED_VECTOR, CLONED_TIME, OWN_VECTOR})
@@ -35,10 +35,10 @@ class Shallow:
     """The changes that make a table a shallow clone.
 
     Attributes:
-        adds: files to name.
+        adds: files to add.
         removes: paths to remove.
-        other: paths already named with the same vector, but with other metadata in the source; no commit may remove
-            such a file and add it.
+        other: present paths with the same vector, but other metadata than in the source; no commit may both remove and
+            add such a file.
     """
 
     adds: list[FileRow]
@@ -52,7 +52,7 @@ class Copy:
 
     Attributes:
         row: the source's row, with an absolute URI.
-        had: an existing copy that differs only in its vector; None where the file must be copied.
+        had: an existing copy that differs only in its vector; None if the file must be copied.
     """
 
     row: FileRow
@@ -61,14 +61,14 @@ class Copy:
 
 @dataclass(frozen=True)
 class Deep:
-    """The changes that make a deep clone: ``copies`` are needed, ``removes`` are paths to remove."""
+    """The changes that make a deep clone: ``copies`` to make, and paths to remove."""
 
     copies: list[Copy]
     removes: frozenset[str]
 
 
 def absolute_row(row: FileRow, root: str, target: str | None = None) -> dict[str, Any]:
-    """A file of the table at ``root`` as another table names it: by absolute URIs, except for files in ``target``.
+    """The row of a file of the table at ``root`` in another table: with absolute URIs, except for files in ``target``.
     Raises ValueError: the path leaves the table's folder.
     """
     path, vector = without_secrets(absolute(root, row["path"])), row.get("deletionVector")
@@ -85,42 +85,44 @@ def absolute_row(row: FileRow, root: str, target: str | None = None) -> dict[str
 
 
 def _absolute_vector(vector: Mapping[str, Any], root: str) -> dict[str, Any]:
-    known = Descriptor.from_row(vector)
-    if known.storage_type == "u":
-        return {**known.to_row(), "storageType": "p", "pathOrInlineDv": absolute(root, encode(known.name))}
+    descriptor = Descriptor.from_row(vector)
+    if descriptor.storage_type == "u":
+        return {**descriptor.to_row(), "storageType": "p", "pathOrInlineDv": absolute(root, encode(descriptor.name))}
     return (
-        {**known.to_row(), "pathOrInlineDv": without_secrets(known.path_or_inline)}
-        if known.storage_type == "p"
-        else known.to_row()
+        {**descriptor.to_row(), "pathOrInlineDv": without_secrets(descriptor.path_or_inline)}
+        if descriptor.storage_type == "p"
+        else descriptor.to_row()
     )
 
 
 def shallow(source: Iterable[FileRow], root: str, target: str, present: Iterable[FileRow]) -> Shallow:
-    """The changes that make the table at ``target``, with the files ``present``, a shallow clone of the one at
+    """The changes that make the table at ``target``, with the files ``present``, a shallow clone of the table at
     ``root``.
     """
-    wanted = {row["path"]: row for row in (absolute_row(row, root, target) for row in source)}
-    known = {row["path"]: row for row in present}
-    alike = {path for path, row in wanted.items() if path in known and _one_vector(row, known[path])}
+    wanted_rows = {row["path"]: row for row in (absolute_row(row, root, target) for row in source)}
+    present_rows = {row["path"]: row for row in present}
+    alike = {
+        path for path, row in wanted_rows.items() if path in present_rows and _is_same_vector(row, present_rows[path])
+    }
     return Shallow(
-        adds=[row for path, row in wanted.items() if path not in alike],
-        removes=frozenset(known.keys() - alike),
-        other=frozenset(path for path in alike if not _is_copy(wanted[path], known[path])),
+        adds=[row for path, row in wanted_rows.items() if path not in alike],
+        removes=frozenset(present_rows.keys() - alike),
+        other=frozenset(path for path in alike if not _is_copy(wanted_rows[path], present_rows[path])),
     )
 
 
 def deep(source: Iterable[FileRow], root: str, present: Iterable[FileRow]) -> Deep:
-    """The changes that make a table with the files ``present`` a deep clone of the one at ``root``."""
+    """The changes that make a table with the files ``present`` a deep clone of the table at ``root``."""
     copies, removes = [], set()
-    known: dict[str, FileRow] = {}
+    copies_by_source: dict[str, FileRow] = {}
     for row in present:
         removes.add(row["path"])
-        known[_tag(row, CLONED_FROM)] = row
+        copies_by_source[_tag(row, CLONED_FROM)] = row
     for row in (absolute_row(row, root) for row in source):
-        had = known.get(row["path"])
+        had = copies_by_source.get(row["path"])
         if had is None or not _is_copy(row, _with_time_of_original(had)):
             copies.append(Copy(row, None))
-        elif _has_the_vector(had, row):
+        elif _has_vector_of_source(had, row):
             removes.discard(had["path"])
         else:
             copies.append(Copy(row, had))
@@ -144,25 +146,27 @@ def row_of_copy(copy: Copy, path: str, modified_ms: int, vector: Descriptor | No
     return {**copy.row, **own, "deletionVector": None if vector is None else vector.to_row()}
 
 
-def _has_the_vector(had: FileRow, row: FileRow) -> bool:
-    """Whether a copy has the vector of the source's file: none, the same in the log, or a copy of its file."""
-    if _one_vector(had, row):
+def _has_vector_of_source(had: FileRow, row: FileRow) -> bool:
+    """Whether a copy has the vector of the source's file: none, the same entry in the log, or a copy of the vector's
+    file.
+    """
+    if _is_same_vector(had, row):
         return True
     return _vector_id(row) == _tag(had, CLONED_VECTOR) and _vector_id(had) == _tag(had, OWN_VECTOR)
 
 
-def _is_copy(row: FileRow, known: FileRow) -> bool:
-    """Whether both rows describe one file, with the same row ids where the source has some."""
-    same_ids = row["baseRowId"] is None or row["baseRowId"] == known["baseRowId"]
-    return same_ids and _facts(row) == _facts(known)
+def _is_copy(row: FileRow, present: FileRow) -> bool:
+    """Whether both rows describe one file, with the same row ids if the source has any."""
+    same_ids = row["baseRowId"] is None or row["baseRowId"] == present["baseRowId"]
+    return same_ids and _facts(row) == _facts(present)
 
 
 def _facts(row: FileRow) -> tuple[Any, ...]:
     return row["size"], str(row["modificationTime"]), dict(row["partitionValues"] or {})
 
 
-def _one_vector(row: FileRow, known: FileRow) -> bool:
-    return _vector_id(row) == _vector_id(known)
+def _is_same_vector(row: FileRow, present: FileRow) -> bool:
+    return _vector_id(row) == _vector_id(present)
 
 
 def _vector_id(row: FileRow) -> str:

@@ -16,13 +16,13 @@ class Condition:
 
     Attributes:
         text: for people.
-        expression: for the engine, opaque to everybody else (SQL text, or a Column).
-        predicate: what is known of it, `Unknown` where nothing is.
-        row_local: its value for a row depends on that row alone, and is deterministic.
+        expression: for the engine, opaque to all other code (SQL text, or a Column).
+        predicate: its known part, `Unknown` if there is none.
+        row_local: whether its value for a row depends on that row alone, and is deterministic.
         columns: the top-level columns that it reads; None: any.
-        asks: it holds a subquery, so its value depends on rows of other tables, or of the same one.
-        alias: the name by which the expression may refer to the table; None where it has none.
-        computation: how it is computed without Spark, or why it is not; None where nobody has looked.
+        asks: whether it contains a subquery, so that its value depends on rows of other tables, or of the same one.
+        alias: the name by which the expression may refer to the table; None if it has none.
+        computation: its computation without Spark, or the reason why there is none; None if that is undecided.
     """
 
     text: str

@@ -1,6 +1,6 @@
 """Iceberg compatibility: conditions under which a table's files can be read as an Iceberg table's.
 
-Knows PROTOCOL.md, sections "Iceberg Compatibility V1" and "V2". Pure. No Iceberg metadata is ever written here.
+Knows PROTOCOL.md, sections "Iceberg Compatibility V1" and "V2". Pure. Never writes Iceberg metadata.
 Guarantee: a table with one of these flags is written only as its section allows.
 """
 
@@ -26,7 +26,7 @@ _TYPES = frozenset(
 
 
 def flags(configuration: Mapping[str, str]) -> tuple[str, ...]:
-    """Those of the two properties that are true."""
+    """The compatibility properties that are true."""
     return tuple(key for key in (ICEBERG_V1, ICEBERG_V2) if configuration.get(key, "").strip().lower() == "true")
 
 
@@ -36,13 +36,15 @@ def materialises(configuration: Mapping[str, str]) -> bool:
 
 
 def folder_keys(metadata: Metadata) -> tuple[str, ...]:
-    """The names in partition folders: other than those of the columns, which are in the files as well."""
+    """The keys of partition folders: with materialised values they differ from the columns' names, which are in the
+    files.
+    """
     own = materialises(metadata.configuration)
     return tuple(folder_key(key, materialised=own) for key in metadata.partition_keys)
 
 
 def folder_key(key: str, *, materialised: bool) -> str:
-    """The same for one column."""
+    """The key of the partition folders of one column."""
     return f"by_{key}" if materialised else key
 
 
@@ -52,8 +54,8 @@ def with_defaults(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def check(metadata: Metadata, *, vectors_listed: bool) -> None:
-    """Raises `InvalidProperty`, with the reason, unless such a table is compatible; ``vectors_listed``: its protocol
-    has deletion vectors.
+    """Raises `InvalidProperty`, with the reason, unless a table is compatible; ``vectors_listed``: whether its protocol
+    lists deletion vectors.
     """
     configuration = metadata.configuration
     on = flags(configuration)
@@ -70,7 +72,7 @@ def check(metadata: Metadata, *, vectors_listed: bool) -> None:
                 raise _refusal(flag, f"the column {path} has the type {kind_of(type_)}.")
         for field, change in _type_changes(metadata.schema):
             if not _is_known_to_iceberg(change):
-                raise _refusal(flag, f"the type of {field.name} was changed as Iceberg cannot.")
+                raise _refusal(flag, f"Iceberg does not support the change of the type of {field.name}.")
 
 
 def check_partitioning(before: Metadata, after: Metadata) -> None:
@@ -80,9 +82,9 @@ def check_partitioning(before: Metadata, after: Metadata) -> None:
         raise _refusal(flag, "a table cannot be partitioned by other columns than before.")
 
 
-def lacks_numbers(there: pa.Schema | pa.StructType, configuration: Mapping[str, str]) -> bool:
+def lacks_numbers(file_fields: pa.Schema | pa.StructType, configuration: Mapping[str, str]) -> bool:
     """Whether some column of a file has no field id where Iceberg looks for one."""
-    return any(_lacks(field, nested=ICEBERG_V2 in flags(configuration)) for field in there)
+    return any(_lacks(field, nested=ICEBERG_V2 in flags(configuration)) for field in file_fields)
 
 
 def _lacks(field: pa.Field, *, nested: bool, own: bool = True) -> bool:
@@ -90,11 +92,11 @@ def _lacks(field: pa.Field, *, nested: bool, own: bool = True) -> bool:
         return True
     type_ = field.type
     if pa.types.is_struct(type_):
-        return any(_lacks(each, nested=nested) for each in type_)
+        return any(_lacks(member, nested=nested) for member in type_)
     if pa.types.is_list(type_):
         return _lacks(type_.value_field, nested=nested, own=nested)
     if pa.types.is_map(type_):
-        return any(_lacks(each, nested=nested, own=nested) for each in (type_.key_field, type_.item_field))
+        return any(_lacks(part, nested=nested, own=nested) for part in (type_.key_field, type_.item_field))
     return False
 
 
@@ -130,5 +132,10 @@ def _is_known_to_iceberg(change: Mapping[str, Any]) -> bool:
     before, after = change.get("fromType"), change.get("toType")
     if (before in _INTEGERS and after in _INTEGERS) or (before, after) == ("float", "double"):
         return True
-    one, other = decimal_of(str(before)), decimal_of(str(after))
-    return one is not None and other is not None and one[1] == other[1] and one[0] <= other[0]
+    before_digits, after_digits = decimal_of(str(before)), decimal_of(str(after))
+    return (
+        before_digits is not None
+        and after_digits is not None
+        and before_digits[1] == after_digits[1]
+        and before_digits[0] <= after_digits[0]
+    )

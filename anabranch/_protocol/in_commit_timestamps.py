@@ -1,7 +1,7 @@
-"""In-commit timestamps: from which version on a table's commits hold their own time.
+"""In-commit timestamps: the version since which the commits of a table contain their own time.
 
-Knows PROTOCOL.md, section "In-Commit Timestamps", as far as metadata is concerned. Pure. Guarantee: a table whose older
-commits have no such timestamp states where they begin, with the version and timestamp of the first such commit.
+Knows PROTOCOL.md, section "In-Commit Timestamps", as far as metadata is concerned. Pure. Guarantee: the metadata of a
+table whose older commits have no such timestamp has the version and timestamp of the first commit with one.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ ENABLED = "delta.enableInCommitTimestamps"
 SINCE_VERSION = "delta.inCommitTimestampEnablementVersion"
 SINCE_TIMESTAMP = "delta.inCommitTimestampEnablementTimestamp"
 KEPT_BY_WRITERS = (SINCE_VERSION, SINCE_TIMESTAMP)
-"""Properties that no user sets: writers maintain them."""
+"""Properties that only writers set."""
 
 
 @dataclass(frozen=True)
 class Boundary:
-    """The first commit with an in-commit timestamp; ``timestamp`` is that, in milliseconds."""
+    """The first commit with an in-commit timestamp; ``timestamp`` is its value, in milliseconds."""
 
     version: int
     timestamp: int | None
@@ -39,10 +39,10 @@ def is_enabled(metadata: Metadata | None) -> bool:
 
 
 def boundary(metadata: Metadata) -> Boundary | None:
-    """Where in-commit timestamps begin; None where the newest commits have none.
+    """The boundary from which on commits have in-commit timestamps; None if the newest commits have none.
 
     Raises:
-        InvalidProperty: the table states it incompletely.
+        InvalidProperty: the properties of the boundary are incomplete.
 
     Example:
         >>> boundary(Metadata("id", "", configuration={"delta.enableInCommitTimestamps": "true"}))
@@ -50,29 +50,31 @@ def boundary(metadata: Metadata) -> Boundary | None:
     """
     if not is_enabled(metadata):
         return None
-    given = {key: metadata.configuration[key] for key in KEPT_BY_WRITERS if key in metadata.configuration}
-    if not given:
+    boundary_properties = {key: metadata.configuration[key] for key in KEPT_BY_WRITERS if key in metadata.configuration}
+    if not boundary_properties:
         return FROM_THE_BEGINNING
     try:
-        return Boundary(int(given[SINCE_VERSION]), int(given[SINCE_TIMESTAMP]))
+        return Boundary(int(boundary_properties[SINCE_VERSION]), int(boundary_properties[SINCE_TIMESTAMP]))
     except (KeyError, ValueError):
-        key = next((key for key in KEPT_BY_WRITERS if not given.get(key, "").strip().isdigit()), SINCE_VERSION)
-        reason = "it takes a whole number, and stands together with the other one of its kind."
-        raise InvalidProperty(property=key, value=given.get(key, "left out"), reason=reason) from None
+        key = next(
+            (key for key in KEPT_BY_WRITERS if not boundary_properties.get(key, "").strip().isdigit()), SINCE_VERSION
+        )
+        reason = "it takes a whole number, and requires the other property of the boundary."
+        raise InvalidProperty(property=key, value=boundary_properties.get(key, "left out"), reason=reason) from None
 
 
 def with_boundary(metadata: Metadata, before: Metadata | None, *, version: int, timestamp: int | None) -> Metadata:
-    """Metadata for the commit of ``version`` that states where in-commit timestamps begin. ``before`` is the metadata
+    """Metadata for the commit of ``version`` with the boundary of in-commit timestamps. ``before`` is the metadata
     until then, None for a new table, all of whose commits have a timestamp; ``timestamp`` is that of the commit, if it
     has one.
     """
     if not is_enabled(metadata) and not is_enabled(before):
         return metadata
     rest = {key: value for key, value in metadata.configuration.items() if key not in KEPT_BY_WRITERS}
-    said: dict[str, str] = {}
+    properties: dict[str, str] = {}
     if is_enabled(metadata) and before is not None:
-        known = before.configuration if is_enabled(before) else {}
+        former = before.configuration if is_enabled(before) else {}
         began = {SINCE_VERSION: str(version), SINCE_TIMESTAMP: str(timestamp)}
-        said = {key: known[key] for key in KEPT_BY_WRITERS if key in known} if is_enabled(before) else began
-    configuration = {**rest, **said}
+        properties = {key: former[key] for key in KEPT_BY_WRITERS if key in former} if is_enabled(before) else began
+    configuration = {**rest, **properties}
     return metadata if configuration == dict(metadata.configuration) else replace(metadata, configuration=configuration)

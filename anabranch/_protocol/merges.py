@@ -1,8 +1,8 @@
-"""What a MERGE does with rows, and the result of its join.
+"""The clauses of a MERGE, and the result of its join.
 
 Pure data, passed between the code that decides and the code that knows rows. Expressions are the engine's own (SQL text
-or a Column on Spark), over the columns of the target and the source under their aliases. What is computed without it is
-so over pairs of rows, which have the columns of each side in a struct.
+or a Column on Spark), over the columns of the target and the source under their aliases. Without the engine they are
+computed over pairs of rows, with the columns of each side in a struct.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from anabranch._protocol.schema.assignments import leaves
 from anabranch._protocol.schema.types import Struct
 
 Side = Literal["target", "source"]
-"""One side of a MERGE; of a pair of rows, the struct that holds the columns of that side."""
+"""One side of a MERGE; in a pair of rows, the struct with the columns of that side."""
 When = Literal["matched", "not matched", "not matched by source"]
 Action = Literal["update", "delete", "insert"]
 SEEN: Mapping[When, tuple[Side, ...]] = {
@@ -27,14 +27,14 @@ SEEN: Mapping[When, tuple[Side, ...]] = {
     "not matched": ("source",),
     "not matched by source": ("target",),
 }
-"""The sides whose columns a clause sees."""
+"""The sides whose columns a clause can use."""
 NOTHING_MORE = Computation(Constant(True, "boolean"))
-"""What ON requires beside its keys where these are all."""
+"""The remainder of ON if it only compares keys."""
 UNREAD = Computation(Foreign("it is no text that is read here"))
 
 
 def name_in_table(column: Column) -> Name | None:
-    """What the table calls a column of a pair of rows; None where it is the source's."""
+    """The table's name of a column of a pair of rows; None for a column of the source."""
     side, path = column.name[0], tuple(column.name)[1:]
     if side != "target":
         return None
@@ -54,7 +54,7 @@ class SourceColumn:
 
 @dataclass(frozen=True)
 class Reserved:
-    """A distinct value for each source row, of those reserved for an identity column."""
+    """A distinct value for each source row, from those reserved for an identity column."""
 
     values: range
 
@@ -67,8 +67,8 @@ class Clause:
     """One WHEN clause; of one kind, the first whose condition is TRUE acts.
 
     Attributes:
-        when: which rows it is for.
-        condition: None where it always acts.
+        when: the rows it applies to.
+        condition: None if it always acts.
         action: what it does.
         values: the table's column -> an expression, a `SourceColumn`, a `Reserved`, or
             `anabranch._protocol.schema.assignments.Members` of these; an update keeps the other columns, an insert
@@ -83,16 +83,16 @@ class Clause:
 
 @dataclass(frozen=True)
 class Matching:
-    """How rows are matched, and what is done then.
+    """How rows are matched, and the clauses that then act.
 
     Attributes:
         on: the condition over both sides.
-        target, source: the aliases, None where there is none.
+        target, source: the aliases; None if there is none.
         keys: pairs of a table's and a source's column that ON requires to be equal.
-        rest: what ON requires besides, of a pair of rows.
+        rest: the remainder of ON, over a pair of rows.
         evolves: whether structs of the source may lack members, which are then NULL.
         added: columns that the MERGE adds to the table, used in no expression.
-        recorded: whether it has to be known what changed rows were before.
+        recorded: whether the former values of changed rows are needed.
     """
 
     on: Any
@@ -107,27 +107,27 @@ class Matching:
 
     @property
     def expressions(self) -> list[Any]:
-        """The engine's expressions: ON, and of the clauses the conditions and the values."""
-        conditions = [each.condition for each in self.clauses if each.condition is not None]
-        values = [value for each in self.clauses for _, value in leaves(each.values)]
-        return [self.on, *conditions, *(each for each in values if not isinstance(each, SourceColumn | Reserved))]
+        """The engine's expressions: ON, and the conditions and values of the clauses."""
+        conditions = [clause.condition for clause in self.clauses if clause.condition is not None]
+        values = [value for clause in self.clauses for _, value in leaves(clause.values)]
+        return [self.on, *conditions, *(value for value in values if not isinstance(value, SourceColumn | Reserved))]
 
     def of(self, when: When) -> tuple[Clause, ...]:
         """The clauses of one kind, in their order."""
         return tuple(clause for clause in self.clauses if clause.when == when)
 
     def enumerate_clauses(self, when: When) -> list[tuple[int, Clause]]:
-        """The clauses of one kind, each with its number among all."""
-        return [(i, each) for i, each in enumerate(self.clauses) if each.when == when]
+        """The clauses of one kind, each with its index among all clauses."""
+        return [(i, clause) for i, clause in enumerate(self.clauses) if clause.when == when]
 
     def columns_set(self, schema: Struct, action: Action) -> dict[int, frozenset[str]]:
-        """By the number of each clause that does this, the columns of the table that it names."""
-        clauses = [(i, each) for i, each in enumerate(self.clauses) if each.action == action]
-        return {i: frozenset(schema.field(name).name for name in each.values) for i, each in clauses}
+        """The table's columns that each clause with this action sets, by the index of the clause."""
+        clauses = [(i, clause) for i, clause in enumerate(self.clauses) if clause.action == action]
+        return {i: frozenset(schema.field(name).name for name in clause.values) for i, clause in clauses}
 
     @property
     def inserts(self) -> bool:
-        """Whether rows may be inserted, so that matches matter even where no clause acts on them."""
+        """Whether rows may be inserted, so that matches matter even if no clause acts on them."""
         return bool(self.of("not matched"))
 
     @property
@@ -136,12 +136,12 @@ class Matching:
         return bool(self.of("not matched by source"))
 
     def writes_anew(self, *, vectors: bool) -> bool:
-        """Whether rows that were there may be written once more; without ``vectors`` those that stay are, too."""
-        return any(each.action == "update" or (each.action == "delete" and not vectors) for each in self.clauses)
+        """Whether existing rows may be rewritten; without ``vectors``, unchanged rows of their files are too."""
+        return any(clause.action == "update" or (clause.action == "delete" and not vectors) for clause in self.clauses)
 
     @property
     def may_match_twice(self) -> bool:
-        """Whether several source rows may match one row: only where all that can be done is an unconditional delete."""
+        """Whether several source rows may match one row: only if the sole action is an unconditional delete."""
         matched = self.of("matched")
         return len(matched) == 1 and matched[0].action == "delete" and matched[0].condition is None
 
@@ -154,11 +154,11 @@ class Joined:
         marks: the rows that a clause updates or deletes.
         deletes: those of them that it deletes.
         matched: the rows that match a source row, whether or not a clause acts.
-        updated, deleted: how many rows, by matched clauses.
+        updated, deleted: the number of rows, by matched clauses.
         updated_alone, deleted_alone: the same by clauses for rows without a match.
-        handle: what the engine needs to write the new images, and to know which source rows matched, and what changed
-            rows were if that is `Matching.recorded`; opaque to others.
-        pairs: how many rows lie there.
+        handle: what the engine needs to write the new images, to know which source rows matched, and the former values
+            of changed rows if `Matching.recorded`; opaque to other code.
+        pairs: the number of rows behind the handle.
     """
 
     marks: Marks

@@ -1,7 +1,7 @@
-"""Parquet files that this process writes: their bytes, and what a footer of Arrow's cannot say.
+"""Parquet files that this process writes: their bytes, and the facts that Arrow's footer cannot express.
 
-Pure. Knows what a reader of statistics has to know of floating-point numbers: Arrow leaves NaN out of the bounds of a
-column, and Spark holds it for the greatest number.
+Pure. Knows what readers of statistics must know about floating-point numbers: Arrow leaves NaN out of the bounds of a
+column, and Spark orders it as the greatest number.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from anabranch._protocol.predicates import Name
 
 _FEW, _SAMPLE, _MOST_DISTINCT = 1000, 8192, 0.9
 _NAN_FREE = "anabranch.nanFree"
-"""The key by which a footer of ours says so. Tools that copy what a footer says may copy this too, so it counts only in
-files that our own transaction has just written.
+"""The footer key of columns without NaN. Tools that copy a footer's metadata may copy it, so it counts only in files
+that our own transaction has just written.
 """
 
 
 @dataclass(frozen=True)
 class WrittenFile:
-    """A file that this process has written, and that survives a power cut.
+    """A file that this process has written, and that survives a power failure.
 
     Attributes:
         name: its name in the store.
         size: in bytes.
         modified_ms: when it was written, in milliseconds since 1970.
-        footer: what it says of itself.
+        footer: its Parquet footer.
     """
 
     name: str
@@ -44,13 +44,13 @@ class WrittenFile:
 
 
 Written: TypeAlias = Sequence[WrittenFile] | None
-"""What was written; None where only the folder tells, since Spark wrote it."""
+"""The written files; None if only a folder listing shows them, because Spark wrote them."""
 
 
 def parquet_bytes(rows: pa.Table, codec: str = "snappy") -> bytes:
-    """Rows as one Parquet file; of what holds a NaN it says no bounds, by which Spark would skip the row."""
+    """Rows as one Parquet file; a column with a NaN gets no bounds, since Spark would skip its row by them."""
     sink = io.BytesIO()
-    spelled = {"lz4_raw": "lz4", "uncompressed": "none"}.get(codec, codec)  # Arrow writes the raw format as lz4
+    spelled = {"lz4_raw": "lz4", "uncompressed": "none"}.get(codec, codec)  # Arrow names the raw format lz4
     leaves = [leaf for name in rows.column_names for leaf in _leaves_of(name, rows[name])]
     pq.write_table(
         rows,
@@ -65,14 +65,14 @@ def parquet_bytes(rows: pa.Table, codec: str = "snappy") -> bytes:
 
 
 def _leaves_of(name: str, column: pa.ChunkedArray) -> Iterator[tuple[str, pa.Array]]:
-    """The leaves of a column, as a Parquet file names them, with their values, chunk by chunk."""
+    """The leaves of a column, by their names in a Parquet file, with their values, chunk by chunk."""
     for chunk in (pa.array([], column.type), *column.chunks):
         yield from _leaves(name, chunk)
 
 
 def _repeating_leaves(leaves: Sequence[tuple[str, pa.Array]]) -> list[str]:
-    """The leaves whose values are there more than once, as far as a sample shows: a dictionary of those that are not
-    takes more room than they do, and most of the time that it takes to write them.
+    """The leaves whose values repeat, as far as a sample shows: for other leaves a dictionary takes more room than the
+    values, and most of the time to write them.
     """
     largest = dict[str, pa.Array]()
     for path, values in leaves:
@@ -89,7 +89,7 @@ def _repeats(values: pa.Array) -> bool:
 
 
 def _leaves_without_nan(leaves: Sequence[tuple[str, pa.Array]]) -> list[str]:
-    """The leaves that hold no NaN."""
+    """The leaves without NaN."""
     unbounded = {
         path for path, values in leaves if pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py()
     }
@@ -111,7 +111,7 @@ def _leaves(path: str, values: pa.Array) -> Iterator[tuple[str, pa.Array]]:
 
 
 def nan_free(rows: pa.Table) -> frozenset[Name]:
-    """The floating-point columns, and members of structs, that hold no NaN: only those get bounds."""
+    """The floating-point columns, and members of structs, without NaN: only those get bounds."""
     return frozenset(
         path[0] if len(path) == 1 else path
         for path in _floats(rows.schema)
@@ -120,24 +120,28 @@ def nan_free(rows: pa.Table) -> frozenset[Name]:
 
 
 def saying_nan_free(columns: Iterable[Name]) -> dict[str, str]:
-    """What a footer says where these columns, and members of structs, hold no NaN."""
-    return {_NAN_FREE: json.dumps([each if isinstance(each, str) else list(each) for each in columns])}
+    """The footer metadata for columns, and members of structs, without NaN."""
+    return {_NAN_FREE: json.dumps([column if isinstance(column, str) else list(column) for column in columns])}
 
 
 def read_nan_free(footer: pq.FileMetaData) -> frozenset[Name] | None:
-    """The columns of which a new file of ours says that they hold no NaN (`saying_nan_free`); None of another's."""
-    said = (footer.metadata or {}).get(_NAN_FREE.encode())
+    """The columns without NaN according to the footer of a new file of ours (`saying_nan_free`); None in any other
+    file.
+    """
+    recorded = (footer.metadata or {}).get(_NAN_FREE.encode())
     return (
-        None if said is None else frozenset(each if isinstance(each, str) else tuple(each) for each in json.loads(said))
+        None
+        if recorded is None
+        else frozenset(column if isinstance(column, str) else tuple(column) for column in json.loads(recorded))
     )
 
 
-def _floats(fields: Iterable[pa.Field], around: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    for each in fields:
-        if pa.types.is_struct(each.type):
-            yield from _floats(each.type, (*around, each.name))
-        elif pa.types.is_floating(each.type):
-            yield (*around, each.name)
+def _floats(fields: Iterable[pa.Field], enclosing: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for field in fields:
+        if pa.types.is_struct(field.type):
+            yield from _floats(field.type, (*enclosing, field.name))
+        elif pa.types.is_floating(field.type):
+            yield (*enclosing, field.name)
 
 
 def _at(column: pa.ChunkedArray, path: tuple[str, ...]) -> pa.ChunkedArray:

@@ -1,11 +1,11 @@
-"""Partition values: the strings of the log and of Hive folders, and the values that they stand for.
+"""Partition values: the strings of the log and of Hive folders, and the values that they represent.
 
 Knows PROTOCOL.md, section "Partition Value Serialization", and the escaping of Spark's folder names. Knows nothing of
 snapshots or stores. Pure. Guarantee: ``read_value(write_value(v, t), t) == v``; null and the empty string are null for
 every type; a text that is not a value of the type is refused, never guessed.
 
-A ``timestamp`` without a zone means, by the protocol, the zone of the system that wrote it, which the log does not say.
-It is read as UTC here; what is *decided* on such values must allow for every zone (`has_zone`).
+By the protocol, a ``timestamp`` without a zone is in the zone of the system that wrote it, which the log does not
+record. It is read as UTC; *decisions* on such values must allow for every zone (`has_zone`).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def read_value(text: str | None, data_type: str) -> Any:
     """The Python value of a partition string; None for null and for the empty string.
 
     ``timestamp`` gives an aware datetime in UTC, ``timestamp_ntz`` a naive one, ``binary`` the UTF-8 bytes of the text.
-    Raises `ValueError` where the text is not a value of the type, or no partition has values of it.
+    Raises `ValueError` if the text is not a value of the type, or partitions do not support the type.
 
     Example:
         >>> read_value("2020-01-31", "date"), read_value("", "string")
@@ -106,16 +106,16 @@ def _timestamp(text: str) -> datetime:
     moment, offset = _moment(text)
     try:
         return (moment - offset).replace(tzinfo=UTC)
-    except OverflowError:  # its zone moves it past the last year, or before the first
+    except OverflowError:  # its zone moves it before the first year, or past the last
         raise ValueError(f"{text!r} lies outside the years 1 to 9999") from None
 
 
 def _timestamp_ntz(text: str) -> datetime:
-    return _moment(text)[0]  # a zone says nothing about a time without zone; Spark drops it too
+    return _moment(text)[0]  # a zone has no meaning for a local time; Spark drops it too
 
 
 def _moment(text: str) -> tuple[datetime, timedelta]:
-    """Local date and time, and the zone's offset from UTC (zero where there is none)."""
+    """Local date and time, and the zone's offset from UTC (zero if there is none)."""
     day, _, clock = text.strip().replace("T", " ", 1).partition(" ")
     match = _CLOCK.fullmatch(clock or "00:00:00")
     if match is None:
@@ -154,10 +154,10 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
 
 
 def write_value(value: Any, data_type: str) -> str | None:
-    """The partition string of a Python value, None for null; an empty string or no bytes are null too.
+    """The partition string of a Python value; None for null, an empty string, and no bytes.
 
-    A ``timestamp`` must be aware and is written in UTC, as the protocol recommends. Raises `ValueError` where the value
-    is not one of the type, or (``binary``) is not the UTF-8 bytes of a text: a partition string can carry no more.
+    A ``timestamp`` must be aware and is written in UTC, as the protocol recommends. Raises `ValueError` if the value is
+    not one of the type, or (``binary``) is not the UTF-8 bytes of a text: a partition string can represent no more.
 
     Example:
         >>> write_value(datetime(2020, 1, 31, tzinfo=timezone.utc), "timestamp")
@@ -192,8 +192,8 @@ def _text_of(value: Any, data_type: str) -> str:
 
 
 def _float_text(value: float, data_type: str) -> str:
-    """The shortest digits that read back, in Java's spelling; of some numbers, most of them very large or very small,
-    Java itself gives other digits.
+    """The shortest digits that parse back to the value, in Java's spelling; for some numbers, most of them very large
+    or very small, Java itself writes other digits.
     """
     shortest = str(np.float32(value)) if data_type == "float" else repr(float(value))
     if not isfinite(value) or value == 0:
@@ -214,8 +214,8 @@ def _float_text(value: float, data_type: str) -> str:
 
 def map_column(maps: pa.Array | pa.ChunkedArray, key: str) -> pa.Array:
     """The values of one key of a ``map<string, string>`` column; null where map, key or value is missing."""
-    found = pc.map_lookup(maps, pa.scalar(key, pa.string()), "last")
-    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    column = pc.map_lookup(maps, pa.scalar(key, pa.string()), "last")
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def partition_arrays(
@@ -225,7 +225,7 @@ def partition_arrays(
 
     Args:
         files: a table with the columns ``path`` and ``partitionValues`` of `anabranch._protocol.actions.FILES`.
-        schema: the table's schema; gives types, and physical names where columns are mapped.
+        schema: the table's schema, with types, and with physical names if columns are mapped.
         columns: partition columns in the schema's spelling.
         table: for messages.
 
@@ -247,9 +247,9 @@ def _read_column(files: pa.Table, schema: Struct, name: str, table: str | None) 
 
 
 def read_values(texts: pa.Array, data_type: str) -> tuple[pa.Array, pa.Array]:
-    """Typed values of partition strings, and for each whether its text is a value of the type (null is one).
+    """Typed values of partition strings, and for each whether its text is a value of the type (null is).
 
-    Each distinct text is read once, so the cost follows the number of partitions, not of files.
+    Each distinct text is parsed once, so the cost follows the number of partitions, not of files.
     """
     encoded = texts.dictionary_encode()
     read = [_read_or_error(text, data_type) for text in encoded.dictionary.to_pylist()]
@@ -259,7 +259,9 @@ def read_values(texts: pa.Array, data_type: str) -> tuple[pa.Array, pa.Array]:
 
 
 def write_values(values: pa.Array | pa.ChunkedArray, data_type: str) -> pa.Array:
-    """The partition strings of typed values; each distinct one is written once. Raises as `write_value` does."""
+    """The partition strings of typed values; each distinct value is written once. Raises ValueError as
+    `write_value`.
+    """
     whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     encoded = whole.dictionary_encode()
     words = [write_value(value, data_type) for value in encoded.dictionary.to_pylist()]
@@ -269,7 +271,7 @@ def write_values(values: pa.Array | pa.ChunkedArray, data_type: str) -> pa.Array
 def split(
     rows: pa.Table, texts: Mapping[str, pa.Array | pa.ChunkedArray]
 ) -> Iterator[tuple[dict[str, str | None], pa.Table]]:
-    """The rows of each combination of partition strings, with these; an empty string is null.
+    """Split rows by their combination of partition strings; an empty string is null.
 
     Args:
         texts: for each partition key, the string of each row.
@@ -277,9 +279,12 @@ def split(
     if not texts:
         yield {}, rows
         return
-    keys = {str(i): pc.if_else(pc.equal(each, ""), None, each) for i, each in enumerate(texts.values())}
+    keys = {
+        str(i): pc.if_else(pc.equal(texts_of_key, ""), None, texts_of_key)
+        for i, texts_of_key in enumerate(texts.values())
+    }
     numbered = pa.table({**keys, "row": pa.array(np.arange(len(rows)))})
-    # By no threads of Arrow's: the rows may be Python's (see `storage.native`), and the files cost the most anyway.
+    # Without Arrow's threads: the rows may be Python's (see `storage.native`), and writing files costs the most anyway.
     groups = numbered.group_by(list(keys), use_threads=False).aggregate([("row", "list")])
     places = groups["row_list"].combine_chunks()
     for i, group in enumerate(groups.select([*keys]).to_pylist()):
@@ -287,12 +292,12 @@ def split(
 
 
 def has_zone(texts: pa.Array) -> pa.Array:
-    """Whether each ``timestamp`` string states its instant, in whatever zone its writer was; null for null."""
+    """Whether each ``timestamp`` string determines its instant, in any writer's zone; null for null."""
     return pc.match_substring_regex(texts, _ZONED)
 
 
 def names_no_instant(files: pa.Table, key: str) -> bool:
-    """Whether some timestamp among the partition values of these files leaves its zone to the reader."""
+    """Whether some timestamp among the partition values of these files has no zone."""
     return not pc.all(has_zone(map_column(files["partitionValues"], key).drop_null()), min_count=0).as_py()
 
 
@@ -307,7 +312,7 @@ def _read_or_error(text: str, data_type: str) -> Any:
 
 
 def hive_segment(column: str, value: str | None) -> str:
-    """The folder name ``column=value`` that Spark gives to a partition; ``value`` as in the log.
+    """The folder name ``column=value`` of a partition in Spark; ``value`` as in the log.
 
     The characters of Spark's ``ExternalCatalogUtils`` are escaped as ``%XX``. In an ``add.path`` the segment is
     URL-encoded once more, as all paths there are.
@@ -321,22 +326,22 @@ def hive_segment(column: str, value: str | None) -> str:
 
 def parse_hive_path(path: str, columns: Iterable[str]) -> dict[str, str | None]:
     """The partition strings in the folders of a '/'-separated path that is not URL-encoded, such as
-    ``year=2020/day=a%2Fb/part-0.parquet``, for those of ``columns`` that they name, perhaps in another case.
+    ``year=2020/day=a%2Fb/part-0.parquet``, for those of ``columns`` that occur, ignoring case.
     """
     pairs = (segment.partition("=") for segment in path.split("/")[:-1])
     folders = {_unescape(name).lower(): _unescape(value) for name, equals, value in pairs if equals}
-    wanted = [column for column in columns if column.lower() in folders]
-    return {column: None if (text := folders[column.lower()]) in ("", HIVE_NULL) else text for column in wanted}
+    present = [column for column in columns if column.lower() in folders]
+    return {column: None if (text := folders[column.lower()]) in ("", HIVE_NULL) else text for column in present}
 
 
 def folders_of(path: str) -> list[tuple[str | None, str]]:
-    """The folders of a path, each as its column and value, or as None and its own name."""
+    """The folders of a path: column and value of each, or None and its own name."""
     parts = [segment.partition("=") for segment in path.split("/")[:-1]]
     return [(_unescape(name), _unescape(value)) if equals else (None, name) for name, equals, value in parts]
 
 
 def _escape(text: str) -> str:
-    return "".join(f"%{ord(each):02X}" if each in _ESCAPED else each for each in text)
+    return "".join(f"%{ord(letter):02X}" if letter in _ESCAPED else letter for letter in text)
 
 
 def _unescape(text: str) -> str:

@@ -1,10 +1,10 @@
-"""Predicates: what is known about a condition's rows without running it.
+"""Predicates: what a condition implies for rows, as far as it is certain without running it.
 
 Knows SQL's three truth values and Spark's order of values. Knows nothing of SQL text, files or statistics. Pure.
 Guarantee: `holds` is the meaning of a predicate; `normal_form` keeps that meaning for every row, `truth_form` keeps the
 rows for which it is TRUE.
 
-A column is in the schema's spelling: a top-level one by its name, a member of a struct by its path. What is not known
+A column is in the schema's spelling: a top-level one by its name, a member of a struct by its path. An uncertain part
 is `Unknown`, never a guess: a predicate is at most as exact as its condition.
 """
 
@@ -24,7 +24,7 @@ Value: TypeAlias = int | Decimal | float | str | bool | date | datetime | None
 Operator = Literal["=", "<=>", "<", "<=", ">", ">=", "!="]
 
 Name: TypeAlias = str | tuple[str, ...]
-"""A top-level column by its name, which may hold dots, or a member of structs by its path."""
+"""A top-level column by its name, which may contain dots, or a member of structs by its path."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Always:
 
 @dataclass(frozen=True)
 class Unknown:
-    """Nothing is known: TRUE, FALSE or NULL, row by row."""
+    """An unknown truth value: TRUE, FALSE or NULL, row by row."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Compare:
 
 @dataclass(frozen=True)
 class In:
-    """``column IN (values)``; FALSE for every row, NULL included, when there are none."""
+    """``column IN (values)``; without values, FALSE for every row, even for NULL."""
 
     column: Name
     values: tuple[Value, ...]
@@ -80,14 +80,14 @@ class Not:
 
 @dataclass(frozen=True)
 class And:
-    """All of them; of none: TRUE."""
+    """Conjunction; TRUE without parts."""
 
     ps: tuple[Predicate, ...]
 
 
 @dataclass(frozen=True)
 class Or:
-    """Any of them; of none: FALSE."""
+    """Disjunction; FALSE without parts."""
 
     ps: tuple[Predicate, ...]
 
@@ -96,7 +96,7 @@ Predicate: TypeAlias = Always | Unknown | Compare | In | IsNull | StartsWith | N
 
 
 def names_of(predicate: Predicate) -> frozenset[Name]:
-    """The columns and members of columns that the known part of a predicate names."""
+    """The columns and members of columns in the known part of a predicate."""
     if isinstance(predicate, Not):
         return names_of(predicate.p)
     if isinstance(predicate, And | Or):
@@ -114,7 +114,7 @@ def is_whole(predicate: Predicate) -> bool:
 
 
 def columns_of(predicate: Predicate) -> frozenset[str]:
-    """The top-level columns that the known part of a predicate names."""
+    """The top-level columns in the known part of a predicate."""
     return frozenset(name if isinstance(name, str) else name[0] for name in names_of(predicate))
 
 
@@ -169,7 +169,7 @@ def negate(predicate: Predicate) -> Predicate:
 def truth_form(predicate: Predicate) -> Predicate:
     """A normal form that is TRUE for the same rows, in which every leaf is NULL exactly where its column is.
 
-    No literal in it is NULL, and there is no ``<=>``; where the given predicate is NULL this one may also be FALSE.
+    No literal in it is NULL, and there is no ``<=>``; where ``predicate`` is NULL, the result may also be FALSE.
     `IsNull` is never NULL, as always.
 
     Example:
@@ -192,8 +192,8 @@ def _true_rows(predicate: Predicate) -> Predicate:
         case Compare(column, "<=>", value):
             return Compare(column, "=", value)
         case In(column, values):
-            known = tuple(value for value in values if value is not None)
-            return In(column, known) if known else Always(False)
+            non_null = tuple(value for value in values if value is not None)
+            return In(column, non_null) if non_null else Always(False)
         case Not(In(_, values)) if None in values or not values:
             return Always(not values)  # NOT IN () is TRUE even for NULL
     return predicate
@@ -206,14 +206,14 @@ def _collapse_comparisons(parts: Sequence[Predicate], op: Operator) -> tuple[Pre
     if len(parts) < _MANY:
         return tuple(parts)
     alike: dict[tuple[Name, type], list[Value]] = {}
-    others: list[Predicate] = []
+    remaining: list[Predicate] = []
     for part in parts:
         if isinstance(part, Compare) and part.op == op:
             alike.setdefault((part.column, type(part.value)), []).append(part.value)
         else:
-            others.append(part)
+            remaining.append(part)
     lists = [In(column, tuple(values)) for (column, _), values in alike.items()]
-    return (*others, *(each if op == "=" else Not(each) for each in lists))
+    return (*remaining, *(member_list if op == "=" else Not(member_list) for member_list in lists))
 
 
 # -- meaning -----------------------------------------------------------------------------------------------------------
@@ -258,8 +258,8 @@ def _not(truth: bool | None) -> bool | None:
 
 
 def _any(truths: Iterable[bool | None]) -> bool | None:
-    found = list(truths)
-    return True if True in found else None if None in found else False
+    values = list(truths)
+    return True if True in values else None if None in values else False
 
 
 def compare_values(left: Value, op: Operator, right: Value) -> bool | None:
@@ -310,7 +310,7 @@ def _double_key(value: Any) -> tuple[bool, float]:
 
 
 def _as_date(value: Value, other: Value) -> Value:
-    """A string as a date, where it is compared with a date; any other value unchanged."""
+    """Convert a string to a date if it is compared with a date; any other value is unchanged."""
     return date_of(value) if isinstance(value, str) and type(other) is date else value
 
 

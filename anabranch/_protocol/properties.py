@@ -1,11 +1,11 @@
-"""Table properties: the meaning of each one and the values it takes.
+"""Table properties: the meaning of each property and the values it takes.
 
-Knows every ``delta.*`` property of Delta Lake, both those in a table's metadata and those that are protocol requests,
-and the ``anabranch.*`` ones. Pure. Guarantees: each is honoured, or kept because it requires nothing of a writer here,
-or refused with the reason when it is set to anything but its default; so a property that would change what a writer
-must do, and that is not honoured here, never gets into a table this way. To add a property, add it to `KNOWN` if it is
-honoured, else to `OTHERS`: these two tables belong together and make up more than a third of this module, hence its
-length. One that turns a feature on is named by that feature too (`anabranch._protocol.features.known`).
+Knows every ``delta.*`` property of Delta Lake, both those in a table's metadata and protocol requests, and the
+``anabranch.*`` ones. Pure. Guarantees: each property is honoured, or kept because it requires nothing of a writer, or
+refused with the reason when it is set to anything but its default; so a property that would change what a writer must
+do, and that is not honoured, never gets into a table this way. To add a property, add it to `KNOWN` if it is honoured,
+else to `OTHERS`: these two tables belong together and make up more than a third of this module, hence its length. A
+property that enables a feature is also listed with that feature (`anabranch._protocol.features.known`).
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
 TOMBSTONES = "delta.deletedFileRetentionDuration"
 LOG = "delta.logRetentionDuration"
 COMMENT = "comment"
-"""The property that holds a table's description."""
+"""The property with a table's description."""
 RESERVED: Mapping[str, str] = {
-    "provider": "say USING",
-    "location": "say LOCATION",
-    "owner": "it is the user who makes the table",
+    "provider": "use USING",
+    "location": "use LOCATION",
+    "owner": "it is the user who creates the table",
     "external": "a table with a LOCATION is external",
     "is_managed_location": "it follows from LOCATION",
-    "collation": "say DEFAULT COLLATION",
+    "collation": "use DEFAULT COLLATION",
 }
 """Properties that Spark reserves, and the clause to use instead."""
 _DAY_MS = 86_400_000
@@ -96,8 +96,8 @@ def _choice(*values: str) -> Callable[[str], str]:
 
 
 def interval_ms(text: str) -> int:
-    """Milliseconds of an interval such as ``interval 30 days`` or ``interval 1 week 2 hours``. Raises ValueError: not
-    such an interval.
+    """Parse an interval such as ``interval 30 days`` or ``interval 1 week 2 hours`` to milliseconds. Raises ValueError:
+    not such an interval.
     """
     words = text.lower().split()
     words = words[1:] if words[:1] == ["interval"] else words
@@ -110,7 +110,7 @@ def interval_ms(text: str) -> int:
 
 def _isolation(text: str) -> str:
     if text.strip().lower() == "snapshotisolation":
-        raise ValueError("snapshot isolation lets two writers overlook each other (write skew); it is not offered")
+        raise ValueError("snapshot isolation allows write skew between two writers; it is not supported")
     return _choice(WRITE_SERIALIZABLE, SERIALIZABLE)(text)
 
 
@@ -167,16 +167,16 @@ KNOWN: Mapping[str, tuple[Callable[[str], Any], str]] = {
 
 
 class Stand(Enum):
-    """How a property that is not acted upon is treated."""
+    """How a property without effect is treated."""
 
-    KEPT = "kept: it asks nothing of a writer here"
-    REFUSED = "refused, unless it says what is so anyway"
+    KEPT = "kept: it requires nothing of a writer"
+    REFUSED = "refused, unless it requests the present behaviour"
     OWNED = "written by engines only, refused to users"
 
 
 @dataclass(frozen=True)
 class Other:
-    """A property that is not acted upon: its values, its default, its treatment and the reason."""
+    """A property without effect: its values, its default, its treatment and the reason."""
 
     key: str
     parse: Callable[[str], Any]
@@ -185,51 +185,51 @@ class Other:
     why: str
 
 
-_NO_CATALOG = "commits are put into the log by this engine, through no coordinator"
-_NO_ICEBERG = "no metadata of another format is written here"
-_OF_ENGINES = "it is what an engine remembers of the feature"
+_NO_CATALOG = "this engine writes commits into the log itself, without a coordinator"
+_NO_ICEBERG = "metadata of other formats is never written"
+_OF_ENGINES = "it is an engine's state of the feature"
 
 OTHERS: tuple[Other, ...] = (
-    Other("delta.autoOptimize", _boolean, "false", Stand.KEPT, "a wish about the sizes of files"),
-    Other("delta.tuneFileSizesForRewrites", _boolean, "false", Stand.KEPT, "a wish about the sizes of files"),
+    Other("delta.autoOptimize", _boolean, "false", Stand.KEPT, "a hint about file sizes"),
+    Other("delta.tuneFileSizesForRewrites", _boolean, "false", Stand.KEPT, "a hint about file sizes"),
     Other("delta.dataSkippingStringPrefixLength", _natural, "32", Stand.KEPT,
-          "a wish about statistics; ours keep 32 characters"),
-    Other("delta.sampleRetentionDuration", interval_ms, "interval 7 days", Stand.KEPT, "no samples are kept here"),
+          "a hint about statistics; ours have 32 characters"),
+    Other("delta.sampleRetentionDuration", interval_ms, "interval 7 days", Stand.KEPT, "no samples are stored"),
     Other("delta.checkpointRetentionDuration", interval_ms, "interval 2 days", Stand.KEPT,
-          "checkpoints go with the log files of their versions"),
+          "checkpoints are removed with the log files of their versions"),
     Other("delta.enableFullRetentionRollback", _boolean, "true", Stand.KEPT,
           "the log is kept for its whole retention anyway"),
-    Other("delta.castIcebergTimeType", _boolean, "false", Stand.KEPT, "it speaks of tables converted from Iceberg"),
+    Other("delta.castIcebergTimeType", _boolean, "false", Stand.KEPT, "it concerns tables converted from Iceberg"),
     Other("delta.ignoreIcebergBucketPartition", _boolean, "false", Stand.KEPT,
-          "it speaks of tables converted from Iceberg"),
+          "it concerns tables converted from Iceberg"),
     Other("delta.parquet.format.version", _choice("1.0.0"), "1.0.0", Stand.REFUSED,
           "files are written in the first version of Parquet's pages"),
     Other("delta.enableChangeDataCapture", _boolean, "false", Stand.REFUSED,
-          "its name is delta.enableChangeDataFeed by now"),
-    Other("delta.enableVariantShredding", _boolean, "false", Stand.REFUSED, "variants are not shredded here"),
+          "its present name is delta.enableChangeDataFeed"),
+    Other("delta.enableVariantShredding", _boolean, "false", Stand.REFUSED, "variants are never shredded"),
     Other("delta.enableIcebergCompatV3", _boolean, "false", Stand.REFUSED, _NO_ICEBERG),
     Other("delta.universalFormat.enabledFormats", str, "", Stand.REFUSED, _NO_ICEBERG),
     Other("delta.universalFormat.iceberg.atomicConversion.supported", _boolean, "false", Stand.REFUSED, _NO_ICEBERG),
     Other("delta.compatibility.symlinkFormatManifest.enabled", _boolean, "false", Stand.REFUSED,
-          "manifests are not kept up to date by commits here"),
+          "commits do not update manifests"),
     Other("delta.enableMaterializePartitionColumnsFeature", _boolean, "false", Stand.REFUSED,
-          "partition values stand in the log only"),
+          "partition values are in the log only"),
     Other("delta.writePartitionColumnsToParquet", _boolean, "false", Stand.REFUSED,
-          "partition values stand in the log only"),
+          "partition values are in the log only"),
     Other("delta.coordinatedCommits.commitCoordinator-preview", str, "", Stand.REFUSED, _NO_CATALOG),
     Other("delta.coordinatedCommits.commitCoordinatorConf-preview", str, "", Stand.REFUSED, _NO_CATALOG),
     Other("delta.coordinatedCommits.tableConf-preview", str, "", Stand.REFUSED, _NO_CATALOG),
-    Other("delta.redirectReaderWriter-preview", str, "", Stand.REFUSED, "tables are not redirected here"),
-    Other("delta.redirectWriterOnly-preview", str, "", Stand.REFUSED, "tables are not redirected here"),
+    Other("delta.redirectReaderWriter-preview", str, "", Stand.REFUSED, "table redirection is not supported"),
+    Other("delta.redirectWriterOnly-preview", str, "", Stand.REFUSED, "table redirection is not supported"),
     Other("delta.columnMapping.maxColumnId", _natural, "0", Stand.OWNED, _OF_ENGINES),
     Other("delta.inCommitTimestampEnablementVersion", _natural, "", Stand.OWNED, _OF_ENGINES),
     Other("delta.inCommitTimestampEnablementTimestamp", _natural, "", Stand.OWNED, _OF_ENGINES),
     Other("delta.rowTracking.materializedRowIdColumnName", str, "", Stand.OWNED, _OF_ENGINES),
     Other("delta.rowTracking.materializedRowCommitVersionColumnName", str, "", Stand.OWNED, _OF_ENGINES),
     Other(PROTECTED_BEFORE, _natural, "0", Stand.OWNED, _OF_ENGINES),
-    Other("anabranch.identityValuesGiven", str, "", Stand.OWNED, "it is what the table remembers of columns that went"),
-    Other("delta.lastUpdateVersion", str, "", Stand.OWNED, "it is what a catalog remembers of a table"),
-    Other("delta.lastCommitTimestamp", str, "", Stand.OWNED, "it is what a catalog remembers of a table"),
+    Other("anabranch.identityValuesGiven", str, "", Stand.OWNED, "it records the values of dropped columns"),
+    Other("delta.lastUpdateVersion", str, "", Stand.OWNED, "it is a catalog's state of the table"),
+    Other("delta.lastCommitTimestamp", str, "", Stand.OWNED, "it is a catalog's state of the table"),
 )  # fmt: skip
 
 
@@ -242,7 +242,7 @@ class Properties:
         5
 
     Raises:
-        InvalidProperty: on access to a value that another engine set to something unknown here.
+        InvalidProperty: on access to an invalid value that another engine set.
     """
 
     configuration: Mapping[str, str]
@@ -272,17 +272,17 @@ class Properties:
 
     @property
     def resolution_bytes(self) -> int:
-        """How many bytes of winners' files one command may read to resolve conflicts."""
+        """The maximum number of bytes of winners' files that one command may read to resolve conflicts."""
         return int(self[RESOLUTION_BYTES])
 
     @property
     def resolution_seconds(self) -> int:
-        """How long one command may try to resolve conflicts."""
+        """The maximum time in seconds in which one command resolves conflicts."""
         return int(self[RESOLUTION_SECONDS])
 
     @property
     def recorded_moves(self) -> int:
-        """Up to how many rows per partition moves are recorded row by row when their order changes."""
+        """The maximum number of rows per partition whose moves are recorded row by row when their order changes."""
         return int(self[RECORDED_MOVES])
 
     @property
@@ -328,8 +328,8 @@ class Properties:
     @property
     def target_file_size(self) -> int | None:
         """The target size of files in bytes; None: by the size of the table."""
-        found = self["delta.targetFileSize"]
-        return None if found is None else int(found)
+        size = self["delta.targetFileSize"]
+        return None if size is None else int(size)
 
     @property
     def auto_compaction(self) -> str:
@@ -338,21 +338,20 @@ class Properties:
 
     @property
     def transaction_retention_ms(self) -> int | None:
-        """How long application transactions are kept, in milliseconds; None: for ever."""
-        found = self["delta.setTransactionRetentionDuration"]
-        return None if found is None else int(found)
+        """How long application transactions are kept, in milliseconds; None: forever."""
+        duration = self["delta.setTransactionRetentionDuration"]
+        return None if duration is None else int(duration)
 
     def indexed_columns(self) -> tuple[tuple[str, ...], ...] | int:
-        """The columns that get statistics: paths, or how many of the first leaf columns (-1: all)."""
+        """The columns that get statistics: paths, or the number of leading leaf columns (-1: all)."""
         if STATS_COLUMNS in self.configuration:  # as in delta-spark, the empty list means none
             return tuple(self[STATS_COLUMNS])
         return int(self["delta.dataSkippingNumIndexedCols"])
 
 
 def validate(configuration: Mapping[str, str]) -> None:
-    """Raises InvalidProperty unless a user may set these properties here: an unknown ``delta.`` or ``anabranch.`` key,
-    a value that the key does not take, or one that requires something unsupported. Protocol requests are not among
-    them.
+    """Raises InvalidProperty unless a user may set these properties: an unknown ``delta.`` or ``anabranch.`` key, an
+    invalid value, or one that requires an unsupported feature. Protocol requests are excluded.
     """
     for key, value in configuration.items():
         if not isinstance(value, str):
@@ -369,7 +368,7 @@ def validate(configuration: Mapping[str, str]) -> None:
             raise InvalidProperty(property=key, value=value, reason=_unknown(key))
 
 
-_BY_KEY = {each.key: each for each in OTHERS}
+_BY_KEY = {prop.key: prop for prop in OTHERS}
 _LOWERED = {key.lower(): key for key in (*KNOWN, *_BY_KEY, *VERSIONS, IGNORE_DEFAULTS)}
 
 
@@ -382,44 +381,44 @@ def canonical_key(key: str) -> str:
 
 
 def extract_description(properties: Mapping[str, str], description: str | None) -> tuple[dict[str, str], str | None]:
-    """Properties under Delta Lake's names, and the table's description: the one among them, or else the given one.
+    """Properties under Delta Lake's names, and the table's description: the one among them, else ``description``.
 
     Example:
-        >>> described({"delta.AppendOnly": "true", "comment": "of the harbour"}, None)
+        >>> extract_description({"delta.AppendOnly": "true", "comment": "of the harbour"}, None)
         ({'delta.appendOnly': 'true'}, 'of the harbour')
     """
-    found = {canonical_key(key): value for key, value in properties.items()}
-    return found, found.pop(COMMENT, description)
+    renamed = {canonical_key(key): value for key, value in properties.items()}
+    return renamed, renamed.pop(COMMENT, description)
 
 
 def check_unreserved(keys: Iterable[str]) -> None:
     """Raises `InvalidProperty` if a property is one that Spark reserves for a clause of a statement."""
     for key in keys:
         if key in RESERVED:
-            raise InvalidProperty(property=key, value="set", reason=f"Spark keeps it for itself: {RESERVED[key]}.")
+            raise InvalidProperty(property=key, value="set", reason=f"Spark reserves it: {RESERVED[key]}.")
 
 
 def check_retention(configuration: Mapping[str, str], changed: Iterable[str] = (TOMBSTONES, LOG)) -> None:
-    """Raises `InvalidProperty` if removed files are remembered longer than the log is kept, and one of the two is
-    ``changed``.
+    """Raises `InvalidProperty` if removed files are remembered longer than the log is kept, and one of these two
+    properties is ``changed``.
     """
     properties = Properties(configuration)
     if not {TOMBSTONES, LOG} & set(changed) or properties.tombstone_retention_ms <= properties.log_retention_ms:
         return
     key = TOMBSTONES if TOMBSTONES in configuration else LOG
     other = LOG if key is TOMBSTONES else TOMBSTONES
-    value, bound = (configuration.get(each, KNOWN[each][1]) for each in (key, other))
+    value, bound = (configuration.get(name, KNOWN[name][1]) for name in (key, other))
     more = "more" if key is TOMBSTONES else "less"
     raise InvalidProperty(property=key, value=value, reason=f"it may not be {more} than {other}, which is {bound}.")
 
 
 def is_known(key: str) -> bool:
-    """Whether Delta Lake knows a table property of exactly this name."""
+    """Whether Delta Lake defines a table property of exactly this name."""
     return key in KNOWN or key in _BY_KEY or key in VERSIONS or key == IGNORE_DEFAULTS
 
 
 def is_owned(key: str) -> bool:
-    """Whether engines alone write a property, so that no other table is given it."""
+    """Whether only engines write a property, so that no other table inherits it."""
     return key in _BY_KEY and _BY_KEY[key].stand is Stand.OWNED
 
 
@@ -427,17 +426,17 @@ def _check_other(other: Other, value: str) -> None:
     if other.stand is Stand.OWNED:
         raise InvalidProperty(property=other.key, value=value, reason=f"no user sets it: {other.why}.")
     try:
-        asks_nothing = other.parse(value) == (other.parse(other.default) if other.default else "")
+        is_default = other.parse(value) == (other.parse(other.default) if other.default else "")
     except ValueError as error:
         raise InvalidProperty(property=other.key, value=value, reason=f"{error}.") from None
-    if other.stand is Stand.REFUSED and not asks_nothing:
+    if other.stand is Stand.REFUSED and not is_default:
         raise InvalidProperty(property=other.key, value=value, reason=f"it is not honoured here: {other.why}.")
 
 
 def _unknown(key: str) -> str:
-    """Why a key is unknown, with the one that may be meant."""
+    """The reason that a key is unknown, with a similar known key."""
     keys = [*KNOWN, *_BY_KEY, *VERSIONS, IGNORE_DEFAULTS]
-    lowered = {each.lower(): each for each in keys}
+    lowered = {known_key.lower(): known_key for known_key in keys}
     if key.lower() in lowered:
         return f"it is spelled {lowered[key.lower()]}."
     near = get_close_matches(key.lower(), lowered, n=1, cutoff=0.8)

@@ -24,10 +24,10 @@ class Said:
         defaults: returns the properties of new tables.
         replaces_by_data: whether ``replaceWhere`` may use any column.
         checks_replaced: whether all rows of a ``replaceWhere`` must match its condition.
-        compacts: whether auto compaction runs; this and the next two override the table; None: as the table says.
+        compacts: whether auto compaction runs; this and the next two override the table; None: the table decides.
         compacts_from, compacts_to: its minimum number of files, and its target in bytes.
         drops_missing: whether a constraint to be dropped may be missing.
-        widens: which types rows may widen by themselves: always, only same_family_type, or never.
+        widens: the types that rows may widen by themselves: always, only same_family_type, or never.
     """
 
     user_metadata: str | None = None
@@ -62,18 +62,18 @@ def honouring(said: Said) -> Iterator[Honoured]:
         >>> with honouring(Said(user_metadata="nightly")):
         ...     Delete("/data/flights", where).run(engine)
     """
-    held = Honoured(said)
-    token = _current.set(held)
+    honoured = Honoured(said)
+    token = _current.set(honoured)
     try:
-        yield held
+        yield honoured
     finally:
         _current.reset(token)
 
 
 def current() -> Said:
     """The current settings; empty without a session."""
-    held = _current.get()
-    return _NOTHING if held is None else held.said
+    honoured = _current.get()
+    return _NOTHING if honoured is None else honoured.said
 
 
 def is_said() -> bool:
@@ -83,6 +83,6 @@ def is_said() -> bool:
 
 def record_txn_use() -> None:
     """Record that a write uses the session's application transaction."""
-    held = _current.get()
-    if held is not None:
-        held.used_txn = True
+    honoured = _current.get()
+    if honoured is not None:
+        honoured.used_txn = True

@@ -1,8 +1,8 @@
-"""Session settings: how each one that Delta Lake documents is treated.
+"""Session settings: how each setting that Delta Lake documents is treated.
 
 Knows the names ``spark.databricks.delta.*`` that Delta Lake documents or defines for users, those that Databricks
-documents, and Spark's own by which values are fitted to columns; and whether each is honoured, harmless or refused.
-Pure. Guarantee: no setting is silently ignored; `unknown` reports one that is not listed here.
+documents, and Spark's own settings that affect how values are cast to columns; and whether each is honoured, harmless
+or refused. Pure. Guarantee: no setting is silently ignored; `unknown` reports a setting that is not listed here.
 
 Source: Delta Lake documentation, and the settings of delta-spark 4.4 that are not marked as internal.
 """
@@ -54,9 +54,9 @@ class Setting:
     Attributes:
         name: its full name.
         fate: how it is treated.
-        why: what it does here, or why it does nothing.
-        default: of a refused one, the value that requests the present behaviour, in lower case.
-        verbs: the statements that a refused one would change; empty: every write.
+        why: its effect, or the reason why it has none.
+        default: of a refused setting, the value that requests the present behaviour, in lower case.
+        verbs: the statements that a refused setting would change; empty: every write.
     """
 
     name: str
@@ -79,98 +79,98 @@ def _refused(name: str, default: str, why: str, *verbs: str) -> Setting:
 
 
 SETTINGS: tuple[Setting, ...] = (
-    _honoured(USER_METADATA, "stands in each commit as `userMetadata`; the option of a write counts more"),
-    _honoured(TXN_APP_ID, "with `write.txnVersion`: a write that was committed before is not done again"),
-    _honoured(TXN_VERSION, "with `write.txnAppId`: a write that was committed before is not done again"),
-    _honoured(TXN_RESET, "unsets `write.txnVersion` behind each write that used it"),
+    _honoured(USER_METADATA, "is recorded in each commit as `userMetadata`; the option of a write takes precedence"),
+    _honoured(TXN_APP_ID, "with `write.txnVersion`: a write that was already committed is skipped"),
+    _honoured(TXN_VERSION, "with `write.txnAppId`: a write that was already committed is skipped"),
+    _honoured(TXN_RESET, "unsets `write.txnVersion` after each write that used it"),
     _honoured(MERGES_SCHEMA, "writes and MERGE may add columns"),
-    _honoured(OPTIMIZES_WRITES, "writes leave few files"),
-    _honoured(CHECKS_RETENTION, "VACUUM refuses to retain less than the table says"),
-    _honoured(READS_BEYOND, "a range of changes may end behind the newest version, and streams begin there"),
-    _honoured(REPLACES_BY_DATA, "if false, `replaceWhere` takes partition columns only"),
-    _honoured(CHECKS_REPLACED, "if false, rows that `replaceWhere` does not select may be written with it"),
-    _honoured(COMPACTS, "automatic compaction, whatever the table says"),
-    _honoured(COMPACTS_FROM, "automatic compaction begins with so many small files, 50 if it is not set"),
-    _honoured(COMPACTS_TO, "so many bytes automatic compaction puts into a file, 128 MiB if it is not set"),
-    _honoured(DROPS_MISSING, "DROP CONSTRAINT of one that is not there does nothing, as with IF EXISTS"),
+    _honoured(OPTIMIZES_WRITES, "writes produce few files"),
+    _honoured(CHECKS_RETENTION, "VACUUM refuses a retention below the table's"),
+    _honoured(READS_BEYOND, "a range of changes may end, and streams may begin, after the newest version"),
+    _honoured(REPLACES_BY_DATA, "if false, `replaceWhere` accepts partition columns only"),
+    _honoured(CHECKS_REPLACED, "if false, written rows need not match `replaceWhere`"),
+    _honoured(COMPACTS, "automatic compaction, overriding the table's property"),
+    _honoured(COMPACTS_FROM, "the number of small files that triggers automatic compaction, by default 50"),
+    _honoured(COMPACTS_TO, "the file size of automatic compaction in bytes, by default 128 MiB"),
+    _honoured(DROPS_MISSING, "DROP CONSTRAINT of a missing constraint does nothing, as with IF EXISTS"),
     _honoured(WIDENS, "which types rows may widen by themselves: `always`, only `same_family_type`, or `never`"),
-    _honoured(VACUUMS_LITE, "VACUUM looks only at files that the log says were removed, unless it says FULL"),
-    _honoured(_VERSIONS[0], "the least protocol of new tables for readers, as the property `delta.minReaderVersion`"),
-    _honoured(_VERSIONS[1], "the least protocol of new tables for writers, as the property `delta.minWriterVersion`"),
-    _refused("restore.protocolDowngradeAllowed", "false", "a protocol never loses anything here", "RESTORE", "CLONE"),
-    _refused("replace.protocolDowngradeAllowed", "false", "a protocol never loses anything here", "REPLACE"),
+    _honoured(VACUUMS_LITE, "VACUUM only considers files that the log removed, unless the statement has FULL"),
+    _honoured(_VERSIONS[0], "the minimum reader protocol of new tables, as the property `delta.minReaderVersion`"),
+    _honoured(_VERSIONS[1], "the minimum writer protocol of new tables, as the property `delta.minWriterVersion`"),
+    _refused("restore.protocolDowngradeAllowed", "false", "protocols are never downgraded", "RESTORE", "CLONE"),
+    _refused("replace.protocolDowngradeAllowed", "false", "protocols are never downgraded", "REPLACE"),
     _refused("convert.partitionValues.ignoreCastFailure", "false",
-             "a folder whose value is none of its column's is an error", "CONVERT"),
+             "a folder whose value does not fit its column is an error", "CONVERT"),
     _refused("delete.deletionVectors.persistent", "true",
-             "`delta.enableDeletionVectors` of the table alone says whether rows are marked", "DELETE"),
+             "only the table's `delta.enableDeletionVectors` decides whether rows are marked", "DELETE"),
     _refused("update.deletionVectors.persistent", "true",
-             "`delta.enableDeletionVectors` of the table alone says whether rows are marked", "UPDATE"),
+             "only the table's `delta.enableDeletionVectors` decides whether rows are marked", "UPDATE"),
     _refused("merge.deletionVectors.persistent", "true",
-             "`delta.enableDeletionVectors` of the table alone says whether rows are marked", "MERGE"),
+             "only the table's `delta.enableDeletionVectors` decides whether rows are marked", "MERGE"),
     _refused("identityColumn.allowSyncIdentityToLowerHighWaterMark.enabled", "false",
-             "the mark of an identity column never goes back", "SYNC IDENTITY"),
-    _refused("write.dataFilesToSubdir", "false", "the places of files are not chosen so"),
+             "the mark of an identity column never moves back", "SYNC IDENTITY"),
+    _refused("write.dataFilesToSubdir", "false", "file locations do not depend on it"),
     Setting(ASSIGNS, Fate.REFUSED, "a value that does not fit its column is an error, never NULL", "ansi",
             frozenset({"INSERT", "MERGE", "UPDATE"})),
     *_harmless("the row level is on wherever a table has deletion vectors and does not choose the file level",
                "rowLevelConcurrencyPreview"),
     *_harmless("a DataFrame is one version, whose columns never change", "checkLatestSchemaOnRead"),
-    *_harmless("the newest version is always looked for", "stalenessLimit"),
-    *_harmless("the metrics of each operation always stand in the history", "history.metricsEnabled"),
-    *_harmless("each VACUUM always stands in the log", "vacuum.logging.enabled"),
+    *_harmless("every read looks for the newest version", "stalenessLimit"),
+    *_harmless("the history always has the metrics of each operation", "history.metricsEnabled"),
+    *_harmless("each VACUUM is always logged", "vacuum.logging.enabled"),
     *_harmless("how fast files are removed", "vacuum.parallelDelete.enabled", "vacuum.parallelDelete.parallelism"),
-    *_harmless("the source of a MERGE is evaluated once, and kept in files",
+    *_harmless("the source of a MERGE is evaluated once, and stored in files",
                "merge.materializeSource", "merge.materializeSource.maxAttempts"),
     *_harmless("how the files of a write are shuffled", "merge.repartitionBeforeWrite.enabled",
                "optimize.repartition.enabled", "optimizeWrite.binSize", "optimizeWrite.numShuffleBlocks",
                "optimizeWrite.maxShufflePartitions"),
-    *_harmless("the size of files that OPTIMIZE makes is `delta.targetFileSize` of the table, or the default",
+    *_harmless("the file size of OPTIMIZE is the table's `delta.targetFileSize`, or the default",
                "optimize.maxFileSize", "optimize.minFileSize", "optimize.maxDeletedRowsRatio", "optimize.maxThreads"),
-    *_harmless("how the log is read and kept: no version is another for it", "deltaLog.minorCompaction.useForReads",
+    *_harmless("how the log is read and stored; no version differs by it", "deltaLog.minorCompaction.useForReads",
                "checkpoint.partSize", "writeChecksumFile.enabled", "snapshotPartitions", "delta.log.cacheSize",
                "delta.log.cacheRetentionMinutes"),
-    *_harmless("how much is skipped, and no row less is found for it", "stats.skipping"),
-    *_harmless("it is written for users to read by delta-spark; sessions are never changed here",
+    *_harmless("how many files are skipped; the rows of a read are the same", "stats.skipping"),
+    *_harmless("delta-spark sets it for users to read; Anabranch never changes a session",
                "lastCommitVersionInSession"),
-    *_harmless("it speaks of tables of Spark's catalog and of Unity Catalog", "catalog.update.enabled",
+    *_harmless("it concerns tables of Spark's catalog and of Unity Catalog", "catalog.update.enabled",
                "commitMetrics.enabled", "convert.useCatalogSchema", "convert.metadataCheck.enabled", "v2.enableMode"),
     *_harmless("a folder that a stream has written is not converted", "convert.useMetadataLog"),
-    *_harmless("it speaks of conversion from Iceberg, which is not done here",
+    *_harmless("it concerns conversion from Iceberg, which is not supported",
                "convert.iceberg.useNativePartitionValues", "convert.iceberg.partitionEvolution.enabled"),
-    *_harmless("it speaks of metadata of other formats, which is not written here", "iceberg.maxPendingCommits",
+    *_harmless("it concerns metadata of other formats, which is never written", "iceberg.maxPendingCommits",
                "iceberg.maxPendingActions", "hudi.maxPendingCommits",
                "uniform.iceberg.maxActionsToConvertForCommitLarge"),
-    *_harmless("SET LOCATION is refused by itself", "alterLocation.bypassSchemaCheck"),
+    *_harmless("SET LOCATION is always refused", "alterLocation.bypassSchemaCheck"),
     *_harmless("DROP FEATURE keeps the files of vectors for as long as VACUUM does",
                "tableFeatures.fastDropFeature.dvTombstoneCountThreshold"),
     *_harmless("clustered tables are always on", "clusteredTable.enableClusteringTablePreview"),
-    *_harmless("a stream asks for it by its option", "withEventTimeOrder.enabled"),
-    *_harmless("what it would allow is refused by itself, by name", "allowArbitraryProperties.enabled",
+    *_harmless("a stream requests it by its option", "withEventTimeOrder.enabled"),
+    *_harmless("what it would allow is always refused", "allowArbitraryProperties.enabled",
                "vacuum.enforceDeletedFileAndLogRetentionDurationCompatibility", "delete.allowExistsSubquery",
                "alterTable.changeColumn.checkExpressions"),
 )  # fmt: skip
 
-_BY_NAME = {each.name: each for each in SETTINGS}
-NAMED = tuple(each.name for each in SETTINGS if each.fate is not Fate.HARMLESS)
+_BY_NAME = {setting.name: setting for setting in SETTINGS}
+NAMED = tuple(setting.name for setting in SETTINGS if setting.fate is not Fate.HARMLESS)
 """The settings to read before a write."""
 
 
 def check(values: Mapping[str, str], verb: str) -> None:
-    """Raises UnsupportedSetting if one of these session settings requests something unsupported of a statement.
+    """Raises UnsupportedSetting if one of these session settings requests unsupported behaviour of a statement.
 
     Example:
         >>> check({"spark.databricks.delta.stalenessLimit": "1h"}, "DELETE")
     """
     for name, value in values.items():
-        known = _BY_NAME.get(name)
-        if known is None or known.fate is not Fate.REFUSED or value.strip().lower() == known.default:
+        setting = _BY_NAME.get(name)
+        if setting is None or setting.fate is not Fate.REFUSED or value.strip().lower() == setting.default:
             continue
-        if not known.verbs or verb in known.verbs:
-            raise UnsupportedSetting(setting=name, value=value, verb=verb, reason=known.why)
+        if not setting.verbs or verb in setting.verbs:
+            raise UnsupportedSetting(setting=name, value=value, verb=verb, reason=setting.why)
 
 
 def unknown(names: Iterable[str]) -> dict[str, str]:
-    """The undocumented ones of these settings, each with a hint at the one that may be meant.
+    """The undocumented settings among these, each with a hint at a similar known name.
 
     Example:
         >>> unknown(["spark.databricks.delta.stalenesLimit", "spark.sql.shuffle.partitions"])
@@ -186,7 +186,7 @@ def _hint(name: str) -> str:
 
 
 def default_property(name: str) -> str | None:
-    """The table property whose default in new tables a setting gives; None for any other setting.
+    """The table property whose default in new tables this setting is; None for any other setting.
 
     Example:
         >>> default_property("spark.databricks.delta.properties.defaults.appendOnly")
@@ -201,9 +201,9 @@ def default_property(name: str) -> str | None:
 
 
 def default_properties(values: Mapping[str, str]) -> dict[str, str]:
-    """The table properties that these settings give to new tables."""
-    found = ((default_property(name), value) for name, value in values.items())
-    return {key: value for key, value in found if key is not None}
+    """The default table properties that these settings define for new tables."""
+    properties = ((default_property(name), value) for name, value in values.items())
+    return {key: value for key, value in properties if key is not None}
 
 
 def flag(values: Mapping[str, str], name: str, default: bool) -> bool:
@@ -217,7 +217,9 @@ def flag(values: Mapping[str, str], name: str, default: bool) -> bool:
 
 
 def number(values: Mapping[str, str], name: str) -> int | None:
-    """The positive integer value of a setting; None where it is not set. Raises UnsupportedSetting: it is not one."""
+    """The positive integer value of a setting; None if it is not set. Raises UnsupportedSetting: the value is
+    invalid.
+    """
     value = values.get(name)
     if value is None:
         return None
@@ -228,7 +230,7 @@ def number(values: Mapping[str, str], name: str) -> int | None:
 
 
 def widening(value: str) -> str:
-    """Which changes of types the session lets rows make. Raises UnsupportedSetting: the value is not valid."""
+    """The type changes that the session allows for rows. Raises UnsupportedSetting: the value is invalid."""
     wished = value.strip().lower()
     if wished not in ("always", "same_family_type", "never"):
         reason = "it takes always, same_family_type or never"
@@ -237,7 +239,7 @@ def widening(value: str) -> str:
 
 
 def compaction(value: str) -> str:
-    """The auto compaction that the session requests. Raises UnsupportedSetting: the value is not valid."""
+    """The auto compaction that the session requests. Raises UnsupportedSetting: the value is invalid."""
     wished = value.strip().lower()
     if wished not in ("true", "false", "auto", "legacy"):
         reason = "it takes true, false, auto or legacy"

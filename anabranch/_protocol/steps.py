@@ -1,7 +1,7 @@
-"""Steps of a command, and what does each: Arrow in this process, Spark, or the log alone.
+"""Steps of a command, and where each runs: Arrow in this process, Spark, or the log alone.
 
-Pure. A plan says what would do them, a commit what did (`TAG` in its ``commitInfo``), in the same words. Guarantee:
-what a commit says of them is short, and holds no literal of an expression, which may be the value of a row.
+Pure. A plan lists the expected steps, a commit the actual ones (`TAG` in its ``commitInfo``), in the same words.
+Guarantee: the text in a commit is short, and has no literal of an expression, which may be the value of a row.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 from anabranch.errors.visible import amount, visible
 
 TAG = "anabranch.steps"
-"""The tag of a commit that says what did each of its steps."""
+"""The tag of a commit with the text of its steps."""
 
 FIND_ROWS, JOIN, READ_SOURCE = "find rows", "join", "read the source"
 WRITE_ROWS, WRITE_NEW_ROWS, WRITE_FILES_ANEW = "write rows", "write new rows", "write files anew"
 RECORD_CHANGES, INSERT_ROWS = "record changes", "insert rows"
 PACK, ORDER = "pack", "order"
 OF_A_QUERY = "the rows are of a query"
-"""Why Spark reads a source, or writes its rows."""
+"""The reason that Spark reads a source, or writes its rows."""
 
 _MOST_STEPS, _MOST_CHARACTERS = 20, 200
 _QUOTED = re.compile(r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*\"""")
@@ -32,10 +32,10 @@ class Step:
 
     Attributes:
         name: what is done.
-        reason: why Spark does it; None where it does not.
+        reason: why Spark does it; None if it does not.
         log: whether the log alone is enough for it.
-        order: of files that are written anew: the columns by which their rows are laid.
-        groups: of how many files each group consists that is written anew.
+        order: the columns by which rows are ordered in rewritten files.
+        groups: the number of files in each rewritten group.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Step:
 
     @property
     def does(self) -> str:
-        """What is done, and to how much."""
+        """The action and its extent."""
         if not self.groups:
             return self.name
         by = f" by {', '.join(self.order)}" if self.order else ""
@@ -60,11 +60,11 @@ class Step:
 FOUND_BY_LOG = Step(FIND_ROWS, log=True)
 
 Tell = Callable[[Step], None]
-"""Hears of each step that was done."""
+"""Receives each step that was done."""
 
 
 def untold(step: Step) -> None:
-    """Nobody hears of it."""
+    """Ignores the step."""
 
 
 @dataclass(frozen=True)
@@ -75,27 +75,27 @@ class RowPlan:
 
     @classmethod
     def of(cls, steps: Iterable[Step]) -> RowPlan:
-        """Each step once; groups of files of which the same is done together are one step."""
+        """Merge equal steps; groups of files with the same step become one step."""
         groups = dict[Step, tuple[int, ...]]()
-        for each in steps:
-            alike = replace(each, groups=())
-            groups[alike] = (*groups.get(alike, ()), *each.groups)
-        return cls(tuple(replace(alike, groups=found) for alike, found in groups.items()))
+        for step in steps:
+            alike = replace(step, groups=())
+            groups[alike] = (*groups.get(alike, ()), *step.groups)
+        return cls(tuple(replace(alike, groups=counts) for alike, counts in groups.items()))
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.steps))
 
     @property
     def commit_text(self) -> str:
-        """The same as a commit says it: without literals, and cut where it is long."""
-        lines = [_cut(visible(_QUOTED.sub("'…'", str(each))).replace("\n", " ")) for each in self.steps]
-        kept = list(dict.fromkeys(lines))
-        left = len(kept) - _MOST_STEPS
-        return "\n".join([*kept[:_MOST_STEPS], *([f"and {amount(left, 'more step')}"] if left > 0 else [])])
+        """The text for a commit: without literals, and truncated if it is long."""
+        lines = [_truncate(visible(_QUOTED.sub("'…'", str(step))).replace("\n", " ")) for step in self.steps]
+        unique_lines = list(dict.fromkeys(lines))
+        hidden = len(unique_lines) - _MOST_STEPS
+        return "\n".join([*unique_lines[:_MOST_STEPS], *([f"and {amount(hidden, 'more step')}"] if hidden > 0 else [])])
 
 
 NO_STEPS = RowPlan()
 
 
-def _cut(text: str) -> str:
+def _truncate(text: str) -> str:
     return text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 1]}…"

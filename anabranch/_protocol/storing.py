@@ -1,6 +1,7 @@
-"""Storing: what becomes of a computed value in a column.
+"""Storing: the value that a column stores for a computed value.
 
-Pure. Guarantee: what is stored is what Spark stores by its rules of store assignment, or nothing is said.
+Pure. Guarantee: the stored value is Spark's by its rules of store assignment, or the computation has a reason why only
+Spark can store it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from anabranch._protocol.schema.types import VOID, Field
 
 @dataclass(frozen=True)
 class Computed:
-    """An expression of the engine, SQL text or a Column, and how it is computed without it."""
+    """An expression of the engine, SQL text or a Column, and its computation without the engine."""
 
     expression: Any
     computation: Computation
@@ -30,15 +31,15 @@ class Computed:
 
 
 def is_known(value: Any) -> bool:
-    """Whether an expression is computed without the engine, so that it is known what it holds."""
+    """Whether an expression is computed without the engine, so that its value is known."""
     return isinstance(value, Computed) and value.computation.reason is None
 
 
 def cast_to_column(given: Computation, field: Field) -> Computation:
-    """The value as a column stores it; with a reason where only Spark says what it stores.
+    """The value as a column stores it; with a reason if only Spark can store it.
 
     Example:
-        >>> stored_in(Computation(Constant(5, "integer")), Field("id", "long")).tree.type
+        >>> cast_to_column(Computation(Constant(5, "integer")), Field("id", "long")).tree.type
         'long'
     """
     try:
@@ -55,5 +56,5 @@ def _cast_tree(tree: Expression, field: Field) -> Expression:
 
 
 def is_plain_column(field: Field) -> bool:
-    """Whether files hold the values of a column as they are: it is of no nested type, and looks at no length."""
+    """Whether files store the values of a column unchanged: its type is not nested, and has no length."""
     return are_plain([field]) and LENGTH not in field.metadata

@@ -1,8 +1,8 @@
 """Converts timestamps as users write them to milliseconds since 1970.
 
-Knows the texts that Spark's CAST takes as timestamps, and delta-spark's ``path@yyyyMMddHHmmssSSS``; no table. Pure: the
-zone is given. Guarantee: a text that Spark would refuse is refused, never guessed; microseconds are truncated, as
-commits have none.
+Knows the texts that Spark's CAST takes as timestamps, and delta-spark's ``path@yyyyMMddHHmmssSSS``; knows no table.
+Pure: takes the zone as an argument. Guarantee: a text that Spark would refuse is refused, never guessed; microseconds
+are truncated, as commits have none.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 from anabranch.errors import InvalidTimestamp
 
 AT_DIGITS = 17
-"""Digits of ``yyyyMMddHHmmssSSS``."""
+"""The number of digits of ``yyyyMMddHHmmssSSS``."""
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MILLISECOND = dt.timedelta(milliseconds=1)
@@ -28,15 +28,15 @@ _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])([0-9]{1,2})(?::?([0-9]{2}))?(?::?([
 
 
 def milliseconds(given: Any, zone: str) -> int:
-    """A timestamp given by a user.
+    """Convert a user's timestamp.
 
     Args:
         given: text such as ``2024-01-31``, ``2024-01-31 12:30:00.000`` or ``2024-01-31T12:30:00+01:00``; a date, which
             means its start; or a datetime.
-        zone: for values without one, such as ``Europe/Paris`` or ``+01:00``: that of the session.
+        zone: the session's time zone, such as ``Europe/Paris`` or ``+01:00``, for values without one.
 
     Raises:
-        InvalidTimestamp: it is nothing of that kind.
+        InvalidTimestamp: the value is no timestamp.
 
     Example:
         >>> milliseconds("1970-01-01 01:00:00", "UTC")
@@ -52,8 +52,8 @@ def milliseconds(given: Any, zone: str) -> int:
 
 
 def at_milliseconds(digits: str, zone: str) -> int:
-    """The timestamp after the ``@`` of a path: ``yyyyMMddHHmmssSSS`` in this zone. Raises InvalidTimestamp: there is no
-    such day or time.
+    """Convert the timestamp after the ``@`` of a path: ``yyyyMMddHHmmssSSS`` in this zone. Raises InvalidTimestamp: no
+    such day or time exists.
     """
     return _since_epoch(_read(digits, _parse_digits), digits, zone)
 
@@ -76,7 +76,7 @@ def _read(text: str, form: Callable[[str], dt.datetime]) -> dt.datetime:
 def _parse_text(text: str) -> dt.datetime:
     match = _TEXT.fullmatch(text.strip())
     if match is None:
-        raise ValueError("it is not written as Spark reads timestamps")
+        raise ValueError("its format is not one of Spark's for timestamps")
     parts = match.groupdict()
     zone, fraction = parts.pop("zone"), ((parts.pop("fraction") or "") + "000000")[:6]
     year, month, day, hour, minute, second = (int(parts[name] or low) for name, low in _LOWEST)
@@ -87,16 +87,16 @@ def _parse_text(text: str) -> dt.datetime:
 _LOWEST = (("year", 1), ("month", 1), ("day", 1), ("hour", 0), ("minute", 0), ("second", 0))
 
 
-def _since_epoch(moment: dt.datetime, given: Any, zone: str) -> int:
+def _since_epoch(moment: dt.datetime, original: Any, zone: str) -> int:
     try:
         aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=zone_of(zone))
         return (aware - _EPOCH) // _MILLISECOND
     except (ValueError, OverflowError) as error:
-        raise InvalidTimestamp(value=given, reason=f"{error}.") from None
+        raise InvalidTimestamp(value=original, reason=f"{error}.") from None
 
 
 def zone_of(name: str) -> dt.tzinfo:
-    """A zone as Java names it. Raises ValueError: there is none of this name."""
+    """A time zone by its Java name. Raises ValueError: the name is unknown."""
     if name in ("Z", "UTC", "GMT", "UT"):
         return dt.UTC
     match = _OFFSET.fullmatch(name)
@@ -108,5 +108,5 @@ def zone_of(name: str) -> dt.tzinfo:
         return dt.timezone(ahead if match[1] == "+" else -ahead)
     try:
         return ZoneInfo(name)
-    except (KeyError, OSError, ValueError):  # an unknown name, a folder of names, or none at all
+    except (KeyError, OSError, ValueError):  # an unknown name, a folder of zones, or no name at all
         raise ValueError(f"there is no time zone {name}") from None

@@ -1,4 +1,4 @@
-"""What is raised where rows cannot be read, computed or written without Spark just as Spark would.
+"""The error for rows that only Spark can read, compute or write exactly as Spark does.
 
 It imports nothing of ours, since it travels to executors by value.
 """
@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 
 class Unsupported(Exception):
-    """Only Spark does this, for the reason that is said."""
+    """Only Spark does this; the message has the reason."""
 
 
 def why_unsupported(check: Callable[[], object]) -> str | None:
-    """Why only Spark does what a check looks at; None where the check finds nothing."""
+    """The reason that a check gives why only Spark can do this; None if the check passes."""
     try:
         check()
     except Unsupported as error:

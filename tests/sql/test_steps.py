@@ -55,7 +55,7 @@ def test_a_step_that_arrow_gives_up_in_the_middle_was_sparks(
     """What is in the rows, no plan can know; and what an error of a stranger says, nobody repeats."""
     update = "UPDATE @T SET id = CAST(s AS BIGINT) + 1 WHERE id <= 1"
     assert "  write new rows: Arrow\n" in explained(spark, path, update)
-    reason = "a text that is no plain whole number becomes one"
+    reason = "a text is not a plain whole number"
     assert run(spark, path, update) == ["find rows: Arrow", f"write new rows: Spark, since {reason}"]
 
     def failing(*_: Any, **__: Any) -> Any:

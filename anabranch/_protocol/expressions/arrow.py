@@ -1,6 +1,6 @@
 """Computes trees over Arrow rows, without Spark.
 
-Pure. Guarantee: a value that is given is the one that Spark would compute; whatever is in doubt raises `Unsupported`.
+Pure. Guarantee: a returned value is the one that Spark would compute; any doubt raises `Unsupported`.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ from anabranch._protocol.schema.types import VOID, DataType, arrow_type
 from anabranch._protocol.unsupported import Unsupported
 
 ERRORS = (pa.ArrowException, ArithmeticError, ValueError, TypeError, KeyError)
-"""What a computation raises of its own accord; it means `Unsupported`."""
+"""Errors of the kernels, which mean `Unsupported`."""
 
 
 def compute(tree: Expression, rows: pa.RecordBatch, zone: dt.tzinfo | None = None) -> pa.Array:
-    """The value of an expression for each row.
+    """Compute an expression for each row.
 
     Args:
-        rows: the columns that it names, in Arrow's types for them.
-        zone: the session's, if its clocks never change.
+        rows: the columns of the expression, with their Arrow types.
+        zone: the session's time zone, if its offset never changes.
 
     Raises:
-        Unsupported: only Spark says what it is.
+        Unsupported: only Spark can compute it.
 
     Example:
-        >>> computed(resolved(parsed("a + 1"), scope), pa.record_batch({"a": [1, 2]})).to_pylist()
+        >>> compute(resolve(parse_expression("a + 1"), scope), pa.record_batch({"a": [1, 2]})).to_pylist()
         [2, 3]
     """
     try:
-        found = _Run(rows, Site(zone, rows.num_rows)).value(tree)
+        result = _Run(rows, Site(zone, rows.num_rows)).value(tree)
     except RecursionError:
         raise Unsupported("it is nested too deep") from None
-    if isinstance(found, pa.Scalar):
-        found = pa.repeat(found, rows.num_rows)
-    return found
+    if isinstance(result, pa.Scalar):
+        result = pa.repeat(result, rows.num_rows)
+    return result
 
 
 def compute_mask(tree: Expression, rows: pa.RecordBatch, zone: dt.tzinfo | None = None) -> pa.BooleanArray:
-    """For each row whether a condition is TRUE; never NULL. Raises Unsupported."""
+    """Compute a condition: whether it is TRUE for each row; never NULL. Raises Unsupported."""
     return pc.fill_null(compute(tree, rows, zone).cast(pa.bool_()), False)
 
 
@@ -64,29 +64,29 @@ class _Run:
             case Foreign():
                 raise Unsupported(node.reason)
         try:
-            found = self._apply(node)
+            result = self._apply(node)
         except Unsupported:
             raise
         except ERRORS:
             raise Unsupported(f"Arrow has no value of `{node.function.name}` for some row") from None
-        if not isinstance(found, pa.Scalar) and len(found) != self.site.count:
+        if not isinstance(result, pa.Scalar) and len(result) != self.site.count:
             raise Unsupported(f"Arrow has a wrong number of values of `{node.function.name}`")
-        return found
+        return result
 
     def _column(self, node: Column) -> Datum:
         first, *members = (node.name,) if isinstance(node.name, str) else node.name
-        found = self.rows.column(first)
+        values = self.rows.column(first)
         for member in members:
-            found = pc.struct_field(found, [member])  # a text would be read as a path
-        return found
+            values = pc.struct_field(values, [member])  # a plain string would be parsed as a path
+        return values
 
     def _apply(self, node: Apply) -> Datum:
         if node.function.is_lazy:
-            parts = [partial(self._part, each) for each in node.arguments]
+            parts = [partial(self._part, argument) for argument in node.arguments]
             return node.function.kernel(parts, node.type, node.options, self.site)
-        values = [self.value(each) for each in node.arguments]
-        if values and all(isinstance(each, pa.Scalar) for each in values):
-            once = [pa.array([each.as_py()], each.type) for each in values]
+        values = [self.value(argument) for argument in node.arguments]
+        if values and all(isinstance(value, pa.Scalar) for value in values):
+            once = [pa.array([value.as_py()], value.type) for value in values]
             return node.function.kernel(once, node.type, node.options, replace(self.site, count=1))[0]
         return node.function.kernel(values, node.type, node.options, self.site)
 

@@ -1,6 +1,6 @@
-"""Casts: a value of one type as a value of another, as CAST and as Spark's own bringing together of types do it.
+"""Casts: convert values of one type to another, as CAST and Spark's implicit casts do.
 
-Guarantee: each value that is given is Spark's; one that does not fit, whether that is an error or NULL or another
+Guarantee: each value is Spark's; a value that does not fit, whether Spark raises an error or gives NULL or another
 number, is left to Spark.
 """
 
@@ -34,7 +34,7 @@ from anabranch._protocol.schema.types import INTEGERS, VOID, DataType, arrow_typ
 from anabranch._protocol.unsupported import Unsupported
 
 _DOUBLE_DIGITS, _DOUBLE_TENS = 15, 22
-"""A decimal of so many digits divided by so many tens has one nearest ``double``, which each language finds."""
+"""A decimal with at most this many digits and this scale has one nearest ``double``, which every engine finds."""
 _INTEGER_TEXT = r"^-?(0|[1-9][0-9]{0,17})$"
 _DATE_TEXT = r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"
 _CLOCK_TEXT = _DATE_TEXT[:-1] + r"([ T]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?)?$"
@@ -44,13 +44,13 @@ _EXACT_DOUBLE = 1 << 53
 _YEAR_1, _YEAR_9999 = dt.date(1, 1, 1), dt.date(9999, 12, 31)
 
 
-def cast_fit(given: Given, to: DataType) -> Fit:
-    """How a value is cast. Raises Unfit: it is not, here."""
-    if given.type == to or given.type == VOID:
+def cast_fit(argument: Given, to: DataType) -> Fit:
+    """The fit of a cast. Raises Unfit: only Spark computes it."""
+    if argument.type == to or argument.type == VOID:
         return Fit(to, (to,))
-    if not (isinstance(given.type, str) and isinstance(to, str)) or _kernel(given.type, to) is None:
-        raise Unfit(f"no cast of {format_type(given.type)} to {format_type(to)} is computed here")
-    return Fit(to, (given.type,), (given.type,))
+    if not (isinstance(argument.type, str) and isinstance(to, str)) or _kernel(argument.type, to) is None:
+        raise Unfit(f"no cast of {format_type(argument.type)} to {format_type(to)} is computed here")
+    return Fit(to, (argument.type,), (argument.type,))
 
 
 def _cast(arguments: Sequence[Datum], gives: DataType, options: tuple[Any, ...], site: Site) -> Datum:
@@ -65,9 +65,9 @@ def _cast(arguments: Sequence[Datum], gives: DataType, options: tuple[Any, ...],
 _Kernel = Callable[[Datum, str, Site], Datum]
 
 
-def _kernel(given: str, to: str) -> _Kernel | None:
-    """How values of a type become those of another; None where only Spark does that."""
-    a, b = _family(given), _family(to)
+def _kernel(kind: str, to: str) -> _Kernel | None:
+    """The kernel that casts one type to another; None if only Spark does."""
+    a, b = _family(kind), _family(to)
     return _KERNELS.get((a, b))
 
 
@@ -80,8 +80,8 @@ def _family(kind: str) -> str:
 # -- numbers -----------------------------------------------------------------------------------------------------------
 
 
-def _plainly(values: Datum, to: str, site: Site) -> Datum:
-    """As Arrow does it, which raises where a value does not fit."""
+def _arrow_cast(values: Datum, to: str, site: Site) -> Datum:
+    """Arrow's own cast, which raises if a value does not fit."""
     return values.cast(arrow_type(to))
 
 
@@ -93,18 +93,20 @@ def _integer_to_decimal(values: Datum, to: str, site: Site) -> Datum:
     _, scale = decimal_of(to) or (0, 0)
     wide = values.cast(pa.decimal128(38, scale)) if scale <= 18 else None
     if wide is None:
-        raise Unsupported("a whole number becomes a decimal of many digits behind the point")
+        raise Unsupported("a whole number becomes a decimal with many digits behind the point")
     return wide.cast(arrow_type(to))
 
 
 def _check_digits(values: Datum, most: int) -> None:
-    """Raises Unsupported: a decimal has more digits before the point; beyond 128 bits Arrow gives another number."""
+    """Raises Unsupported: a decimal has more digits before the point than ``most``; beyond 128 bits Arrow would give
+    another number.
+    """
     kind = values.type
     if kind.precision - kind.scale <= most:
         return
     is_in = pc.less(pc.abs(values), pa.scalar(Decimal(10) ** most, kind))
     if not pc.all(is_in, min_count=0).as_py():
-        raise Unsupported("a decimal has no room in its type")
+        raise Unsupported("a decimal does not fit its type")
 
 
 def _decimal_to_decimal(values: Datum, to: str, site: Site) -> Datum:
@@ -113,13 +115,13 @@ def _decimal_to_decimal(values: Datum, to: str, site: Site) -> Datum:
         _check_digits(values, precision - scale)
         return values.cast(arrow_type(to))
     if values.type.precision == MOST_DIGITS:
-        raise Unsupported("a decimal of all its digits is rounded")
-    wide = values.cast(pa.decimal128(MOST_DIGITS, values.type.scale))  # Arrow has no room for the next digit else
+        raise Unsupported("a decimal of 38 digits is rounded")
+    wide = values.cast(pa.decimal128(MOST_DIGITS, values.type.scale))  # Arrow needs room for the next digit
     return pc.round(wide, scale, "half_towards_infinity").cast(arrow_type(to))
 
 
 def _decimal_to_double(values: Datum, to: str, site: Site) -> Datum:
-    """The nearest doubles. Raises Unsupported: the digits are too many to be certain."""
+    """The nearest doubles. Raises Unsupported: too many digits to be exact."""
     kind = values.type
     if kind.precision > _DOUBLE_DIGITS or kind.scale > _DOUBLE_TENS:
         raise Unsupported("a decimal of more than 15 digits becomes a double")
@@ -143,19 +145,21 @@ def _double_to_integer(values: Datum, to: str, site: Site) -> Datum:
 
 
 def longs(whole: Datum) -> Datum:
-    """Doubles without a fraction as whole numbers. Raises Unsupported: one is no number, or too large."""
+    """Doubles without a fraction as 64-bit integers. Raises Unsupported: one is NaN, or too large."""
     is_in = pc.and_(pc.greater_equal(whole, -(2.0**63)), pc.less(whole, 2.0**63))
     if not pc.all(is_in, min_count=0).as_py():
-        raise Unsupported("a number that is none, or too large, becomes a whole one")
+        raise Unsupported("a number that is NaN, or too large, is cast to a whole number")
     return whole.cast(pa.int64())
 
 
 def _double_to_decimal(values: Datum, to: str, site: Site) -> Datum:
     _, scale = decimal_of(to) or (0, 0)
     if scale > _DOUBLE_DIGITS or not pc.all(pc.is_finite(values), min_count=0).as_py():
-        raise Unsupported("a number that is none becomes a decimal, or one of many digits")
-    known = pc.fill_null(values, 0.0)
-    signed = np.copysign(units(known, scale), known.to_numpy(zero_copy_only=False)).astype(np.int64)
+        raise Unsupported(
+            "a number that is NaN or infinite is cast to a decimal, or any number to a decimal of many digits"
+        )
+    valid_values = pc.fill_null(values, 0.0)
+    signed = np.copysign(units(valid_values, scale), valid_values.to_numpy(zero_copy_only=False)).astype(np.int64)
     whole = pa.array(signed, pa.int64(), mask=values.is_null().to_numpy(zero_copy_only=False))
     wide = pc.multiply(whole.cast(pa.decimal128(19, 0)), pa.scalar(Decimal(1).scaleb(-scale), pa.decimal128(18, scale)))
     return wide.cast(arrow_type(to))
@@ -174,33 +178,33 @@ def _all_match(values: Datum, pattern: str) -> bool:
 
 def _text_to_integer(values: Datum, to: str, site: Site) -> Datum:
     if not _all_match(values, _INTEGER_TEXT):
-        raise Unsupported("a text that is no plain whole number becomes one")
+        raise Unsupported("a text is not a plain whole number")
     return values.cast(pa.int64()).cast(arrow_type(to))
 
 
 def _text_to_date(values: Datum, to: str, site: Site) -> Datum:
     if not _all_match(values, _DATE_TEXT):
-        raise Unsupported("a text that is no plain date becomes one")
-    found = values.cast(pa.date32())  # raises for a day that no calendar has
-    check_years(found)
-    return found
+        raise Unsupported("a text is not a plain date")
+    dates = values.cast(pa.date32())  # raises for a day that does not exist
+    check_years(dates)
+    return dates
 
 
 def _text_to_moment(values: Datum, to: str, site: Site) -> Datum:
     if to == "timestamp" and _all_match(values, _CLOCK_TEXT[:-1] + _OFFSET_TEXT):
-        found = values.cast(pa.timestamp("us", "UTC"))
-        check_years(found)
-        return found
+        moments = values.cast(pa.timestamp("us", "UTC"))
+        check_years(moments)
+        return moments
     if not _all_match(values, _CLOCK_TEXT):
-        raise Unsupported("a text that is no plain moment becomes one")
-    found = values.cast(pa.timestamp("us"))
-    check_years(found)
-    return found if to == "timestamp_ntz" else instants(found, site)
+        raise Unsupported("a text is not a plain timestamp")
+    moments = values.cast(pa.timestamp("us"))
+    check_years(moments)
+    return moments if to == "timestamp_ntz" else instants(moments, site)
 
 
 def _text_to_double(values: Datum, to: str, site: Site) -> Datum:
     if not _all_match(values, _NUMBER_TEXT):
-        raise Unsupported("a text that is no plain number becomes one")
+        raise Unsupported("a text is not a plain number")
     return values.cast(pa.float64())
 
 
@@ -208,12 +212,12 @@ def _text_to_decimal(values: Datum, to: str, site: Site) -> Datum:
     precision, scale = decimal_of(to) or (0, 0)
     fraction = rf"(\.[0-9]{{1,{scale}}})?" if scale else ""
     if scale == precision or not _all_match(values, rf"^-?[0-9]{{1,{precision - scale}}}{fraction}$"):
-        raise Unsupported("a text that is no plain number with room in its type becomes one")
+        raise Unsupported("a text is not a plain number that fits its type")
     return values.cast(arrow_type(to))
 
 
 def _moment_to_text(values: Datum, to: str, site: Site) -> Datum:
-    """The local time, with as many digits behind the point as it has."""
+    """The local time, with as many digits behind the point as it needs."""
     check_years(values)
     text = pc.strftime(local(values, site), "%Y-%m-%d %H:%M:%S")
     return pc.utf8_rtrim(pc.utf8_rtrim(text, "0"), ".")
@@ -235,10 +239,10 @@ def _date_to_text(values: Datum, to: str, site: Site) -> Datum:
 
 
 def check_years(values: Datum) -> None:
-    """Raises Unsupported unless all dates, or moments, are of the years 1 to 9999."""
+    """Raises Unsupported unless all dates, or timestamps, are in the years 1 to 9999."""
     low, high = pa.scalar(_YEAR_1), pa.scalar(_YEAR_9999)
     if pa.types.is_timestamp(values.type):
-        low, high = (each.cast(pa.timestamp("us")).cast(values.type) for each in (low, high))
+        low, high = (bound.cast(pa.timestamp("us")).cast(values.type) for bound in (low, high))
     is_in = pc.and_(pc.greater_equal(values, low), pc.less_equal(values, high))
     if not pc.all(is_in, min_count=0).as_py():
         raise Unsupported("a date lies outside the years 1 to 9999")
@@ -248,31 +252,31 @@ def check_years(values: Datum) -> None:
 
 
 def local(values: Datum, site: Site) -> Datum:
-    """Moments as the local times of the session's zone. Raises Unsupported: its clocks change."""
+    """Timestamps as local times of the session's zone. Raises Unsupported: the zone's offset changes."""
     if values.type.tz is None:
         return values
     return _shift(values.cast(pa.timestamp("us", "UTC")).cast(pa.timestamp("us")), _offset(site))
 
 
 def instants(values: Datum, site: Site) -> Datum:
-    """Local times as moments."""
+    """Local times as timestamps."""
     return _shift(values, -_offset(site)).cast(pa.timestamp("us", "UTC"))
 
 
 def _offset(site: Site) -> int:
     if site.zone is None:
-        raise Unsupported("the clocks of the session's time zone change")
-    found = site.zone.utcoffset(None)
-    assert found is not None
-    return found // dt.timedelta(microseconds=1)
+        raise Unsupported("the offset of the session's time zone changes")
+    offset = site.zone.utcoffset(None)
+    assert offset is not None
+    return offset // dt.timedelta(microseconds=1)
 
 
 def _shift(values: Datum, micros: int) -> Datum:
     if micros == 0:
         return values
-    moved = pc.add_checked(values.cast(pa.int64()), pa.scalar(micros, pa.int64())).cast(pa.timestamp("us"))
-    check_years(moved)
-    return moved
+    shifted = pc.add_checked(values.cast(pa.int64()), pa.scalar(micros, pa.int64())).cast(pa.timestamp("us"))
+    check_years(shifted)
+    return shifted
 
 
 def _date_to_moment(values: Datum, to: str, site: Site) -> Datum:
@@ -293,10 +297,10 @@ def _moment_to_moment(values: Datum, to: str, site: Site) -> Datum:
 
 
 _KERNELS: Mapping[tuple[str, str], _Kernel] = {
-    ("integers", "integers"): _plainly,
+    ("integers", "integers"): _arrow_cast,
     ("integers", "double"): _integer_to_double,
     ("integers", "decimal"): _integer_to_decimal,
-    ("integers", "string"): _plainly,
+    ("integers", "string"): _arrow_cast,
     ("integers", "boolean"): _number_to_boolean,
     ("decimal", "decimal"): _decimal_to_decimal,
     ("decimal", "double"): _decimal_to_double,
@@ -305,8 +309,8 @@ _KERNELS: Mapping[tuple[str, str], _Kernel] = {
     ("double", "integers"): _double_to_integer,
     ("double", "decimal"): _double_to_decimal,
     ("float", "integers"): _double_to_integer,
-    ("float", "double"): _plainly,
-    ("boolean", "integers"): _plainly,
+    ("float", "double"): _arrow_cast,
+    ("boolean", "integers"): _arrow_cast,
     ("boolean", "string"): _boolean_to_text,
     ("string", "integers"): _text_to_integer,
     ("string", "date"): _text_to_date,
@@ -326,11 +330,11 @@ _KERNELS: Mapping[tuple[str, str], _Kernel] = {
 }
 
 
-# -- what a bound says of what was cast --------------------------------------------------------------------------------
+# -- how a bound on a cast bounds its operand --------------------------------------------------------------------------
 
 
 def _keeps_order(kind: DataType, gives: DataType) -> bool:
-    """Whether a value that is cast never falls where it rises, and is NULL only where it is."""
+    """Whether a cast is monotonic, and NULL only where its operand is NULL."""
     if kind in MOMENTS and gives in MOMENTS:
         return True
     return upcastable(kind, gives) or (kind in INTEGERS and gives == "double")
@@ -350,7 +354,7 @@ def _cast_bound(call: Varying, value: Any, is_strict: bool) -> Bound:
 
 
 def from_local(call: Varying, local: dt.datetime, *, is_strict: bool = False) -> Bound:
-    """Where the local time of a date or moment is at least, or after, another."""
+    """The bound at which the local time of a date or timestamp is at least, or after, another."""
     if call.kind == "timestamp_ntz":
         return exactly(local, is_strict=is_strict)
     if call.kind == "timestamp":
@@ -360,9 +364,9 @@ def from_local(call: Varying, local: dt.datetime, *, is_strict: bool = False) ->
 
 
 def _from_instant(call: Varying, instant: dt.datetime, *, is_strict: bool) -> Bound:
-    """Where the instant of a date or moment is at least, or after, another."""
+    """The bound at which the instant of a date or timestamp is at least, or after, another."""
     early, late = locals_of(instant, call.zone)
-    if call.kind == "timestamp":  # by a setting it is a local time
+    if call.kind == "timestamp":  # by a setting, TIMESTAMP means a local time
         slack = (late - early) / 2
         return Bound(instant - slack, instant + slack, is_strict=is_strict)
     if early == late:
@@ -374,8 +378,8 @@ def _from_instant(call: Varying, instant: dt.datetime, *, is_strict: bool) -> Bo
 
 CAST = Function(
     "cast",
-    lambda given: cast_fit(given[0], str(given[0].type)),
+    lambda arguments: cast_fit(arguments[0], str(arguments[0].type)),
     _cast,
     inverse=Inverse(_cast_bound, fits=_keeps_order),
 )
-"""An entry that is no word of SQL: `resolving` puts it wherever types are brought together."""
+"""An entry without a name in SQL: `resolving` uses it for explicit and implicit casts."""

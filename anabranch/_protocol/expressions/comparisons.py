@@ -1,6 +1,6 @@
-"""Entries for comparisons, and for the three truth values.
+"""Entries for comparisons, and for three-valued logic.
 
-NaN equals NaN and is greater than every other number, which Arrow does not know; -0.0 equals 0.0.
+NaN equals NaN and is greater than every other number, unlike in Arrow; -0.0 equals 0.0.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ _ARROW: Mapping[str, Callable[..., Datum]] = {
 }
 
 
-def _comparison_fit(given: Sequence[Given]) -> Fit:
-    kind = comparison_type(given)
-    if not isinstance(kind, str) or len(given) != 2:
-        raise Unfit("only values of plain types are compared here")
+def _comparison_fit(arguments: Sequence[Given]) -> Fit:
+    kind = comparison_type(arguments)
+    if not isinstance(kind, str) or len(arguments) != 2:
+        raise Unfit("only values of primitive types can be compared")
     return Fit("boolean", (kind, kind))
 
 
 def compare(sign: str, left: Datum, right: Datum) -> Datum:
-    """``left sign right`` for each row, NULL where one of them is."""
+    """``left sign right`` for each row, NULL if either is NULL."""
     if not pa.types.is_floating(left.type):
         return _ARROW[sign](left, right)
-    one, other = pc.is_nan(left), pc.is_nan(right)
+    left_is_nan, right_is_nan = pc.is_nan(left), pc.is_nan(right)
     as_numbers = _ARROW[sign](left, right)
-    # Where one is no number, NaN stands for 1 and each number for 0.
-    by_nan = _ARROW[sign](one.cast(pa.int8()), other.cast(pa.int8()))
-    return pc.if_else(pc.or_(one, other), by_nan, as_numbers)
+    # If either side is NaN, compare NaN as 1 and each number as 0.
+    by_nan = _ARROW[sign](left_is_nan.cast(pa.int8()), right_is_nan.cast(pa.int8()))
+    return pc.if_else(pc.or_(left_is_nan, right_is_nan), by_nan, as_numbers)
 
 
-def _same(left: Datum, right: Datum) -> Datum:
+def _null_safe_equal(left: Datum, right: Datum) -> Datum:
     """``left <=> right``: never NULL."""
     equal = pc.fill_null(compare("=", left, right), False)
     return pc.or_(equal, pc.and_(pc.is_null(left), pc.is_null(right)))
@@ -53,42 +53,42 @@ def _same(left: Datum, right: Datum) -> Datum:
 
 for _sign in _ARROW:
     add(_sign, _comparison_fit, of_values(functools.partial(compare, _sign)))
-add("<=>, equal_null", _comparison_fit, of_values(_same))
+add("<=>, equal_null", _comparison_fit, of_values(_null_safe_equal))
 
 
 # -- one of several ----------------------------------------------------------------------------------------------------
 
 
-def _in_fit(given: Sequence[Given]) -> Fit:
-    """By some settings all are compared as texts, if one is a text."""
-    kind = comparison_type(given)
+def _in_fit(arguments: Sequence[Given]) -> Fit:
+    """By some settings, Spark compares all values as texts if one of them is a text."""
+    kind = comparison_type(arguments)
     if not isinstance(kind, str):
-        raise Unfit("only values of plain types are compared here")
-    texts = [each.constant for each in given if each.type == "string"]
-    are_of_kind = all(each.type in (kind, "string", VOID) for each in given)
+        raise Unfit("only values of primitive types can be compared")
+    texts = [argument.constant for argument in arguments if argument.type == "string"]
+    are_of_kind = all(argument.type in (kind, "string", VOID) for argument in arguments)
     are_spelled = all(text is not None and is_spelled(text[0], kind) for text in texts)
     if kind != "string" and texts and not (are_of_kind and are_spelled):
-        raise Unfit("settings choose whether texts are compared as such with other values")
-    return Fit("boolean", (kind,) * len(given))
+        raise Unfit("settings decide how texts are compared with other values")
+    return Fit("boolean", (kind,) * len(arguments))
 
 
 def _in(searched: Datum, *values: Datum) -> Datum:
-    is_plain = all(isinstance(each, pa.Scalar) for each in values) and not pa.types.is_floating(searched.type)
+    is_plain = all(isinstance(value, pa.Scalar) for value in values) and not pa.types.is_floating(searched.type)
     if is_plain and not isinstance(searched, pa.Scalar):
-        known = [each.as_py() for each in values if each.is_valid]
-        found = pc.is_in(searched, value_set=pa.array(known, searched.type))
-        unknown = pc.is_null(searched) if len(known) == len(values) else pc.invert(found)
-        return pc.if_else(unknown, pa.scalar(None, pa.bool_()), found)
-    return functools.reduce(pc.or_kleene, (compare("=", searched, each) for each in values))
+        valid_values = [value.as_py() for value in values if value.is_valid]
+        is_member = pc.is_in(searched, value_set=pa.array(valid_values, searched.type))
+        unknown = pc.is_null(searched) if len(valid_values) == len(values) else pc.invert(is_member)
+        return pc.if_else(unknown, pa.scalar(None, pa.bool_()), is_member)
+    return functools.reduce(pc.or_kleene, (compare("=", searched, value) for value in values))
 
 
-def _between_fit(given: Sequence[Given]) -> Fit:
-    if len(given) != 3:
+def _between_fit(arguments: Sequence[Given]) -> Fit:
+    if len(arguments) != 3:
         raise Unfit("it takes three arguments")
-    value, low, high = given
+    value, low, high = arguments
     kinds = {comparison_type([value, low]), comparison_type([value, high])}
     if len(kinds) != 1 or not isinstance(kind := kinds.pop(), str):
-        raise Unfit("the bounds are of several types")
+        raise Unfit("the bounds have different types")
     return Fit("boolean", (kind,) * 3)
 
 
@@ -103,62 +103,62 @@ add("between", _between_fit, of_values(_between))
 # -- truth values ------------------------------------------------------------------------------------------------------
 
 
-def _truths(given: Sequence[Given]) -> Fit:
-    for each in given:
-        if each.type not in ("boolean", VOID, None):
-            raise Unfit(f"{each.type} is no truth value")
-    return Fit("boolean", ("boolean",) * len(given))
+def _truth_fit(arguments: Sequence[Given]) -> Fit:
+    for argument in arguments:
+        if argument.type not in ("boolean", VOID, None):
+            raise Unfit(f"{argument.type} is not a boolean")
+    return Fit("boolean", ("boolean",) * len(arguments))
 
 
 def _short_circuit(join: Callable[..., Datum], decides: bool) -> Callable[..., Datum]:
-    """AND, or OR: what ``decides`` the outcome makes the parts behind it idle, so their errors are none."""
+    """AND, or OR: where the first parts yield ``decides``, an error of a later part does not count."""
 
     def kernel(parts: Sequence[Callable[..., Datum]], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
-        found = parts[0](None)
+        result = parts[0](None)
         for part in parts[1:]:
             try:
                 value = part(None)
             except Unsupported:
-                value = _where_open(found, part, decides, site)
-            found = join(found, value)
-        return found
+                value = _where_open(result, part, decides, site)
+            result = join(result, value)
+        return result
 
     return kernel
 
 
-def _where_open(found: Datum, part: Callable[..., Datum], decides: bool, site: Site) -> Datum:
-    """A part's values for the rows that are not decided yet; NULL for the others."""
-    if isinstance(found, pa.Scalar):
-        found = pa.repeat(found, site.count)
-    is_open = pc.fill_null(pc.not_equal(found, pa.scalar(decides)), True)
+def _where_open(result: Datum, part: Callable[..., Datum], decides: bool, site: Site) -> Datum:
+    """A part's values for the rows that are undecided yet; NULL for the others."""
+    if isinstance(result, pa.Scalar):
+        result = pa.repeat(result, site.count)
+    is_open = pc.fill_null(pc.not_equal(result, pa.scalar(decides)), True)
     values = part(is_open)
     if isinstance(values, pa.Scalar):
         return pc.if_else(is_open, values, pa.scalar(None, pa.bool_()))
     return pc.replace_with_mask(pa.nulls(len(is_open), pa.bool_()), is_open, values)
 
 
-add("and", _truths, _short_circuit(pc.and_kleene, decides=False), is_lazy=True)
-add("or", _truths, _short_circuit(pc.or_kleene, decides=True), is_lazy=True)
-add("not", _truths, of_values(pc.invert))
+add("and", _truth_fit, _short_circuit(pc.and_kleene, decides=False), is_lazy=True)
+add("or", _truth_fit, _short_circuit(pc.or_kleene, decides=True), is_lazy=True)
+add("not", _truth_fit, of_values(pc.invert))
 
 
-def _any_fit(given: Sequence[Given]) -> Fit:
-    if len(given) != 1 or given[0].type is None:
+def _any_fit(arguments: Sequence[Given]) -> Fit:
+    if len(arguments) != 1 or arguments[0].type is None:
         raise Unfit("it takes one argument of a known type")
-    return Fit("boolean", (given[0].type,))
+    return Fit("boolean", (arguments[0].type,))
 
 
 add("is null, isnull", _any_fit, of_values(pc.is_null))
 add("isnotnull", _any_fit, of_values(pc.is_valid))
-add("is unknown", _truths, of_values(pc.is_null))
-add("is true", _truths, of_values(lambda values: pc.fill_null(values, False)))
-add("is false", _truths, of_values(lambda values: pc.fill_null(pc.invert(values), False)))
+add("is unknown", _truth_fit, of_values(pc.is_null))
+add("is true", _truth_fit, of_values(lambda values: pc.fill_null(values, False)))
+add("is false", _truth_fit, of_values(lambda values: pc.fill_null(pc.invert(values), False)))
 
 
-def _isnan_fit(given: Sequence[Given]) -> Fit:
-    if len(given) != 1 or given[0].type not in ("float", "double"):
-        raise Unfit("it is computed here for a floating number")
-    return Fit("boolean", (str(given[0].type),))
+def _isnan_fit(arguments: Sequence[Given]) -> Fit:
+    if len(arguments) != 1 or arguments[0].type not in ("float", "double"):
+        raise Unfit("the argument must be a float or a double")
+    return Fit("boolean", (str(arguments[0].type),))
 
 
 add("isnan", _isnan_fit, of_values(lambda values: pc.fill_null(pc.is_nan(values), False)))

@@ -1,4 +1,4 @@
-"""Computations: an expression with all that its value depends on.
+"""Computations: an expression with everything that its value depends on.
 
 Pure. Guarantee: a computation without a reason gives, for any rows, what Spark would compute, whatever the session's
 settings, or raises `Unsupported`.
@@ -31,8 +31,8 @@ class Computation:
     """An expression over a table's columns.
 
     Attributes:
-        tree: what it is.
-        zone: the session's time zone, if its clocks never change.
+        tree: the expression.
+        zone: the session's time zone, if its offset never changes.
     """
 
     tree: Expression
@@ -40,9 +40,9 @@ class Computation:
 
     @property
     def reason(self) -> str | None:
-        """Why only Spark computes it; None where it is computed here."""
-        found = first_foreign(self.tree)
-        return None if found is None else found.reason
+        """Why only Spark computes the expression; None if Arrow can."""
+        foreign = first_foreign(self.tree)
+        return None if foreign is None else foreign.reason
 
     @property
     def columns(self) -> frozenset[str]:
@@ -51,19 +51,19 @@ class Computation:
 
     @property
     def is_condition(self) -> bool:
-        """Whether it is a condition that is computed here."""
+        """Whether it is a condition that Arrow can compute."""
         return self.reason is None and self.tree.type in ("boolean", VOID)
 
     def values(self, rows: pa.RecordBatch) -> pa.Array:
-        """Its value for each row. Raises Unsupported: only Spark says what it is."""
+        """The value for each row. Raises Unsupported: only Spark can compute it."""
         return compute(self.tree, rows, self.zone)
 
     def value(self) -> pa.Array:
-        """Its one value, in an array, where it reads no column. Raises Unsupported, as `values`."""
+        """The single value, in an array, of an expression without columns. Raises Unsupported, as `values`."""
         return self.values(_ONE_ROW)
 
     def truths(self, rows: pa.RecordBatch) -> pa.BooleanArray:
-        """For each row whether it is TRUE; never NULL. Raises Unsupported: only Spark says."""
+        """Whether the value is TRUE for each row; never NULL. Raises Unsupported: only Spark can compute it."""
         return compute_mask(self.tree, rows, self.zone)
 
 
@@ -75,8 +75,8 @@ def computation_over(
     altered: frozenset[str] = frozenset(),
     timestamp: str | None = None,
 ) -> Computation:
-    """The computation of an SQL text over a table's columns, if each function in it is Spark's own; with a reason where
-    only Spark says what it means. The other arguments are those of a `Scope`.
+    """The computation of an SQL text over a table's columns, if each function in it is Spark's own; with a reason if
+    only Spark can compute it. The other arguments are those of a `Scope`.
 
     Example:
         >>> computation_over("id > 0", Struct((Field("id", "long"),))).reason is None
@@ -90,21 +90,21 @@ def computation_over(
 
 
 def syntax_over(text: str, schema: Struct) -> Syntax:
-    """The syntax of an SQL text over a table's columns; comments say nothing. Raises NotUnderstood."""
+    """Parse an SQL text over a table's columns; comments are ignored. Raises NotUnderstood."""
     return parse_expression(without_comments(text), frozenset(name.lower() for name in schema.names))
 
 
 def computation_of_syntax(syntax: Syntax, scope: Scope) -> Computation:
-    """The computation of what was read."""
+    """The computation of a parsed expression."""
     try:
         return Computation(resolve(syntax, scope), scope.zone)
-    except RecursionError:  # a chain in brackets, each of them as long as may be
+    except RecursionError:  # long chains in nested brackets
         return Computation(Foreign("it is nested too deep"))
 
 
 def column_of(parts: tuple[str, ...], schema: Struct) -> Expression | None:
-    """The column of a table, or member of one, that a dotted name means, or what is Spark's of one: texts that are
-    padded, or of another order. None for none, and for a struct.
+    """The column of a table, or member of one, that a dotted name means; a `Foreign` if only Spark handles its texts,
+    which are padded or collated. None if there is none, and for a struct.
     """
     path = find_path(list(parts), schema)
     name = None if path is None else path[0] if len(path) == 1 else path

@@ -1,6 +1,6 @@
 """Entries that choose among values: CASE, IF, COALESCE and their like.
 
-A value is computed for the rows that choose it: what fails for the others is no failure.
+A value is computed only for the rows that choose it, so an error of another row does not count.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from anabranch._protocol.expressions.table import Datum, Fit, Given, Site, Unfit
 from anabranch._protocol.schema.types import VOID, DataType, arrow_type
 
 Part = Callable[[Datum], Datum]
-"""Computes an argument for the rows under a mask, or for all."""
+"""Computes an argument for the rows under a mask, or for all rows."""
 
 
-def _choice_fit(given: Sequence[Given], least: int = 1) -> Fit:
-    if len(given) < least:
+def _choice_fit(arguments: Sequence[Given], least: int = 1) -> Fit:
+    if len(arguments) < least:
         raise Unfit(f"it takes {least} arguments or more")
-    kind = common(given)
+    kind = common(arguments)
     _refuse_void(kind)
-    return Fit(kind, (kind,) * len(given))
+    return Fit(kind, (kind,) * len(arguments))
 
 
 def _refuse_void(kind: DataType) -> None:
@@ -34,48 +34,53 @@ def _refuse_void(kind: DataType) -> None:
         raise Unfit("all values are NULL")
 
 
-def _case_fit(given: Sequence[Given]) -> Fit:
-    """Of conditions and values by turns, and perhaps the value of ELSE."""
-    conditions, values = given[0 : len(given) - 1 : 2], [*given[1::2], *(given[-1:] if len(given) % 2 else ())]
-    if any(each.type != "boolean" for each in conditions):
-        raise Unfit("a condition that is no truth value")
+def _case_fit(arguments: Sequence[Given]) -> Fit:
+    """Fits conditions and values by turns, with an optional value of ELSE at the end."""
+    conditions, values = (
+        arguments[0 : len(arguments) - 1 : 2],
+        [*arguments[1::2], *(arguments[-1:] if len(arguments) % 2 else ())],
+    )
+    if any(condition.type != "boolean" for condition in conditions):
+        raise Unfit("a condition is not a boolean")
     kind = common(values)
     _refuse_void(kind)
-    takes = [kind if i % 2 or (i == len(given) - 1 and len(given) % 2) else "boolean" for i in range(len(given))]
+    takes = [
+        kind if i % 2 or (i == len(arguments) - 1 and len(arguments) % 2) else "boolean" for i in range(len(arguments))
+    ]
     return Fit(kind, tuple(takes))
 
 
-def _if_fit(given: Sequence[Given]) -> Fit:
-    if len(given) != 3:
+def _if_fit(arguments: Sequence[Given]) -> Fit:
+    if len(arguments) != 3:
         raise Unfit("it takes three arguments")
-    return _case_fit([Given("boolean") if given[0].type == VOID else given[0], *given[1:]])
+    return _case_fit([Given("boolean") if arguments[0].type == VOID else arguments[0], *arguments[1:]])
 
 
 def _case(parts: Sequence[Part], gives: DataType, options: tuple[Any, ...], site: Site) -> Datum:
-    kind, left = arrow_type(gives), np.ones(site.count, np.bool_)
+    kind, remaining = arrow_type(gives), np.ones(site.count, np.bool_)
     pieces: list[tuple[Any, Datum]] = []
     for condition, value in zip(parts[0::2], parts[1::2], strict=False):
-        if not left.any():
+        if not remaining.any():
             break
-        chosen = _spread(condition(pa.array(left)), left)
-        pieces.append((chosen, value(pa.array(chosen)) if chosen.any() else None))
-        left &= ~chosen
-    if len(parts) % 2 and left.any():
-        pieces.append((left, parts[-1](pa.array(left))))
+        is_chosen = _spread(condition(pa.array(remaining)), remaining)
+        pieces.append((is_chosen, value(pa.array(is_chosen)) if is_chosen.any() else None))
+        remaining &= ~is_chosen
+    if len(parts) % 2 and remaining.any():
+        pieces.append((remaining, parts[-1](pa.array(remaining))))
     return _combine_groups(pieces, kind, site.count)
 
 
 def _spread(truths: Datum, among: Any) -> Any:
-    """Which of all rows are TRUE, from the truth values of some of them."""
-    chosen = np.zeros(len(among), np.bool_)
+    """A mask over all rows, from the truth values of the rows of ``among``."""
+    is_chosen = np.zeros(len(among), np.bool_)
     if isinstance(truths, pa.Scalar):
         truths = pa.repeat(truths, int(among.sum()))
-    chosen[among] = pc.fill_null(truths, False).to_numpy(zero_copy_only=False)
-    return chosen
+    is_chosen[among] = pc.fill_null(truths, False).to_numpy(zero_copy_only=False)
+    return is_chosen
 
 
 def _combine_groups(pieces: Sequence[tuple[Any, Datum]], kind: pa.DataType, count: int) -> Datum:
-    """One array of the values of several groups of rows, each with its mask; NULL where no group is."""
+    """Combine the values of several groups of rows, each with its mask, into one array; NULL for rows of no group."""
     order, arrays, start = np.zeros(count, np.int64), [pa.nulls(1, kind)], 1
     for mask, values in pieces:
         size = int(mask.sum())
@@ -89,16 +94,16 @@ def _combine_groups(pieces: Sequence[tuple[Any, Datum]], kind: pa.DataType, coun
 
 
 def _coalesce(parts: Sequence[Part], gives: DataType, options: tuple[Any, ...], site: Site) -> Datum:
-    kind, left = arrow_type(gives), np.ones(site.count, np.bool_)
+    kind, remaining = arrow_type(gives), np.ones(site.count, np.bool_)
     pieces: list[tuple[Any, Datum]] = []
     for part in parts:
-        if not left.any():
+        if not remaining.any():
             break
-        values = part(pa.array(left))
-        values = pa.repeat(values, int(left.sum())) if isinstance(values, pa.Scalar) else values
-        chosen = _spread(pc.is_valid(values), left)
-        pieces.append((chosen, values.filter(pc.is_valid(values))))
-        left &= ~chosen
+        values = part(pa.array(remaining))
+        values = pa.repeat(values, int(remaining.sum())) if isinstance(values, pa.Scalar) else values
+        is_chosen = _spread(pc.is_valid(values), remaining)
+        pieces.append((is_chosen, values.filter(pc.is_valid(values))))
+        remaining &= ~is_chosen
     return _combine_groups(pieces, kind, site.count)
 
 
@@ -107,21 +112,21 @@ add("if", _if_fit, _case, is_lazy=True)
 add("coalesce", _choice_fit, _coalesce, is_lazy=True)
 
 
-def _two_fit(given: Sequence[Given]) -> Fit:
-    if len(given) != 2:
+def _two_fit(arguments: Sequence[Given]) -> Fit:
+    if len(arguments) != 2:
         raise Unfit("it takes two arguments")
-    return _choice_fit(given)
+    return _choice_fit(arguments)
 
 
 add("nvl, ifnull", _two_fit, _coalesce, is_lazy=True)
 
 
-def _nvl2_fit(given: Sequence[Given]) -> Fit:
-    if len(given) != 3 or given[0].type is None:
+def _nvl2_fit(arguments: Sequence[Given]) -> Fit:
+    if len(arguments) != 3 or arguments[0].type is None:
         raise Unfit("it takes three arguments")
-    kind = common(given[1:])
+    kind = common(arguments[1:])
     _refuse_void(kind)
-    return Fit(kind, (given[0].type, kind, kind))
+    return Fit(kind, (arguments[0].type, kind, kind))
 
 
 def _nvl2(parts: Sequence[Part], gives: DataType, options: tuple[Any, ...], site: Site) -> Datum:
@@ -131,12 +136,12 @@ def _nvl2(parts: Sequence[Part], gives: DataType, options: tuple[Any, ...], site
 add("nvl2", _nvl2_fit, _nvl2, is_lazy=True)
 
 
-def _nullif_fit(given: Sequence[Given]) -> Fit:
-    """It is of the first one's type, whatever the other is."""
-    if len(given) != 2 or given[0].type in (None, VOID) or comparison_type(given) != given[0].type:
-        raise Unfit("the values are of several types")
-    assert given[0].type is not None
-    return Fit(given[0].type, (given[0].type,) * 2)
+def _nullif_fit(arguments: Sequence[Given]) -> Fit:
+    """The type is the first argument's, whatever the second is."""
+    if len(arguments) != 2 or arguments[0].type in (None, VOID) or comparison_type(arguments) != arguments[0].type:
+        raise Unfit("the values have different types")
+    assert arguments[0].type is not None
+    return Fit(arguments[0].type, (arguments[0].type,) * 2)
 
 
 def _nullif(value: Datum, other: Datum) -> Datum:
@@ -147,21 +152,21 @@ def _nullif(value: Datum, other: Datum) -> Datum:
 add("nullif", _nullif_fit, of_values(_nullif))
 
 
-def _several_fit(given: Sequence[Given]) -> Fit:
-    fit = _choice_fit(given, least=2)
+def _several_fit(arguments: Sequence[Given]) -> Fit:
+    fit = _choice_fit(arguments, least=2)
     if not isinstance(fit.gives, str):
-        raise Unfit("only values of plain types are compared here")
+        raise Unfit("only values of primitive types can be compared")
     return fit
 
 
 def _extreme(sign: str) -> Callable[..., Datum]:
-    """The value that no other one is greater, or less, than; NULLs count for nothing."""
+    """The value that no other one is greater, or less, than; NULLs are ignored."""
 
-    def extreme(found: Datum, *others: Datum) -> Datum:
+    def extreme(best: Datum, *others: Datum) -> Datum:
         for other in others:
-            is_better = pc.or_(pc.fill_null(compare(sign, other, found), False), pc.is_null(found))
-            found = pc.if_else(is_better, other, found)
-        return found
+            is_better = pc.or_(pc.fill_null(compare(sign, other, best), False), pc.is_null(best))
+            best = pc.if_else(is_better, other, best)
+        return best
 
     return of_values(extreme)
 

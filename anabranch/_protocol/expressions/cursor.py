@@ -1,6 +1,6 @@
 """A cursor over the words of an expression, and the types in a CAST.
 
-Knows words and types, and no expressions. Pure. Guarantee: a word that is not taken explicitly is refused.
+Knows words and types, and no expressions. Pure. Guarantee: a word that no rule takes is refused.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SIZED = frozenset({"decimal", "dec", "numeric", "char", "character", "varchar"}
 
 
 def too_deep() -> NotUnderstood:
-    """The error for deeper nesting."""
+    """The error for deeper nesting than `MOST_NESTED`."""
     return NotUnderstood("an expression that is nested too deep", f"it may be nested {MOST_NESTED} deep")
 
 
@@ -49,19 +49,19 @@ class Cursor:
         return self.ahead(by).lower_word in words
 
     def next(self) -> Word:
-        """Take a word, whatever it is."""
+        """Take the next word, whatever it is."""
         self.i += 1
         return self.words[self.i - 1]
 
     def take_sign(self, *signs: str) -> bool:
-        found = self.at_sign(*signs)
-        self.i += found
-        return found
+        is_next = self.at_sign(*signs)
+        self.i += is_next
+        return is_next
 
     def take(self, *words: str) -> bool:
-        found = self.at(*words)
-        self.i += found
-        return found
+        is_next = self.at(*words)
+        self.i += is_next
+        return is_next
 
     def expect_sign(self, sign: str) -> None:
         if not self.take_sign(sign):
@@ -83,12 +83,12 @@ class Cursor:
         self.depth += 1
         if self.depth > MOST_NESTED:
             raise too_deep()
-        found = read()
+        node = read()
         self.depth -= 1
-        return found
+        return node
 
     def with_span(self, node: _T, start: int) -> _T:
-        """A node of the words from one on to the last that was taken."""
+        """A node with the span of the words from one on to the last taken word."""
         return replace(node, start=self.words[start].start, stop=self.words[self.i - 1].stop)  # type: ignore[type-var]
 
     def name_part(self) -> Word:
@@ -99,7 +99,7 @@ class Cursor:
     # -- types ---------------------------------------------------------------------------------------------------------
 
     def type_(self) -> str:
-        """A type, in its spelling."""
+        """Parse a type, and return its spelling."""
         word = self.next().lower_word
         if word == "array":
             return f"ARRAY < {self._within(1)} >"
@@ -113,38 +113,38 @@ class Cursor:
         return word.upper() + (self._digits() if word in _SIZED and self.take_sign("(") else "")
 
     def _digits(self) -> str:
-        found: list[str] = []
+        numbers: list[str] = []
         while True:
-            if self.ahead().kind != "number" or not self.ahead().text.isdigit() or len(found) == 2:
+            if self.ahead().kind != "number" or not self.ahead().text.isdigit() or len(numbers) == 2:
                 self.fail("a number is expected there")
-            found.append(self.next().text)
+            numbers.append(self.next().text)
             if not self.take_sign(","):
                 break
         self.expect_sign(")")
-        return f"({', '.join(found)})"
+        return f"({', '.join(numbers)})"
 
     def _within(self, count: int) -> str:
         self.expect_sign("<")
-        found = [self.read_nested(self.type_)]
+        types = [self.read_nested(self.type_)]
         for _ in range(count - 1):
             self.expect_sign(",")
-            found.append(self.read_nested(self.type_))
+            types.append(self.read_nested(self.type_))
         self._close()
-        return ", ".join(found)
+        return ", ".join(types)
 
     def _struct(self) -> str:
         if self.take_sign("<>"):
             return "STRUCT <>"
         self.expect_sign("<")
-        found = []
+        members = []
         while True:
             name = quote_name(self.name_part().text)
             self.take_sign(":")
-            found.append(f"{name} {self.read_nested(self.type_)}")
+            members.append(f"{name} {self.read_nested(self.type_)}")
             if not self.take_sign(","):
                 break
         self._close()
-        return f"STRUCT < {', '.join(found)} >"
+        return f"STRUCT < {', '.join(members)} >"
 
     def _close(self) -> None:
         """Take one ``>``, also the first of several in one word."""

@@ -1,7 +1,7 @@
-"""Entries that make one number or text of values: md5 and its kin of texts, ``hash`` and ``xxhash64`` of any values.
+"""Entries that hash values: md5 and similar digests of texts, ``hash`` and ``xxhash64`` of any values.
 
-``hash`` is Murmur3 on 32 bits and ``xxhash64`` is xxHash on 64, both with the seed 42, as Spark defines them: the hash
-of one argument is the seed of the next, and a NULL leaves it as it was.
+``hash`` is 32-bit Murmur3 and ``xxhash64`` is 64-bit xxHash, both with the seed 42, as Spark defines them: the hash of
+one argument is the seed of the next, and a NULL leaves it unchanged.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SHA: dict[int, Callable[[bytes], Any]] = {
 @function("sha2", "string =integer", gives="string")
 def _sha2(values: Datum, bits: int) -> Datum:
     if bits not in _SHA:
-        raise Unsupported("a digest of so many bits")
+        raise Unsupported("the number of bits of a digest is invalid")
     return _digests(values, _SHA[bits])
 
 
@@ -50,31 +50,33 @@ def _sha1(values: Datum) -> Datum:
 
 
 def _digests(values: Datum, digest: Callable[[bytes], Any]) -> Datum:
-    texts = [None if each is None else digest(each.encode()).hexdigest() for each in values.to_pylist()]
+    texts = [None if text is None else digest(text.encode()).hexdigest() for text in values.to_pylist()]
     return pa.array(texts, pa.string())
 
 
 # -- hashes of any values ----------------------------------------------------------------------------------------------
 
 _SEED = 42
-_LONGEST = 4096
-"""Bytes are mixed for all rows at once, one word after the other, so one long text among many costs as many steps."""
-_LONG_DIGITS = 18
-"""A decimal of so many digits is hashed as a whole number of 64 bits."""
+_MAX_BYTES = 4096
+"""The maximum number of bytes of a hashed text. All rows are mixed at once, word after word, so one long text costs as
+many steps as if all were long.
+"""
+_MAX_LONG_DIGITS = 18
+"""The maximum number of digits of a decimal that is hashed as a 64-bit integer."""
 _AS_INTEGER = frozenset({"boolean", "byte", "short", "integer", "date", "float"})
 _AS_LONG = frozenset({"long", "double", "timestamp", "timestamp_ntz"})
 _AS_BYTES = frozenset({"string", "binary"})
 
 Words = Any
-"""An array of numpy's of unsigned words, in which products and sums wrap."""
+"""A numpy array of unsigned words, whose products and sums wrap."""
 
 
 @dataclass(frozen=True)
 class _Bytes:
-    """Texts, the longest first, so that those with another word left are always the first ones.
+    """Texts, longest first, so that the texts with another word left are always the first ones.
 
     Attributes:
-        data: the bytes of all.
+        data: the bytes of all texts.
         starts, lengths: of each text.
     """
 
@@ -83,36 +85,36 @@ class _Bytes:
     lengths: Any
 
     def words(self, offset: int, width: int, count: int) -> Words:
-        """The word at an offset of the first texts, its lowest byte first."""
+        """The word at an offset of the first ``count`` texts, lowest byte first."""
         at = self.starts[:count, None] + (offset + np.arange(width))
         return np.ascontiguousarray(self.data[at]).view(f"<u{width}").ravel()
 
     def words_at(self, offsets: Any, width: int, chosen: Any) -> Words:
-        """The word at an offset of its own of each chosen text."""
+        """The word of each chosen text, at its own offset."""
         at = (self.starts + offsets)[chosen, None] + np.arange(width)
         return np.ascontiguousarray(self.data[at]).view(f"<u{width}").ravel()
 
     def with_more_than(self, length: int) -> int:
-        """How many texts are longer."""
+        """The number of texts that are longer."""
         return int(np.searchsorted(-self.lengths, -length, side="left"))
 
 
 class _Murmur3:
-    """Murmur3 on 32 bits; the bytes behind the last whole word are mixed one by one, each with its sign."""
+    """32-bit Murmur3; the bytes behind the last whole word are mixed one by one, sign-extended."""
 
     word, gives = np.uint32, pa.int32()
 
     @staticmethod
     def _mix(seed: Words, value: Words) -> Words:
-        mixed = _turn(value * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
-        return _turn(seed ^ mixed, 13) * np.uint32(5) + np.uint32(0xE6546B64)
+        mixed = _rotate(value * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
+        return _rotate(seed ^ mixed, 13) * np.uint32(5) + np.uint32(0xE6546B64)
 
     @staticmethod
     def _finish(seed: Words, length: Any) -> Words:
-        found = seed ^ np.asarray(length).astype(np.uint32)
-        found = (found ^ (found >> np.uint32(16))) * np.uint32(0x85EBCA6B)
-        found = (found ^ (found >> np.uint32(13))) * np.uint32(0xC2B2AE35)
-        return found ^ (found >> np.uint32(16))
+        mixed = seed ^ np.asarray(length).astype(np.uint32)
+        mixed = (mixed ^ (mixed >> np.uint32(16))) * np.uint32(0x85EBCA6B)
+        mixed = (mixed ^ (mixed >> np.uint32(13))) * np.uint32(0xC2B2AE35)
+        return mixed ^ (mixed >> np.uint32(16))
 
     def of_integers(self, seed: Words, values: Any) -> Words:
         return self._finish(self._mix(seed, values.astype(np.uint32)), 4)
@@ -122,15 +124,15 @@ class _Murmur3:
         return self._finish(self._mix(self._mix(seed, low), high), 8)
 
     def of_bytes(self, seed: Words, texts: _Bytes) -> Words:
-        found, aligned = seed.copy(), texts.lengths & ~3
+        hashes, aligned = seed.copy(), texts.lengths & ~3
         for offset in range(0, int(texts.lengths.max(initial=0)) - 3, 4):
             count = texts.with_more_than(offset + 3)
-            found[:count] = self._mix(found[:count], texts.words(offset, 4, count))
+            hashes[:count] = self._mix(hashes[:count], texts.words(offset, 4, count))
         for offset in range(3):
             chosen = np.flatnonzero(texts.lengths - aligned > offset)
             signed = texts.words_at(aligned + offset, 1, chosen).astype(np.int8).astype(np.int32)
-            found[chosen] = self._mix(found[chosen], signed.astype(np.uint32))
-        return self._finish(found, texts.lengths)
+            hashes[chosen] = self._mix(hashes[chosen], signed.astype(np.uint32))
+        return self._finish(hashes, texts.lengths)
 
 
 _P1, _P2, _P3 = np.uint64(0x9E3779B185EBCA87), np.uint64(0xC2B2AE3D27D4EB4F), np.uint64(0x165667B19E3779F9)
@@ -138,23 +140,23 @@ _P4, _P5 = np.uint64(0x85EBCA77C2B2AE63), np.uint64(0x27D4EB2F165667C5)
 
 
 class _XxHash64:
-    """xxHash on 64 bits: four lanes for texts of at least 32 bytes, then words, half a word, and bytes."""
+    """64-bit xxHash: four lanes for texts of at least 32 bytes, then words, half a word, and bytes."""
 
     word, gives = np.uint64, pa.int64()
 
     @staticmethod
     def _finish(seed: Words) -> Words:
-        found = (seed ^ (seed >> np.uint64(33))) * _P2
-        found = (found ^ (found >> np.uint64(29))) * _P3
-        return found ^ (found >> np.uint64(32))
+        mixed = (seed ^ (seed >> np.uint64(33))) * _P2
+        mixed = (mixed ^ (mixed >> np.uint64(29))) * _P3
+        return mixed ^ (mixed >> np.uint64(32))
 
     @staticmethod
     def _mix_word(seed: Words, value: Words) -> Words:
-        return _turn(seed ^ (_turn(value * _P2, 31) * _P1), 27) * _P1 + _P4
+        return _rotate(seed ^ (_rotate(value * _P2, 31) * _P1), 27) * _P1 + _P4
 
     @staticmethod
     def _mix_half(seed: Words, value: Words) -> Words:
-        return _turn(seed ^ (value.astype(np.uint64) * _P1), 23) * _P2 + _P3
+        return _rotate(seed ^ (value.astype(np.uint64) * _P1), 23) * _P2 + _P3
 
     def of_integers(self, seed: Words, values: Any) -> Words:
         return self._finish(self._mix_half(seed + _P5 + np.uint64(4), values.astype(np.uint32)))
@@ -163,68 +165,68 @@ class _XxHash64:
         return self._finish(self._mix_word(seed + _P5 + np.uint64(8), values))
 
     def of_bytes(self, seed: Words, texts: _Bytes) -> Words:
-        found = self._begin(seed, texts) + texts.lengths.astype(np.uint64)
+        hashes = self._begin(seed, texts) + texts.lengths.astype(np.uint64)
         at = np.where(texts.lengths >= 32, texts.lengths & ~31, 0)
         for _ in range(3 if len(at) else 0):
-            at = self._mix_where(found, texts, at, 8)
-        at = self._mix_where(found, texts, at, 4)
+            at = self._mix_where(hashes, texts, at, 8)
+        at = self._mix_where(hashes, texts, at, 4)
         for _ in range(3):
-            at = self._mix_where(found, texts, at, 1)
-        return self._finish(found)
+            at = self._mix_where(hashes, texts, at, 1)
+        return self._finish(hashes)
 
     def _begin(self, seed: Words, texts: _Bytes) -> Words:
-        """The seed of short texts, and the four lanes of the long ones brought together."""
+        """The seed of short texts, and the merged four lanes of the long ones."""
         count = texts.with_more_than(31)
         long = seed[:count]
         lanes = [long + _P1 + _P2, long + _P2, long.copy(), long - _P1]
         for offset in range(0, int(texts.lengths.max(initial=0)) - 31, 32):
-            count_here = texts.with_more_than(offset + 31)
+            long_count = texts.with_more_than(offset + 31)
             for number, lane in enumerate(lanes):
-                word = texts.words(offset + 8 * number, 8, count_here)
-                lane[:count_here] = _turn(lane[:count_here] + word * _P2, 31) * _P1
-        found = sum((_turn(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True)), np.uint64(0))
+                word = texts.words(offset + 8 * number, 8, long_count)
+                lane[:long_count] = _rotate(lane[:long_count] + word * _P2, 31) * _P1
+        merged = sum((_rotate(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True)), np.uint64(0))
         for lane in lanes:
-            found = (found ^ (_turn(lane * _P2, 31) * _P1)) * _P1 + _P4
-        return np.concatenate([found, seed[count:] + _P5])
+            merged = (merged ^ (_rotate(lane * _P2, 31) * _P1)) * _P1 + _P4
+        return np.concatenate([merged, seed[count:] + _P5])
 
-    def _mix_where(self, found: Words, texts: _Bytes, at: Any, width: int) -> Any:
-        """Mix the next word of this width into each text that has one, and say where the texts go on."""
+    def _mix_where(self, hashes: Words, texts: _Bytes, at: Any, width: int) -> Any:
+        """Mix the next word of this width into each text that has one, and return the new offsets."""
         chosen = np.flatnonzero(at + width <= texts.lengths)
         words = texts.words_at(at, width, chosen)
         if width == 8:
-            found[chosen] = self._mix_word(found[chosen], words)
+            hashes[chosen] = self._mix_word(hashes[chosen], words)
         elif width == 4:
-            found[chosen] = self._mix_half(found[chosen], words)
+            hashes[chosen] = self._mix_half(hashes[chosen], words)
         else:
-            found[chosen] = _turn(found[chosen] ^ (words.astype(np.uint64) * _P5), 11) * _P1
+            hashes[chosen] = _rotate(hashes[chosen] ^ (words.astype(np.uint64) * _P5), 11) * _P1
         return np.where(at + width <= texts.lengths, at + width, at)
 
 
-def _turn(words: Words, bits: int) -> Words:
-    """Words whose bits are turned to the left."""
+def _rotate(words: Words, bits: int) -> Words:
+    """Rotate the bits of words to the left."""
     kind = words.dtype.type
     return (words << kind(bits)) | (words >> kind(words.dtype.itemsize * 8 - bits))
 
 
 def _is_hashed(kind: Any) -> bool:
     digits = decimal_of(kind) if isinstance(kind, str) else None
-    return kind in _AS_INTEGER | _AS_LONG | _AS_BYTES | {VOID} or (digits is not None and digits[0] <= _LONG_DIGITS)
+    return kind in _AS_INTEGER | _AS_LONG | _AS_BYTES | {VOID} or (digits is not None and digits[0] <= _MAX_LONG_DIGITS)
 
 
 def _hashing(method: _Murmur3 | _XxHash64, gives: str) -> None:
-    def fit(given: Sequence[Given]) -> Fit:
-        for each in given:
-            if not _is_hashed(each.type):
-                raise Unfit(f"a value of {each.type} is hashed by Spark")
-        if not given:
+    def fit(arguments: Sequence[Given]) -> Fit:
+        for argument in arguments:
+            if not _is_hashed(argument.type):
+                raise Unfit(f"a value of {argument.type} is hashed by Spark")
+        if not arguments:
             raise Unfit("nothing is hashed")
-        return Fit(gives, tuple(each.type for each in given if each.type is not None))
+        return Fit(gives, tuple(argument.type for argument in arguments if argument.type is not None))
 
     def kernel(arguments: Sequence[Datum], gives: Any, options: tuple[Any, ...], site: Site) -> Datum:
-        found = np.full(site.count, _SEED, method.word)
-        for each in arguments:
-            found = _mix_argument(method, found, _as_array(each, site.count))
-        return pa.array(found.astype(method.word).view(method.gives.to_pandas_dtype()), method.gives)
+        hashes = np.full(site.count, _SEED, method.word)
+        for argument in arguments:
+            hashes = _mix_argument(method, hashes, _as_array(argument, site.count))
+        return pa.array(hashes.astype(method.word).view(method.gives.to_pandas_dtype()), method.gives)
 
     add("hash" if gives == "integer" else "xxhash64", fit, kernel)
 
@@ -236,10 +238,10 @@ def _as_array(values: Datum, count: int) -> pa.Array:
 def _mix_argument(method: _Murmur3 | _XxHash64, seed: Words, values: pa.Array) -> Words:
     if pa.types.is_null(values.type):
         return seed
-    known = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
-    found = seed.copy()
-    found[known] = _mix_valid(method, seed[known], values.drop_null())
-    return found
+    valid_rows = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
+    hashes = seed.copy()
+    hashes[valid_rows] = _mix_valid(method, seed[valid_rows], values.drop_null())
+    return hashes
 
 
 def _mix_valid(method: _Murmur3 | _XxHash64, seed: Words, values: pa.Array) -> Words:
@@ -256,7 +258,7 @@ def _mix_valid(method: _Murmur3 | _XxHash64, seed: Words, values: pa.Array) -> W
 
 
 def _mix_floats(method: _Murmur3 | _XxHash64, seed: Words, values: pa.Array) -> Words:
-    """A zero has no sign, and what is no number has one form."""
+    """Hashes -0.0 as 0.0, and every NaN alike."""
     numbers = values.to_numpy() + values.type.to_pandas_dtype()(0)
     numbers = np.where(np.isnan(numbers), np.array(np.nan, numbers.dtype), numbers)
     if numbers.dtype == np.float32:
@@ -266,15 +268,15 @@ def _mix_floats(method: _Murmur3 | _XxHash64, seed: Words, values: pa.Array) -> 
 
 def _mix_bytes(method: _Murmur3 | _XxHash64, seed: Words, values: pa.Array) -> Words:
     lengths = pc.binary_length(values).to_numpy().astype(np.int64)
-    if lengths.max(initial=0) > _LONGEST:
-        raise Unsupported(f"a text of more than {_LONGEST} bytes is hashed")
+    if lengths.max(initial=0) > _MAX_BYTES:
+        raise Unsupported(f"a text of more than {_MAX_BYTES} bytes is hashed")
     order = np.argsort(-lengths, kind="stable")
     _, offsets, data = values.buffers()
     starts = np.frombuffer(offsets, np.int32)[values.offset : values.offset + len(values)].astype(np.int64)
     plain = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
-    found = np.empty_like(seed)
-    found[order] = method.of_bytes(seed[order], _Bytes(plain, starts[order], lengths[order]))
-    return found
+    hashes = np.empty_like(seed)
+    hashes[order] = method.of_bytes(seed[order], _Bytes(plain, starts[order], lengths[order]))
+    return hashes
 
 
 _hashing(_Murmur3(), "integer")

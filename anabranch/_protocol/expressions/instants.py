@@ -1,8 +1,8 @@
-"""Moments: days, local times and instants, and what is certain of one where only the other is known.
+"""Dates, local times and instants, and how far one of them is certain if only another is known.
 
-Pure arithmetic. Guarantee: an instant that a local time is said to lie between is never outside, whatever the zone's
-clock changes; only at a fixed offset from UTC are both ends the same. Whatever leaves the years 1 to 9999 raises
-`OverflowError` or `ValueError`.
+Pure arithmetic. Guarantee: the instant of a local time is never outside the returned span, whatever the zone's clock
+changes; only at a fixed offset from UTC are both ends equal. Values outside the years 1 to 9999 raise `OverflowError`
+or `ValueError`.
 """
 
 from __future__ import annotations
@@ -13,44 +13,48 @@ from collections.abc import Callable, Mapping
 from zoneinfo import ZoneInfo
 
 _ANY_ZONE = dt.timedelta(hours=18)
-"""No zone is further from UTC (java.time.ZoneOffset)."""
+"""The largest possible offset of a time zone from UTC (java.time.ZoneOffset)."""
 _CLOCK_CHANGE = dt.timedelta(hours=2)
-"""No clock is put back further, and no two editions of the zones' rules differ by more, for a moment that both say."""
+"""The largest step by which a clock is put back, and the largest difference between two editions of the time zone
+database for one moment.
+"""
 _DATE_LINE = dt.timedelta(hours=26)
-"""A country that moves to the other side of the date line leaves out a whole day."""
+"""A country that moves across the date line skips a whole day."""
 _UTC = dt.UTC
 _FIXED = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Zulu", "Etc/Zulu", "UCT", "Etc/UCT", "Universal"})
 
 _CLOCK = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2}:\d{2})(?:\.(\d{1,6}))?)?")
 
 Span = tuple[dt.datetime, dt.datetime]
-"""The earliest and the latest moment that it can be."""
+"""The earliest and the latest possible moment."""
 
 
 class _AnyZone(dt.tzinfo):
-    """A zone that is not known."""
+    """An unknown time zone."""
 
     def utcoffset(self, moment: dt.datetime | None) -> dt.timedelta:
-        """As good as any other."""
+        """An arbitrary offset."""
         return dt.timedelta(0)
 
     def dst(self, moment: dt.datetime | None) -> None:
-        """Not known either."""
+        """Unknown."""
 
     def tzname(self, moment: dt.datetime | None) -> str:
-        """For people."""
-        return "a zone that is not known"
+        """The name for messages."""
+        return "an unknown time zone"
 
 
 ANY_ZONE = _AnyZone()
 
 
 def local_time(text: str) -> dt.datetime:
-    """The local time that each session reads in a text. Raises ValueError: it may be another one, or none."""
-    found = _CLOCK.fullmatch(text)
-    if found is None:
+    """The local time that every session reads in a text. Raises ValueError: sessions may read different ones, or
+    none.
+    """
+    match = _CLOCK.fullmatch(text)
+    if match is None:
         raise ValueError(text)
-    return dt.datetime.fromisoformat(f"{found[1]}T{found[2] or '00:00:00'}.{(found[3] or '').ljust(6, '0')}")
+    return dt.datetime.fromisoformat(f"{match[1]}T{match[2] or '00:00:00'}.{(match[3] or '').ljust(6, '0')}")
 
 
 def is_fixed(zone: dt.tzinfo | None) -> bool:
@@ -59,18 +63,20 @@ def is_fixed(zone: dt.tzinfo | None) -> bool:
 
 
 def instants_of(local: dt.datetime, zone: dt.tzinfo | None) -> Span:
-    """Between which instants the clocks of a zone come to a local time; before they are always earlier, later later."""
+    """The instants between which the clocks of a zone show a local time; before them they always show earlier times,
+    after them later ones.
+    """
     if zone is None or zone is ANY_ZONE:
         return (local - _ANY_ZONE).replace(tzinfo=_UTC), (local + _ANY_ZONE).replace(tzinfo=_UTC)
     if is_fixed(zone):
         exact = local.replace(tzinfo=zone).astimezone(_UTC)
         return exact, exact
-    found = [local.replace(tzinfo=zone, fold=fold).astimezone(_UTC) for fold in (0, 1)]
-    return min(found) - _CLOCK_CHANGE, max(found) + _CLOCK_CHANGE
+    instants = [local.replace(tzinfo=zone, fold=fold).astimezone(_UTC) for fold in (0, 1)]
+    return min(instants) - _CLOCK_CHANGE, max(instants) + _CLOCK_CHANGE
 
 
 def locals_of(instant: dt.datetime, zone: dt.tzinfo | None) -> Span:
-    """Between which local times of a zone an instant lies, for whatever is taken for a local time there."""
+    """The local times of a zone between which an instant lies, whatever the rules of the zone."""
     if zone is None or not is_fixed(zone):
         naive = instant.astimezone(zone or _UTC).replace(tzinfo=None)
         slack = _DATE_LINE + (_ANY_ZONE if zone is None else dt.timedelta(0))

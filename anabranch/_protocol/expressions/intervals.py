@@ -1,7 +1,7 @@
-"""Intervals: constant spans of time, and the entries that move dates and moments by them.
+"""Intervals: constant spans of time, and the entries that move dates and timestamps by them.
 
-Knows how Spark types an interval by its units. Guarantee: what is given here means the same whether intervals are of
-the two types that Spark has now, or of the one that it had.
+Knows how Spark types an interval by its units. Guarantee: the results are the same with Spark's present two interval
+types and with its former single one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class Span:
     """An amount of time.
 
     Attributes:
-        unit: ``months``; ``days``, weeks among them; ``time`` for what is shorter; ``both`` for these two together.
+        unit: ``months``; ``days``, which includes weeks; ``time`` for shorter units; ``both`` for days and time
+            together.
         amount: of months, or else of microseconds.
     """
 
@@ -48,15 +49,15 @@ class Span:
 
     @property
     def days(self) -> int:
-        """How many whole days it is, which is no month."""
+        """The number of whole days, if the unit is not months."""
         return self.amount // DAY
 
 
 def span_of(node: Interval, *, is_negative: bool = False) -> Span | None:
-    """What an interval is; None where only Spark reads it.
+    """The span of an interval; None if only Spark reads it.
 
     Example:
-        >>> span_of(parsed("INTERVAL 2 WEEKS"))
+        >>> span_of(parse_expression("INTERVAL 2 WEEKS"))
         Span(unit='days', amount=1209600000000)
     """
     try:
@@ -68,17 +69,19 @@ def span_of(node: Interval, *, is_negative: bool = False) -> Span | None:
         return _span("months", [sign * amount * _MONTHS[unit] for amount, unit in parts])
     if units <= {*_MICROS}:
         unit: Unit = "days" if units <= _DAYS else "both" if units & _DAYS else "time"
-        return _span(unit, [sign * amount * _MICROS[each] for amount, each in parts])
+        return _span(unit, [sign * amount * _MICROS[unit_name] for amount, unit_name in parts])
     return None
 
 
 def _span(unit: Unit, amounts: Sequence[int]) -> Span | None:
-    """The sum, if Spark has room for it."""
+    """The sum of the amounts; None if it overflows in Spark."""
     return Span(unit, sum(amounts)) if sum(map(abs, amounts)) >> _BITS[unit] == 0 else None
 
 
 def _parts(node: Interval) -> Iterator[tuple[int, str]]:
-    """Its amounts with their units, in upper case and singular. Raises ValueError: only Spark reads them."""
+    """The amounts of an interval with their units, in upper case and singular. Raises ValueError: only Spark reads
+    them.
+    """
     pieces = list(node.pieces)
     if len(pieces) == 1 and isinstance(pieces[0], str) and (words := _WORDS.fullmatch(pieces[0])):
         pieces = [part for word in words[1].split() for part in (("-", word[1:]) if word.startswith("-") else (word,))]
@@ -90,11 +93,11 @@ def _parts(node: Interval) -> Iterator[tuple[int, str]]:
         yield sign * int(amount.strip("'")), unit.upper().removesuffix("S")
 
 
-# -- moments -----------------------------------------------------------------------------------------------------------
+# -- timestamps --------------------------------------------------------------------------------------------------------
 
 
-def _fit(given: Sequence[Given]) -> Fit:
-    (moment,) = given
+def _fit(arguments: Sequence[Given]) -> Fit:
+    (moment,) = arguments
     if moment.type not in ("timestamp", "timestamp_ntz"):
         raise Unfit(f"an interval is added to {moment.type}")
     return Fit(moment.type, (moment.type,))
@@ -104,18 +107,18 @@ def _add_interval(arguments: Sequence[Datum], gives: str, options: tuple[Any, ..
     (moments,), (unit, amount) = arguments, options
     check_years(moments)
     if unit == "months":
-        found = _by_months(local(moments, site), amount)
-        found = found if gives == "timestamp_ntz" else instants(found, site)
+        moved = _by_months(local(moments, site), amount)
+        moved = moved if gives == "timestamp_ntz" else instants(moved, site)
     else:
         if gives == "timestamp" and site.zone is None and (unit != "time" or abs(amount) >= DAY):
-            raise Unsupported("the clocks of the session's time zone change")
-        found = pc.add_checked(moments.cast(pa.int64()), pa.scalar(amount, pa.int64())).cast(moments.type)
-    check_years(found)
-    return found
+            raise Unsupported("the offset of the session's time zone changes")
+        moved = pc.add_checked(moments.cast(pa.int64()), pa.scalar(amount, pa.int64())).cast(moments.type)
+    check_years(moved)
+    return moved
 
 
 def _by_months(times: Datum, months: int) -> Datum:
-    """The same time of the same day of another month, or of its last one where it is shorter."""
+    """The same time of the same day of another month, or of its last day if that month is shorter."""
     days = pc.floor_temporal(times, unit="day")
     clock = pc.subtract(times.cast(pa.int64()), days.cast(pa.int64()))
     moved = months_later(days.cast(pa.date32()), pa.scalar(months, pa.int32()))
@@ -123,4 +126,4 @@ def _by_months(times: Datum, months: int) -> Datum:
 
 
 MOVE = Function("interval", _fit, _add_interval)
-"""An entry that is no word of SQL: a moment that is moved by a span, whose unit and amount are its options."""
+"""An entry without a name in SQL: moves a timestamp by a span, whose unit and amount are its options."""

@@ -1,9 +1,9 @@
-"""Inverting: what comparing a computed value with a literal says of the column that it is computed from.
+"""Inverting: turns a comparison of a computed value with a literal into a predicate of the underlying column.
 
-``CAST(at AS DATE) >= '2020-01-02'`` says that ``at`` is not before midnight, ``id + 1 > 5`` that ``id`` is over 4.
-Knows types and the inverses of the table's entries. Guarantee: what is said holds for every row, whatever the session's
-settings. Where a zone's clocks leave a doubt, the bound is one that is certain and, with `Unknown`, one that is
-possible; where integers may wrap, nothing is said.
+``CAST(at AS DATE) >= '2020-01-02'`` implies that ``at`` is not before midnight, ``id + 1 > 5`` that ``id`` is over 4.
+Knows types and the inverses of the table's entries. Guarantee: a predicate holds for every row, whatever the session's
+settings. If a time zone leaves the bound uncertain, the result combines a certain bound and, with `Unknown`, a possible
+one; if integers may wrap, it is `Unknown`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from anabranch._protocol.stats.literals import limit
 
 _MOST_VALUES = 64
 _ERRORS = (ArithmeticError, ValueError, TypeError)
-"""What is raised where nothing can be said."""
+"""Errors of an inverse that mean an unknown bound."""
 
 
 Zone: TypeAlias = dt.tzinfo | None
@@ -46,7 +46,7 @@ Zone: TypeAlias = dt.tzinfo | None
 
 @dataclass(frozen=True)
 class Bare:
-    """A column of the table, or a member of one, by the name that it has there."""
+    """A column of the table, or a member of one, by its name in the table."""
 
     name: Name
     type: DataType
@@ -54,7 +54,7 @@ class Bare:
 
 @dataclass(frozen=True)
 class Computed:
-    """A call of an entry that has an inverse; ``inner`` is the argument that varies."""
+    """A call of an entry that has an inverse; ``inner`` is the varying argument."""
 
     entry: Function
     call: Varying
@@ -62,7 +62,7 @@ class Computed:
 
     @property
     def type(self) -> DataType:
-        """Of the value."""
+        """The type of the value."""
         return self.call.gives
 
 
@@ -70,15 +70,17 @@ Term: TypeAlias = Bare | Computed
 
 
 def try_monotonic_term(entry: Function, call: Varying, inner: Term) -> Term | None:
-    """A call, where its values keep the order of its argument's, or turn it round; else None."""
-    if entry is CAST and call.gives == inner.type and call.gives != "timestamp":  # by a setting, that is a local time
+    """A call, if it is monotonic in its argument; else None."""
+    if (
+        entry is CAST and call.gives == inner.type and call.gives != "timestamp"
+    ):  # by a setting, TIMESTAMP is a local time
         return inner
     fits = entry.inverse is not None and entry.inverse.fits(inner.type, call.gives)
     return Computed(entry, call, inner) if fits else None
 
 
 def column_of(term: Term) -> Name:
-    """The column that a term is computed from."""
+    """The underlying column of a term."""
     return term.name if isinstance(term, Bare) else column_of(term.inner)
 
 
@@ -91,9 +93,9 @@ def is_null(term: Term) -> Predicate:
 
 
 def invert_comparison(term: Term, op: Operator, value: Any, zone: Zone) -> Predicate:
-    """``term op value`` as a predicate of the term's column; `Unknown` where nothing is known."""
+    """``term op value`` as a predicate of the term's column; `Unknown` if no bound is known."""
     name = _plain_name(term)
-    if term.type == VOID:  # NULL in each row
+    if term.type == VOID:  # NULL in every row
         return Compare(column_of(term), op, value)
     if name is not None and (value is None or _is_like(term.type, value)):
         return Compare(name, op, _as_in(term, value)) if _is_exact(term, value) else Unknown()
@@ -106,19 +108,19 @@ def invert_comparison(term: Term, op: Operator, value: Any, zone: Zone) -> Predi
 
 
 def is_one_of(term: Term, values: Sequence[Any], zone: Zone) -> Predicate:
-    """``term IN (values)``; beside a text Spark may compare another type as text."""
-    name, known = _plain_name(term), [each for each in values if each is not None]
-    if name is not None and all(_is_like(term.type, each) for each in known):
-        are_exact = all(_is_exact(term, each) for each in known)
-        return In(name, tuple(_as_in(term, each) for each in values)) if are_exact else Unknown()
-    if len(values) > _MOST_VALUES or any(isinstance(each, str) for each in known):
+    """``term IN (values)``; Spark may compare other types with a text as texts."""
+    name, literals = _plain_name(term), [literal for literal in values if literal is not None]
+    if name is not None and all(_is_like(term.type, literal) for literal in literals):
+        are_exact = all(_is_exact(term, literal) for literal in literals)
+        return In(name, tuple(_as_in(term, literal) for literal in values)) if are_exact else Unknown()
+    if len(values) > _MOST_VALUES or any(isinstance(literal, str) for literal in literals):
         return Unknown()
     nothing = Compare(column_of(term), "=", None)
     return Or(tuple(nothing if value is None else invert_comparison(term, "=", value, zone) for value in values))
 
 
 def _plain_name(term: Term) -> Name | None:
-    """The column of a term that has the column's own values, perhaps in a wider type of number."""
+    """The column of a term that has the column's own values, or the same numbers in a wider type."""
     if isinstance(term, Bare):
         return term.name
     is_widened = term.entry is CAST and isinstance(term.inner, Bare) and is_number(term.type)
@@ -126,7 +128,7 @@ def _plain_name(term: Term) -> Name | None:
 
 
 def _is_like(kind: DataType, value: Any) -> bool:
-    """Whether a literal is compared with values of a type as one of them."""
+    """Whether Spark compares a literal with values of a type in that type."""
     if is_number(kind):
         return isinstance(value, int | Decimal | float) and not isinstance(value, bool)
     match kind, value:
@@ -140,7 +142,7 @@ def _is_like(kind: DataType, value: Any) -> bool:
 
 
 def _is_exact(term: Term, value: Any) -> bool:
-    """Whether a number that is widened is compared with a literal as it was before."""
+    """Whether widening a number leaves its comparison with a literal unchanged."""
     return isinstance(term, Bare) or value is None or limit(Field("", term.type), "<", value) is not None
 
 
@@ -149,7 +151,7 @@ def _as_in(term: Term, value: Any) -> Any:
 
 
 def _invert_by_order(term: Term, op: Operator, value: Any, zone: Zone) -> Predicate:
-    term, point = _meeting(term, value, zone)
+    term, point = _cast_both(term, value, zone)
     return _guard_overflow(term, _by_order(term, op, point))
 
 
@@ -166,8 +168,8 @@ def _by_order(term: Term, op: Operator, point: Bound) -> Predicate:
     return same if op == "=" else Not(same)
 
 
-def _meeting(term: Term, value: Any, zone: Zone) -> tuple[Term, Bound]:
-    """The term and the literal as the one type in which Spark compares them."""
+def _cast_both(term: Term, value: Any, zone: Zone) -> tuple[Term, Bound]:
+    """Cast the term and the literal to the type in which Spark compares them."""
     match term.type, value:
         case "date", str():
             return term, exactly(date_of(value))
@@ -189,7 +191,7 @@ def _cast_term(term: Term, to: str, zone: Zone) -> Term:
 
 
 def _at(moment: dt.datetime) -> Bound:
-    """An instant, as far as it is certain; or a local time without a zone."""
+    """An instant with its uncertainty, or a local time without a zone."""
     if moment.tzinfo is None or is_fixed(moment.tzinfo):
         return exactly(moment)
     return Bound(*instants_of(moment.replace(tzinfo=None), moment.tzinfo))
@@ -204,7 +206,7 @@ def _moment(kind: DataType, value: Any, zone: Zone) -> Bound:
         local = local_time(value)
     if local.tzinfo is not None:
         return _at(local)
-    is_vague = isinstance(value, str)  # by an old setting both are texts, where 00:00:00 is more than none
+    is_vague = isinstance(value, str)  # by an old setting Spark compares texts, where 00:00:00 is more than no time
     if kind == "timestamp_ntz":
         return Bound(local, local, is_vague=is_vague)
     return Bound(*instants_of(local, zone), is_vague=is_vague)
@@ -214,7 +216,7 @@ def _moment(kind: DataType, value: Any, zone: Zone) -> Bound:
 
 
 def _at_least(term: Term, bound: Bound) -> Predicate:
-    """``term >= bound``, or ``term > bound``: what is certain, or else what is possible."""
+    """``term >= bound``, or ``term > bound``: the certain bound, or else the possible one."""
     if bound.early == bound.late and not bound.is_vague:
         return _from(term, bound.early, bound.is_strict)
     certain, possible = _from(term, bound.late, True), _from(term, bound.early, False)
@@ -233,14 +235,14 @@ def _from(term: Term, value: Any, is_strict: bool) -> Predicate:
     return _at_least(term.inner, bound)
 
 
-def _guard_overflow(term: Term, found: Predicate) -> Predicate:
-    """The same, where no value wraps; where one may, nothing is known."""
+def _guard_overflow(term: Term, predicate: Predicate) -> Predicate:
+    """The same predicate where no value wraps, `Unknown` where one may."""
     inside = And(tuple(_inside(term)))
-    return Or((And((found, inside)), And((Not(inside), Unknown())))) if inside.ps else found
+    return Or((And((predicate, inside)), And((Not(inside), Unknown())))) if inside.ps else predicate
 
 
 def _inside(term: Term) -> Iterator[Predicate]:
-    """What has to hold for no value to wrap, at any step."""
+    """Yield the conditions under which no value wraps, at any step."""
     while isinstance(term, Computed):
         inverse, inner = term.entry.inverse, term.inner
         if inverse is not None and inverse.safe is not None:
@@ -253,7 +255,7 @@ def _inside(term: Term) -> Iterator[Predicate]:
 
 
 def _range(term: Term) -> tuple[int | None, int | None]:
-    """The least and the greatest whole number that a term can be."""
+    """The least and the greatest integer that a term can be."""
     if isinstance(term, Computed) and term.entry is CAST and term.inner.type in INTEGERS:
         return _range(term.inner)
     return RANGES.get(str(term.type), (None, None))

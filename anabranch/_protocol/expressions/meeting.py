@@ -1,7 +1,7 @@
-"""Meeting: the one type to which Spark brings the arguments of a comparison, of arithmetic and of a CASE.
+"""The common type to which Spark casts the arguments of a comparison, of arithmetic and of a CASE.
 
-Pure. Guarantee: a type that is given here is Spark's with ANSI rules and without them; where the two differ, or text
-meets anything else, there is none.
+Pure. Guarantee: a type that is returned is Spark's with ANSI rules and without them; where the two differ, or text
+meets any other type, `Unfit` is raised.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from anabranch._protocol.schema.types import INTEGERS, VOID, DataType, decimal_o
 
 MOST_DIGITS = 38
 LEAST_SCALE = 6
-"""So many digits behind the point has a quotient of decimals at least, and keeps what has too many digits."""
+"""The minimum scale of a quotient of decimals; a result with too many digits keeps at least this scale."""
 _DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
 _BEYOND_LONG = 1 << 63
 WIDTHS = {"byte": 7, "short": 15, "integer": 31, "long": 63}
-"""So many bits has a whole number of each type, beside its sign."""
+"""The number of bits of an integer type, without the sign."""
 MOMENTS = ("date", "timestamp_ntz", "timestamp")
-"""Two of them meet as the later one."""
+"""Two of these types meet as the later one."""
 _INTEGER = re.compile("0|-?[1-9][0-9]{0,18}")
 _CLOCK = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{0,5}[1-9])?")
 _LOCAL = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?(Z|[+-][0-9]{2}:?[0-9]{2})?)?"
 )
 FLOAT_INTEGERS = 1 << 24
-"""Up to here every whole number is a ``float``, so it does not matter in which type both meet."""
+"""Up to this value every integer is exact as a ``float``, so both types compare alike."""
 
 
 def is_number(kind: DataType | None) -> bool:
@@ -39,68 +39,71 @@ def is_number(kind: DataType | None) -> bool:
 
 
 def decimal(precision: int, scale: int) -> str:
-    """The type of a decimal. Raises Unfit: it has more digits than Spark's, which then drops some."""
+    """The type of a decimal. Raises Unfit: it has more digits than Spark allows, so Spark would drop some."""
     if precision > MOST_DIGITS:
         raise Unfit(f"the result may have more than {MOST_DIGITS} digits")
     return f"decimal({precision},{scale})"
 
 
 def bounded_decimal(precision: int, scale: int) -> str:
-    """The type of a decimal of which Spark drops digits behind the point where there are too many, down to six."""
+    """The type of a decimal; if it has too many digits, Spark drops digits behind the point, down to six."""
     if precision <= MOST_DIGITS:
         return decimal(precision, scale)
     return decimal(MOST_DIGITS, max(MOST_DIGITS - (precision - scale), min(scale, LEAST_SCALE)))
 
 
-def digits_of(given: Given) -> tuple[int, int]:
-    """Precision and scale of a decimal, or of an integer as a decimal: a literal takes as many as it has."""
-    if given.type in INTEGERS:
-        if given.constant is not None and given.constant[0] is not None:
-            return max(len(str(abs(given.constant[0]))), 1), 0
-        return _DIGITS[str(given.type)], 0
-    found = decimal_of(given.type) if given.type is not None else None
-    if found is None:
-        raise Unfit(f"{given.type} is no exact number")
-    return found
+def digits_of(argument: Given) -> tuple[int, int]:
+    """Precision and scale of a decimal, or of an integer as a decimal; a literal takes as many digits as it has."""
+    if argument.type in INTEGERS:
+        if argument.constant is not None and argument.constant[0] is not None:
+            return max(len(str(abs(argument.constant[0]))), 1), 0
+        return _DIGITS[str(argument.type)], 0
+    digits = decimal_of(argument.type) if argument.type is not None else None
+    if digits is None:
+        raise Unfit(f"{argument.type} is no exact number")
+    return digits
 
 
-def comparison_type(given: Sequence[Given]) -> DataType:
-    """The type in which all of these are compared. Raises Unfit: there is none, or settings choose it."""
-    return _meeting(given, _pair_for_comparison)
+def comparison_type(arguments: Sequence[Given]) -> DataType:
+    """The type in which Spark compares these arguments. Raises Unfit: there is none, or settings choose it."""
+    return _common_type(arguments, _pair_for_comparison)
 
 
-def common(given: Sequence[Given]) -> DataType:
-    """The type that a value has which is one of these, or is computed from them. Raises Unfit, as `comparison_type`."""
-    return _meeting(given, _pair)
+def common(arguments: Sequence[Given]) -> DataType:
+    """The type of a value that is one of these arguments, or computed from them. Raises Unfit, as `comparison_type`."""
+    return _common_type(arguments, _pair)
 
 
-def _meeting(given: Sequence[Given], pair: Callable[[Given, Given], DataType]) -> DataType:
-    if any(each.type is None for each in given):
-        raise Unfit("a part of it is of unknown type")
-    known = [each for each in given if each.type != VOID]
-    if not known:
+def _common_type(arguments: Sequence[Given], pair: Callable[[Given, Given], DataType]) -> DataType:
+    if any(argument.type is None for argument in arguments):
+        raise Unfit("an argument has an unknown type")
+    typed = [argument for argument in arguments if argument.type != VOID]
+    if not typed:
         return VOID
-    found = known[0]
-    for each in known[1:]:
-        kind = pair(found, each)
-        found = found if kind == found.type else Given(kind)
-    assert found.type is not None
-    return found.type
+    meeting = typed[0]
+    for argument in typed[1:]:
+        kind = pair(meeting, argument)
+        meeting = meeting if kind == meeting.type else Given(kind)
+    assert meeting.type is not None
+    return meeting.type
 
 
 def are_exact(kinds: Sequence[DataType | None], constants: Sequence[Any]) -> bool:
-    """Whether Spark compares numbers of these types, some of which are these constants, as they are: it rounds what
-    takes more than 38 digits together, brings whole numbers to ``float``, and has a rule of its own for whole numbers
-    against decimals that no ``long`` reaches.
+    """Whether Spark compares numbers of these types, some of which are these constants, exactly: it rounds numbers that
+    need more than 38 digits together, casts integers to ``float``, and has a special rule for an integer against a
+    decimal beyond ``long``.
     """
-    exact = [each for each in kinds if each in INTEGERS or (isinstance(each, str) and decimal_of(each))]
-    digits = [digits_of(Given(each)) for each in exact]
-    whole, known = any(each in INTEGERS for each in kinds), [each for each in constants if _is_numeric(each)]
+    exact = [kind for kind in kinds if kind in INTEGERS or (isinstance(kind, str) and decimal_of(kind))]
+    digits = [digits_of(Given(kind)) for kind in exact]
+    whole, numbers = (
+        any(kind in INTEGERS for kind in kinds),
+        [constant for constant in constants if _is_numeric(constant)],
+    )
     if digits and max(p - s for p, s in digits) + max(s for _, s in digits) > MOST_DIGITS:
         return False
-    if whole and "float" in kinds and not all(abs(each) < FLOAT_INTEGERS for each in known):
+    if whole and "float" in kinds and not all(abs(number) < FLOAT_INTEGERS for number in numbers):
         return False
-    return not (whole and any(_is_beyond_long(each) for each in known))
+    return not (whole and any(_is_beyond_long(number) for number in numbers))
 
 
 def _is_beyond_long(value: Any) -> bool:
@@ -111,24 +114,24 @@ def _is_numeric(value: Any) -> bool:
     return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
-def _pair_for_comparison(one: Given, other: Given) -> DataType:
-    """A ``float`` and a small whole number are compared as one of two types, which makes no difference."""
-    constants = [each.constant[0] for each in (one, other) if each.constant is not None]
-    whole = one.type in INTEGERS or other.type in INTEGERS
+def _pair_for_comparison(left: Given, right: Given) -> DataType:
+    """Spark compares a ``float`` and a small integer as one of two types; the result is the same."""
+    constants = [argument.constant[0] for argument in (left, right) if argument.constant is not None]
+    whole = left.type in INTEGERS or right.type in INTEGERS
     if whole and any(map(_is_beyond_long, constants)):
-        raise Unfit("Spark has a rule of its own for a whole number against such a decimal")
-    for text, read in ((one, other), (other, one)):
+        raise Unfit("Spark has a special rule for a whole number against such a decimal")
+    for text, read in ((left, right), (right, left)):
         if text.type == "string" and text.constant is not None and _is_read(text.constant[0], read.type):
             return str(read.type)
-    for exact, floating in ((one, other), (other, one)):
+    for exact, floating in ((left, right), (right, left)):
         value = None if exact.constant is None else exact.constant[0]
         if floating.type == "float" and exact.type in INTEGERS and value is not None and abs(value) <= FLOAT_INTEGERS:
             return "double"
-    return _pair(one, other)
+    return _pair(left, right)
 
 
-def _pair(one: Given, other: Given) -> DataType:
-    a, b = one.type, other.type
+def _pair(left: Given, right: Given) -> DataType:
+    a, b = left.type, right.type
     assert a is not None
     assert b is not None
     if a == b and not is_number(a):
@@ -137,24 +140,24 @@ def _pair(one: Given, other: Given) -> DataType:
         return max(str(a), str(b), key=MOMENTS.index)
     if not (is_number(a) and is_number(b)):
         raise Unfit(f"{format_type(a)} meets {format_type(b)}")
-    return a if a == b else _numbers(one, other)
+    return a if a == b else _number_type(left, right)
 
 
-def _numbers(one: Given, other: Given) -> DataType:
-    kinds = {str(one.type), str(other.type)}
+def _number_type(left: Given, right: Given) -> DataType:
+    kinds = {str(left.type), str(right.type)}
     if kinds <= {*INTEGERS}:
         return max(kinds, key=INTEGERS.index)
     if "float" in kinds and "double" not in kinds and kinds & {*INTEGERS}:
-        raise Unfit("float meets a whole number")
+        raise Unfit("a float and a whole number have no common type")
     if kinds & {"float", "double"}:
         return "double"
-    (p, s), (q, t) = digits_of(Given(one.type)), digits_of(Given(other.type))
+    (p, s), (q, t) = digits_of(Given(left.type)), digits_of(Given(right.type))
     scale = max(s, t)
     return decimal(max(p - s, q - t) + scale, scale)
 
 
 def is_date(text: str | tuple[Any] | None) -> bool:
-    """Whether a text, or the constant one of an argument, is a day in full, which every session reads alike."""
+    """Whether a text, or an argument's constant text, is a full date, which every session reads alike."""
     value = text[0] if isinstance(text, tuple) else text
     try:
         return isinstance(value, str) and date_of(value) is not None
@@ -163,9 +166,7 @@ def is_date(text: str | tuple[Any] | None) -> bool:
 
 
 def is_spelled(text: Any, kind: DataType | None) -> bool:
-    """Whether a text is a value of a type just as Spark spells it. Then it makes no difference whether both are equal
-    as such values, or as texts.
-    """
+    """Whether a text spells a value of a type exactly as Spark does, so that equal values are equal texts."""
     if not isinstance(text, str):
         return False
     if kind in INTEGERS:
@@ -174,12 +175,12 @@ def is_spelled(text: Any, kind: DataType | None) -> bool:
 
 
 def _is_read(text: Any, kind: DataType | None) -> bool:
-    """Whether each session reads a text as the same value of a type."""
+    """Whether every session reads a text as the same value of a type."""
     if kind in MOMENTS[1:] and isinstance(text, str) and (parts := _LOCAL.fullmatch(text)):
         return is_date(parts[1]) and (parts[2] is None or kind == "timestamp")
     return is_spelled(text, kind)
 
 
 def format_type(kind: DataType | None) -> str:
-    """A type, for people."""
+    """A type as error messages spell it."""
     return str(kind) if isinstance(kind, str | None) else type(kind).__name__.lower()

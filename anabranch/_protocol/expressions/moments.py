@@ -1,7 +1,7 @@
-"""Entries for dates and moments, of the years 1 to 9999.
+"""Entries for dates and timestamps, of the years 1 to 9999.
 
-Moments are read in the session's time zone, if its clocks never change; else they are left to Spark, since which
-instant a local time is depends on the edition of the zone's rules.
+Timestamps are read in the session's time zone if its offset never changes; else they are left to Spark, because the
+instant of a local time depends on the edition of the time zone database.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ _MOMENTS = ("date", *_CLOCKS)
 
 
 def _part_fit(kinds: Sequence[str]) -> Callable[[Sequence[Given]], Fit]:
-    def fit(given: Sequence[Given]) -> Fit:
-        if len(given) != 1 or given[0].type not in kinds:
+    def fit(arguments: Sequence[Given]) -> Fit:
+        if len(arguments) != 1 or arguments[0].type not in kinds:
             raise Unfit(f"it is computed here for one {' or '.join(kinds)}")
-        return Fit("integer", (str(given[0].type),))
+        return Fit("integer", (str(arguments[0].type),))
 
     return fit
 
 
 def _days(values: Datum, site: Site) -> Datum:
-    """Dates as they are, moments as local times."""
+    """Dates unchanged, timestamps as local times."""
     check_years(values)
     return values if pa.types.is_date(values.type) else local(values, site)
 
@@ -82,17 +82,17 @@ _part("second", pc.second, _CLOCKS)
 # -- days --------------------------------------------------------------------------------------------------------------
 
 
-def _shift_fit(given: Sequence[Given]) -> Fit:
-    if len(given) != 2 or given[0].type != "date" or given[1].type not in (*INTEGERS[:3], VOID):
-        raise Unfit("it is computed here for a date and a whole number")
+def _shift_fit(arguments: Sequence[Given]) -> Fit:
+    if len(arguments) != 2 or arguments[0].type != "date" or arguments[1].type not in (*INTEGERS[:3], VOID):
+        raise Unfit("the arguments must be a date and a whole number")
     return Fit("date", ("date", "integer"))
 
 
 def _shifting(compute: Callable[[Datum, Datum], Datum]) -> Callable[..., Datum]:
     def shift(days: Datum, count: Datum) -> Datum:
-        found = compute(_to_day_numbers(days), count.cast(pa.int32())).cast(pa.int32()).cast(pa.date32())
-        check_years(found)
-        return found
+        shifted = compute(_to_day_numbers(days), count.cast(pa.int32())).cast(pa.int32()).cast(pa.date32())
+        check_years(shifted)
+        return shifted
 
     return of_values(shift)
 
@@ -119,9 +119,9 @@ def _difference(end: Datum, start: Datum) -> Datum:
 
 
 def months_later(days: Datum, months: Datum) -> Datum:
-    """The same day of another month, or its last one where it is shorter."""
-    at = pc.add_checked(pc.multiply(pc.year(days), 12), pc.add(pc.month(days), pa.scalar(-1, pa.int64())))
-    number = pc.add_checked(at, months.cast(pa.int64()))
+    """The same day of another month, or its last day if that month is shorter."""
+    month_number = pc.add_checked(pc.multiply(pc.year(days), 12), pc.add(pc.month(days), pa.scalar(-1, pa.int64())))
+    number = pc.add_checked(month_number, months.cast(pa.int64()))
     first, after = _first_of(number), _first_of(pc.add(number, 1))
     length = pc.subtract(_to_day_numbers(after), _to_day_numbers(first))
     day = pc.min_element_wise(pc.day(days).cast(pa.int32()), length, skip_nulls=False)
@@ -129,7 +129,7 @@ def months_later(days: Datum, months: Datum) -> Datum:
 
 
 def _first_of(number: Datum) -> Datum:
-    """The first day of the month of a number that counts from the year 0."""
+    """The first day of a month, numbered from the year 0."""
     is_out = pc.or_(pc.less(number, 12), pc.greater(number, 12 * 10_000))
     if pc.any(is_out, min_count=0).as_py():
         raise Unsupported("a date lies outside the years 1 to 9999")
@@ -143,9 +143,9 @@ def _add_months(days: Datum, months: Datum) -> Datum:
     if isinstance(days, pa.Scalar):
         days = pa.repeat(days, len(months))
     check_years(days)
-    found = months_later(days, months)
-    check_years(found)
-    return found
+    results = months_later(days, months)
+    check_years(results)
+    return results
 
 
 add("add_months", _shift_fit, of_values(_add_months))
@@ -166,26 +166,26 @@ _UNITS = {
     **dict.fromkeys(("DAY", "DD"), "day"),
     **{name: name.lower() for name in ("QUARTER", "WEEK", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")},
 }
-"""What ``date_trunc`` and ``trunc`` call a unit."""
+"""The names of units in ``date_trunc`` and ``trunc``."""
 
 
-def _unit(given: Given, units: Sequence[str]) -> str:
-    found = None if given.constant is None else _UNITS.get(str(given.constant[0]).upper())
-    if found not in units:
-        raise Unfit("only with a constant unit is it computed here")
-    return str(found)
+def _unit(argument: Given, units: Sequence[str]) -> str:
+    unit = None if argument.constant is None else _UNITS.get(str(argument.constant[0]).upper())
+    if unit not in units:
+        raise Unfit("the unit must be constant")
+    return str(unit)
 
 
-def _trunc_fit(given: Sequence[Given]) -> Fit:
-    if len(given) != 2 or given[0].type != "date":
-        raise Unfit("it is computed here for a date and a unit")
-    return Fit("date", ("date",), (_unit(given[1], ("year", "quarter", "month", "week")),))
+def _trunc_fit(arguments: Sequence[Given]) -> Fit:
+    if len(arguments) != 2 or arguments[0].type != "date":
+        raise Unfit("the arguments must be a date and a unit")
+    return Fit("date", ("date",), (_unit(arguments[1], ("year", "quarter", "month", "week")),))
 
 
-def _date_trunc_fit(given: Sequence[Given]) -> Fit:
-    if len(given) != 2 or given[1].type != "timestamp":
-        raise Unfit("it is computed here for a unit and a timestamp")
-    return Fit("timestamp", ("string", "timestamp"), (_unit(given[0], tuple(_UNITS.values())),))
+def _date_trunc_fit(arguments: Sequence[Given]) -> Fit:
+    if len(arguments) != 2 or arguments[1].type != "timestamp":
+        raise Unfit("the arguments must be a unit and a timestamp")
+    return Fit("timestamp", ("string", "timestamp"), (_unit(arguments[0], tuple(_UNITS.values())),))
 
 
 def _floor_to_unit(values: Datum, unit: str) -> Datum:
@@ -194,17 +194,17 @@ def _floor_to_unit(values: Datum, unit: str) -> Datum:
 
 def _trunc(days: Datum, unit: str) -> Datum:
     check_years(days)
-    found = _floor_to_unit(days, unit).cast(pa.date32())
-    check_years(found)
-    return found
+    results = _floor_to_unit(days, unit).cast(pa.date32())
+    check_years(results)
+    return results
 
 
 def _date_trunc(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
     _, moments = arguments
     check_years(moments)
-    found = instants(_floor_to_unit(local(moments, site), options[0]), site)
-    check_years(found)
-    return found
+    results = instants(_floor_to_unit(local(moments, site), options[0]), site)
+    check_years(results)
+    return results
 
 
 def _trunc_bound(call: Varying, value: dt.date, is_strict: bool) -> Bound:
@@ -213,7 +213,7 @@ def _trunc_bound(call: Varying, value: dt.date, is_strict: bool) -> Bound:
 
 
 def _date_trunc_bound(call: Varying, value: dt.datetime, is_strict: bool) -> Bound:
-    """The instant from which on the beginnings of units are at least, or after, another."""
+    """The first instant whose unit begins at, or after, another instant."""
     unit, (early, late) = call.options[0], locals_of(value, call.zone)
     begin = after if is_strict else at_or_after
     if early == late:

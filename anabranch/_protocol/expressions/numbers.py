@@ -1,7 +1,6 @@
 """Entries for numbers: arithmetic, signs, rounding.
 
-An overflow and a division by zero are errors with ANSI rules and NULL or another number without them, so both are left
-to Spark.
+By setting, an overflow and a division by zero are errors, or give NULL or another number, so both are left to Spark.
 """
 
 from __future__ import annotations
@@ -43,38 +42,38 @@ from anabranch._protocol.expressions.table import (
 from anabranch._protocol.schema.types import INTEGERS, VOID, arrow_type, decimal_of
 from anabranch._protocol.unsupported import Unsupported
 
-_NEGATED_DIGITS = 34
-_MOST_PLACES = 15
-_WIDEST = 76
-"""So many digits has a decimal of 256 bits."""
+_MAX_NEGATED_DIGITS = 34
+_MAX_PLACES = 15
+_MAX_DIGITS_256 = 76
+"""The maximum number of digits of a decimal of 256 bits."""
 
 
-def _two(given: Sequence[Given]) -> tuple[Given, Given]:
-    if len(given) != 2:
+def _two_numbers(arguments: Sequence[Given]) -> tuple[Given, Given]:
+    if len(arguments) != 2:
         raise Unfit("it takes two arguments")
-    one, other = given
-    for each in given:
-        if not (is_number(each.type) or each.type == VOID):
-            raise Unfit(f"arithmetic with {each.type}")
-    if one.type == other.type == VOID:
-        raise Unfit("arithmetic with nothing but NULL, of which Spark makes a double")
-    return one, other
+    first, second = arguments
+    for argument in arguments:
+        if not (is_number(argument.type) or argument.type == VOID):
+            raise Unfit(f"arithmetic with {argument.type}")
+    if first.type == second.type == VOID:
+        raise Unfit("arithmetic with NULL only, which Spark types as a double")
+    return first, second
 
 
-def _is_decimal(given: Sequence[Given]) -> bool:
-    kinds = [str(each.type) for each in given]
+def _is_decimal(arguments: Sequence[Given]) -> bool:
+    kinds = [str(argument.type) for argument in arguments]
     return any(decimal_of(kind) for kind in kinds) and not {"float", "double"} & {*kinds}
 
 
 def _exact_fit(of_digits: Callable[[int, int, int, int], tuple[int, int]]) -> Callable[[Sequence[Given]], Fit]:
-    """Of arithmetic that numbers do in their common type, and decimals each in its own."""
+    """The fit of arithmetic that casts numbers to their common type, and leaves decimals in their own types."""
 
-    def fit(given: Sequence[Given]) -> Fit:
-        one, other = _two(given)
-        if not _is_decimal(given):
-            kind = common(given)
+    def fit(arguments: Sequence[Given]) -> Fit:
+        first, second = _two_numbers(arguments)
+        if not _is_decimal(arguments):
+            kind = common(arguments)
             return Fit(kind, (kind, kind))
-        (p, s), (q, t) = digits_of(one), digits_of(other)
+        (p, s), (q, t) = digits_of(first), digits_of(second)
         return Fit(bounded_decimal(*of_digits(p, s, q, t)), (decimal(p, s), decimal(q, t)))
 
     return fit
@@ -89,14 +88,14 @@ _product_fit = _exact_fit(lambda p, s, q, t: (p + q + 1, s + t))
 
 
 def _exactly(compute: Callable[..., Datum]) -> Kernel:
-    """A kernel of arithmetic; of decimals all digits are computed, and those that the type does not have rounded."""
+    """A kernel of arithmetic; decimals are computed exactly, and then rounded to the type."""
 
     def kernel(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
-        one, other = arguments
-        if decimal_of(gives) is None or one.type.precision + other.type.precision < MOST_DIGITS:
-            return compute(one, other).cast(arrow_type(gives))
-        room = _WIDEST - 1 - one.type.precision
-        wide = one.cast(pa.decimal256(one.type.precision, one.type.scale))
+        first, other = arguments
+        if decimal_of(gives) is None or first.type.precision + other.type.precision < MOST_DIGITS:
+            return compute(first, other).cast(arrow_type(gives))
+        room = _MAX_DIGITS_256 - 1 - first.type.precision
+        wide = first.cast(pa.decimal256(first.type.precision, first.type.scale))
         second = other.cast(pa.decimal256(min(other.type.precision, room), other.type.scale))
         return _round_to(compute(wide, second), gives)
 
@@ -104,17 +103,17 @@ def _exactly(compute: Callable[..., Datum]) -> Kernel:
 
 
 def _round_to(values: Datum, gives: str) -> Datum:
-    """Decimals of 256 bits as such of a type. Raises Unsupported: one has too many digits before the point."""
+    """Round decimals of 256 bits to a type. Raises Unsupported: one has too many digits before the point."""
     precision, scale = decimal_of(gives) or (0, 0)
-    found = pc.round(values, scale, "half_towards_infinity") if values.type.scale > scale else values
-    limit = pa.scalar(Decimal(10) ** (precision - scale), pa.decimal256(_WIDEST, found.type.scale))
-    if not pc.all(pc.less(pc.abs(found), limit), min_count=0).as_py():
-        raise Unsupported("a decimal has no room in its type")
-    return found.cast(arrow_type(gives))
+    rounded = pc.round(values, scale, "half_towards_infinity") if values.type.scale > scale else values
+    limit = pa.scalar(Decimal(10) ** (precision - scale), pa.decimal256(_MAX_DIGITS_256, rounded.type.scale))
+    if not pc.all(pc.less(pc.abs(rounded), limit), min_count=0).as_py():
+        raise Unsupported("a decimal does not fit its type")
+    return rounded.cast(arrow_type(gives))
 
 
-def _of(compute: Callable[..., Datum]) -> Kernel:
-    """A kernel whose value is cast to the type that is given."""
+def _casting(compute: Callable[..., Datum]) -> Kernel:
+    """A kernel that casts its value to the type ``gives``."""
 
     def kernel(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
         return compute(*arguments, *options).cast(arrow_type(gives))
@@ -122,24 +121,24 @@ def _of(compute: Callable[..., Datum]) -> Kernel:
     return kernel
 
 
-def _quotient_fit(given: Sequence[Given]) -> Fit:
-    """Of decimals Spark rounds to 38 digits behind the point, and then to those of the type: that is the same as to
-    round once, where no divisor can come so near to a half.
+def _quotient_fit(arguments: Sequence[Given]) -> Fit:
+    """Spark rounds a quotient of decimals to 38 digits behind the point, and then to the scale of the type. Rounding
+    once gives the same, because no divisor can come near enough to a half.
     """
-    one, other = _two(given)
-    if not _is_decimal(given):
+    first, second = _two_numbers(arguments)
+    if not _is_decimal(arguments):
         return Fit("double", ("double", "double"))
-    (p, s), (q, t) = digits_of(one), digits_of(other)
+    (p, s), (q, t) = digits_of(first), digits_of(second)
     scale = max(LEAST_SCALE, s + q + 1)
     if q + scale >= MOST_DIGITS:
         raise Unfit("a division by a decimal of many digits")
     return Fit(decimal(p - s + t + scale, scale), (decimal(p, s), decimal(q, t)), (scale,))
 
 
-def _whole_fit(given: Sequence[Given]) -> Fit:
-    _two(given)
-    if any(each.type not in (*INTEGERS, VOID) for each in given):
-        raise Unfit("a division that gives whole numbers, of others")
+def _whole_fit(arguments: Sequence[Given]) -> Fit:
+    _two_numbers(arguments)
+    if any(argument.type not in (*INTEGERS, VOID) for argument in arguments):
+        raise Unfit("an integer division of other numbers")
     return Fit("long", ("long", "long"))
 
 
@@ -155,11 +154,11 @@ _remainder_fit = _exact_fit(_remainder_digits)
 
 def _refuse_zero(divisor: Datum) -> None:
     if pc.any(pc.equal(divisor, pa.scalar(0, divisor.type)), min_count=0).as_py():
-        raise Unsupported("something is divided by zero")
+        raise Unsupported("a number is divided by zero")
 
 
 def _quotient(dividend: Datum, divisor: Datum, scale: int | None = None) -> Datum:
-    """A quotient; of decimals one that is rounded to so many digits behind the point."""
+    """A quotient; decimals are rounded to ``scale`` digits behind the point."""
     _refuse_zero(divisor)
     if scale is None:
         return pc.divide_checked(dividend, divisor)
@@ -167,39 +166,41 @@ def _quotient(dividend: Datum, divisor: Datum, scale: int | None = None) -> Datu
 
 
 def _wide_quotient(dividend: Datum, divisor: Datum, scale: int) -> Datum:
-    """A quotient of decimals that is cut off behind more than so many digits."""
-    one, other = dividend.type, divisor.type
-    longer = max(scale + other.scale, one.scale)
-    wide = dividend.cast(pa.decimal256(one.precision - one.scale + longer, longer))
-    found = pc.divide(wide, divisor.cast(pa.decimal256(other.precision, other.scale)))
-    if found.type.scale <= scale:
+    """A quotient of decimals, truncated behind more than ``scale`` digits."""
+    dividend_type, divisor_type = dividend.type, divisor.type
+    longer = max(scale + divisor_type.scale, dividend_type.scale)
+    wide = dividend.cast(pa.decimal256(dividend_type.precision - dividend_type.scale + longer, longer))
+    quotient = pc.divide(wide, divisor.cast(pa.decimal256(divisor_type.precision, divisor_type.scale)))
+    if quotient.type.scale <= scale:
         raise Unsupported("a quotient of decimals has too few digits")
-    return found
+    return quotient
 
 
 def _decimal_remainder(dividend: Datum, divisor: Datum) -> Datum:
-    one, other = dividend.type, divisor.type
+    dividend_type, divisor_type = dividend.type, divisor.type
     times = pc.trunc(_wide_quotient(dividend, divisor, 0)).cast(
-        pa.decimal256(one.precision - one.scale + other.scale + 1, 0)
+        pa.decimal256(dividend_type.precision - dividend_type.scale + divisor_type.scale + 1, 0)
     )
-    return pc.subtract(dividend.cast(pa.decimal256(one.precision, one.scale)), pc.multiply(times, divisor))
+    return pc.subtract(
+        dividend.cast(pa.decimal256(dividend_type.precision, dividend_type.scale)), pc.multiply(times, divisor)
+    )
 
 
 def _remainder(dividend: Datum, divisor: Datum) -> Datum:
-    """What is left of a truncated division: it has the sign of the dividend."""
+    """The remainder of a truncated division, with the sign of the dividend."""
     _refuse_zero(divisor)
     if pa.types.is_decimal(divisor.type):
         return _decimal_remainder(dividend, divisor)
     if pa.types.is_floating(divisor.type):
         return _by_numpy(np.fmod, (dividend, divisor), divisor.type)
     one = pa.scalar(1, divisor.type)
-    divisor = pc.if_else(pc.equal(divisor, pa.scalar(-1, divisor.type)), one, divisor)  # both leave nothing
+    divisor = pc.if_else(pc.equal(divisor, pa.scalar(-1, divisor.type)), one, divisor)  # both have no remainder
     return pc.subtract(dividend, pc.multiply(pc.divide(dividend, divisor), divisor))
 
 
 def _least_remainder(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
-    """A remainder to which the divisor is added where it is less than zero, and whose remainder is taken then: by a
-    divisor that is less than zero, too, it stays what it was. Whole numbers for which the sum is too great are Spark's.
+    """A remainder below zero gets the divisor added, and its remainder is taken again; with a divisor below zero it
+    stays the same. Integers whose sum overflows are left to Spark.
     """
     dividend, divisor = arguments
     left = _remainder(dividend, divisor).cast(arrow_type(gives))
@@ -213,23 +214,23 @@ def _least_remainder(arguments: Sequence[Datum], gives: str, options: tuple[Any,
 
 
 def _by_numpy(compute: Callable[..., Any], arguments: Sequence[Datum], kind: pa.DataType) -> Datum:
-    """What numpy computes of numbers, NULL where one of them is."""
-    count = max((len(each) for each in arguments if not isinstance(each, pa.Scalar)), default=1)
-    arrays = [pa.repeat(each, count) if isinstance(each, pa.Scalar) else each for each in arguments]
-    mask = np.logical_or.reduce([each.is_null().to_numpy(zero_copy_only=False) for each in arrays])
-    plain = [pc.fill_null(each, pa.scalar(1, each.type)).to_numpy(zero_copy_only=False) for each in arrays]
+    """Compute numbers with numpy; NULL where an argument is NULL."""
+    count = max((len(argument) for argument in arguments if not isinstance(argument, pa.Scalar)), default=1)
+    arrays = [pa.repeat(argument, count) if isinstance(argument, pa.Scalar) else argument for argument in arguments]
+    mask = np.logical_or.reduce([array.is_null().to_numpy(zero_copy_only=False) for array in arrays])
+    plain = [pc.fill_null(array, pa.scalar(1, array.type)).to_numpy(zero_copy_only=False) for array in arrays]
     with np.errstate(all="ignore"):
         return pa.array(compute(*plain), kind, mask=mask)
 
 
-# -- what a bound of a whole number says of an argument ----------------------------------------------------------------
+# -- how a bound on an integer result bounds an argument ---------------------------------------------------------------
 
 RANGES = {kind: (-(1 << bits), (1 << bits) - 1) for kind, bits in zip(INTEGERS, (7, 15, 31, 63), strict=True)}
 """The least and the greatest number of each type; beyond them Spark fails, or wraps, by a setting."""
 
 
 def _inverse(line: Callable[[Varying], tuple[int, int]]) -> Inverse:
-    """Of a whole number that is an argument times a factor, plus an offset; ``line`` gives both."""
+    """The inverse of an integer that is a factor times an argument, plus an offset; ``line`` returns both."""
 
     def bound(call: Varying, value: int, is_strict: bool) -> Bound:
         factor, offset = line(call)
@@ -238,7 +239,7 @@ def _inverse(line: Callable[[Varying], tuple[int, int]]) -> Inverse:
 
     def safe(call: Varying) -> tuple[int, int]:
         factor, offset = line(call)
-        low, high = sorted(Fraction(each - offset, factor) for each in RANGES[str(call.gives)])
+        low, high = sorted(Fraction(limit - offset, factor) for limit in RANGES[str(call.gives)])
         return ceil(low), floor(high)
 
     return Inverse(bound, fits=lambda kind, gives: kind == gives and gives in INTEGERS, safe=safe)
@@ -249,32 +250,32 @@ def _difference(call: Varying) -> tuple[int, int]:
     return (1, -second) if first is None else (-1, first)
 
 
-_SUM = _inverse(lambda call: (1, next(each for each in call.constants if each is not None)))
-_PRODUCT = _inverse(lambda call: (next(each for each in call.constants if each is not None), 0))
+_SUM = _inverse(lambda call: (1, next(constant for constant in call.constants if constant is not None)))
+_PRODUCT = _inverse(lambda call: (next(constant for constant in call.constants if constant is not None), 0))
 _NEGATION, _ITSELF = _inverse(lambda call: (-1, 0)), _inverse(lambda call: (1, 0))
 
 add("+", _sum_fit, _exactly(pc.add_checked), inverse=_SUM)
 add("-", _sum_fit, _exactly(pc.subtract_checked), inverse=_inverse(_difference))
 add("*", _product_fit, _exactly(pc.multiply_checked), inverse=_PRODUCT)
-add("/", _quotient_fit, _of(_quotient))
-add("div", _whole_fit, _of(_quotient))
-add("%, mod", _remainder_fit, _of(_remainder))
+add("/", _quotient_fit, _casting(_quotient))
+add("div", _whole_fit, _casting(_quotient))
+add("%, mod", _remainder_fit, _casting(_remainder))
 add("pmod", _remainder_fit, _least_remainder)
 
 
-def _one_fit(given: Sequence[Given]) -> Fit:
-    if len(given) != 1 or not is_number(given[0].type):
-        raise Unfit("it is computed here for one number")
-    assert given[0].type is not None
-    return Fit(given[0].type, (given[0].type,))
+def _one_fit(arguments: Sequence[Given]) -> Fit:
+    if len(arguments) != 1 or not is_number(arguments[0].type):
+        raise Unfit("the argument must be one number")
+    assert arguments[0].type is not None
+    return Fit(arguments[0].type, (arguments[0].type,))
 
 
-def _negation_fit(given: Sequence[Given]) -> Fit:
-    """Spark rounds what it negates to 34 digits."""
-    fit = _one_fit(given)
+def _negation_fit(arguments: Sequence[Given]) -> Fit:
+    """Spark rounds a decimal to 34 digits before it negates it."""
+    fit = _one_fit(arguments)
     digits = decimal_of(str(fit.gives))
-    if digits is not None and digits[0] > _NEGATED_DIGITS:
-        raise Unfit(f"a decimal of more than {_NEGATED_DIGITS} digits is negated")
+    if digits is not None and digits[0] > _MAX_NEGATED_DIGITS:
+        raise Unfit(f"a decimal of more than {_MAX_NEGATED_DIGITS} digits is negated")
     return fit
 
 
@@ -286,31 +287,31 @@ def _absolute(values: Datum) -> Datum:
     return pc.abs(values) if pa.types.is_decimal(values.type) else pc.abs_checked(values)
 
 
-add("-x, negative", _negation_fit, _of(_negate), inverse=_NEGATION)
-add("+x, positive", _one_fit, _of(lambda values: values), inverse=_ITSELF)
-add("abs", _negation_fit, _of(_absolute))
+add("-x, negative", _negation_fit, _casting(_negate), inverse=_NEGATION)
+add("+x, positive", _one_fit, _casting(lambda values: values), inverse=_ITSELF)
+add("abs", _negation_fit, _casting(_absolute))
 
 
-def _sign_fit(given: Sequence[Given]) -> Fit:
-    _one_fit(given)
+def _sign_fit(arguments: Sequence[Given]) -> Fit:
+    _one_fit(arguments)
     return Fit("double", ("double",))
 
 
 def _sign(values: Datum) -> Datum:
-    """-1, 0 or 1; a zero keeps its sign, and what is no number stays so."""
+    """-1, 0 or 1; a zero keeps its sign, and NaN stays NaN."""
     return pc.if_else(pc.equal(values, 0.0), values, pc.sign(values))
 
 
-add("sign, signum", _sign_fit, _of(_sign))
+add("sign, signum", _sign_fit, _casting(_sign))
 
 
-def _whole_number_fit(given: Sequence[Given]) -> Fit:
-    """Of FLOOR and CEIL with one argument."""
-    _one_fit(given)
-    kind = str(given[0].type)
+def _whole_number_fit(arguments: Sequence[Given]) -> Fit:
+    """The fit of FLOOR and CEIL with one argument."""
+    _one_fit(arguments)
+    kind = str(arguments[0].type)
     if (digits := decimal_of(kind)) is not None:
         precision, scale = digits
-        wide = decimal(precision + 1, scale) if scale else kind  # in its own digits Arrow has no room for the next one
+        wide = decimal(precision + 1, scale) if scale else kind  # Arrow needs room for the next digit
         return Fit(decimal(precision - scale + 1, 0) if scale else kind, (wide,))
     wide = "long" if kind in INTEGERS else "double"
     return Fit("long", (wide,))
@@ -325,27 +326,27 @@ def _to_whole(compute: Callable[[Datum], Datum]) -> Callable[[Datum], Datum]:
     return compute_longs
 
 
-add("floor", _whole_number_fit, _of(_to_whole(pc.floor)))
-add("ceil, ceiling", _whole_number_fit, _of(_to_whole(pc.ceil)))
+add("floor", _whole_number_fit, _casting(_to_whole(pc.floor)))
+add("ceil, ceiling", _whole_number_fit, _casting(_to_whole(pc.ceil)))
 
 
-def _round_fit(given: Sequence[Given]) -> Fit:
-    _one_fit(given[:1])
-    places = (0,) if len(given) == 1 else given[1].constant if len(given) == 2 else None
-    is_int = len(given) == 1 or given[1].type in INTEGERS[:3]
+def _round_fit(arguments: Sequence[Given]) -> Fit:
+    _one_fit(arguments[:1])
+    places = (0,) if len(arguments) == 1 else arguments[1].constant if len(arguments) == 2 else None
+    is_int = len(arguments) == 1 or arguments[1].type in INTEGERS[:3]
     if places is None or not is_int or type(places[0]) is not int or not 0 <= places[0] <= 38:
-        raise Unfit("only with a constant number of digits is it computed here")
-    kind = str(given[0].type)
+        raise Unfit("the number of digits must be constant")
+    kind = str(arguments[0].type)
     if kind in INTEGERS:
         return Fit(kind, (kind,), places)
-    if kind == "double" and places[0] <= _MOST_PLACES:
+    if kind == "double" and places[0] <= _MAX_PLACES:
         return Fit(kind, (kind,), places)
     if (digits := decimal_of(kind)) is None:
-        raise Unfit("rounding of such floating numbers")
+        raise Unfit("rounding of such floating-point numbers")
     precision, scale = digits
-    kept = min(scale, places[0])
+    new_scale = min(scale, places[0])
     wide = decimal(precision + 1, scale)
-    return Fit(decimal(precision - scale + 1 + kept, kept), (wide,), (kept,))
+    return Fit(decimal(precision - scale + 1 + new_scale, new_scale), (wide,), (new_scale,))
 
 
 def _rounding(mode: str) -> Callable[..., Datum]:
@@ -355,7 +356,7 @@ def _rounding(mode: str) -> Callable[..., Datum]:
             return values
         if pa.types.is_floating(values.type):
             return _by_numpy(
-                lambda each: _round_doubles(each, options[0], even=mode == "half_to_even"), (values,), values.type
+                lambda numbers: _round_doubles(numbers, options[0], even=mode == "half_to_even"), (values,), values.type
             )
         return pc.round(values, options[0], mode).cast(arrow_type(gives))
 
@@ -363,10 +364,10 @@ def _rounding(mode: str) -> Callable[..., Datum]:
 
 
 def _round_doubles(numbers: Any, places: int, *, even: bool) -> Any:
-    """Doubles with so many decimal places; a zero loses its sign, and what is no number stays as it is."""
+    """Doubles rounded to ``places`` decimal places; a zero loses its sign, and NaN stays NaN."""
     is_whole = ~(np.abs(numbers) < WHOLE_DOUBLE)
-    found = units(pa.array(np.where(is_whole, 0.0, numbers)), places, even=even) / 10.0**places
-    return np.where(is_whole, numbers, np.where(found == 0, 0.0, np.copysign(found, numbers)))
+    rounded = units(pa.array(np.where(is_whole, 0.0, numbers)), places, even=even) / 10.0**places
+    return np.where(is_whole, numbers, np.where(rounded == 0, 0.0, np.copysign(rounded, numbers)))
 
 
 add("round", _round_fit, _rounding("half_towards_infinity"))

@@ -1,8 +1,8 @@
-"""The parser: Spark's grammar of expressions, as far as one row decides them.
+"""The parser: reads the part of Spark's expression grammar that a single row can evaluate.
 
-Knows words and their order, and no column. Guarantee: a text is read as Spark reads it, or `NotUnderstood` is raised:
-subqueries, windows, aggregates' own words, parameters and names that are words of the grammar are not read here. The
-module is one recursive-descent parser, which is why it is longer than others. Source: SqlBaseParser.g4 of Spark 4.
+Knows words and their order, and no columns. Guarantee: it reads a text as Spark does, or raises `NotUnderstood`: it
+reads no subqueries, windows, clauses of aggregates, parameters, or names that are keywords. The module is one
+recursive-descent parser, hence its length. Source: SqlBaseParser.g4 of Spark 4.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ from anabranch._protocol.expressions.syntax import (
 )
 from anabranch._protocol.expressions.words import NotUnderstood, quote_name, words_of
 
-_MOST_IN_A_ROW = 150
-"""The maximum number of operators of which each takes what the one before gives; AND and OR take any number."""
+_MAX_CHAIN = 150
+"""The maximum number of chained operators, each of which takes the result of the one before; AND and OR take any
+number.
+"""
 
 _OR, _AND, _NOT, _PREDICATE, _COMPARISON, _PREFIX = 1, 2, 3, 4, 5, 12
 _LEVELS: Mapping[str, int] = {
@@ -39,8 +41,8 @@ _LEVELS: Mapping[str, int] = {
     **dict.fromkeys(("+", "-", "||"), 10),
     **dict.fromkeys(("*", "/", "%", "div"), 11),
 }
-"""How tight an operator between two values binds."""
-_SPELLED_ANEW = {"==": "=", "<>": "!="}
+"""The precedence of binary operators."""
+_SYNONYMS = {"==": "=", "<>": "!="}
 _CONSTANTS = frozenset({"true", "false", "null"})
 _TYPED = frozenset({"date", "timestamp", "timestamp_ntz", "timestamp_ltz"})
 _WITH_UNIT = frozenset({"timestampadd", "timestampdiff", "dateadd", "datediff", "date_add", "date_diff"})
@@ -63,31 +65,31 @@ _WORDS_BETWEEN: Mapping[str, Mapping[int, tuple[str, ...]]] = {
     "substr": {1: ("from",), 2: ("for",)},
     "overlay": {1: ("placing",), 2: ("from",), 3: ("for",)},
 }
-"""The keywords that may stand behind so many arguments."""
+"""The keywords that may follow the n-th argument."""
 _WITH_WORDS = frozenset({"extract", "overlay", "substr", "substring", "trim"})
 _READS_COLUMNS = frozenset({"from_csv", "from_json"})
 
 
 def parse_expression(text: str, columns: frozenset[str] = frozenset()) -> Syntax:
-    """The syntax of an expression.
+    """Parse an expression.
 
     Args:
-        columns: names in lower case that stand for columns even where they are words of the grammar, as ``interval``.
+        columns: names in lower case that mean columns even if they are keywords, such as ``interval``.
 
     Raises:
-        NotUnderstood: it holds what is not read here, or is no expression.
+        NotUnderstood: the text is not an expression, or not one that this parser reads.
 
     Example:
-        >>> parsed("a > abs(-1)").operator
+        >>> parse_expression("a > abs(-1)").operator
         '>'
     """
     parser = _Parser(words_of(text), columns=columns)
     try:
-        found = parser.expression()
+        expression = parser.expression()
     except RecursionError:
         raise too_deep() from None
     parser.expect_end()
-    return found
+    return expression
 
 
 @dataclass
@@ -99,19 +101,19 @@ class _Parser(Cursor):
     # -- operators -----------------------------------------------------------------------------------------------------
 
     def expression(self, level: int = _OR) -> Syntax:
-        """An operand with all that binds at least as tight as a level."""
+        """An operand with all operators that bind at least as tight as a level."""
         start = self.i
         bound = _NOT if self._negates() else _PREFIX
         left = self._operand(level)
-        for _ in range(_MOST_IN_A_ROW):
-            found = self._level()
-            if found < level or (found >= _PREDICATE and bound <= _PREDICATE):
+        for _ in range(_MAX_CHAIN):
+            next_level = self._next_level()
+            if next_level < level or (next_level >= _PREDICATE and bound <= _PREDICATE):
                 return left
-            left, bound = self.with_span(self._operation(found, left), start), found
+            left, bound = self.with_span(self._operation(next_level, left), start), next_level
         raise too_deep()
 
-    def _level(self) -> int:
-        """Of the operator that is ahead; 0 where there is none."""
+    def _next_level(self) -> int:
+        """The level of the next operator; 0 if there is none."""
         word = self.ahead()
         if word.kind == "sign" or word.lower_word == "div":
             return _LEVELS.get(word.text.lower(), 0)
@@ -131,8 +133,8 @@ class _Parser(Cursor):
             return Operation(word, tuple(operands))
         self.next()
         if word == "|" and self.at(*_BEGIN_JOINS):
-            self.fail("behind `|` Spark reads a join there; put it in parentheses")
-        return Operation(_SPELLED_ANEW.get(word, word), (left, self.expression(level + 1)))
+            self.fail("behind `|` Spark reads a join here; put it in parentheses")
+        return Operation(_SYNONYMS.get(word, word), (left, self.expression(level + 1)))
 
     def _predicate(self, left: Syntax) -> Operation:
         start = self.i
@@ -141,21 +143,21 @@ class _Parser(Cursor):
         negated, word = self.take("not"), self.next().lower_word
         word = "rlike" if word == "regexp" else word
         if word == "in":
-            found = Operation(word, (left, *self._expression_list(may_be_query=True)))
+            operation = Operation(word, (left, *self._expression_list(may_be_query=True)))
         elif word == "between":
             low = self.expression(_COMPARISON)
             self.expect("and")
-            found = Operation(word, (left, low, self.expression(_COMPARISON)))
+            operation = Operation(word, (left, low, self.expression(_COMPARISON)))
         elif word != "rlike" and self.at("any", "all", "some") and self.at_sign("(", by=1):
             kind = self.next().lower_word
             quantified = f"{word} {'any' if kind == 'some' else kind}"
-            if negated:  # NOT of each comparison, and not of them all
+            if negated:  # negates each comparison, not their conjunction
                 return Operation(f"not {quantified}", (left, *self._expression_list()))
-            found = Operation(quantified, (left, *self._expression_list()))
+            operation = Operation(quantified, (left, *self._expression_list()))
         else:
-            found = Operation(word, (left, self.expression(_COMPARISON), *self._escape(word)))
-        found = self.with_span(found, start)
-        return Operation("not", (found,)) if negated else found
+            operation = Operation(word, (left, self.expression(_COMPARISON), *self._escape(word)))
+        operation = self.with_span(operation, start)
+        return Operation("not", (operation,)) if negated else operation
 
     def _escape(self, word: str) -> tuple[Syntax, ...]:
         return (self._text(),) if word != "rlike" and self.take("escape") else ()
@@ -164,67 +166,67 @@ class _Parser(Cursor):
         negated = self.take("not")
         if self.take("distinct"):
             self.expect("from")
-            found = Operation("<=>", (left, self.expression(_COMPARISON)))
+            operation = Operation("<=>", (left, self.expression(_COMPARISON)))
             negated = not negated
         elif self.at("null", "true", "false", "unknown"):
-            found = Operation(f"is {self.next().lower_word}", (left,))
+            operation = Operation(f"is {self.next().lower_word}", (left,))
         else:
-            self.fail("it does not stand behind IS")
-        found = self.with_span(found, start)
-        return Operation("not", (found,)) if negated else found
+            self.fail("it cannot follow IS")
+        operation = self.with_span(operation, start)
+        return Operation("not", (operation,)) if negated else operation
 
     def _operand(self, level: int) -> Syntax:
         start = self.i
         if self._negates():
             if level > _NOT:
-                self.fail("NOT stands before a whole condition; put it in parentheses")
+                self.fail("NOT negates a whole condition; put it in parentheses")
             self.next()
             return self.with_span(Operation("not", (self.read_nested(lambda: self.expression(_NOT)),)), start)
         if self.at_sign("-") and self.ahead(1).kind == "number":
             self.next()
             number = self.next()
-            found = self.with_span(Literal("number", f"-{number.text}", f"-{number.spelling}"), start)
-            return self._behind(found, start)
+            literal = self.with_span(Literal("number", f"-{number.text}", f"-{number.spelling}"), start)
+            return self._suffixes(literal, start)
         if self.at_sign("+", "-", "~"):
             sign = self.next().text
             return self.with_span(Operation(f"{sign}x", (self.read_nested(lambda: self._operand(_PREFIX)),)), start)
-        return self._behind(self._primary(), start)
+        return self._suffixes(self._primary(), start)
 
     def _negates(self) -> bool:
         return self.at_sign("!") or (self.at("not") and not self._is_name())
 
-    def _behind(self, operand: Syntax, start: int) -> Syntax:
-        """An operand with its members, subscripts and ``::`` casts."""
+    def _suffixes(self, operand: Syntax, start: int) -> Syntax:
+        """Parse the members, subscripts and ``::`` casts behind an operand."""
         for _ in range(MOST_NESTED):
             if self.take_sign("["):
-                found: Syntax = Subscript(operand, self.read_nested(lambda: self.expression(_COMPARISON)))
+                result: Syntax = Subscript(operand, self.read_nested(lambda: self.expression(_COMPARISON)))
                 self.expect_sign("]")
             elif self.take_sign("::"):
-                found = Cast(operand, self.type_(), "cast")
+                result = Cast(operand, self.type_(), "cast")
             elif self.take_sign("."):
                 word = self.name_part()
                 if isinstance(operand, Name):
-                    found = Name((*operand.parts, word.text), (*operand.quoted, word.kind == "name"))
+                    result = Name((*operand.parts, word.text), (*operand.quoted, word.kind == "name"))
                 else:
-                    found = Member(operand, word.text)
+                    result = Member(operand, word.text)
             else:
                 return operand
-            operand = self.with_span(found, start)
+            operand = self.with_span(result, start)
         raise too_deep()
 
     def _expression_list(self, *, may_be_query: bool = False) -> tuple[Syntax, ...]:
-        """Expressions in parentheses."""
+        """Parse expressions in parentheses."""
         self.expect_sign("(")
         if may_be_query:
             self._refuse_query()
-        found = [self.read_nested(self.expression)]
+        expressions = [self.read_nested(self.expression)]
         while self.take_sign(","):
-            found.append(self.read_nested(self.expression))
+            expressions.append(self.read_nested(self.expression))
         self.expect_sign(")")
-        return tuple(found)
+        return tuple(expressions)
 
     def _refuse_query(self) -> None:
-        """Raises if a query begins here, which no name with an operator behind it does."""
+        """Raises NotUnderstood if a query begins here; a name followed by an operator begins none."""
         if self.at(*_QUERIES) and not (self.ahead(1).kind == "sign" and self.ahead(1).text in _ENDS_A_NAME):
             if self.at("map", "reduce") and self.at_sign("(", by=1):
                 return
@@ -244,8 +246,8 @@ class _Parser(Cursor):
                 self.next()
                 self._refuse_query()
                 self.i -= 1
-                found = self._expression_list()
-                return found[0] if len(found) == 1 else self.with_span(Operation("row", found), start)
+                row = self._expression_list()
+                return row[0] if len(row) == 1 else self.with_span(Operation("row", row), start)
             case "word" | "name":
                 return self._primary_from_word()
         self.fail("an operand is expected there")
@@ -265,12 +267,12 @@ class _Parser(Cursor):
         if word == "interval" and word not in self.columns:
             return self.with_span(self._interval(), start)
         if word in _KEYWORDS and not self._is_name():
-            self.fail("it has a meaning of its own; write a column of that name in backticks")
+            self.fail("it is a keyword; write a column of that name in backticks")
         part = self.next()
         return self.with_span(Name((part.text,), (part.kind == "name",)), start)
 
     def _is_name(self) -> bool:
-        """Whether a word of the grammar is the name of a column here, since nothing else could stand there."""
+        """Whether a keyword is the name of a column here, since nothing else could be at this place."""
         after = self.ahead(1)
         ends = after.kind == "end" or (after.kind == "sign" and after.text in _ENDS_A_NAME)
         return self.ahead().lower_word in self.columns and ends
@@ -283,12 +285,12 @@ class _Parser(Cursor):
         return self.with_span(Literal("text", word.text, word.spelling, word.is_certain), start)
 
     def _texts(self) -> Literal:
-        """One text of all that stand side by side."""
-        start, words = self.i, []
+        """Concatenate adjacent texts into one."""
+        start, texts = self.i, []
         while self.ahead().kind == "text":
-            words.append(self.next())
-        content, spelling = "".join(each.text for each in words), " ".join(each.spelling for each in words)
-        return self.with_span(Literal("text", content, spelling, all(each.is_certain for each in words)), start)
+            texts.append(self.next())
+        content, spelling = "".join(word.text for word in texts), " ".join(word.spelling for word in texts)
+        return self.with_span(Literal("text", content, spelling, all(word.is_certain for word in texts)), start)
 
     def _case(self) -> Case:
         self.next()
@@ -305,8 +307,8 @@ class _Parser(Cursor):
         return Case(operand, tuple(branches), otherwise)
 
     def _interval(self) -> Interval:
-        """Amounts with their units, or one text that holds all; a sign without an amount and a unit behind it is an
-        operator.
+        """Parse amounts with their units, or one text that holds all of them; a sign without an amount and a unit
+        behind it is an operator.
         """
         self.next()
         if self.ahead().kind == "text" and self.ahead(1).lower_word not in _UNITS:
@@ -324,7 +326,7 @@ class _Parser(Cursor):
         return Interval(tuple(pieces))
 
     def _amount(self) -> int:
-        """How many words an amount with its unit has that comes next; 0 where there is none."""
+        """The number of words of the amount and unit that come next; 0 if there is none."""
         signs = 1 if self.at_sign("-", "+") else 0
         is_amount = self.ahead(signs).kind in ("text", "number") and self.ahead(signs + 1).lower_word in _UNITS
         return signs + 2 if is_amount else 0
@@ -337,11 +339,11 @@ class _Parser(Cursor):
         self.expect_sign("(")
         self._refuse_query()
         if name in ("cast", "try_cast"):
-            found: Syntax = self.read_nested(lambda: self._cast(name))
+            call: Syntax = self.read_nested(lambda: self._cast(name))
         else:
-            found = self.read_nested(lambda: self._arguments(function, name))
+            call = self.read_nested(lambda: self._arguments(function, name))
         self.expect_sign(")")
-        return self.with_span(found, start)
+        return self.with_span(call, start)
 
     def _cast(self, how: str) -> Cast:
         operand = self.expression()
@@ -349,7 +351,7 @@ class _Parser(Cursor):
         return Cast(operand, self.type_(), how)
 
     def _arguments(self, function: str, name: str) -> Call:
-        """What stands between the parentheses, with the keywords that some functions have there."""
+        """Parse the arguments of a call, with the keywords of some functions."""
         arguments: list[Syntax] = []
         words, is_value = [""], name in _WITH_WORDS
         if self.at_sign(")"):
@@ -376,21 +378,21 @@ class _Parser(Cursor):
                 break
             words.append(between)
         if words[0].endswith(",") and len(arguments) != 2:
-            self.fail("behind a unit such as DAY two arguments are expected")
-        is_plain = not words[0] and all(each == "," for each in words[1:])
+            self.fail("two arguments are expected behind a unit such as DAY")
+        is_plain = not words[0] and all(word == "," for word in words[1:])
         return Call(function, tuple(arguments), () if is_plain else tuple(words))
 
     def _position(self, function: str) -> Call:
         first = self.expression(_COMPARISON)
         if self.take("in"):
             return Call(function, (first, self.expression(_COMPARISON)), ("", "IN"))
-        found = [first]
+        arguments = [first]
         while self.take_sign(","):
-            found.append(self._argument())
-        return Call(function, tuple(found))
+            arguments.append(self._argument())
+        return Call(function, tuple(arguments))
 
     def _word_between(self, name: str, count: int) -> str:
-        """The keyword that stands where others have a comma, as in ``substring(x FROM 1 FOR 2)``."""
+        """The keyword in place of a comma, as in ``substring(x FROM 1 FOR 2)``."""
         return self.next().lower_word.upper() if self.at(*_WORDS_BETWEEN.get(name, {}).get(count, ())) else ""
 
     def _argument(self, *, is_value: bool = False) -> Syntax:
@@ -401,7 +403,7 @@ class _Parser(Cursor):
         return self.with_span(Lambda(arguments, body), start)
 
     def _lambda(self) -> tuple[str, ...] | None:
-        """The arguments of a lambda, and its arrow; None where there is none."""
+        """Parse the arguments of a lambda, and its arrow; None if no lambda begins here."""
         if self.ahead().kind in ("word", "name") and self.at_sign("->", by=1):
             names = [self.next().text]
         elif self.at_sign("(") and (names := self._names_before_arrow()):
@@ -421,11 +423,11 @@ class _Parser(Cursor):
         return names if self.at_sign(")", by=at + 1) and self.at_sign("->", by=at + 2) else []
 
     def _columns(self) -> Columns:
-        """Columns stated by one plain text that is not JSON."""
+        """Parse a schema that is one plain text and not JSON."""
         word = self.ahead()
         spelling = word.spelling if word.kind == "text" else ""
         if not spelling.startswith("'") or any(sign in spelling for sign in '{}"\\[') or self.ahead(1).kind == "text":
-            raise NotUnderstood(str(word), "columns are said by one text, such as 'a INT, b STRING'", at=word.start)
+            raise NotUnderstood(str(word), "a schema must be one text, such as 'a INT, b STRING'", at=word.start)
         start = self.i
         return self.with_span(Columns(self._text()), start)
 

@@ -1,13 +1,13 @@
-"""Patterns of RLIKE that Java and RE2 read alike, spelled for RE2.
+"""Patterns of RLIKE that Java and RE2 read alike, translated to RE2.
 
-Pure; knows no rows. Guarantee: what is spelled finds, in a text of valid UTF-8, what ``java.util.regex`` finds there
-without flags, in the same places; a pattern of which that is not certain raises `Unfit`. It is read by the scanner
-below, and RE2 is given a spelling of its own, in which each letter is a code point. RE2 takes time in line with the
-length of the text; the size of a pattern is bounded, since a stranger may have written it.
+Pure; knows no rows. Guarantee: in a text of valid UTF-8, a translated pattern finds what ``java.util.regex`` finds
+without flags, at the same positions; a pattern for which that is uncertain raises `Unfit`. The scanner below reads the
+pattern and writes each letter as a code point for RE2. RE2 takes time linear in the length of the text; the size of a
+pattern is bounded, since a stranger may have written it.
 
-Refused are flags, references, lookaround, named groups, possessive and stacked quantifiers, ``\\s`` and ``\\b``,
-classes within classes and those of Unicode, and letters beyond 16 bits. Of what may be repeated each round has to take
-a letter: on rounds that take none the two go different ways. So they might on groups that are repeated within others.
+Refused are flags, references, lookaround, named groups, possessive and stacked quantifiers, ``\\s`` and ``\\b``, nested
+classes, Unicode classes, and letters beyond 16 bits. Each round of a repeated part must take a letter, because the
+engines differ on empty rounds. For the same reason a repeated group must not be repeated again.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from dataclasses import dataclass, replace
 from anabranch._protocol.expressions.table import Unfit
 
 LINE_ENDS = "\n\r\u0085\u2028\u2029"
-"""What ends a line to Java: ``.`` is none of these, and ``$`` stands before one that ends the text, too."""
+"""The line ends of Java: ``.`` matches none of them, and ``$`` also matches before one at the end of the text."""
 _MOST_LETTERS, _MOST_SIZE, _MOST_NESTED = 500, 500, 10
-_OF_LETTERS = 8
-"""The size of a class, whose letters have several bytes."""
+_CLASS_SIZE = 8
+"""The size of a class, whose letters take several bytes."""
 _PLAIN_SIGNS = frozenset(" !\"#%&',-/:;<=>@_`~")
 _PLAIN_IN_CLASS = (_PLAIN_SIGNS - {"&", "-"}) | frozenset(".*+?(){}|$")
 _CLASSES = {"d": r"\x{30}-\x{39}", "w": r"\x{30}-\x{39}\x{41}-\x{5a}\x{5f}\x{61}-\x{7a}"}
@@ -35,12 +35,12 @@ class Pattern:
     """A pattern, or a part of one.
 
     Attributes:
-        regular: in RE2's spelling.
-        size: of the program that RE2 makes of it, about.
-        finds_nothing: whether the empty text may match it.
-        has_end: whether it has a ``$``, which is spelled for texts that no line end ends.
+        regular: its spelling for RE2.
+        size: the approximate size of RE2's program.
+        finds_nothing: whether it may match the empty text.
+        has_end: whether it has a ``$``, which is spelled for texts that do not end with a line end.
         is_bound: whether it has a ``^`` or ``$``.
-        repeats: whether it has a group that is repeated.
+        repeats: whether it has a repeated group.
         is_group: whether it is a group.
     """
 
@@ -54,21 +54,21 @@ class Pattern:
 
 
 def pattern_of(text: str) -> Pattern:
-    """What a pattern of Java's means. Raises Unfit: that is not certain.
+    """Translate a Java pattern. Raises Unfit: its meaning in RE2 is uncertain.
 
     Example:
         >>> pattern_of("^a+$").regular
         '\\\\A\\\\x{61}+\\\\z'
     """
     if len(text) > _MOST_LETTERS:
-        raise _unfit("so long a pattern")
+        raise _unfit("a pattern of this length")
     scanner = _Scanner(text)
-    found = scanner.choice(0)
+    pattern = scanner.choice(0)
     if scanner.ahead:
-        raise _unfit("a pattern with a parenthesis that closes none")
-    if found.size > _MOST_SIZE:
-        raise _unfit("a pattern that repeats so much")
-    return found
+        raise _unfit("a pattern with an unmatched closing parenthesis")
+    if pattern.size > _MOST_SIZE:
+        raise _unfit("a pattern with this many repetitions")
+    return pattern
 
 
 def _unfit(what: str) -> Unfit:
@@ -80,7 +80,7 @@ def _point(letter: str) -> str:
 
 
 def _is_plain(letter: str, signs: frozenset[str]) -> bool:
-    """Whether a letter stands for itself. A letter of two units is none to Java in some places."""
+    """Whether a letter matches itself. In some places Java does not take two UTF-16 units as one letter."""
     return letter in signs or (letter.isalnum() if letter.isascii() else letter.isprintable() and letter <= "\uffff")
 
 
@@ -99,23 +99,23 @@ class _Scanner:
         return self._text[self._at : self._at + 1]
 
     def _next(self) -> str:
-        found = self.ahead
+        letter = self.ahead
         self._at += 1
-        return found
+        return letter
 
     def _take(self, piece: str) -> bool:
-        is_there = self._text.startswith(piece, self._at)
-        self._at += len(piece) if is_there else 0
-        return is_there
+        is_next = self._text.startswith(piece, self._at)
+        self._at += len(piece) if is_next else 0
+        return is_next
 
     def choice(self, depth: int) -> Pattern:
-        """Ways between which ``|`` stands."""
+        """Alternatives separated by ``|``."""
         if depth > _MOST_NESTED:
-            raise _unfit("a pattern that is nested so deep")
-        ways = [self._row(depth)]
+            raise _unfit("a pattern with this depth of nesting")
+        alternatives = [self._row(depth)]
         while self._take("|"):
-            ways.append(self._row(depth))
-        return replace(_join_parts(ways, "|"), finds_nothing=any(each.finds_nothing for each in ways))
+            alternatives.append(self._row(depth))
+        return replace(_join_parts(alternatives, "|"), finds_nothing=any(way.finds_nothing for way in alternatives))
 
     def _row(self, depth: int) -> Pattern:
         parts = []
@@ -123,7 +123,7 @@ class _Scanner:
             parts.append(self._with_quantifier(self._part(depth)))
         if not parts:
             raise _unfit("a pattern with an empty part")
-        return replace(_join_parts(parts, ""), finds_nothing=all(each.finds_nothing for each in parts))
+        return replace(_join_parts(parts, ""), finds_nothing=all(part.finds_nothing for part in parts))
 
     def _part(self, depth: int) -> Pattern:
         letter = self._next()
@@ -133,7 +133,7 @@ class _Scanner:
             case "[":
                 return self._class()
             case ".":
-                return Pattern(_ANY, _OF_LETTERS)
+                return Pattern(_ANY, _CLASS_SIZE)
             case "^":
                 return Pattern(r"\A", finds_nothing=True, is_bound=True)
             case "$":
@@ -141,26 +141,26 @@ class _Scanner:
             case "\\":
                 return self._escape_sequence()
         if not _is_plain(letter, _PLAIN_SIGNS):
-            raise _unfit(f"a pattern with `{letter}` there")
+            raise _unfit(f"a pattern with `{letter}` at this position")
         return Pattern(_point(letter))
 
     def _group(self, depth: int) -> Pattern:
         if not self._take("?:") and self.ahead == "?":
             raise _unfit("a pattern with `(?`")
-        found = self.choice(depth + 1)
+        inner = self.choice(depth + 1)
         if not self._take(")"):
-            raise _unfit("a pattern with a parenthesis that is not closed")
-        return replace(found, regular=f"(?:{found.regular})", is_group=True)
+            raise _unfit("a pattern with an unclosed parenthesis")
+        return replace(inner, regular=f"(?:{inner.regular})", is_group=True)
 
     def _escape_sequence(self) -> Pattern:
         letter = self._next()
         if letter.lower() in _CLASSES:
-            return Pattern(f"[{'^' if letter.isupper() else ''}{_CLASSES[letter.lower()]}]", _OF_LETTERS)
+            return Pattern(f"[{'^' if letter.isupper() else ''}{_CLASSES[letter.lower()]}]", _CLASS_SIZE)
         return Pattern(self._literal_escape(letter))
 
     def _literal_escape(self, letter: str) -> str:
         if not letter or letter.isalnum() or not (letter.isascii() and letter.isprintable()):
-            raise _unfit("a pattern with such an escape")
+            raise _unfit("a pattern with this escape")
         return _point(letter)
 
     def _class(self) -> Pattern:
@@ -170,7 +170,7 @@ class _Scanner:
             pieces.append(self._in_class())
         if len(pieces) == 1:
             raise _unfit("a pattern with an empty class")
-        return Pattern(f"[{''.join(pieces)}]", _OF_LETTERS + len(pieces))
+        return Pattern(f"[{''.join(pieces)}]", _CLASS_SIZE + len(pieces))
 
     def _in_class(self) -> str:
         letter = self._next()
@@ -189,32 +189,32 @@ class _Scanner:
         self._next()
         high = self._next()
         if not (low.isascii() and low.isalnum() and high.isascii() and high.isalnum() and low <= high):
-            raise _unfit("a pattern with such a range")
+            raise _unfit("a pattern with this range")
         return f"{_point(low)}-{_point(high)}"
 
     def _with_quantifier(self, part: Pattern) -> Pattern:
-        found = _QUANTIFIER.match(self._text, self._at)
-        if found is None and self.ahead not in _BEGIN_QUANTIFIERS:
+        match = _QUANTIFIER.match(self._text, self._at)
+        if match is None and self.ahead not in _BEGIN_QUANTIFIERS:
             return part
-        if found is None or self._text[found.end() : found.end() + 1] in _BEGIN_QUANTIFIERS:
-            raise _unfit("a pattern with such a quantifier")
-        self._at = found.end()
+        if match is None or self._text[match.end() : match.end() + 1] in _BEGIN_QUANTIFIERS:
+            raise _unfit("a pattern with this quantifier")
+        self._at = match.end()
         if part.is_bound or part.finds_nothing or (part.is_group and part.repeats):
-            raise _unfit("a pattern that repeats such a part")
-        least = int(found[1]) if found[1] else 1 if found[0][0] == "+" else 0
-        most = int(found[3]) if found[3] else least + 1 if found[2] or not found[1] else least
+            raise _unfit("a pattern that repeats this kind of part")
+        least = int(match[1]) if match[1] else 1 if match[0][0] == "+" else 0
+        most = int(match[3]) if match[3] else least + 1 if match[2] or not match[1] else least
         if most < max(least, 1):
-            raise _unfit("a pattern with such a quantifier")
+            raise _unfit("a pattern with this quantifier")
         size = (part.size + 1) * most
-        return replace(part, regular=part.regular + found[0], size=size, finds_nothing=not least, repeats=part.is_group)
+        return replace(part, regular=part.regular + match[0], size=size, finds_nothing=not least, repeats=part.is_group)
 
 
 def _join_parts(parts: Sequence[Pattern], between: str) -> Pattern:
-    """Parts as one, which says nothing of the empty text."""
+    """Join parts into one, with ``finds_nothing`` left at its default."""
     return Pattern(
-        between.join(each.regular for each in parts),
-        sum(each.size for each in parts) + len(parts) * bool(between),
-        has_end=any(each.has_end for each in parts),
-        is_bound=any(each.is_bound for each in parts),
-        repeats=any(each.repeats for each in parts),
+        between.join(part.regular for part in parts),
+        sum(part.size for part in parts) + len(parts) * bool(between),
+        has_end=any(part.has_end for part in parts),
+        is_bound=any(part.is_bound for part in parts),
+        repeats=any(part.repeats for part in parts),
     )

@@ -1,7 +1,8 @@
-"""Resolving: the syntax of an expression becomes a tree of columns, functions and types.
+"""Resolving: turns the syntax of an expression into a tree of columns, functions and types.
 
-Knows the table of functions and how Spark types what it reads. Guarantee: a part that is no `Foreign` is of the type,
-and has the arguments, that Spark gives it, whatever the session's settings; each other part says why it is one.
+Knows the table of functions and Spark's typing rules. Guarantee: a part that is not `Foreign` has the type and the
+arguments that Spark gives it, whatever the session's settings; a `Foreign` part has the reason why only Spark computes
+it.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _TYPES: Mapping[str, str] = {
     **{name: name for name in ("boolean", "double", "string", "binary", "date", "timestamp_ntz")},
     "timestamp_ltz": "timestamp",
 }
-"""Types by their words in SQL; ``timestamp`` means one of two (`TIMESTAMPS`)."""
+"""Types by their SQL names; ``timestamp`` means one of two types (`TIMESTAMPS`)."""
 _SIZED = re.compile(r"(?:decimal|dec|numeric)\((\d+)(?:, (\d+))?\)")
 _CASTS = frozenset({"bigint", "boolean", "date", "double", "float", "int", "smallint", "string", "tinyint"})
 """Functions that are casts to the type of their name; ``decimal`` is left to Spark."""
@@ -53,35 +54,35 @@ _FIELDS: Mapping[str, str] = {
 }
 TIMESTAMPS = "spark.sql.timestampType"
 TIMESTAMP_TYPES: Mapping[str, str] = {"TIMESTAMP_LTZ": "timestamp", "TIMESTAMP_NTZ": "timestamp_ntz"}
-"""What TIMESTAMP means by the values of that setting."""
+"""The type that TIMESTAMP means, by the value of that setting."""
 _COMPARISONS = frozenset({"=", "<=>", "!=", "<", "<=", ">", ">=", "in", "between", "nullif"})
 _OF_DAYS = {"+": "date_add", "-": "date_sub"}
-"""What the sign means between a date and a whole number."""
+"""The function that a sign means between a date and an integer."""
 _TO_TIMESTAMP = frozenset({"timestamp", "to_timestamp", "to_timestamp_ltz", "to_timestamp_ntz"})
 _BY_PATTERN: Mapping[str | None, str] = {"timestamp": "to_timestamp_ltz", "timestamp_ntz": "to_timestamp_ntz"}
-"""What reads a text by a pattern, by the type that it gives."""
+"""The function that parses a text by a pattern, by its result type."""
 _LOOKED_UP = frozenset({"between", "not"})
 """Operators that Spark may look up as functions."""
 _BARE_FUNCTIONS = frozenset(
     """current_catalog current_database current_date current_schema current_time current_timestamp current_timezone
     current_user localtimestamp session_user user""".split()  # noqa: SIM905
 )
-"""Words that a setting makes functions, or columns."""
+"""Words that are functions or columns, depending on a setting."""
 _NUMBER = re.compile(r"(-?)(\d*(?:\.\d*)?)(e[+-]?\d+)?(bd|[lsydf])?", re.IGNORECASE)
 _LOCAL = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2}:\d{2})(\.\d{1,6})?( UTC|Z)?)?")
 
 _FLOAT_DIGITS = 15
-"""No number of so many digits is on another side of a whole one as a ``double``."""
+"""A number of at most this many digits is on the same side of every integer as its ``double``."""
 
 
 @dataclass(frozen=True)
 class Altering:
-    """A setting by which some entries mean something else than is computed here.
+    """A setting that changes the meaning of some entries.
 
     Attributes:
-        usual: its value by which they do not.
-        entries: their names.
-        alters: with which arguments they do.
+        usual: the value with which Anabranch computes them.
+        entries: the names of the entries.
+        alters: whether it changes the meaning for these arguments.
     """
 
     usual: str
@@ -90,16 +91,16 @@ class Altering:
 
 
 def _has_moment_and_text(arguments: Sequence[Expression]) -> bool:
-    kinds = {each.type for each in arguments if isinstance(each.type, str)}
+    kinds = {argument.type for argument in arguments if isinstance(argument.type, str)}
     return "string" in kinds and bool(kinds & {*MOMENTS})
 
 
 def _has_decimal(arguments: Sequence[Expression]) -> bool:
-    return any(isinstance(each.type, str) and decimal_of(each.type) is not None for each in arguments)
+    return any(isinstance(argument.type, str) and decimal_of(argument.type) is not None for argument in arguments)
 
 
 def _has_decimal_and_whole_literal(arguments: Sequence[Expression]) -> bool:
-    is_whole = any(isinstance(each, Constant) and each.type in INTEGERS for each in arguments)
+    is_whole = any(isinstance(argument, Constant) and argument.type in INTEGERS for argument in arguments)
     return is_whole and _has_decimal(arguments)
 
 
@@ -115,29 +116,33 @@ ALTERING: Mapping[str, Altering] = {
     ),
     "spark.sql.decimalOperations.allowPrecisionLoss": Altering("true", frozenset("+-*"), _has_decimal),
 }
-"""All such settings by their names, but for those that `Scope` knows by themselves."""
+"""All such settings by name, except those that have their own field in `Scope`."""
 
 
 def altered_settings(settings: Mapping[str, str]) -> frozenset[str]:
-    """The names of those that have another value than usual."""
-    return frozenset(name for name, each in ALTERING.items() if settings.get(name, each.usual).lower() != each.usual)
+    """The names of those settings whose value differs from the usual one."""
+    return frozenset(
+        name for name, setting in ALTERING.items() if settings.get(name, setting.usual).lower() != setting.usual
+    )
 
 
 Columns = Callable[[tuple[str, ...]], "Expression | None"]
-"""The column, or member of one, that a dotted name means, or what of it is known; None for none that is certain."""
+"""Returns the column, or member of one, that a dotted name means (or a `Foreign` with what is certain); None if no
+column is certain.
+"""
 
 
 @dataclass(frozen=True)
 class Scope:
-    """Where a text is to be understood.
+    """The context in which an expression is resolved.
 
     Attributes:
-        column: what names mean.
-        zone: the session's time zone, if its clocks never change.
-        altered: the settings by which some entries mean something else in the session (`ALTERING`).
-        timestamp: the type that TIMESTAMP means in the session (`TIMESTAMPS`); None where that is not known.
-        has_session: whether settings of a session say what quotes and backslashes in texts mean; without one it is what
-            they mean by default.
+        column: resolves names.
+        zone: the session's time zone, if its offset never changes.
+        altered: the settings that change the meaning of some entries in the session (`ALTERING`).
+        timestamp: the type that TIMESTAMP means in the session (`TIMESTAMPS`); None if it is unknown.
+        has_session: whether a session's settings decide what quotes and backslashes in texts mean; without a session,
+            the defaults do.
     """
 
     column: Columns
@@ -148,11 +153,11 @@ class Scope:
 
 
 def resolve(node: S.Syntax, scope: Scope) -> Expression:
-    """The tree of an expression.
+    """Resolve an expression.
 
     Example:
         >>> scope = Scope(lambda parts: Column(parts[0], "long"))
-        >>> resolved(parsed("a + 1"), scope).type
+        >>> resolve(parse_expression("a + 1"), scope).type
         'long'
     """
     return _Resolver(scope).of(node)
@@ -171,15 +176,15 @@ class _Resolver:
             case S.Name():
                 name = ".".join(node.parts)
                 is_function = node.quoted == (False,) and name.lower() in _BARE_FUNCTIONS
-                found = None if is_function else self._scope.column(node.parts)
-                return found if found is not None else Foreign(f"the name `{name}` is no column that is certain")
+                column = None if is_function else self._scope.column(node.parts)
+                return column if column is not None else Foreign(f"the name `{name}` is no column that is certain")
             case S.Operation(operator=("+" | "-") as sign, operands=(one, S.Interval() as other)):
                 return self._add_interval(one, other, is_negative=sign == "-")
             case S.Operation(operator="+", operands=(S.Interval() as one, other)):
                 return self._add_interval(other, one)
             case S.Operation():
                 called = node.operator if node.operator in _LOOKED_UP else ""
-                operands = [self.of(each) for each in node.operands]
+                operands = [self.of(operand) for operand in node.operands]
                 return self._apply(node.operator, operands, f"`{node.operator}`", called=called)
             case S.Case():
                 return self._case(node)
@@ -196,7 +201,7 @@ class _Resolver:
         return self._foreign(node, "an interval" if isinstance(node, S.Interval) else "columns in a text")
 
     def _foreign(self, node: S.Syntax, reason: str, called: str = "") -> Foreign:
-        return Foreign(f"{reason} is computed by Spark", called, tuple(self.of(each) for each in S.parts_of(node)))
+        return Foreign(f"{reason} is computed by Spark", called, tuple(self.of(part) for part in S.parts_of(node)))
 
     # -- functions -----------------------------------------------------------------------------------------------------
 
@@ -208,16 +213,16 @@ class _Resolver:
             if entry.name in ALTERING[setting].entries and ALTERING[setting].alters(arguments):
                 reason = f"by the setting {setting} it means something else"
                 return Foreign(f"{shown}: {reason}", called, tuple(arguments), _type_of(name), entry.name)
-        foreign = next((each for each in arguments if isinstance(each, Foreign)), None)
+        foreign = next((argument for argument in arguments if isinstance(argument, Foreign)), None)
         if foreign is not None and not entry.is_lazy:
             return Foreign(foreign.reason, called, tuple(arguments), _type_of(name), entry.name)
         return apply_function(entry, arguments, shown, called)
 
     def _add_interval(self, moved: S.Syntax, by: S.Interval, *, is_negative: bool = False) -> Expression:
-        """A date or moment that is moved by an interval."""
+        """Add an interval to a date or timestamp."""
         operand, span = self.of(moved), span_of(by, is_negative=is_negative)
         if span is None or operand.type not in MOMENTS or isinstance(operand, Foreign):
-            parts = (operand, *(self.of(each) for each in S.parts_of(by)))
+            parts = (operand, *(self.of(piece) for piece in S.parts_of(by)))
             return Foreign("an interval is added by Spark", "", parts)
         if operand.type != "date":
             return Apply(MOVE, (operand,), operand.type, (span.unit, span.amount))
@@ -248,14 +253,14 @@ class _Resolver:
         if isinstance(operand, Foreign):
             return Foreign(operand.reason, called, (operand,), to, "cast")
         try:
-            found = coerce(operand, to)
+            cast = coerce(operand, to)
         except Unfit as error:
             return Foreign(f"`CAST`: {error}", called, (operand,), to, "cast")
-        # What is cast is no literal any more, of which decimals take as few digits as it has.
-        return Apply(CAST, (found,), to, called=called) if called or isinstance(found, Constant) else found
+        # A cast literal is no literal any more, so decimals no longer take as few digits as it has.
+        return Apply(CAST, (cast,), to, called=called) if called or isinstance(cast, Constant) else cast
 
     def _call(self, node: S.Call) -> Expression:
-        name, arguments = node.name, [self.of(each) for each in node.arguments]
+        name, arguments = node.name, [self.of(argument) for argument in node.arguments]
         if node.words:
             return self._with_words(node, arguments)
         if len(arguments) == 1 and name in _CASTS:
@@ -272,12 +277,12 @@ class _Resolver:
         return self._apply(name, arguments, f"`{name}`", called=name)
 
     def _timestamp_of(self, name: str) -> str | None:
-        """The type that a function of this name gives; None where a setting says it, which is not known."""
-        given = {"timestamp": "timestamp", "to_timestamp_ltz": "timestamp", "to_timestamp_ntz": "timestamp_ntz"}
-        return given.get(name, self._scope.timestamp)
+        """The result type of a function of this name; None if an unknown setting decides it."""
+        types = {"timestamp": "timestamp", "to_timestamp_ltz": "timestamp", "to_timestamp_ntz": "timestamp_ntz"}
+        return types.get(name, self._scope.timestamp)
 
     def _with_words(self, node: S.Call, arguments: list[Expression]) -> Expression:
-        """A call with words of the grammar between its arguments."""
+        """A call with keywords between its arguments."""
         name, words = node.name, node.words
         if name == "extract":
             field = _FIELDS.get(words[0].split()[0].lower())
@@ -293,37 +298,37 @@ class _Resolver:
 
 
 def _is_date_and_number(arguments: Sequence[Expression]) -> bool:
-    kinds = [each.type for each in arguments]
+    kinds = [argument.type for argument in arguments]
     return len(kinds) == 2 and kinds[0] == "date" and kinds[1] in INTEGERS
 
 
 def apply_function(entry: Function, arguments: Sequence[Expression], shown: str, called: str = "") -> Expression:
-    """An entry with arguments, which are brought to the types that it takes."""
+    """Apply an entry to arguments, which are cast to the types that it takes."""
     try:
-        fit = entry.fit([_as_given(each) for each in arguments])
-        takes = [coerce(each, to) for each, to in zip(arguments, fit.takes, strict=False)]
+        fit = entry.fit([_to_argument(argument) for argument in arguments])
+        takes = [coerce(argument, to) for argument, to in zip(arguments, fit.takes, strict=False)]
     except Unfit as error:
         return Foreign(f"{shown}: {error}", called, tuple(arguments), _type_of(entry.name), entry.name)
     return Apply(entry, tuple(takes), fit.gives, fit.options, called)
 
 
 def coerce(node: Expression, to: DataType) -> Expression:
-    """An expression as a value of a type. Raises Unfit: only Spark casts it so."""
-    kind = _as_given(node).type
+    """Cast an expression to a type. Raises Unfit: only Spark computes this cast."""
+    kind = _to_argument(node).type
     if isinstance(node, Foreign):
         if kind == to or (kind is None and to == "boolean"):
             return node
-        raise Unfit("a part of it is of unknown type")
+        raise Unfit("an argument has an unknown type")
     if kind == to:
         return node
     if isinstance(node, Constant) and isinstance(to, str) and (constant := _constant(node, to)) is not None:
         return constant
-    fit = cast_fit(_as_given(node), to)
+    fit = cast_fit(_to_argument(node), to)
     return Apply(CAST, (node,), fit.gives, fit.options)
 
 
 def _constant(node: Constant, to: str) -> Constant | None:
-    """A constant of another type, where every language makes the same of it."""
+    """Convert a constant to another type, if every engine converts it alike."""
     value = node.value
     if value is None:
         return Constant(None, to)
@@ -345,14 +350,14 @@ def _constant(node: Constant, to: str) -> Constant | None:
     return None
 
 
-def _as_given(node: Expression) -> Given:
+def _to_argument(node: Expression) -> Given:
     if isinstance(node, Constant):
         return Given(node.type, (node.value,))
     return Given(node.type)
 
 
 def _type_of(name: str) -> DataType | None:
-    """The type of an operator's value where it is the same for all arguments."""
+    """The type of an operator's value, if it is the same for all arguments."""
     always = ("=", "!=", "<", "<=", ">", ">=", "<=>", "in", "between", "and", "or", "not", "like", "ilike", "rlike")
     return "boolean" if name in always or name.startswith("is ") else None
 
@@ -361,7 +366,7 @@ def _type_of(name: str) -> DataType | None:
 
 
 def type_of(spelling: str) -> str | None:
-    """The type of a spelling in SQL; None where it is nested, has a length, or is one of two by a setting."""
+    """The type of an SQL spelling; None if it is nested, has a length, or depends on a setting."""
     word = spelling.lower()
     sized = _SIZED.fullmatch(word)
     if sized is None:
@@ -384,14 +389,14 @@ def _literal(node: S.Literal, *, has_session: bool) -> Expression:
         case "text" if node.is_certain or not has_session:
             return Constant(node.text, "string")
         case "text":
-            return Foreign("what a text with quotes or backslashes means is for Spark's settings to say", type="string")
+            return Foreign("Spark's settings decide what a text with quotes or backslashes means", type="string")
     return Foreign("bytes are computed by Spark", type="binary")
 
 
 def _number(text: str) -> Expression:
-    found = _NUMBER.fullmatch(text)
-    assert found is not None, text
-    sign, digits, exponent, suffix = found[1], found[2], found[3] or "", (found[4] or "").lower()
+    match = _NUMBER.fullmatch(text)
+    assert match is not None, text
+    sign, digits, exponent, suffix = match[1], match[2], match[3] or "", (match[4] or "").lower()
     if suffix in ("l", "s", "y", "") and "." not in digits and not exponent:
         kind = {"l": "long", "s": "short", "y": "byte"}.get(suffix)
         return _whole(int(sign + digits), kind)
@@ -403,9 +408,9 @@ def _number(text: str) -> Expression:
 
 
 def _whole(value: int, kind: str | None) -> Expression:
-    for each in (kind,) if kind else ("integer", "long"):
-        if -(1 << WIDTHS[each]) <= value < 1 << WIDTHS[each]:
-            return Constant(value, each)
+    for type_ in (kind,) if kind else ("integer", "long"):
+        if -(1 << WIDTHS[type_]) <= value < 1 << WIDTHS[type_]:
+            return Constant(value, type_)
     return Foreign("a whole number beyond its type is read by Spark") if kind else _decimal(Decimal(value))
 
 
@@ -431,13 +436,13 @@ def _decimal(value: Decimal) -> Expression:
 
 
 def _typed_literal(node: S.Typed, scope: Scope) -> Expression:
-    """DATE '…' and TIMESTAMP '…' in their full forms."""
+    """Resolve DATE '…' and TIMESTAMP '…' in their full forms."""
     text = node.text
     try:
-        found = _moment(node.kind, text.text, scope) if text.is_certain else None
+        literal = _moment(node.kind, text.text, scope) if text.is_certain else None
     except (ValueError, OverflowError):
-        found = None
-    return found or Foreign(f"what {node.kind.upper()} {text.spelling} means is read by Spark")
+        literal = None
+    return literal or Foreign(f"what {node.kind.upper()} {text.spelling} means is read by Spark")
 
 
 def _moment(kind: str, text: str, scope: Scope) -> Expression | None:
@@ -454,8 +459,8 @@ def _moment(kind: str, text: str, scope: Scope) -> Expression | None:
         return None if match[4] else Constant(local, kind)
     if match[4]:
         return Constant(local.replace(tzinfo=dt.UTC), "timestamp")
-    # By a setting ``timestamp`` means a local time; as an instant that is the same one.
+    # By a setting ``timestamp`` means a local time; read as an instant it is the same.
     if scope.zone is None:
-        reason = "which instant a local time is, Spark knows where the clocks of the session's time zone change"
+        reason = "the instant of a local time is uncertain where the offset of the session's time zone changes"
         return Foreign(reason, "", (Constant(local, "timestamp_ntz"),), None, "timestamp")
     return Constant(local.replace(tzinfo=scope.zone).astimezone(dt.UTC), "timestamp")

@@ -1,8 +1,7 @@
-"""Skipping: what file skipping can use of a condition, by its tree.
+"""Skipping: derives from a condition's tree the predicate that file skipping uses.
 
-Pure. Guarantee: a predicate holds whatever the session's settings; every part that is not known for certain is
-`Unknown`. A call means Spark's own function, so whoever uses what is said has to know that the session has no other one
-under its name (`called_functions`).
+Pure. Guarantee: the predicate holds whatever the session's settings; every uncertain part is `Unknown`. A call means
+Spark's own function, so the caller must know that the session has no other function of that name (`called_functions`).
 """
 
 from __future__ import annotations
@@ -63,27 +62,27 @@ _FLIPPED: Mapping[Operator, Operator] = {
 }
 
 Named = Callable[[Column], "Name | None"]
-"""What the table calls a column of a tree; None for what is no column of it."""
+"""Returns the table's name of a column of a tree; None if the table has no such column."""
 
 
 def of_table(column: Column) -> Name:
-    """All columns are the table's."""
+    """Names columns if all of them are the table's."""
     return column.name
 
 
 def called_functions(tree: Expression) -> frozenset[str]:
-    """The functions that have to be Spark's own for what is said of a condition to be true."""
-    known = (each for each in nodes(tree) if isinstance(each, Apply) or (isinstance(each, Foreign) and each.function))
-    return frozenset(each.called for each in known if each.called)
+    """The functions that must be Spark's own for the predicate of a condition to hold."""
+    callers = (node for node in nodes(tree) if isinstance(node, Apply) or (isinstance(node, Foreign) and node.function))
+    return frozenset(node.called for node in callers if node.called)
 
 
 def predicate_of(tree: Expression, zone: dt.tzinfo | None, named: Named = of_table, *, calls: bool = True) -> Predicate:
-    """What file skipping can use of a condition.
+    """The predicate that file skipping can use of a condition.
 
     Args:
-        zone: the session's time zone, whose clocks may change; None for one that is not known here.
-        named: whose columns the tree's are.
-        calls: whether what is called (`called_functions`) is Spark's own; else nothing is said of it.
+        zone: the session's time zone, even if its offset changes; None if it is unknown.
+        named: returns the table's name of a column.
+        calls: whether the called functions (`called_functions`) are Spark's own; if not, calls are `Unknown`.
 
     Example:
         >>> predicate_of(computation_over("id + 0 > 5 AND lower(name) = 'a'", schema).tree, dt.UTC)
@@ -102,42 +101,42 @@ class _Reader:
     calls: bool
 
     def of(self, node: Expression) -> Predicate:
-        """What a condition says."""
+        """The predicate of a condition."""
         if isinstance(node, Column):
             name = self.named(node)
             return Compare(name, "=", True) if node.type == "boolean" and name is not None else Unknown()
         constant = self._constant(node)
         if constant is not None:
             return Always(constant[0]) if isinstance(constant[0], bool) else Unknown()
-        function, parts = _function_of(node), arguments_of(node)
+        function, arguments = _function_of(node), arguments_of(node)
         if not self._is_known(node) or function is None:
             return Unknown()
         match function:
             case "and":
-                return And(tuple(map(self.of, parts)))
+                return And(tuple(map(self.of, arguments)))
             case "or":
-                return Or(tuple(map(self.of, parts)))
+                return Or(tuple(map(self.of, arguments)))
             case "not":
-                return Not(self.of(parts[0]))
+                return Not(self.of(arguments[0]))
             case "is null" | "is unknown":
-                return self._is_null(parts[0])
+                return self._is_null(arguments[0])
             case "isnotnull":
-                return Not(self._is_null(parts[0]))
+                return Not(self._is_null(arguments[0]))
             case "is true" | "is false":
-                return self._is_truth(parts[0], function == "is true")
+                return self._is_truth(arguments[0], function == "is true")
             case "in":
-                return self._in(parts[0], parts[1:])
+                return self._in(arguments[0], arguments[1:])
             case "between":
-                value, low, high = parts
+                value, low, high = arguments
                 return And((self._comparison(">=", value, low), self._comparison("<=", value, high)))
             case "like" | "startswith":
-                return self._begins(node, function)
-            case "=" | "<=>" | "!=" | "<" | "<=" | ">" | ">=" if len(parts) == 2:
-                return self._comparison(function, *parts)
+                return self._prefix_match(node, function)
+            case "=" | "<=>" | "!=" | "<" | "<=" | ">" | ">=" if len(arguments) == 2:
+                return self._comparison(function, *arguments)
         return Unknown()
 
     def _is_known(self, node: Expression) -> bool:
-        """Whether what a node calls, if anything, is Spark's own."""
+        """Whether the function that a node calls, if any, is Spark's own."""
         return self.calls or not (isinstance(node, Apply | Foreign) and node.called)
 
     def _is_null(self, node: Expression) -> Predicate:
@@ -155,20 +154,20 @@ class _Reader:
         return invert_comparison(term, "<=>", truth, self.zone) if term is not None and is_plain else Unknown()
 
     def _comparison(self, op: Operator, left: Expression, right: Expression) -> Predicate:
-        for one, other, sign in ((left, right, op), (right, left, _FLIPPED[op])):
+        for side, other, sign in ((left, right, op), (right, left, _FLIPPED[op])):
             constant = self._constant(other)
             if constant is None:
                 continue
-            if isinstance(one, Foreign) and one.function == "char":
-                return self._char_equality(one, sign, constant[0])
-            term = self.term(one)
-            is_known = term is not None and are_exact([one.type, other.type], constant)
+            if isinstance(side, Foreign) and side.function == "char":
+                return self._char_equality(side, sign, constant[0])
+            term = self.term(side)
+            is_known = term is not None and are_exact([side.type, other.type], constant)
             return invert_comparison(term, sign, constant[0], self.zone) if term is not None and is_known else Unknown()
         return Unknown()
 
     def _char_equality(self, char: Foreign, op: Operator, text: Any) -> Predicate:
-        """What equality with a text says of a column of char, which is padded when it is compared: what files hold lies
-        between the text without the blanks at its end, and with as many as the column takes. No more is certain.
+        """Equality of a char column with a text. Comparison pads the column, so the value in files lies between the
+        text without trailing blanks and the text padded to the column's length. No more is certain.
         """
         column, length = char.parts
         assert isinstance(column, Column)
@@ -181,21 +180,21 @@ class _Reader:
             return Unknown()
         return And((Compare(name, ">=", shortest), Compare(name, "<=", shortest.ljust(length.value)), Unknown()))
 
-    def _in(self, searched: Expression, listed: Sequence[Expression]) -> Predicate:
-        constants = [self._constant(each) for each in listed]
-        values = [each[0] for each in constants if each is not None]
-        kinds = [each.type for each, value in zip(listed, values, strict=False) if value is not None]
+    def _in(self, searched: Expression, items: Sequence[Expression]) -> Predicate:
+        constants = [self._constant(item) for item in items]
+        values = [constant[0] for constant in constants if constant is not None]
+        kinds = [item.type for item, value in zip(items, values, strict=False) if value is not None]
         if len(values) < len(constants) or not are_exact([searched.type, *kinds], values):
             return Unknown()
-        if len({_kind_of(each) for each in kinds}) > 1:  # Spark brings all of them to one type
+        if len({_kind_of(kind) for kind in kinds}) > 1:  # Spark brings all of them to one type
             return Unknown()
         if isinstance(searched, Foreign) and searched.function == "char":
-            return Or(tuple(self._char_equality(searched, "=", each) for each in values))
+            return Or(tuple(self._char_equality(searched, "=", text) for text in values))
         term = self.term(searched)
         return Unknown() if term is None else is_one_of(term, values, self.zone)
 
-    def _begins(self, node: Expression, function: str) -> Predicate:
-        """LIKE, and ``startswith``, with a constant pattern."""
+    def _prefix_match(self, node: Expression, function: str) -> Predicate:
+        """LIKE and ``startswith`` with a constant pattern."""
         term = self.term(node.arguments[0]) if isinstance(node, Apply) else None
         if not isinstance(node, Apply) or not isinstance(term, Bare):
             return Unknown()
@@ -211,7 +210,7 @@ class _Reader:
     # -- values --------------------------------------------------------------------------------------------------------
 
     def _constant(self, node: Expression) -> tuple[Any] | None:
-        """The value of what names no column, in a tuple of one (it may be NULL); None where it is not known."""
+        """The value of an expression without columns, in a tuple of one (it may be NULL); None if it is unknown."""
         match node:
             case Constant():
                 return (node.value,)
@@ -224,7 +223,7 @@ class _Reader:
         return None
 
     def _local(self, node: Apply) -> tuple[Any] | None:
-        """Of a moment of a zone whose clocks change, or that is not known, the local time in it."""
+        """The local time of a timestamp in a zone that is unknown or whose offset changes."""
         if node.type != "timestamp" or len(node.arguments) != 1:
             return None
         try:
@@ -232,9 +231,9 @@ class _Reader:
         except (ArithmeticError, ValueError):  # it lies outside the years 1 to 9999
             return None
 
-    def _local_of(self, function: Function, given: Expression, options: tuple[Any, ...]) -> tuple[Any] | None:
+    def _local_of(self, function: Function, argument: Expression, options: tuple[Any, ...]) -> tuple[Any] | None:
         zone = self.zone or ANY_ZONE
-        match given, options:
+        match argument, options:
             case Constant(value=str() as text), _ if function == CAST:
                 return (local_time(text).replace(tzinfo=zone),)
             case Constant(value=dt.date() as day, type="date"), _ if function == CAST:
@@ -244,17 +243,17 @@ class _Reader:
         return None
 
     def _instant(self, local: dt.datetime) -> tuple[Any] | None:
-        """Of a zone whose clocks change the local time in it: which instant that is depends on the edition of the
-        zones' rules, which Python and Java each have.
+        """The local time in a zone whose offset changes: the instant depends on the edition of the time zone database,
+        and Python and Java have one each.
         """
         if local.tzinfo is not None or self.zone is None:
             return None
-        found = local.replace(tzinfo=self.zone)
-        return (found.astimezone(dt.UTC) if is_fixed(self.zone) else found,)
+        instant = local.replace(tzinfo=self.zone)
+        return (instant.astimezone(dt.UTC) if is_fixed(self.zone) else instant,)
 
     def term(self, node: Expression, depth: int = 0) -> Term | None:
-        """A column, or what is computed from one in a way that keeps the order of its values; None for all else, and
-        for what is nested deep: what is vague at each level doubles what is said.
+        """A column, or a monotonic function of one; None for any other expression, and for deep nesting, where the
+        predicate would double at each level.
         """
         if depth > _MOST_NESTED:
             return None
@@ -266,8 +265,8 @@ class _Reader:
         parts = arguments_of(node)
         if isinstance(node, Apply) and node.function == CAST and parts[0].type == VOID:  # NULL is NULL of any type
             return self.term(parts[0], depth + 1)
-        constants = [self._constant(each) for each in parts]
-        values = tuple(None if each is None else each[0] for each in constants)
+        constants = [self._constant(part) for part in parts]
+        values = tuple(None if constant is None else constant[0] for constant in constants)
         if values.count(None) != 1 or None not in constants:
             return None
         place = constants.index(None)
@@ -281,24 +280,28 @@ class _Reader:
         return self._foreign_term(node, inner, place, values)
 
     def _foreign_term(self, node: Foreign, inner: Term, place: int, values: tuple[Any, ...]) -> Term | None:
-        """What an entry makes of a term, where that is Spark's: in some sessions it fails, or the type is another."""
+        """Apply an entry to a term of a `Foreign` node, which in some sessions fails or has another type."""
         if node.function in ("cast", "timestamp"):
             return self._cast(inner, "timestamp" if node.function == "timestamp" else node.type)
         entry = TABLE.get(node.function)
         if entry is None:
             return None
         for kind in (inner.type, "date", "timestamp"):
-            moved = inner if kind == inner.type else self._cast(inner, kind)
-            given = [Given(kind) if i == place else _as_given(each, values[i]) for i, each in enumerate(node.parts)]
+            argument_term = inner if kind == inner.type else self._cast(inner, kind)
+            arguments = [
+                Given(kind) if i == place else _to_argument(part, values[i]) for i, part in enumerate(node.parts)
+            ]
             try:
-                fit = entry.fit(given)
+                fit = entry.fit(arguments)
             except Unfit:
                 continue
-            if moved is not None and len(fit.takes) == len(given):
-                moved = self._cast(moved, fit.takes[place])
-            if moved is None:
+            if argument_term is not None and len(fit.takes) == len(arguments):
+                argument_term = self._cast(argument_term, fit.takes[place])
+            if argument_term is None:
                 continue
-            return try_monotonic_term(entry, Varying(moved.type, fit.gives, values, fit.options, self.zone), moved)
+            return try_monotonic_term(
+                entry, Varying(argument_term.type, fit.gives, values, fit.options, self.zone), argument_term
+            )
         return None
 
     def _cast(self, inner: Term, to: DataType | None) -> Term | None:
@@ -306,7 +309,7 @@ class _Reader:
 
 
 def _kind_of(kind: DataType | None) -> DataType | None:
-    """A type, or one for all exact numbers."""
+    """The type, or one common type for all exact numbers."""
     return "decimal" if kind in INTEGERS or (kind is not None and decimal_of(kind)) else kind
 
 
@@ -319,16 +322,16 @@ def _function_of(node: Expression) -> str | None:
     return None
 
 
-def _as_given(node: Expression, value: Any) -> Given:
+def _to_argument(node: Expression, value: Any) -> Given:
     return Given(None) if isinstance(node, Column) else Given(node.type, (value,))
 
 
 def _compute_constant(node: Apply, zone: dt.tzinfo | None) -> tuple[Any] | None:
-    """The value of what names no column; None where only Spark knows it."""
-    if any(isinstance(each, Column | Foreign) for each in nodes(node)):
+    """The value of an expression without columns; None if only Spark computes it."""
+    if any(isinstance(inner, Column | Foreign) for inner in nodes(node)):
         return None
     try:
-        (found,) = values_of(node, _ONE_ROW, zone).to_pylist()
-    except (Unsupported, ArithmeticError, ValueError):  # or Python has no room for it
+        (value,) = values_of(node, _ONE_ROW, zone).to_pylist()
+    except (Unsupported, ArithmeticError, ValueError):  # also a value that Python cannot represent
         return None
-    return (found,)
+    return (value,)

@@ -1,7 +1,7 @@
 """Spelling: an expression as a text that Spark can read in one way only.
 
-Guarantee: each operation stands in parentheses of its own, each name in backticks and each word as the parser read it,
-so Spark reads the tree that was given.
+Guarantee: each operation is in its own parentheses, each name in backticks and each word as the parser read it, so that
+Spark reads the same tree.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ Spell = Callable[[Syntax], str]
 
 
 def to_sql(node: Syntax, spell_name: Callable[[Name], str] | None = None) -> str:
-    """The text of an expression.
+    """Spell an expression.
 
     Args:
-        spell_name: what stands in the place of a name; the name itself by default.
+        spell_name: returns the text of a name; by default the name itself.
 
     Example:
-        >>> spelled(parsed("a = -1 OR NOT b"))
+        >>> to_sql(parse_expression("a = -1 OR NOT b"))
         '((`a` = -1) OR (NOT `b`))'
     """
 
-    def spell(each: Syntax) -> str:
-        return spell_name(each) if isinstance(each, Name) and spell_name is not None else node_to_sql(each, spell)
+    def spell(part: Syntax) -> str:
+        return spell_name(part) if isinstance(part, Name) and spell_name is not None else node_to_sql(part, spell)
 
     return spell(node)
 
 
 def node_to_sql(node: Syntax, spell: Spell) -> str:
-    """The text of a node whose parts are spelled by a function."""
+    """Spell a node; ``spell`` spells its parts."""
     match node:
         case Literal():
             return node.spelling
@@ -57,7 +57,7 @@ def node_to_sql(node: Syntax, spell: Spell) -> str:
         case Name():
             return ".".join(map(quote_name, node.parts))
         case Interval():
-            return " ".join(["INTERVAL", *(each if isinstance(each, str) else spell(each) for each in node.pieces)])
+            return " ".join(["INTERVAL", *(piece if isinstance(piece, str) else spell(piece) for piece in node.pieces)])
         case Operation():
             return f"({_operation(node, spell)})"
         case Call():
@@ -80,29 +80,29 @@ def _operation(node: Operation, spell: Spell) -> str:
     operator, inner = node.operator, node.operands[0]
     if operator == "not" and isinstance(inner, Operation) and inner.operator.startswith("is "):
         return f"{spell(inner.operands[0])} IS NOT {inner.operator[3:].upper()}"
-    first, *others = map(spell, node.operands)
+    first, *rest = map(spell, node.operands)
     match operator:
         case "not":
             return f"NOT {first}"
         case "row":
-            return ", ".join([first, *others])
+            return ", ".join([first, *rest])
         case "+x" | "-x" | "~x":
             return f"{operator[0]} ({first})" if first[0].isdigit() or first[0] == "." else f"{operator[0]} {first}"
         case "between":
-            return f"{first} BETWEEN {others[0]} AND {others[1]}"
+            return f"{first} BETWEEN {rest[0]} AND {rest[1]}"
         case _ if operator == "in" or operator.endswith((" any", " all")):
-            return f"{first} {operator.upper()} ({', '.join(others)})"
+            return f"{first} {operator.upper()} ({', '.join(rest)})"
         case "like" | "ilike":
-            return f"{first} {operator.upper()} {' ESCAPE '.join(others)}"
+            return f"{first} {operator.upper()} {' ESCAPE '.join(rest)}"
         case "is null" | "is true" | "is false" | "is unknown":
             return f"{first} {operator.upper()}"
-    return f" {operator.upper()} ".join([first, *others])
+    return f" {operator.upper()} ".join([first, *rest])
 
 
 def _call(node: Call, arguments: Sequence[str]) -> str:
     inside = ", ".join(arguments)
     if node.words:
-        inside = " ".join(f"{word} {each}" for word, each in zip(node.words, arguments, strict=True)).strip()
+        inside = " ".join(f"{word} {argument}" for word, argument in zip(node.words, arguments, strict=True)).strip()
     return f"{node.name if node.function.isidentifier() else node.function}({inside})"
 
 

@@ -1,6 +1,6 @@
-"""Syntax: what an expression's text is, before anybody knows which columns there are. Pure data.
+"""Syntax: the structure of an expression's text, before its columns are resolved. Pure data.
 
-Each node knows where it stands in its text; two nodes are equal if they say the same.
+Each node has its position in the text; two nodes are equal if they have the same content.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True)
 class _Placed:
-    """Something that stands in a text, from one character to before another."""
+    """A node with its position in a text, from one character to before another."""
 
     start: int = field(default=0, compare=False, repr=False, kw_only=True)
     stop: int = field(default=0, compare=False, repr=False, kw_only=True)
@@ -24,7 +24,7 @@ class Literal(_Placed):
 
     Attributes:
         kind: ``number``, ``text``, ``bytes``, ``null`` or ``boolean``.
-        text: what it holds; of a number its digits and suffix, with a minus in front if that is a part of it.
+        text: its content; of a number its digits and suffix, with a leading minus that belongs to it.
         spelling: its form for Spark.
         is_certain: whether it is the same in all sessions.
     """
@@ -52,11 +52,11 @@ class Interval(_Placed):
 
 @dataclass(frozen=True)
 class Name(_Placed):
-    """``a`` or ``a.b.c``: a column, a member of one, or an argument of a lambda around it.
+    """``a`` or ``a.b.c``: a column, a member of one, or an argument of an enclosing lambda.
 
     Attributes:
-        parts: what stands between the dots.
-        quoted: which of them stand in backticks.
+        parts: the parts between the dots.
+        quoted: whether each part is in backticks.
     """
 
     parts: tuple[str, ...]
@@ -81,9 +81,9 @@ class Call(_Placed):
     """``f(x, y)``.
 
     Attributes:
-        function: its name, as it is written, in backticks where it stands in such.
-        words: what stands before each argument and behind the last one, where that is not a comma, as the keywords of
-            ``trim(BOTH x FROM y)``; empty where all is commas.
+        function: its name as written, including backticks.
+        words: the words before each argument and behind the last one, if they are not just commas, as the keywords of
+            ``trim(BOTH x FROM y)``; else empty.
     """
 
     function: str
@@ -140,7 +140,7 @@ class Lambda(_Placed):
 
 @dataclass(frozen=True)
 class Columns(_Placed):
-    """A text that states columns, as ``'a INT'`` does for ``from_json``."""
+    """A text that is a schema, such as ``'a INT'`` for ``from_json``."""
 
     text: Literal
 
@@ -151,7 +151,7 @@ Syntax: TypeAlias = (
 
 
 def parts_of(node: Syntax) -> Iterator[Syntax]:
-    """What a node is made of, from left to right."""
+    """Yield the child nodes of a node, from left to right."""
     match node:
         case Operation(operands=parts) | Call(arguments=parts):
             yield from parts
@@ -162,7 +162,7 @@ def parts_of(node: Syntax) -> Iterator[Syntax]:
                 yield value
             yield from () if node.otherwise is None else (node.otherwise,)
         case Interval():
-            yield from (each for each in node.pieces if not isinstance(each, str))
+            yield from (piece for piece in node.pieces if not isinstance(piece, str))
         case Cast() | Member():
             yield node.operand
         case Subscript():
@@ -175,9 +175,9 @@ def parts_of(node: Syntax) -> Iterator[Syntax]:
 
 
 def all_parts(node: Syntax) -> Iterator[Syntax]:
-    """A node and everything below it, however deep."""
-    left = [node]
-    while left:
-        each = left.pop()
-        yield each
-        left += parts_of(each)
+    """Yield a node and everything below it, however deep."""
+    pending = [node]
+    while pending:
+        part = pending.pop()
+        yield part
+        pending += parts_of(part)

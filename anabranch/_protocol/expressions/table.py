@@ -1,13 +1,13 @@
-"""The table of functions: one entry for each function or operator that is computed here.
+"""The table of functions: one entry for each function or operator that is computed in Arrow.
 
-An entry says which types it takes and gives, how Arrow computes it, and what a bound of its value says of an argument.
-Guarantee: where an entry computes a value, it is Spark's, whatever the session's settings; where Spark's settings
-decide (an overflow, a division by zero), or Arrow does otherwise than Spark (letters beyond those that both fold
-alike), it raises `Unsupported` and nothing is said.
+An entry declares which types it takes and gives, its Arrow kernel, and how a bound on its value bounds its argument.
+Guarantee: a value that an entry computes is Spark's, whatever the session's settings; where Spark's settings decide (an
+overflow, a division by zero), or Arrow differs from Spark (letters beyond those that both fold alike), it raises
+`Unsupported`.
 
 To add a function: write its kernel in the file of its kind, under `function` (see `texts.py` for short ones); a kernel
-gets arrays. Then name it in `docs/concepts/expressions.md`, draw it in `tests/protocol/expressions/typed_texts.py`, by
-which it is tried beside Spark, and break it once in `test_broken_entries.py`.
+gets arrays. Then list it in `docs/concepts/expressions.md`, draw it in `tests/protocol/expressions/typed_texts.py`,
+which compares it with Spark, and break it once in `test_broken_entries.py`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Datum: TypeAlias = Any
 
 
 class Unfit(Exception):
-    """An entry does not take arguments of these types, for the reason that is said."""
+    """An entry does not take arguments of these types; the message has the reason."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Site:
 
 @dataclass(frozen=True)
 class Given:
-    """An argument as an entry sees it before any row: its type, and a constant's value in a tuple of one."""
+    """An argument before any row is read: its type, and the value of a constant in a tuple of one."""
 
     type: DataType | None
     constant: tuple[Any] | None = None
@@ -50,7 +50,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Fit:
-    """What an entry makes of its arguments: the types that it takes and gives, and what its kernel is told."""
+    """How an entry fits its arguments: the types that it takes and gives, and the options for its kernel."""
 
     gives: DataType
     takes: tuple[DataType, ...]
@@ -59,14 +59,14 @@ class Fit:
 
 @dataclass(frozen=True)
 class Varying:
-    """A call of which one argument varies, and the others are constants.
+    """A call with one varying argument; all others are constants.
 
     Attributes:
-        kind: the type of the argument that varies.
-        gives: that of the value.
-        constants: the arguments, with None in the place of that one.
-        options: what the kernel is told.
-        zone: the session's time zone, whose clocks may change; None for one that is not known here.
+        kind: the type of the varying argument.
+        gives: the type of the value.
+        constants: the arguments, with None in the place of the varying one.
+        options: the options for the kernel.
+        zone: the session's time zone, even if its offset changes; None if it is unknown.
     """
 
     kind: DataType
@@ -78,13 +78,13 @@ class Varying:
 
 @dataclass(frozen=True)
 class Bound:
-    """From which argument on a value is at least, or is more than, another one.
+    """The smallest argument for which a value is at least, or more than, another one.
 
     Attributes:
-        early, late: before the one it certainly is not, behind the other it certainly is; mostly they are the same.
-        is_strict: at the bound itself it is not.
-        is_vague: at the bound itself that is not certain.
-        falls: it is so up to the bound, and not from there on.
+        early, late: before ``early`` the condition certainly fails, behind ``late`` it certainly holds; usually equal.
+        is_strict: whether the condition fails at the bound itself.
+        is_vague: whether it is uncertain at the bound itself.
+        falls: whether the condition holds up to the bound, not from it on.
     """
 
     early: Any
@@ -95,7 +95,7 @@ class Bound:
 
 
 def exactly(value: Any, *, is_strict: bool = False, falls: bool = False) -> Bound:
-    """The bound that is one value."""
+    """A bound that is one exact value."""
     return Bound(value, value, is_strict=is_strict, falls=falls)
 
 
@@ -105,15 +105,15 @@ def _always(kind: DataType, gives: DataType) -> bool:
 
 @dataclass(frozen=True)
 class Inverse:
-    """What a bound of a value says of the argument that varies. The value never falls, or never rises, where that one
-    rises, and is NULL exactly where that one is.
+    """Derives a bound on the varying argument from a bound on the value. The value is monotonic in the argument, and
+    NULL exactly where the argument is NULL.
 
     Attributes:
-        bound: from which argument on the value is at least another one, or is more (``is_strict``). Raises
-            OverflowError, ValueError, TypeError: that cannot be said.
-        fits: whether all this holds for an argument and a value of these types.
-        safe: the first and the last argument for which it holds; beyond them integers wrap, by a setting. None: for
-            all.
+        bound: returns the smallest argument for which the value is at least another one, or more (``is_strict``).
+            Raises OverflowError, ValueError, TypeError: the bound is unknown.
+        fits: whether this holds for an argument and a value of these types.
+        safe: returns the first and the last argument for which this holds; beyond them integers wrap, by a setting.
+            None: for all.
     """
 
     bound: Callable[[Varying, Any, bool], Bound]
@@ -131,10 +131,11 @@ class Function:
 
     Attributes:
         name: in lower case, or the operator's sign.
-        fit: which arguments it takes. Raises Unfit: not these.
-        kernel: its value: of the arguments, which are as ``fit`` says, the type that it gives, its options, the site.
-        is_lazy: the kernel is given functions that compute the arguments for some rows, in place of values.
-        inverse: what file skipping can say of an argument; None for nothing.
+        fit: checks the arguments. Raises Unfit: it does not take them.
+        kernel: computes the value from the arguments (cast to the types of ``fit``), its type, the options and the
+            site.
+        is_lazy: whether the kernel gets functions that compute the arguments for some rows, in place of values.
+        inverse: derives bounds for file skipping; None if it has none.
     """
 
     name: str
@@ -145,11 +146,11 @@ class Function:
 
 
 TABLE: dict[str, Function] = {}
-"""Every entry by each of its names."""
+"""All entries by name; an entry may have several names."""
 
 
 def add(names: str, fit: Fitting, kernel: Kernel, *, is_lazy: bool = False, inverse: Inverse | None = None) -> None:
-    """Put an entry into the table, under each of these names, which have commas between them."""
+    """Add an entry to the table under each of these names, which are separated by commas."""
     first, *others = names.split(", ")
     entry = Function(first, fit, kernel, is_lazy, inverse)
     for name in (first, *others):
@@ -158,7 +159,7 @@ def add(names: str, fit: Fitting, kernel: Kernel, *, is_lazy: bool = False, inve
 
 
 def of_values(compute: Callable[..., Datum]) -> Kernel:
-    """A kernel that needs its arguments and its options only."""
+    """A kernel that needs only its arguments and its options."""
 
     def kernel(arguments: Sequence[Datum], gives: DataType, options: tuple[Any, ...], site: Site) -> Datum:
         return compute(*arguments, *options)
@@ -167,12 +168,12 @@ def of_values(compute: Callable[..., Datum]) -> Kernel:
 
 
 def function(names: str, takes: str, gives: DataType) -> Callable[[Callable[..., Datum]], Callable[..., Datum]]:
-    """What computes values as an entry of the table.
+    """Decorate a function that computes values, as an entry of the table.
 
     Args:
-        names: its names in SQL, with commas between them.
-        takes: the types of its arguments, one word each; behind a ``?`` one that may be left out, with a ``=`` in front
-            one that has to be constant and not NULL, which it gets as a plain value behind the others.
+        names: its names in SQL, separated by commas.
+        takes: the types of its arguments, one word each: ``?`` marks an optional argument, ``=`` an argument that must
+            be constant and not NULL, which the function gets as a plain value behind the others.
         gives: the type of its value.
 
     Example:
@@ -188,32 +189,32 @@ def function(names: str, takes: str, gives: DataType) -> Callable[[Callable[...,
 
 
 def _fitting(words: Sequence[str], gives: DataType) -> Fitting:
-    least = sum("?" not in each for each in words)
+    least = sum("?" not in kind for kind in words)
 
-    def fit(given: Sequence[Given]) -> Fit:
-        if not least <= len(given) <= len(words):
-            raise Unfit(f"it is not computed here with {len(given)} arguments")
+    def fit(arguments: Sequence[Given]) -> Fit:
+        if not least <= len(arguments) <= len(words):
+            raise Unfit(f"it is not computed here with {len(arguments)} arguments")
         takes, options = [], []
-        for word, each in zip(words, given, strict=False):
+        for word, argument in zip(words, arguments, strict=False):
             kind = word.lstrip("?=")
             if "=" not in word:
-                check_type(each, kind)
+                check_type(argument, kind)
                 takes.append(kind)
             else:
-                options.append(constant_of(each, kind))
+                options.append(constant_of(argument, kind))
         return Fit(gives, tuple(takes), tuple(options))
 
     return fit
 
 
-def check_type(given: Given, kind: DataType) -> None:
-    """Raises Unfit unless an argument has a type, or is NULL."""
-    if given.type not in (kind, "void"):
-        raise Unfit(f"it is computed here for {kind}, and not for {given.type}")
+def check_type(argument: Given, kind: DataType) -> None:
+    """Raises Unfit unless an argument has this type, or is NULL."""
+    if argument.type not in (kind, "void"):
+        raise Unfit(f"it is computed here for {kind}, and not for {argument.type}")
 
 
-def constant_of(given: Given, kind: DataType) -> Any:
-    """The value of an argument. Raises Unfit unless it is a constant of a type, and not NULL."""
-    if given.constant is None or given.constant[0] is None or given.type != kind:
+def constant_of(argument: Given, kind: DataType) -> Any:
+    """The value of an argument. Raises Unfit unless it is a constant of this type, and not NULL."""
+    if argument.constant is None or argument.constant[0] is None or argument.type != kind:
         raise Unfit(f"only with a constant {kind} is it computed here")
-    return given.constant[0]
+    return argument.constant[0]

@@ -1,5 +1,5 @@
-"""Entries for texts, whose characters are code points. Where Spark and Arrow might read one otherwise, it is left to
-Spark: letters that one of them folds in another way, and patterns with escapes.
+"""Entries for texts, whose characters are code points. A text that Spark and Arrow might treat differently is left to
+Spark: letters that they fold differently, and patterns with escapes.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from anabranch._protocol.expressions.table import (
 from anabranch._protocol.schema.types import INTEGERS, VOID
 from anabranch._protocol.unsupported import Unsupported
 
-_FOLDED_OTHERWISE = re.compile(
+_UNCERTAIN_CASE = re.compile(
     r"[^\x00-\u024f\u0370-\u03a2\u03a4-\u03c1\u03c3-\u052f\u0e00-\u0e7f\u3000-\u9fff\uac00-\ud7a3]|[\u0130\u019b\u03f4]"
 )
-"""Letters of which a test has not shown that Spark and Python make the same great and small ones, whichever library
-Spark is set to; a small sigma has two forms.
+"""Letters for which no test shows that Spark and Python fold the case alike, whichever library Spark is set to; a small
+sigma has two forms.
 """
 
 
@@ -45,13 +45,13 @@ def _case_function(fold: Callable[[Datum], Datum], python: Callable[[str], str])
 
 def _map_texts(values: Datum, python: Callable[[str], str]) -> Datum:
     return pa.array(
-        [None if each is None else python(_require_foldable(each)) for each in values.to_pylist()], pa.string()
+        [None if text is None else python(_require_foldable(text)) for text in values.to_pylist()], pa.string()
     )
 
 
 def _require_foldable(text: str) -> str:
-    if _FOLDED_OTHERWISE.search(text):
-        raise Unsupported("a text has letters that not everybody folds alike")
+    if _UNCERTAIN_CASE.search(text):
+        raise Unsupported("a text has letters that Spark and Python may fold differently")
     return text
 
 
@@ -65,11 +65,11 @@ def _initcap(values: Datum) -> Datum:
 
 
 def _with_capitals(text: str) -> str:
-    """Nothing but a blank separates words. By a setting of Spark's a letter may become one letter only."""
-    found = " ".join(word.capitalize() for word in text.split(" "))
-    if len(found) != len(text):
-        raise Unsupported("a word begins with a letter whose great form is several letters")
-    return found
+    """Only a blank separates words. By a setting of Spark a letter may only become one letter."""
+    capitalized = " ".join(word.capitalize() for word in text.split(" "))
+    if len(capitalized) != len(text):
+        raise Unsupported("a word begins with a letter whose upper case is several letters")
+    return capitalized
 
 
 @function("length, len, char_length, character_length", "string", gives="integer")
@@ -79,9 +79,9 @@ def _length(values: Datum) -> Datum:
 
 @function("ascii", "string", gives="integer")
 def _ascii(values: Datum) -> Datum:
-    """The number of the first letter, whichever it is; 0 where there is none."""
-    firsts = pc.utf8_slice_codeunits(values, 0, 1).to_pylist()
-    return pa.array([None if each is None else ord(each) if each else 0 for each in firsts], pa.int32())
+    """The code point of the first letter; 0 for an empty text."""
+    letters = pc.utf8_slice_codeunits(values, 0, 1).to_pylist()
+    return pa.array([None if letter is None else ord(letter) if letter else 0 for letter in letters], pa.int32())
 
 
 @function("octet_length", "string", gives="integer")
@@ -99,7 +99,7 @@ def _reverse(values: Datum) -> Datum:
 
 @function("substring, substr", "string =integer ?=integer", gives="string")
 def _substring(values: Datum, first: int, count: int = 1 << 31) -> Datum:
-    """From a place on, which is counted from 1, or from the end where it is negative."""
+    """From a position on, counted from 1, or from the end if it is negative."""
     if count <= 0:
         return pc.utf8_slice_codeunits(values, 0, 0)
     start = first - 1 if first > 0 else first
@@ -117,30 +117,31 @@ def _right(values: Datum, count: int) -> Datum:
     return _substring(values, -count) if count > 0 else _substring(values, 1, 0)
 
 
-def _trimming(trim: Callable[..., Datum]) -> Callable[..., Datum]:
+def _trim_blanks_with(trim: Callable[..., Datum]) -> Callable[..., Datum]:
     def trim_blanks(values: Datum) -> Datum:
         return trim(values, characters=" ")
 
     return trim_blanks
 
 
-function("trim, btrim", "string", gives="string")(_trimming(pc.utf8_trim))
-function("ltrim", "string", gives="string")(_trimming(pc.utf8_ltrim))
-function("rtrim", "string", gives="string")(_trimming(pc.utf8_rtrim))
+function("trim, btrim", "string", gives="string")(_trim_blanks_with(pc.utf8_trim))
+function("ltrim", "string", gives="string")(_trim_blanks_with(pc.utf8_ltrim))
+function("rtrim", "string", gives="string")(_trim_blanks_with(pc.utf8_rtrim))
 
 
 @function("split_part", "string =string =integer", gives="string")
 def _split_part(values: Datum, separator: str, number: int) -> Datum:
     if not separator or number == 0:
-        raise Unsupported("a text is split by nothing, or its part of number 0 is asked for")
-    parts = [None if each is None else each.split(separator) for each in values.to_pylist()]
+        raise Unsupported("a text is split by an empty separator, or its part number is 0")
+    parts = [None if text is None else text.split(separator) for text in values.to_pylist()]
     at = number - 1 if number > 0 else number
     return pa.array(
-        [None if each is None else each[at] if -len(each) <= at < len(each) else "" for each in parts], pa.string()
+        [None if fields is None else fields[at] if -len(fields) <= at < len(fields) else "" for fields in parts],
+        pa.string(),
     )
 
 
-_MOST_BYTES = 256 << 20
+_MAX_BYTES = 256 << 20
 
 
 def _bytes_in(values: Datum) -> int:
@@ -148,8 +149,8 @@ def _bytes_in(values: Datum) -> int:
 
 
 def _check_bytes(count: int) -> None:
-    """Raises Unsupported: so many bytes of texts at once are too many."""
-    if count > _MOST_BYTES:
+    """Raises Unsupported: the texts would take more than `_MAX_BYTES` bytes."""
+    if count > _MAX_BYTES:
         raise Unsupported("texts become too long")
 
 
@@ -166,12 +167,14 @@ def _replace(values: Datum, searched: str, other: str = "") -> Datum:
 
 @function("translate", "string =string =string", gives="string")
 def _translate(values: Datum, letters: str, others: str) -> Datum:
-    """Letters become others at the same place, the first one counts; those without another are left out."""
+    """Replace each letter by the one at the same place of ``others``; the first occurrence counts, and a letter without
+    a replacement is removed.
+    """
     if "\0" in others:
-        raise Unsupported("to some versions of Spark a NUL is no letter")
+        raise Unsupported("some versions of Spark do not take a NUL for a letter")
     pairs = zip_longest(letters, others[: len(letters)])
     table = {ord(letter): other for letter, other in reversed([*pairs])}
-    return pa.array([None if each is None else each.translate(table) for each in values.to_pylist()], pa.string())
+    return pa.array([None if text is None else text.translate(table) for text in values.to_pylist()], pa.string())
 
 
 def _padding(pad: Callable[..., Datum]) -> Callable[..., Datum]:
@@ -194,13 +197,13 @@ def _repeat(values: Datum, times: int) -> Datum:
     return pc.binary_repeat(values, max(times, 0))
 
 
-def _texts_fit(given: Sequence[Given]) -> Fit:
-    """All arguments as texts, as CONCAT takes them."""
-    if not given or any(each.type not in ("string", *INTEGERS, VOID) for each in given):
-        raise Unfit("only texts and whole numbers are put together here")
-    if not any(each.type == "string" for each in given):
-        raise Unfit("no text is put together")
-    return Fit("string", ("string",) * len(given))
+def _texts_fit(arguments: Sequence[Given]) -> Fit:
+    """Casts all arguments to texts, like CONCAT."""
+    if not arguments or any(argument.type not in ("string", *INTEGERS, VOID) for argument in arguments):
+        raise Unfit("the arguments must be texts or whole numbers")
+    if not any(argument.type == "string" for argument in arguments):
+        raise Unfit("no argument is a text")
+    return Fit("string", ("string",) * len(arguments))
 
 
 def _concat(*texts: Datum) -> Datum:
@@ -211,21 +214,21 @@ add("concat, ||", _texts_fit, of_values(_concat))
 
 
 def _concat_ws(separator: Datum, first: Datum, *others: Datum) -> Datum:
-    """Arrow's own way to skip NULLs skips rows of which all are."""
+    """Skips NULL texts; Arrow's own option would also skip rows in which all are NULL."""
     joined, is_begun = pc.coalesce(first, ""), pc.is_valid(first)
-    for each in others:
-        between = pc.if_else(pc.and_(is_begun, pc.is_valid(each)), separator, "")
-        joined = pc.binary_join_element_wise(joined, between, pc.coalesce(each, ""), "")
-        is_begun = pc.or_(is_begun, pc.is_valid(each))
+    for other in others:
+        between = pc.if_else(pc.and_(is_begun, pc.is_valid(other)), separator, "")
+        joined = pc.binary_join_element_wise(joined, between, pc.coalesce(other, ""), "")
+        is_begun = pc.or_(is_begun, pc.is_valid(other))
     return joined
 
 
-def _concat_ws_fit(given: Sequence[Given]) -> Fit:
-    if len(given) < 2 or given[0].constant is None or given[0].constant[0] is None:
-        raise Unfit("only with a constant separator is it computed here")
-    if any(each.type != "string" for each in given):
-        raise Unfit("only texts are put together here")
-    return Fit("string", ("string",) * len(given))
+def _concat_ws_fit(arguments: Sequence[Given]) -> Fit:
+    if len(arguments) < 2 or arguments[0].constant is None or arguments[0].constant[0] is None:
+        raise Unfit("the separator must be constant")
+    if any(argument.type != "string" for argument in arguments):
+        raise Unfit("the arguments must be texts")
+    return Fit("string", ("string",) * len(arguments))
 
 
 add("concat_ws", _concat_ws_fit, of_values(_concat_ws))
@@ -251,26 +254,26 @@ def _contains(values: Datum, searched: str) -> Datum:
 
 @function("instr", "string =string", gives="integer")
 def _instr(values: Datum, searched: str) -> Datum:
-    """The place of a text in another, counted from 1; 0 where it is not in there."""
-    found = [None if each is None else each.find(searched) + 1 for each in values.to_pylist()]
-    return pa.array(found, pa.int32())
+    """The position of a text in another, counted from 1; 0 if it is absent."""
+    positions = [None if text is None else text.find(searched) + 1 for text in values.to_pylist()]
+    return pa.array(positions, pa.int32())
 
 
-def _locate_fit(given: Sequence[Given]) -> Fit:
-    if not 2 <= len(given) <= 3:
-        raise Unfit("what is searched, where, and from which place on")
-    check_type(given[1], "string")
-    first = constant_of(given[2], "integer") if len(given) == 3 else 1
-    takes = ("string", "string", "integer")[: len(given)]
-    return Fit("integer", takes, (constant_of(given[0], "string"), first))
+def _locate_fit(arguments: Sequence[Given]) -> Fit:
+    if not 2 <= len(arguments) <= 3:
+        raise Unfit("it takes a text to find, the text to search, and a position to start at")
+    check_type(arguments[1], "string")
+    first = constant_of(arguments[2], "integer") if len(arguments) == 3 else 1
+    takes = ("string", "string", "integer")[: len(arguments)]
+    return Fit("integer", takes, (constant_of(arguments[0], "string"), first))
 
 
 def _locate(values: Datum, searched: str, first: int) -> Datum:
-    """As `_instr`, from a place on; nothing is found at the first one, wherever it is looked for."""
+    """Like `_instr`, from a position on; an empty text is found at position 1, whatever the start."""
     if not searched or first < 1:
-        found = 0 if first < 1 else 1
-        return pc.if_else(pc.is_valid(values), pa.scalar(found, pa.int32()), pa.scalar(None, pa.int32()))
-    places = [None if each is None else each.find(searched, first - 1) + 1 for each in values.to_pylist()]
+        position = 0 if first < 1 else 1
+        return pc.if_else(pc.is_valid(values), pa.scalar(position, pa.int32()), pa.scalar(None, pa.int32()))
+    places = [None if text is None else text.find(searched, first - 1) + 1 for text in values.to_pylist()]
     return pa.array(places, pa.int32())
 
 
@@ -281,24 +284,19 @@ def _like(values: Datum, pattern: str) -> Datum:
     return pc.match_substring_regex(values, regular(pattern))
 
 
-def _like_fit(given: Sequence[Given]) -> Fit:
-    if len(given) != 2 or given[0].type not in ("string", VOID):
-        raise Unfit("only a text without an ESCAPE of its own is searched here")
-    pattern = given[1].constant
-    if given[1].type != "string" or pattern is None or pattern[0] is None or "\\" in pattern[0]:
-        raise Unfit("only by a constant pattern without escapes is a text searched here")
+def _like_fit(arguments: Sequence[Given]) -> Fit:
+    if len(arguments) != 2 or arguments[0].type not in ("string", VOID):
+        raise Unfit("the arguments must be a text and a pattern without ESCAPE")
+    pattern = arguments[1].constant
+    if arguments[1].type != "string" or pattern is None or pattern[0] is None or "\\" in pattern[0]:
+        raise Unfit("the pattern must be constant and have no escapes")
     return Fit("boolean", ("string",), (pattern[0],))
 
 
 def regular(pattern: str) -> str:
-    """The regular expression of a pattern of LIKE without escapes.
-
-    Example:
-        >>> regular("a_%")
-        '(?s)^a..*\\\\z'
-    """
+    """Translate a LIKE pattern without escapes to a regular expression."""
     signs = {"%": ".*", "_": "."}
-    return "(?s)^" + "".join(signs.get(each) or _escape_letter(each) for each in pattern) + r"\z"
+    return "(?s)^" + "".join(signs.get(letter) or _escape_letter(letter) for letter in pattern) + r"\z"
 
 
 def _escape_letter(letter: str) -> str:
@@ -306,7 +304,7 @@ def _escape_letter(letter: str) -> str:
 
 
 def _ilike(values: Datum, pattern: str) -> Datum:
-    """Spark, too, makes small letters of both."""
+    """Like Spark, compares both in lower case."""
     return _like(_lower(values), _lower(pa.array([pattern]))[0].as_py())
 
 
@@ -315,16 +313,16 @@ add("ilike", _like_fit, of_values(_ilike))
 
 
 def check_searched(values: Datum, pattern: Pattern) -> None:
-    """Raises an error where Java would read a text, or its end, otherwise."""
+    """Raises an error where Java would read a text, or its end, differently."""
     values.validate(full=True)
-    if pattern.has_end and any(pc.any(pc.ends_with(values, each)).as_py() for each in LINE_ENDS):
+    if pattern.has_end and any(pc.any(pc.ends_with(values, end)).as_py() for end in LINE_ENDS):
         raise Unsupported("a text ends with the end of a line")
 
 
-def _rlike_fit(given: Sequence[Given]) -> Fit:
-    if len(given) != 2 or given[0].type not in ("string", VOID):
-        raise Unfit("only a text is searched here")
-    return Fit("boolean", ("string",), (pattern_of(constant_of(given[1], "string")),))
+def _rlike_fit(arguments: Sequence[Given]) -> Fit:
+    if len(arguments) != 2 or arguments[0].type not in ("string", VOID):
+        raise Unfit("the arguments must be a text and a pattern")
+    return Fit("boolean", ("string",), (pattern_of(constant_of(arguments[1], "string")),))
 
 
 def _rlike(values: Datum, pattern: Pattern) -> Datum:
@@ -335,15 +333,15 @@ def _rlike(values: Datum, pattern: Pattern) -> Datum:
 add("rlike, regexp, regexp_like", _rlike_fit, of_values(_rlike))
 
 
-def _regexp_replace_fit(given: Sequence[Given]) -> Fit:
-    """Where a pattern matches the empty text, Java and RE2 go on from different places."""
-    if len(given) != 3 or given[0].type not in ("string", VOID):
-        raise Unfit("only a text is searched here")
-    pattern, other = pattern_of(constant_of(given[1], "string")), constant_of(given[2], "string")
+def _regexp_replace_fit(arguments: Sequence[Given]) -> Fit:
+    """Where a pattern matches the empty text, Java and RE2 continue at different positions."""
+    if len(arguments) != 3 or arguments[0].type not in ("string", VOID):
+        raise Unfit("the arguments must be a text and a pattern")
+    pattern, other = pattern_of(constant_of(arguments[1], "string")), constant_of(arguments[2], "string")
     if pattern.finds_nothing:
         raise Unfit("a pattern that matches the empty text")
     if {*"$\\"} & {*other}:
-        raise Unfit("only by a text without references is a part replaced here")
+        raise Unfit("the replacement must be a text without references")
     return Fit("string", ("string",), (pattern, other))
 
 

@@ -1,7 +1,7 @@
-"""The tree: an expression whose columns, functions and types are known, part by part. Pure data.
+"""The tree: an expression with resolved columns, functions and types. Pure data.
 
-What is not known, or is Spark's alone, stands in the tree as such, with the reason. Guarantee: a part without a reason
-means the same in every session, and the computation of `arrow` gives its value or says that it cannot.
+Parts that are unknown, or that only Spark computes, are `Foreign` nodes with the reason. Guarantee: a part without a
+reason means the same in every session, and `arrow` computes its value or raises `Unsupported`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Constant:
     """A literal. A value of a ``timestamp`` is aware, of a ``timestamp_ntz`` naive; None is NULL, of type ``void``
-    unless it was brought to another.
+    unless it was cast.
     """
 
     value: Any
@@ -40,8 +40,8 @@ class Apply:
     """A function or operator with its arguments, which have the types that it takes.
 
     Attributes:
-        options: what is no argument to be computed, as the type of a cast.
-        called: the name by which a session may have another function; empty for what is no call to Spark.
+        options: constants that are not computed, such as the type of a cast.
+        called: the name for which a session may have another function; empty if the node calls no named function.
     """
 
     function: Function
@@ -53,15 +53,15 @@ class Apply:
 
 @dataclass(frozen=True)
 class Foreign:
-    """What only Spark computes.
+    """A part that only Spark computes.
 
     Attributes:
         reason: why, for people.
-        called: the function that is called, in lower case; empty where it is another kind of part.
-        parts: what is known of its arguments.
-        type: of its value, where that is known.
-        function: the entry of the table that it is, with arguments that it does not take here, or another name that
-            `resolving` gives; empty where only Spark knows.
+        called: the called function, in lower case; empty for other kinds of parts.
+        parts: the known arguments.
+        type: the type of its value, if known.
+        function: the table's entry that it calls with unsupported arguments, or another name from `resolving`; empty if
+            only Spark knows it.
     """
 
     reason: str
@@ -75,7 +75,7 @@ Expression: TypeAlias = Constant | Column | Apply | Foreign
 
 
 def arguments_of(node: Expression) -> tuple[Expression, ...]:
-    """The parts that a node is made of."""
+    """The child nodes of a node."""
     match node:
         case Apply():
             return node.arguments
@@ -85,36 +85,36 @@ def arguments_of(node: Expression) -> tuple[Expression, ...]:
 
 
 def nodes(root: Expression) -> Iterator[Expression]:
-    """A node and everything below it, from left to right."""
-    left = [root]
-    while left:
-        node = left.pop()
+    """Yield a node and everything below it, from left to right."""
+    pending = [root]
+    while pending:
+        node = pending.pop()
         yield node
-        left += reversed(arguments_of(node))
+        pending += reversed(arguments_of(node))
 
 
 def with_columns(root: Expression, change: Callable[[Column], Column]) -> Expression:
-    """A tree with other columns in the place of its own."""
+    """The tree with its columns replaced."""
     match root:
         case Column():
             return change(root)
         case Apply():
-            return replace(root, arguments=tuple(with_columns(each, change) for each in root.arguments))
+            return replace(root, arguments=tuple(with_columns(argument, change) for argument in root.arguments))
         case Foreign():
-            return replace(root, parts=tuple(with_columns(each, change) for each in root.parts))
+            return replace(root, parts=tuple(with_columns(part, change) for part in root.parts))
     return root
 
 
 def first_foreign(root: Expression) -> Foreign | None:
-    """The first part that only Spark computes; None where there is none."""
-    return next((each for each in nodes(root) if isinstance(each, Foreign)), None)
+    """The first part that only Spark computes; None if there is none."""
+    return next((node for node in nodes(root) if isinstance(node, Foreign)), None)
 
 
 def names_of(root: Expression) -> frozenset[Name]:
-    """The columns, and members of columns, that a tree names."""
-    return frozenset(each.name for each in nodes(root) if isinstance(each, Column))
+    """The columns, and members of columns, in a tree."""
+    return frozenset(node.name for node in nodes(root) if isinstance(node, Column))
 
 
 def functions_of(root: Expression) -> frozenset[str]:
-    """The functions that are called by a name that a session can give another meaning."""
-    return frozenset(each.called for each in nodes(root) if isinstance(each, Apply | Foreign) and each.called)
+    """The functions of a tree whose names a session can redefine."""
+    return frozenset(node.called for node in nodes(root) if isinstance(node, Apply | Foreign) and node.called)

@@ -1,7 +1,7 @@
 """Splits a text into words as Spark's lexer does, each with a spelling that every session reads alike.
 
 Pure. Guarantee: a text is split as Spark splits it, or refused: comments, hints, parameters and every sign not listed
-here are refused. No spelling holds ``${``, which Spark would substitute; a name may.
+here are refused. No spelling contains ``${``, which Spark would substitute; a name may.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ Kind = Literal["word", "name", "text", "bytes", "number", "sign", "end"]
 
 
 class NotUnderstood(Exception):
-    """A text holds something that is not read here.
+    """A text contains something that this package does not read.
 
     Attributes:
         found: what it is, for a message.
         reason: why it is refused.
         ends: whether the text ends too early.
-        unknown: the name, where it is that of no column or member.
-        at: the place in the text where it begins; -1 where that is not known.
+        unknown: the name, if no column or member has it.
+        at: the position in the text where it begins; -1 if it is unknown.
     """
 
     def __init__(
@@ -38,9 +38,9 @@ class Word:
     ``sign``, or the ``end``.
 
     Attributes:
-        text: its content; of a text literal what it means without any setting.
-        spelling: its form for Spark; empty for a word or name, where it depends on what they mean.
-        start, stop: where it stands in the text.
+        text: its content; of a text literal its meaning with default settings.
+        spelling: its form for Spark; empty for a word or name, where it depends on their meaning.
+        start, stop: its position in the text.
         is_certain: whether the content is the same in all sessions.
     """
 
@@ -79,7 +79,7 @@ _CONTROLS = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a",
 
 
 def words_of(text: str) -> list[Word]:
-    """The words of a text, followed by the end. Raises NotUnderstood: it holds something that is not allowed."""
+    """Split a text into words, followed by the end. Raises NotUnderstood: it contains something that is not allowed."""
     return [*_words(text), Word("end", "", "", len(text), len(text))]
 
 
@@ -88,12 +88,12 @@ _LITERAL_OR_COMMENT = re.compile(
     |(?P<line>--(?:\\\n|[^\r\n])*)|(?P<opens>/\*(?!\+))""",
     re.VERBOSE | re.DOTALL,
 )
-"""A text that does not end goes on to the end, so that none is looked for within it."""
+"""An unterminated text matches up to the end, so that no text is searched within it."""
 _INSIDE = re.compile(r"/\*\+?|\*/")
 
 
 def without_comments(text: str) -> str:
-    """The text with blanks in the place of its comments. One that does not end stays, as does one with a hint in it.
+    """The text with its comments replaced by blanks, except unterminated comments, and hints.
 
     Example:
         >>> without_comments("a /* b */ = 1 -- c")
@@ -113,7 +113,7 @@ def without_comments(text: str) -> str:
 
 
 def _end_of_comment(text: str, begin: int) -> int | None:
-    """Where a comment ends in which others may stand."""
+    """The end of a comment that may contain nested comments."""
     depth = 1
     for match in _INSIDE.finditer(text, begin):
         if match[0] == "/*+":
@@ -125,7 +125,7 @@ def _end_of_comment(text: str, begin: int) -> int | None:
 
 
 def quote_name(name: str) -> str:
-    """A name in backticks; the caller makes sure that Spark does not substitute ``${…}`` in it."""
+    """A name in backticks; the caller ensures that Spark does not substitute ``${…}`` in it."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -156,7 +156,9 @@ def _word(kind: str, piece: str, start: int) -> Word:
 
 
 def _content(kind: str, piece: str) -> tuple[str, bool]:
-    """What a text literal holds, and whether no setting changes that, as it may with backslashes and quotes in it."""
+    """The content of a text literal, and whether it is the same under all settings, which may affect backslashes and
+    quotes.
+    """
     body = piece[2:-1] if kind == "raw" else piece[1:-1]
     if kind == "raw":
         return body, _FILLED not in body
@@ -165,8 +167,8 @@ def _content(kind: str, piece: str) -> tuple[str, bool]:
     return _ESCAPE.sub(_unescape, body.replace(quote * 2, quote)), is_certain
 
 
-def _unescape(found: re.Match[str]) -> str:
-    four, eight, octal, sign = found.groups()
+def _unescape(match: re.Match[str]) -> str:
+    four, eight, octal, sign = match.groups()
     if sign is not None:
         return _CONTROLS.get(sign, sign)
     code = int(octal, 8) if octal else int(four or eight, 16)
@@ -174,7 +176,7 @@ def _unescape(found: re.Match[str]) -> str:
 
 
 def _literal(kind: str, piece: str) -> str:
-    """A text literal in single quotes, or as bytes where no such spelling is unambiguous."""
+    """A text literal in single quotes, or as bytes if no spelling in quotes is unambiguous."""
     body = piece[2:-1] if kind == "raw" else piece[1:-1]
     if _FILLED not in body:
         if kind == "single":
@@ -182,6 +184,6 @@ def _literal(kind: str, piece: str) -> str:
         if "'" not in body and (kind == "raw" or '""' not in body):
             return f"r'{body}'" if kind == "raw" else f"'{body}'"
     if kind != "raw" and ("\\" in body or (kind == "single" and "''" in body)):
-        raise NotUnderstood(f"the text {piece}", "its quotes, backslashes or ${ are not read in one way")
+        raise NotUnderstood(f"the text {piece}", "its quotes, backslashes or ${ are ambiguous")
     value = body.replace('""', '"') if kind == "double" else body
     return f"CAST(X'{value.encode(errors='surrogatepass').hex()}' AS STRING)"

@@ -1,4 +1,4 @@
-"""The known table features, one line each: who must support them, what makes them active, how far they are supported.
+"""The known table features, one line each: who must support them, what activates them, how far they are supported.
 
 Knows PROTOCOL.md, sections "Table Features" and "Appendix: Valid Feature Names in Table Features". Pure data; the logic
 is in `anabranch._protocol.features.table_features`. A feature that is not in `KNOWN` is refused by name.

@@ -1,7 +1,8 @@
 """Unsupported features that are refused with a specific reason.
 
-Knows PROTOCOL.md and the proposals beside it that engines already use. Pure data. A feature neither here nor in
-`anabranch._protocol.features.known` is refused as unknown. Where one binds writers only, the table can still be read.
+Knows PROTOCOL.md and proposals that engines already use. Pure data. A feature neither here nor in
+`anabranch._protocol.features.known` is refused as unknown. If a feature binds writers only, the table can still be
+read.
 """
 
 from __future__ import annotations
@@ -20,20 +21,20 @@ class Refused:
     binds_readers: bool = False
 
 
-_COLLATED = "comparisons and statistics of its collated strings would have to follow an order that is not known here."
+_COLLATED = "comparisons and statistics of its collated strings would have to follow a collation that is not supported."
 _IN_A_CATALOG = "a catalog decides which commit wins, and the newest ones may not be in the log."
 _COORDINATED = "a coordinator outside the log decides which commit wins."
-_ICEBERG = "nothing here keeps the files fit to be read as an Iceberg table."
+_ICEBERG = "writes would not keep the files readable as an Iceberg table."
 
 REFUSED: Mapping[str, Refused] = {
     "collations": Refused(_COLLATED),
     "collations-preview": Refused(_COLLATED),
-    "geospatial": Refused("Spark's columns of geometry and geography are not read or written here.", True),
+    "geospatial": Refused("columns of geometry and geography are not supported.", True),
     "catalogManaged": Refused(_IN_A_CATALOG, True),
     "catalogOwned-preview": Refused(_IN_A_CATALOG, True),
     "coordinatedCommits-preview": Refused(_COORDINATED),
     "managed-commit": Refused(_COORDINATED),
-    "materializePartitionColumns": Refused("its files would have to hold the partition columns too."),
+    "materializePartitionColumns": Refused("its files would have to contain the partition columns too."),
     "icebergWriterCompatV1": Refused(_ICEBERG),
     "icebergWriterCompatV3": Refused(_ICEBERG),
     "icebergCompatV3": Refused(_ICEBERG),

@@ -1,7 +1,7 @@
-"""Which table features can be dropped, and what in a log shows that one was used.
+"""Which table features can be dropped, and how a log shows that one was used.
 
 Knows PROTOCOL.md, "Table Features", "Checkpoint Protection", and which features delta-spark 4 can drop. Pure.
-Guarantee: a feature of which `is_used` finds nothing in a version may be removed from that version's protocol.
+Guarantee: a feature for which `is_used` is false in a version may be removed from that version's protocol.
 """
 
 from __future__ import annotations
@@ -61,36 +61,36 @@ class Removable:
 
     @property
     def leaves_traces(self) -> bool:
-        """Whether a version can show its use."""
+        """Whether a version can show that the feature is used."""
         return bool(self.switches or self.column_keys or self.file_fields)
 
     def is_switched_on(self, metadata: Metadata) -> bool:
-        """Whether properties use it."""
+        """Whether properties use the feature."""
         return self.properties_when_off(metadata) != metadata.configuration
 
     def is_used_by(self, metadata: Metadata) -> bool:
-        """Whether metadata uses it."""
+        """Whether metadata uses the feature."""
         return self.is_switched_on(metadata) or self.is_in_columns(metadata)
 
     def is_in_columns(self, metadata: Metadata) -> bool:
-        """Whether the metadata of columns shows it."""
+        """Whether the metadata of columns shows the feature."""
         if not self.column_keys:
             return False
-        fields = fields_of(parse_schema(metadata.schema_string))  # as it stands there, whatever other properties say
-        return any(key in each.metadata for each in fields for key in self.column_keys)
+        fields = fields_of(parse_schema(metadata.schema_string))  # the schema as written, whatever other properties are
+        return any(key in column.metadata for column in fields for key in self.column_keys)
 
     def is_used_in(self, files: pa.Table) -> bool:
-        """Whether file actions use it."""
-        return any(files[each].null_count < len(files) for each in self.file_fields)
+        """Whether file actions use the feature."""
+        return any(files[name].null_count < len(files) for name in self.file_fields)
 
     def properties_when_off(self, metadata: Metadata) -> dict[str, str]:
         """The properties with the feature switched off; the others stay."""
-        found = without_properties(metadata.configuration, self.leftovers)
+        properties = without_properties(metadata.configuration, self.leftovers)
         for key, value in self.switches.items():
-            if Properties(found)[key] != Properties({} if value is None else {key: value})[key]:
-                found.pop(key, None)
-                found |= {} if value is None else {key: value}
-        return found
+            if Properties(properties)[key] != Properties({} if value is None else {key: value})[key]:
+                properties.pop(key, None)
+                properties |= {} if value is None else {key: value}
+        return properties
 
 
 _VECTORS = Removable(
@@ -123,8 +123,8 @@ def _widening(name: str) -> Removable:
 
 
 REMOVABLE: Mapping[str, Removable] = {
-    each.name: each
-    for each in (
+    feature.name: feature
+    for feature in (
         _VECTORS,
         Removable("vacuumProtocolCheck", is_in_history=True),
         Removable(CHECK_CONSTRAINTS),
@@ -138,47 +138,49 @@ REMOVABLE: Mapping[str, Removable] = {
     )
 }
 _NOT_IN_NAMES = frozenset(" ,;{}()\n\t=")
-"""Spark cannot read or write a Parquet column with such a name, unless it has another physical name."""
+"""Characters that Spark cannot read or write in a Parquet column name, unless the column has another physical name."""
 
 
 def to_drop(table: str, name: str, protocol: Protocol, metadata: Metadata, *, truncates: bool) -> Removable:
-    """The feature of this name. Raises FeatureNotDropped, with the rule that forbids to drop it from such a table."""
+    """The removable feature of this name. Raises FeatureNotDropped, with the rule that forbids dropping it from this
+    table.
+    """
     present = reader_features(protocol) | writer_features(protocol)
-    found = next((each for each in present if each.lower() == name.lower()), name)
-    for rule, reason in _objections(found, present, metadata, truncates=truncates):
+    spelled = next((feature for feature in present if feature.lower() == name.lower()), name)
+    for rule, reason in _objections(spelled, present, metadata, truncates=truncates):
         raise FeatureNotDropped(table=table, feature=name, delta_condition=rule, reason=reason)
-    return REMOVABLE[found]
+    return REMOVABLE[spelled]
 
 
 def _objections(
     name: str, present: frozenset[str], metadata: Metadata, *, truncates: bool
 ) -> Iterator[tuple[str, str]]:
-    """Why a feature cannot be dropped: delta-spark's condition and a reason, the most important first."""
+    """Yield why a feature cannot be dropped: delta-spark's condition and a reason, the most important first."""
     if name.lower().startswith("delta."):
-        yield "DELTA_FEATURE_DROP_FEATURE_IS_DELTA_PROPERTY", "this is a property and no feature."
+        yield "DELTA_FEATURE_DROP_FEATURE_IS_DELTA_PROPERTY", "this is a property, not a feature."
     if name not in BY_NAME:
         yield "DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE", "this version of Anabranch does not know it."
     if name not in present:
         yield "DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT", "it is not currently present in the table's protocol."
     if name not in REMOVABLE:
-        yield "DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE", "no engine can drop it once it is there."
-    dependents = sorted(each for each in present & BY_NAME.keys() if name in BY_NAME[each].needs)
+        yield "DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE", "no engine can drop it."
+    dependents = sorted(feature for feature in present & BY_NAME.keys() if name in BY_NAME[feature].needs)
     if dependents:
         yield "DELTA_FEATURE_DROP_DEPENDENT_FEATURE", f"{', '.join(dependents)} needs it; drop that first."
     constraints = sorted(key[len(CONSTRAINT_PREFIX) :] for key in metadata.configuration if is_constraint(key))
     if name == CHECK_CONSTRAINTS and constraints:
         reason = f"the following constraints must be dropped first: {', '.join(constraints)}."
         yield "DELTA_CANNOT_DROP_CHECK_CONSTRAINT_FEATURE", reason
-    unfit = [each.name for each in fields_of(metadata.schema) if not _NOT_IN_NAMES.isdisjoint(each.name)]
+    unfit = [column.name for column in fields_of(metadata.schema) if not _NOT_IN_NAMES.isdisjoint(column.name)]
     if name == COLUMN_MAPPING and unfit:
         reason = f"files cannot have columns of these names, rename them first: {', '.join(map(repr, unfit))}."
         yield "DELTA_INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING", reason
     if name == CHECKPOINT_PROTECTION and not truncates:
         rule = "DELTA_FEATURE_CAN_ONLY_DROP_CHECKPOINT_PROTECTION_WITH_HISTORY_TRUNCATION"
-        yield rule, "it guards history, and can go only with it: say TRUNCATE HISTORY."
+        yield rule, "it protects history and can only be dropped with it: add TRUNCATE HISTORY."
     if truncates and name != CHECKPOINT_PROTECTION and not REMOVABLE[name].is_in_history:
         rule = "DELTA_FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED"
-        yield rule, "it binds writers only, so no history has to go: leave TRUNCATE HISTORY out."
+        yield rule, "it binds writers only, so history can stay: omit TRUNCATE HISTORY."
 
 
 def without(protocol: Protocol, feature: str, *, guarded: bool) -> Protocol:
@@ -188,8 +190,8 @@ def without(protocol: Protocol, feature: str, *, guarded: bool) -> Protocol:
         >>> without(Protocol(1, 3), "checkConstraints", guarded=False)
         Protocol(min_reader=1, min_writer=2, reader_features=None, writer_features=None)
     """
-    left = (reader_features(protocol) | writer_features(protocol)) - {feature}
-    return with_features(Protocol(1, 1), left | (frozenset({CHECKPOINT_PROTECTION}) if guarded else frozenset()))
+    remaining = (reader_features(protocol) | writer_features(protocol)) - {feature}
+    return with_features(Protocol(1, 1), remaining | (frozenset({CHECKPOINT_PROTECTION}) if guarded else frozenset()))
 
 
 def without_columns_of(metadata: Metadata, feature: Removable) -> Metadata:
@@ -200,10 +202,10 @@ def without_columns_of(metadata: Metadata, feature: Removable) -> Metadata:
 
 def without_properties(configuration: Mapping[str, str], keys: Iterable[str]) -> dict[str, str]:
     """A table's properties without these."""
-    gone = set(keys)
-    return {key: value for key, value in configuration.items() if key not in gone}
+    removed = set(keys)
+    return {key: value for key, value in configuration.items() if key not in removed}
 
 
 def checkpoint_protection_version(metadata: Metadata) -> int:
-    """The version before which history may only be removed in one go; 0 where nothing is protected."""
+    """The version before which history may only be removed at once; 0 if nothing is protected."""
     return number_in(metadata.configuration, PROTECTED_BEFORE)

@@ -1,7 +1,7 @@
 """Protocol requests in table properties; in the log the protocol is an action of its own.
 
 Knows ``delta.minReaderVersion``, ``delta.minWriterVersion``, ``delta.feature.<name>`` and
-``delta.ignoreProtocolDefaults``, as delta-spark 4 understands them. Pure. Guarantee: none of them gets into a table's
+``delta.ignoreProtocolDefaults``, as delta-spark 4 interprets them. Pure. Guarantee: none of them gets into a table's
 metadata, and they never downgrade a protocol.
 """
 
@@ -25,7 +25,7 @@ class Requested:
     """The requested features by name, and legacy versions for readers and writers, if any.
 
     Example:
-        >>> requested("t", {"delta.minWriterVersion": "4", "team": "harbour"}).least_for(frozenset())
+        >>> read_protocol_request("t", {"delta.minWriterVersion": "4", "team": "harbour"}).least_for(frozenset())
         Protocol(min_reader=1, min_writer=4, reader_features=None, writer_features=None)
     """
 
@@ -48,11 +48,11 @@ class Requested:
 
     def on_top_of(self, present: Protocol) -> Protocol:
         """This protocol with the request added; lower versions change nothing."""
-        asked = self._legacy_protocol()
-        if asked is None or present.min_writer >= _NAMED_BY_WRITERS:
-            implied = frozenset() if asked is None else reader_features(asked) | writer_features(asked)
+        requested = self._legacy_protocol()
+        if requested is None or present.min_writer >= _NAMED_BY_WRITERS:
+            implied = frozenset() if requested is None else reader_features(requested) | writer_features(requested)
             return with_features(present, implied | self.features)
-        higher = Protocol(max(present.min_reader, asked.min_reader), max(present.min_writer, asked.min_writer))
+        higher = Protocol(max(present.min_reader, requested.min_reader), max(present.min_writer, requested.min_writer))
         return with_features(higher, self.features)
 
     def _legacy_protocol(self) -> Protocol | None:
@@ -101,9 +101,9 @@ def _feature(table: str, key: str, value: str) -> str:
     if value not in ("supported", "enabled"):
         raise InvalidProperty(property=key, value=value, reason="it takes supported.")
     name = key[len(FEATURE_PREFIX) :]
-    found = next((each for each in SUPPORTED if each.lower() == name.lower()), None)
-    if found is None:
+    supported = next((feature for feature in SUPPORTED if feature.lower() == name.lower()), None)
+    if supported is None:
         condition = "DELTA_UNSUPPORTED_FEATURES_IN_CONFIG"
         facts = {"table": table, "kind": "table", "feature": name, "reason": why_refused(name)}
         raise UnsupportedFeature(**facts, delta_condition=condition)
-    return found
+    return supported

@@ -1,9 +1,9 @@
 """Row tracking: stable row ids, and the version that last changed each row.
 
 Knows PROTOCOL.md, section "Row Tracking". Pure. A row's *default* id is its file's ``baseRowId`` plus its position, its
-default commit version the file's ``defaultRowCommitVersion``; where a row moved into another file, two hidden columns
-of that file hold its former values (they are *materialised*). Guarantee: new ids are above the given high-water mark,
-and no two rows get one id.
+default commit version the file's ``defaultRowCommitVersion``; if a row moved into another file, two hidden columns of
+that file have its former values (they are *materialised*). Guarantee: new ids are above the given high-water mark, and
+no two rows get one id.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PRESERVED = "delta.rowTracking.preserved"
 """The tag of a commit in which all changed and copied rows kept their ids."""
 
 FILE_FIELDS = ("baseRowId", "defaultRowCommitVersion")
-"""What a file says of its rows."""
+"""The fields of a file action with its row ids and commit version."""
 
 NOTHING = -1
 """The high-water mark of a table without ids."""
@@ -58,7 +58,7 @@ class Tracked:
         return Struct((*schema.fields, *self.fields))
 
 
-# -- what a table says -------------------------------------------------------------------------------------------------
+# -- metadata ----------------------------------------------------------------------------------------------------------
 
 
 def is_supported(protocol: Protocol) -> bool:
@@ -72,16 +72,16 @@ def assigns(protocol: Protocol, metadata: Metadata) -> bool:
 
 
 def tracking_columns(protocol: Protocol, metadata: Metadata) -> Tracked | None:
-    """The hidden columns where row tracking is *enabled*, so that rows keep their ids; else None."""
-    known = metadata.configuration
-    if not is_supported(protocol) or not _is_true(known, ENABLED):
+    """The hidden columns if row tracking is *enabled*, so that rows keep their ids; else None."""
+    configuration = metadata.configuration
+    if not is_supported(protocol) or not _is_true(configuration, ENABLED):
         return None
-    row_id, commit_version = known.get(ROW_ID_COLUMN), known.get(COMMIT_VERSION_COLUMN)
+    row_id, commit_version = configuration.get(ROW_ID_COLUMN), configuration.get(COMMIT_VERSION_COLUMN)
     return Tracked(row_id, commit_version) if row_id and commit_version else None
 
 
 def is_enabled(metadata: Metadata) -> bool:
-    """Whether the property enables it."""
+    """Whether the property enables row tracking."""
     return _is_true(metadata.configuration, ENABLED)
 
 
@@ -91,47 +91,51 @@ def is_suspended(metadata: Metadata) -> bool:
 
 
 def with_columns(metadata: Metadata, new_id: Callable[[], object], old: Metadata | None = None) -> Metadata:
-    """The metadata with names for the hidden columns, where it needs them, each a ``new_id`` that no column has; a
-    table keeps those of the ``old`` metadata.
+    """The metadata with names for the hidden columns, if it needs them: each a ``new_id`` that no column has; a table
+    keeps the names of the ``old`` metadata.
 
     Raises:
         InvalidProperty: row tracking would be enabled and suspended at once.
-        InvalidOption: a column of the table has the name of a hidden one.
+        InvalidOption: a column of the table has the name of a hidden column.
     """
-    known = metadata.configuration
-    if is_enabled(metadata) and _is_true(known, SUSPENDED):
+    configuration = metadata.configuration
+    if is_enabled(metadata) and _is_true(configuration, SUSPENDED):
         reason = f"row tracking cannot be enabled while {SUSPENDED} is true."
-        raise InvalidProperty(property=ENABLED, value=known[ENABLED], reason=reason)
-    before = old.configuration if old is not None else known
+        raise InvalidProperty(property=ENABLED, value=configuration[ENABLED], reason=reason)
+    before = old.configuration if old is not None else configuration
     names = {key: before[key] for key in _PREFIXES if key in before}
     for key, prefix in _PREFIXES.items() if is_enabled(metadata) else ():
         if key not in names:
             names[key] = f"{prefix}{new_id()}"
-    named = metadata if names.items() <= known.items() else replace(metadata, configuration={**known, **names})
+    named = (
+        metadata
+        if names.items() <= configuration.items()
+        else replace(metadata, configuration={**configuration, **names})
+    )
     check_columns(named)
     return named
 
 
 def with_present_columns(metadata: Metadata, present: Metadata, new_id: Callable[[], object]) -> Metadata:
-    """An older metadata of a table whose hidden columns are those of the present one, or new: what files hold in the
-    older ones counts for nothing. Raises as `with_columns`.
+    """An older metadata of a table, with the hidden columns of the present one, or new ones: the contents of the older
+    hidden columns do not count. Raises as `with_columns`.
     """
-    known = {key: value for key, value in metadata.configuration.items() if key not in _PREFIXES}
-    return with_columns(replace(metadata, configuration=known), new_id, present)
+    configuration = {key: value for key, value in metadata.configuration.items() if key not in _PREFIXES}
+    return with_columns(replace(metadata, configuration=configuration), new_id, present)
 
 
 def check_columns(metadata: Metadata) -> None:
-    """Raises `InvalidOption` if a column has the name of a hidden one."""
+    """Raises `InvalidOption` if a column has the name of a hidden column."""
     hidden = {metadata.configuration.get(key, "").lower() for key in _PREFIXES} - {""}
-    for each in metadata.schema if hidden else ():
-        if not hidden.isdisjoint({each.name.lower(), each.physical_name.lower()}):
-            raise InvalidOption(option="columns", value=each.name, reason="row tracking uses this name.")
+    for column in metadata.schema if hidden else ():
+        if not hidden.isdisjoint({column.name.lower(), column.physical_name.lower()}):
+            raise InvalidOption(option="columns", value=column.name, reason="row tracking uses this name.")
 
 
-def without_hidden_columns(there: pa.Schema, metadata: Metadata) -> pa.Schema:
+def without_hidden_columns(file_schema: pa.Schema, metadata: Metadata) -> pa.Schema:
     """The columns of a file without the hidden ones, which are not the table's and have no ids."""
     hidden = {metadata.configuration.get(key) for key in _PREFIXES}
-    return pa.schema([field for field in there if field.name not in hidden])
+    return pa.schema([field for field in file_schema if field.name not in hidden])
 
 
 def _is_true(configuration: Mapping[str, str], key: str) -> bool:
@@ -142,29 +146,29 @@ def _is_true(configuration: Mapping[str, str], key: str) -> bool:
 
 
 def mark_of(domain: DomainMetadata) -> int:
-    """The high-water mark in a domain of this name.
+    """The high-water mark in the row tracking domain.
 
     Raises:
-        ValueError: it has none.
+        ValueError: it has no mark.
 
     Example:
         >>> mark_of(domain_of(41))
         41
     """
     body = json.loads(domain.configuration)
-    found = body.get(_MARK) if isinstance(body, dict) else None
-    if type(found) is not int or not NOTHING <= found <= MOST:
+    mark = body.get(_MARK) if isinstance(body, dict) else None
+    if type(mark) is not int or not NOTHING <= mark <= MOST:
         raise ValueError(f"it holds no {_MARK}")
-    return found
+    return mark
 
 
 def domain_of(mark: int) -> DomainMetadata:
-    """The domain with a high-water mark."""
+    """The row tracking domain with a high-water mark."""
     return DomainMetadata(DOMAIN, json.dumps({_MARK: mark}, separators=(",", ":")))
 
 
 def highest(files: pa.Table) -> int:
-    """The highest default id in these files (`FILES`); `NOTHING` where none has any."""
+    """The highest default id in these files (`FILES`); `NOTHING` if none has one."""
     numbered = files.filter(pc.is_valid(files["baseRowId"]))
     ranges = zip(numbered["baseRowId"].to_pylist(), numbered["stats"].to_pylist(), strict=True)
     return max((base + (num_records(stats) or 0) - 1 for base, stats in ranges), default=NOTHING)
@@ -178,18 +182,18 @@ def without_ids(files: pa.Table) -> pa.Table:
 
 
 def assign_row_ids(files: pa.Table, mark: int, version: int) -> tuple[pa.Table, int]:
-    """The files (`FILES`, each with its ``numRecords``), with fresh ids above the mark, the highest so far, for those
-    without, as ``version`` commits them; and the new mark. Raises OverflowError: not enough ids are left.
+    """Assign row ids to the files (`FILES`, each with its ``numRecords``) without them, above the highest mark so far,
+    for a commit of ``version``; return the files and the new mark. Raises OverflowError: not enough ids are left.
     """
     bases: list[int] = []
-    for known, stats in zip(files["baseRowId"].to_pylist(), files["stats"].to_pylist(), strict=True):
+    for base_id, stats in zip(files["baseRowId"].to_pylist(), files["stats"].to_pylist(), strict=True):
         count = num_records(stats)
-        if known is None:
+        if base_id is None:
             assert count is not None, "a file without numRecords cannot be given row ids"
-            known, mark = mark + 1, mark + count
-        bases.append(known)
+            base_id, mark = mark + 1, mark + count
+        bases.append(base_id)
     if mark > MOST:
-        raise OverflowError("there are not as many row ids left")
+        raise OverflowError("not enough row ids are left")
     versions = pc.fill_null(files["defaultRowCommitVersion"], version)
     with_bases = _with_column(files, "baseRowId", pa.array(bases, pa.int64()))
     return _with_column(with_bases, "defaultRowCommitVersion", versions), mark

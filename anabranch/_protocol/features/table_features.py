@@ -1,4 +1,4 @@
-"""What a table requires of readers and writers, and what is supported here.
+"""What a table requires of readers and writers, and what this package supports.
 
 Knows PROTOCOL.md, sections "Table Features" and "Requirements for Readers / Writers". Pure. Guarantee: a table that
 needs an unknown feature is refused by that feature's name, before anything is read wrongly or written at all.
@@ -40,23 +40,25 @@ from anabranch._protocol.schema.types import (
 from anabranch.errors import InvalidOption, InvalidSchema, UnsupportedFeature
 from anabranch.errors.process_state import memo
 
-READABLE = frozenset(each.name for each in KNOWN if each.binds_readers)
+READABLE = frozenset(feature.name for feature in KNOWN if feature.binds_readers)
 """Supported reader features."""
 
-WRITABLE = frozenset(each.name for each in KNOWN)
+WRITABLE = frozenset(feature.name for feature in KNOWN)
 """Supported writer features."""
 
-SUPPORTED = frozenset(each.name for each in KNOWN if each.preview_of is None)
-"""Features that a user may enable: all that they require is done, or refused."""
+SUPPORTED = frozenset(feature.name for feature in KNOWN if feature.preview_of is None)
+"""Features that a user may enable: every requirement is met or refused."""
 
-_RULES = frozenset(each.name for each in KNOWN if each.is_rule)
+_RULES = frozenset(feature.name for feature in KNOWN if feature.is_rule)
 _NEVER_ACTIVE = frozenset({DELETION_VECTORS, "appendOnly"})
-"""Their properties say how to write; their requirements are met whatever the properties say."""
+"""Their properties only affect how to write; the requirements are met whatever the properties are."""
 
 _LENGTHS = "char / varchar length"
-_BY_FLAG = {each.name: (each.flag, each.flag_value) for each in KNOWN if each.flag is not None}
-_BY_COLUMN = {each.name: each.column_key for each in KNOWN if each.column_key is not None} | {_LENGTHS: LENGTH}
-_BY_TYPE = {each.type_name: each.name for each in KNOWN if each.type_name is not None}
+_BY_FLAG = {feature.name: (feature.flag, feature.flag_value) for feature in KNOWN if feature.flag is not None}
+_BY_COLUMN = {feature.name: feature.column_key for feature in KNOWN if feature.column_key is not None} | {
+    _LENGTHS: LENGTH
+}
+_BY_TYPE = {feature.type_name: feature.name for feature in KNOWN if feature.type_name is not None}
 
 
 def reader_features(protocol: Protocol) -> frozenset[str]:
@@ -89,13 +91,13 @@ def active(metadata: Metadata) -> frozenset[str]:
 def _enabled_features(configuration: Mapping[str, str]) -> frozenset[str]:
     """The features whose property has its activating value."""
     flags = _BY_FLAG.items()
-    return frozenset(name for name, (key, asks) in flags if configuration.get(key, "").strip().lower() == asks)
+    return frozenset(name for name, (key, value) in flags if configuration.get(key, "").strip().lower() == value)
 
 
-@memo("what schemas ask for", 256)  # asked at each commit, and a schema may have thousands of columns
+@memo("what schemas ask for", 256)  # computed at each commit, and a schema may have thousands of columns
 def _schema_requirements(schema_string: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
-    """The metadata keys of a schema's columns, those among them that are nested too deeply to be supported, and the
-    features that the types require.
+    """The metadata keys of a schema's columns, the keys that are nested too deeply to be supported, and the features
+    that the types require.
     """
     schema = parse_schema(schema_string)
     deep = Counter(key for field in fields_of(schema) for key in field.metadata)
@@ -124,7 +126,7 @@ def features_of_types(schema: Struct) -> frozenset[str]:
 
 
 def check_readable(table: str, protocol: Protocol, metadata: Metadata) -> None:
-    """Raises `UnsupportedFeature`, with the feature's name, unless a table can be read correctly."""
+    """Raises `UnsupportedFeature`, with the feature's name, unless the table can be read correctly."""
     if protocol.min_reader > 3:
         _refuse(table, "reader", {f"of reader version {protocol.min_reader}"})
     _refuse(table, "reader", reader_features(protocol) - READABLE)
@@ -133,8 +135,8 @@ def check_readable(table: str, protocol: Protocol, metadata: Metadata) -> None:
 
 
 def check_writable(table: str, protocol: Protocol, metadata: Metadata) -> None:
-    """Raises UnsupportedFeature, by the feature's name, unless a table can be written correctly, and InvalidSchema
-    where a column is nested deeper than files allow.
+    """Raises UnsupportedFeature, with the feature's name, unless the table can be written correctly, and InvalidSchema
+    if a column is nested deeper than files allow.
     """
     check_readable(table, protocol, metadata)
     _check_levels(metadata.schema_string)
@@ -144,22 +146,22 @@ def check_writable(table: str, protocol: Protocol, metadata: Metadata) -> None:
     _refuse(table, "writer", _row_tracking_faults(protocol, metadata))
     _, deep, _ = _schema_requirements(metadata.schema_string)
     inside = frozenset(f"{feature} (inside a nested column)" for feature, key in _BY_COLUMN.items() if key in deep)
-    _refuse(table, "writer", inside, "rules inside nested columns are not held.")
+    _refuse(table, "writer", inside, "rules inside nested columns are not enforced.")
     iceberg.check(metadata, vectors_listed=DELETION_VECTORS in writer_features(protocol))
 
 
 def _row_tracking_faults(protocol: Protocol, metadata: Metadata) -> frozenset[str]:
-    """Row tracking, where a property enables it but the protocol does not list it with what it needs."""
+    """Row tracking, if a property enables it but the protocol does not list it with the features it needs."""
     listed = writer_features(protocol)
     if ROW_TRACKING not in listed:
         return _enabled_features(metadata.configuration) & {ROW_TRACKING}
-    lacking = sorted(frozenset(BY_NAME[ROW_TRACKING].needs) - listed)
-    return frozenset(f"{ROW_TRACKING} (without {each})" for each in lacking)
+    missing = sorted(frozenset(BY_NAME[ROW_TRACKING].needs) - listed)
+    return frozenset(f"{ROW_TRACKING} (without {feature})" for feature in missing)
 
 
 def protocol_for(metadata: Metadata, *, vectors: bool) -> Protocol:
-    """The least protocol for a new table, as delta-spark 4 chooses it: a legacy version where that means exactly what
-    is needed, else features by name.
+    """The least protocol for a new table, as delta-spark 4 chooses it: a legacy version if it means exactly the needed
+    features, else features by name.
     """
     vectors_too = frozenset({DELETION_VECTORS}) if vectors else frozenset()
     needed = (required_features(metadata) - {DELETION_VECTORS}) | vectors_too
@@ -173,9 +175,9 @@ def protocol_for(metadata: Metadata, *, vectors: bool) -> Protocol:
 
 
 def required_features(metadata: Metadata) -> frozenset[str]:
-    """The features, of those that we enable, that a table must list to have this metadata."""
+    """The features, among those that Anabranch enables, that a table must list to have this metadata."""
     on = _enabled_features(metadata.configuration) & SUPPORTED
-    not_null = {"invariants"} if any(not each.nullable for each in metadata.schema) else set()
+    not_null = {"invariants"} if any(not column.nullable for column in metadata.schema) else set()
     by_use = active(metadata) & (_RULES | {COLUMN_MAPPING})
     return _with_companions(features_of_types(metadata.schema) | by_use | on | not_null)
 
@@ -186,7 +188,7 @@ def _with_companions(features: frozenset[str]) -> frozenset[str]:
 
 
 def with_features(protocol: Protocol, features: frozenset[str]) -> Protocol:
-    """The protocol with these features added, in the least form: a version number, else their names.
+    """The protocol with these features added, in the least form: a version number, else names.
 
     Source: PROTOCOL.md "Table Features"; the features that legacy versions imply are listed as soon as names are.
 
@@ -209,12 +211,12 @@ def with_features(protocol: Protocol, features: frozenset[str]) -> Protocol:
 
 
 def _protocol_of_features(readers: frozenset[str], writers: frozenset[str]) -> Protocol:
-    """The protocol that lists features; if readers need only column mapping, their version says so."""
+    """The protocol that lists features; if readers need only column mapping, reader version 2 is enough."""
     return Protocol(2, 7, None, writers) if readers == {COLUMN_MAPPING} else Protocol(3, 7, readers, writers)
 
 
 def upgrade_to_versions(protocol: Protocol, reader: int, writer: int) -> Protocol:
-    """The protocol at higher versions, or as it is where both are lower, as in delta-spark; the features that legacy
+    """The protocol at higher versions, or unchanged if both are lower, as in delta-spark; the features that legacy
     versions imply are listed as soon as names are. Raises InvalidOption: one version is lower than the present one and
     the other higher, or one is invalid, or reader 3 comes without writer 7.
     """
@@ -236,9 +238,9 @@ def upgrade_to_versions(protocol: Protocol, reader: int, writer: int) -> Protoco
 
 
 def upgrade_for_metadata(protocol: Protocol, metadata: Metadata) -> Protocol | None:
-    """The protocol that a table needs with this metadata; None where the present one is enough."""
-    found = with_features(protocol, required_features(metadata))
-    return None if found == protocol else found
+    """The protocol that a table needs with this metadata; None if the present one is enough."""
+    upgraded = with_features(protocol, required_features(metadata))
+    return None if upgraded == protocol else upgraded
 
 
 def _refuse(table: str, kind: str, features: Set[str], reason: str | None = None) -> None:

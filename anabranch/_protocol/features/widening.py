@@ -1,9 +1,9 @@
 """Type widening: which type changes keep every value, and how a schema records them.
 
-Knows PROTOCOL.md, section "Type Widening". Knows nothing of files: older ones are read as they are and their values
-widened. Pure. Guarantee: only changes that the protocol allows are made here.
+Knows PROTOCOL.md, section "Type Widening". Knows no files: readers widen the values of older files. Pure. Guarantee:
+makes only changes that the protocol allows.
 
-A path names a column, then members of structs, and ``element``, ``key`` and ``value`` inside arrays and maps.
+A path is a column, then members of structs, and ``element``, ``key`` and ``value`` inside arrays and maps.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ LISTED_BY = frozenset({"typeWidening", "typeWidening-preview"})
 Objection: TypeAlias = Callable[[DataType, DataType], str | None]
 Widens: TypeAlias = Callable[[DataType, DataType], bool]
 NO_MOMENTS = f"the table does not list {TIMESTAMP_NTZ}; set delta.feature.{TIMESTAMP_NTZ} = supported first"
-"""Why a ``date`` does not become a ``timestamp_ntz``: readers that know wider types need not know such moments."""
+"""Why a ``date`` does not become a ``timestamp_ntz``: readers that support type widening need not support
+``timestamp_ntz``.
+"""
 _NO_WIDENING = "the protocol allows only types that hold every value of the old one, and not all of those"
 _ICEBERG = ("delta.enableIcebergCompatV1", "delta.enableIcebergCompatV2")
 _LEAST_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
@@ -62,12 +64,12 @@ def _widens_across(before: DataType, after: DataType) -> bool:
 
 
 def _has_room(after: DataType, precision: int, scale: int) -> bool:
-    """Whether a decimal has at least as many digits on both sides of the point."""
+    """Whether a decimal has at least this many digits on both sides of the point."""
     digits = decimal_of(after)
     return digits is not None and digits[0] - precision >= digits[1] - scale >= 0
 
 
-# -- what a schema remembers -------------------------------------------------------------------------------------------
+# -- recorded changes --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -80,49 +82,49 @@ class TypeChange:
 
     def to_json(self) -> dict[str, str]:
         """Its entry in ``delta.typeChanges``."""
-        found = {"fromType": str(self.before), "toType": str(self.after)}
-        return {**found, "fieldPath": ".".join(self.path)} if self.path else found
+        entry = {"fromType": str(self.before), "toType": str(self.after)}
+        return {**entry, "fieldPath": ".".join(self.path)} if self.path else entry
 
 
 def unreadable_change(schema: Struct) -> str | None:
-    """The first recorded change that no reader supports, in words; None where there is none."""
-    for column, each in _type_changes_in(schema):
-        before, after = each.get("fromType"), each.get("toType")
+    """Describe the first recorded change that no reader supports; None if all are supported."""
+    for column, type_change in _type_changes_in(schema):
+        before, after = type_change.get("fromType"), type_change.get("toType")
         if not can_widen(str(before), str(after)):
             return f"the column {column} was changed from {before} to {after}, which is no widening."
     return None
 
 
-def _type_changes_in(data_type: DataType, around: tuple[str, ...] = ()) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _type_changes_in(data_type: DataType, enclosing: tuple[str, ...] = ()) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if isinstance(data_type, Struct):
         for field in data_type:
-            path = (*around, field.name)
-            for each in field.metadata.get(TYPE_CHANGES) or ():
-                yield ".".join(path), each
+            path = (*enclosing, field.name)
+            for type_change in field.metadata.get(TYPE_CHANGES) or ():
+                yield ".".join(path), type_change
             yield from _type_changes_in(field.type, path)
     for step, inner in inside_of(data_type).items():
-        yield from _type_changes_in(inner, (*around, step))
+        yield from _type_changes_in(inner, (*enclosing, step))
 
 
 # -- changing a type ---------------------------------------------------------------------------------------------------
 
 
 def with_type(schema: Struct, path: Sequence[str], after: DataType, objection: Objection) -> Struct:
-    """The schema with another type at a path, and the change recorded.
+    """Change the type at a path, and record the change.
 
     Args:
-        objection: why a table forbids a change that the protocol allows; None where it does not.
+        objection: returns why a table forbids a change that the protocol allows; None if it allows it.
 
     Raises:
-        UnknownColumn: there is nothing at the path.
-        InvalidOption: the change is not allowed; it names both types.
+        UnknownColumn: no column has this path.
+        InvalidOption: the change is not allowed; the error names both types.
     """
     field = schema.field(path[0])
     if len(path) > 1 and isinstance(field.type, Struct):
         changed = replace(field, type=with_type(field.type, path[1:], after, objection))
     else:
         changed = _with_type_inside(field, path, after, objection)
-    return Struct(tuple(changed if each is field else each for each in schema))
+    return Struct(tuple(changed if sibling is field else sibling for sibling in schema))
 
 
 def _with_type_inside(field: Field, path: Sequence[str], after: DataType, objection: Objection) -> Field:
@@ -131,7 +133,7 @@ def _with_type_inside(field: Field, path: Sequence[str], after: DataType, object
     def change(before: DataType, where: tuple[str, ...]) -> DataType:
         if before == after or (decimal_of(before) is not None and decimal_of(before) == decimal_of(after)):
             return before
-        if before == VOID and isinstance(after, str):  # no file holds it: any type reads it, so no record is needed
+        if before == VOID and isinstance(after, str):  # no file stores it, so any type reads it and no record is needed
             return after
         why = objection(before, after) if can_widen(before, after) else _NO_WIDENING
         if why is not None:
@@ -142,7 +144,7 @@ def _with_type_inside(field: Field, path: Sequence[str], after: DataType, object
     def reach(data_type: DataType, rest: Sequence[str], where: tuple[str, ...]) -> DataType:
         if not rest:
             return change(data_type, where)
-        if isinstance(data_type, Struct):  # its own fields remember
+        if isinstance(data_type, Struct):  # its own fields record the change
             return with_type(data_type, rest, after, objection)
         inner = inside_of(data_type)
         if rest[0].lower() not in inner:
@@ -157,28 +159,32 @@ def remembering(field: Field, changes: Sequence[TypeChange]) -> Field:
     """The field with these changes recorded after its earlier ones."""
     if not changes:
         return field
-    known = list(field.metadata.get(TYPE_CHANGES) or ())
-    return replace(field, metadata={**field.metadata, TYPE_CHANGES: known + [each.to_json() for each in changes]})
+    earlier = list(field.metadata.get(TYPE_CHANGES) or ())
+    return replace(
+        field, metadata={**field.metadata, TYPE_CHANGES: earlier + [type_change.to_json() for type_change in changes]}
+    )
 
 
-# -- following the rows ------------------------------------------------------------------------------------------------
+# -- widening to the rows' types ---------------------------------------------------------------------------------------
 
 
 def following(metadata: Metadata, rows: Struct, columns: Struct | None = None) -> Struct:
-    """The columns of a table, each widened to the rows' type where the table and the session allow it.
+    """Widen the columns of a table to the rows' types where the table and the session allow it.
 
-    A column that others are computed from keeps its type: the result of the computation would be unknown.
+    A column that others are computed from keeps its type, because the result of the computation would be uncertain.
 
     Args:
         metadata: the table's.
         rows: the types of the rows.
-        columns: what the table's columns have become so far, where that is not what its metadata says.
+        columns: the present columns, if they differ from the metadata's.
     """
     schema, mode = columns or metadata.schema, current().widens
     if not is_on(metadata) or mode == "never":
         return schema
     widens = can_widen if mode == "always" else _widens_in_family
-    of_iceberg = any(metadata.configuration.get(each, "").strip().lower() == "true" for each in _ICEBERG)
+    of_iceberg = any(
+        metadata.configuration.get(iceberg_property, "").strip().lower() == "true" for iceberg_property in _ICEBERG
+    )
 
     def changes(before: DataType, after: DataType) -> bool:
         return widens(before, after) and (not of_iceberg or iceberg_keeps(before, after))
@@ -192,11 +198,11 @@ def following(metadata: Metadata, rows: Struct, columns: Struct | None = None) -
 def check_moments(before: Struct, after: Struct, protocol: Protocol) -> None:
     """Raises `InvalidOption` if a column becomes a ``timestamp_ntz`` in a table that does not list this feature.
 
-    A column that is added brings the feature; a change of a type does not, in delta-spark neither.
+    Adding a column enables the feature; changing a type does not, as in delta-spark.
     """
-    known = list(_type_changes_in(before))
-    for column, each in _type_changes_in(after):
-        is_new = each.get("toType") == "timestamp_ntz" and (column, each) not in known
+    earlier = list(_type_changes_in(before))
+    for column, type_change in _type_changes_in(after):
+        is_new = type_change.get("toType") == "timestamp_ntz" and (column, type_change) not in earlier
         if is_new and TIMESTAMP_NTZ not in (protocol.writer_features or ()):
             raise _refusal(column, "date", "timestamp_ntz", NO_MOMENTS)
 
@@ -207,7 +213,7 @@ def is_on(metadata: Metadata) -> bool:
 
 
 def depending_on(metadata: Metadata, path: Sequence[str]) -> str | None:
-    """What depends on the type of a column, or of what lies in it at a path, in words; None if nothing does."""
+    """Describe what depends on the type at a path in a column; None if nothing does."""
     rules, column = rules_of(metadata), metadata.schema.field(path[0])
     if STEP in column.metadata:
         return "it is an identity column"
@@ -215,65 +221,68 @@ def depending_on(metadata: Metadata, path: Sequence[str]) -> str | None:
     for check in rules.checks:
         if may_use(check.expression, members):
             return f"the constraint {check.name} ({check.expression}) speaks of it"
-    for each in rules.generated:
-        if column.name == each.column or may_use(each.expression, members):
-            return f"{each.column} is generated as {each.expression}"
+    for generated in rules.generated:
+        if column.name == generated.column or may_use(generated.expression, members):
+            return f"{generated.column} is generated as {generated.expression}"
     return None
 
 
 def widen_columns(
     table: Struct, rows: Struct, allowed: Callable[[tuple[str, ...]], bool], widens: Widens = can_widen
 ) -> Struct:
-    """The table's columns, each widened to the rows' type where it may be; also inside nested ones.
+    """Widen the table's columns to the rows' types where allowed, also inside nested columns.
 
     Args:
         table, rows: the columns, and the rows' columns.
-        allowed: tells whether the type of a column, or of what lies in it at a path, may change.
-        widens: tells whether one type may become another.
+        allowed: returns whether the type at a path may change.
+        widens: returns whether one type may become another.
 
     Example:
-        >>> widened(Struct((Field("id", "integer"),)), Struct((Field("ID", "long"),)), lambda path: True).fields[0].type
+        >>> table, rows = Struct((Field("id", "integer"),)), Struct((Field("ID", "long"),))
+        >>> widen_columns(table, rows, lambda path: True).fields[0].type
         'long'
     """
 
-    def of_struct(columns: Struct, given: Struct, around: tuple[str, ...]) -> Struct:
-        return Struct(tuple(of_field(each, given.find(each.name), (*around, each.name)) for each in columns))
+    def of_struct(columns: Struct, incoming: Struct, enclosing: tuple[str, ...]) -> Struct:
+        return Struct(tuple(of_field(field, incoming.find(field.name), (*enclosing, field.name)) for field in columns))
 
-    def of_field(field: Field, given: Field | None, path: tuple[str, ...]) -> Field:
-        if given is None:
+    def of_field(field: Field, incoming: Field | None, path: tuple[str, ...]) -> Field:
+        if incoming is None:
             return field
         changes: list[TypeChange] = []
-        after = of_type(field.type, given.type, path, (), changes)
+        after = of_type(field.type, incoming.type, path, (), changes)
         return field if after == field.type else remembering(replace(field, type=after), changes)
 
     def of_type(
-        before: DataType, given: DataType, path: tuple[str, ...], where: tuple[str, ...], changes: list[TypeChange]
+        before: DataType, incoming: DataType, path: tuple[str, ...], where: tuple[str, ...], changes: list[TypeChange]
     ) -> DataType:
-        if isinstance(before, Struct) and isinstance(given, Struct):
-            return of_struct(before, given, (*path, *where))
-        if isinstance(before, str) and isinstance(given, str):
-            if not (widens(before, given) and allowed((*path, *where))):
+        if isinstance(before, Struct) and isinstance(incoming, Struct):
+            return of_struct(before, incoming, (*path, *where))
+        if isinstance(before, str) and isinstance(incoming, str):
+            if not (widens(before, incoming) and allowed((*path, *where))):
                 return before
-            changes.append(TypeChange(before, given, where))
-            return given
-        theirs = inside_of(given)
+            changes.append(TypeChange(before, incoming, where))
+            return incoming
+        incoming_parts = inside_of(incoming)
         for step, inner in inside_of(before).items():
-            if step in theirs:
-                before = put_inside(before, step, of_type(inner, theirs[step], path, (*where, step), changes))
+            if step in incoming_parts:
+                before = put_inside(before, step, of_type(inner, incoming_parts[step], path, (*where, step), changes))
         return before
 
     return of_struct(table, rows, ())
 
 
 def _refusal(column: str, before: DataType, after: DataType, why: str) -> InvalidOption:
-    given, wanted = sql_name(before), sql_name(after)
-    changed = f"{column} from {given.upper()} to {wanted.upper()}"
+    before_name, after_name = sql_name(before), sql_name(after)
+    changed = f"{column} from {before_name.upper()} to {after_name.upper()}"
     reason = f"ALTER TABLE CHANGE COLUMN is not supported for changing column {changed}: {why}."
-    return InvalidOption(option="type", value=wanted, reason=reason, column=column, from_type=given, to_type=wanted)
+    return InvalidOption(
+        option="type", value=after_name, reason=reason, column=column, from_type=before_name, to_type=after_name
+    )
 
 
 def iceberg_keeps(before: DataType, after: DataType) -> bool:
-    """Whether Iceberg allows the change too, as an icebergCompat feature requires."""
+    """Whether Iceberg allows the change too, as icebergCompat features require."""
     digits, wider = decimal_of(before), decimal_of(after)
     if digits is not None and wider is not None:
         return digits[1] == wider[1]

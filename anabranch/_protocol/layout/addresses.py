@@ -16,12 +16,12 @@ class Address(NamedTuple):
 
 
 def address_of(schema: Struct) -> Address:
-    """The address columns of rows of this schema: names that none of its own columns has."""
+    """The address columns of rows of this schema, with names that none of its own columns has."""
     return Address(free_name("__anabranch_path", schema.names), free_name("__anabranch_row", schema.names))
 
 
 def free_name(wanted: str, taken: Iterable[str]) -> str:
-    """``wanted``, or with underscores behind it where a column has that name, in whatever case."""
+    """``wanted``, with underscores appended while a column has that name, in any case."""
     used = {name.lower() for name in taken}
     while wanted.lower() in used:
         wanted += "_"

@@ -3,7 +3,7 @@
 Knows the domain ``delta.clustering`` (PROTOCOL.md "Clustered Table", "Writer Requirements for Clustered Table"). Pure.
 Guarantee: accepted columns get statistics in every file that is written, as the protocol requires.
 
-Columns are paths of logical names, outermost first; the domain holds their physical names.
+Columns are paths of logical names, outermost first; the domain stores their physical names.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ _ORDERED = {"byte", "short", "integer", "long", "float", "double", "string", "da
 
 
 def clustering_of(table: str, domains: Mapping[str, DomainMetadata], schema: Struct) -> tuple[Path, ...]:
-    """The clustering columns of a table; none where it is not clustered. Raises CorruptLog: the domain is malformed, or
-    names an unknown column.
+    """The clustering columns of a table; none if it is not clustered. Raises CorruptLog: the domain is malformed, or
+    has an unknown column.
     """
     domain = domains.get(DOMAIN)
     if domain is None or domain.removed:
         return ()
     try:
         columns = json.loads(domain.configuration)["clusteringColumns"]
-        # PROTOCOL.md's example has plain names; known writers, and delta-spark, write the path of each column.
+        # PROTOCOL.md's example has plain names; known writers, like delta-spark, write the path of each column.
         paths = [[column] if isinstance(column, str) else list(map(str, column)) for column in columns]
         return tuple(_logical(schema, path) for path in paths)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        reason = f"the domain {DOMAIN} does not say by which columns the table is clustered ({error!r})."
+        reason = f"the domain {DOMAIN} does not list the clustering columns of the table ({error!r})."
         raise CorruptLog(table=table, file="_delta_log", reason=reason) from None
 
 
@@ -52,35 +52,35 @@ def _logical(schema: Struct, physical: Sequence[str]) -> Path:
     names: list[str] = []
     level: DataType = schema
     for part in physical:
-        found = next((f for f in level if f.physical_name == part), None) if isinstance(level, Struct) else None
-        if found is None:
+        field = next((f for f in level if f.physical_name == part), None) if isinstance(level, Struct) else None
+        if field is None:
             raise KeyError(".".join(physical))
-        names.append(found.name)
-        level = found.type
+        names.append(field.name)
+        level = field.type
     return tuple(names)
 
 
 def domain_of(columns: Sequence[Path], schema: Struct) -> DomainMetadata:
-    """The domain for these columns; without columns it says that the table is not clustered.
+    """The domain for these columns; without columns it marks the table as not clustered.
 
     Example:
         >>> domain_of([("day",)], Struct((Field("day", "date"),))).configuration
         '{"clusteringColumns": [["day"]], "domainName": "delta.clustering"}'
     """
-    physical = [[each.physical_name for each in _fields_on(schema, column)] for column in columns]
-    said = json.dumps({"clusteringColumns": physical, "domainName": DOMAIN})
-    return DomainMetadata(DOMAIN, said, removed=not columns)
+    physical = [[field.physical_name for field in _fields_on(schema, column)] for column in columns]
+    text = json.dumps({"clusteringColumns": physical, "domainName": DOMAIN})
+    return DomainMetadata(DOMAIN, text, removed=not columns)
 
 
-def same_clustering(one: DomainMetadata, other: DomainMetadata | None) -> bool:
-    """Whether both mean the same; no domain means no clustering."""
-    if other is None or other.removed:
-        return one.removed
-    return not one.removed and _content(one) == _content(other)
+def same_clustering(left: DomainMetadata, right: DomainMetadata | None) -> bool:
+    """Whether both domains mean the same clustering; no domain means no clustering."""
+    if right is None or right.removed:
+        return left.removed
+    return not left.removed and _content(left) == _content(right)
 
 
 def _content(domain: DomainMetadata) -> object:
-    """The content of a domain, or its raw text where that is damaged."""
+    """The content of a domain, or its raw text if it is damaged."""
     try:
         return json.loads(domain.configuration)
     except (ValueError, RecursionError):
@@ -88,8 +88,8 @@ def _content(domain: DomainMetadata) -> object:
 
 
 def paths_of(names: Sequence[str]) -> tuple[Path, ...]:
-    """User-given columns as paths; a dot outside backticks separates a struct from its member. Raises InvalidOption: a
-    name is malformed.
+    """Parse user-given columns to paths; a dot outside backticks separates a struct from its member. Raises
+    InvalidOption: a name is malformed.
     """
     return tuple(_parts(name) for name in names)
 
@@ -107,8 +107,8 @@ def _parts(name: str) -> Path:
 
 
 def resolve_columns(columns: Sequence[Path], schema: Struct, option: str = "clusterBy") -> tuple[Path, ...]:
-    """The same columns in the schema's spelling. Raises InvalidOption: there is no such column as the option names."""
-    return tuple(tuple(each.name for each in _fields_on(schema, column, option)) for column in columns)
+    """The same columns in the schema's spelling. Raises InvalidOption: a column does not exist."""
+    return tuple(tuple(field.name for field in _fields_on(schema, column, option)) for column in columns)
 
 
 def _column_label(option: str) -> str:
@@ -119,16 +119,16 @@ def _fields_on(schema: Struct, column: Path, option: str = "clusterBy") -> list[
     fields: list[Field] = []
     level: DataType = schema
     for part in column:
-        found = level.find(part) if isinstance(level, Struct) else None
-        if found is None:
+        field = level.find(part) if isinstance(level, Struct) else None
+        if field is None:
             raise InvalidOption(
                 option=option,
                 value=".".join(column),
                 reason=f"{_column_label(option)} {'.'.join(column)} does not exist in data schema; the columns are "
                 f"{', '.join(schema.names)}.",
             )
-        fields.append(found)
-        level = found.type
+        fields.append(field)
+        level = field.type
     return fields
 
 
@@ -155,7 +155,7 @@ def check_zorder(columns: Sequence[Path], metadata: Metadata) -> None:
 def _has_no_order(type_: DataType) -> bool:
     """Whether Spark cannot sort by values of a type."""
     if isinstance(type_, Struct):
-        return any(_has_no_order(each.type) for each in type_)
+        return any(_has_no_order(field.type) for field in type_)
     return isinstance(type_, Map) or type_ == "variant" or (isinstance(type_, Array) and _has_no_order(type_.element))
 
 

@@ -23,7 +23,7 @@ from anabranch._protocol.layout.packing import MOST_DELETED, deleted_share, live
 PROVIDER = "liquid"
 """The ``clusteringProvider`` in the log for a clustered table's files."""
 STABLE_BYTES = 100 << 30
-"""A cube of this size is not clustered again because of new files."""
+"""A cube of at least this size is not clustered again because of new files."""
 _ID, _COLUMNS, _KIND = "ZCUBE_ID", "ZCUBE_ZORDER_BY", "ZCUBE_ZORDER_CURVE"
 
 
@@ -39,7 +39,7 @@ class Cube:
         return {_ID: str(cube_id), _COLUMNS: json.dumps(self.columns, separators=(",", ":")), _KIND: self.kind}
 
     def id_of(self, file: FileRow) -> str | None:
-        """The id of the cube of this kind to which a file belongs, if any."""
+        """The id of the cube of this kind that a file belongs to, if any."""
         tags = dict(file["tags"] or ())
         same = tags.get(_COLUMNS) == self.tags(UUID(int=0))[_COLUMNS] and tags.get(_KIND) == self.kind
         return tags.get(_ID) if same else None
@@ -47,23 +47,23 @@ class Cube:
 
 @dataclass(frozen=True)
 class Layout:
-    """Files of one partition to cluster together, and how many files they become."""
+    """Files of one partition to cluster together, and the number of files they become."""
 
     files: pa.Table
     outputs: int
 
 
 def layout(files: pa.Table, cube: Cube, target: int, *, full: bool = False) -> list[Layout]:
-    """What to cluster of these live files (`FILES`), partition by partition, to files of ``target`` bytes: all that are
-    not yet clustered as wanted; with ``full`` also cubes that are large enough to be left alone.
+    """Choose which of these live files (`FILES`) to cluster, partition by partition, to files of ``target`` bytes: all
+    files that are not yet clustered this way; with ``full``, also cubes that are large enough to be left alone.
     """
-    found = []
+    layouts = []
     for rows in by_partition(files.to_pylist()):
-        chosen = rows if full else _loose(rows, cube)
+        chosen = rows if full else _files_outside_large_cubes(rows, cube)
         if chosen and not _is_done(chosen, cube):
             size = sum(map(live_size, chosen))
-            found.append(Layout(files_table(chosen), max(1, -(-size // target))))
-    return found
+            layouts.append(Layout(files_table(chosen), max(1, -(-size // target))))
+    return layouts
 
 
 def by_partition(rows: Iterable[FileRow]) -> list[list[FileRow]]:
@@ -74,7 +74,7 @@ def by_partition(rows: Iterable[FileRow]) -> list[list[FileRow]]:
     return list(groups.values())
 
 
-def _loose(rows: Sequence[FileRow], cube: Cube) -> list[FileRow]:
+def _files_outside_large_cubes(rows: Sequence[FileRow], cube: Cube) -> list[FileRow]:
     """The files outside cubes of this kind that are large enough."""
     sizes: dict[str | None, int] = {}
     for row in rows:

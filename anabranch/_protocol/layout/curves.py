@@ -1,8 +1,8 @@
 """Space-filling curves: an order of rows in which rows close in several columns share a file.
 
 Pure data and arithmetic, shared by the code that chooses an order and the engine that sorts by it. A value becomes the
-number of its range (`bits_per_column` tells how many there are); a curve visits each cell of the grid of these numbers
-once, and a cell's number is its place on the curve. `places` holds those of all cells.
+number of its range (`bits_per_column` gives their count); a curve visits each cell of the grid of these numbers once,
+and a cell's place is its index on the curve. `places` returns the places of all cells.
 
 Guarantees: both curves are bijections between the grid and its places; neighbours on the Hilbert curve differ by one in
 one column.
@@ -22,9 +22,11 @@ ORIGINS = pa.schema([pa.field("source", pa.int32(), nullable=False), pa.field("r
 """The origin of a row: the index of its file in the list of files that was read, and its position there."""
 
 _BITS = 18
-"""Bits of a place: far more cells than a table has files, and few enough for all places to be sent with a query."""
+"""The number of bits of a place: far more cells than a table has files, and few enough to send all places with a
+query.
+"""
 MOST_COLUMNS = _BITS
-"""Further columns have no bit of their own, and are ignored."""
+"""The maximum number of columns of a curve; further ones would have no bit, and are ignored."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Curve:
 
 
 def bits_per_column(columns: int) -> int:
-    """How many bits the number of a value's range has.
+    """The number of bits of the number of a value's range.
 
     Example:
         >>> bits_per_column(2), bits_per_column(4)
@@ -46,7 +48,7 @@ def bits_per_column(columns: int) -> int:
 
 
 def places(kind: Kind, columns: int) -> pa.Array:
-    """The place of each cell of a grid of so many columns, where the first column's number stands in the highest bits.
+    """The place of each cell of a grid with this many columns; the first column's number is in the highest bits.
 
     Example:
         >>> bits = bits_per_column(2)
@@ -60,9 +62,9 @@ def places(kind: Kind, columns: int) -> pa.Array:
 
 
 def zorder(cell: Sequence[Any], bits: int) -> Any:
-    """The place of a cell on the Z-order curve: the bits of its numbers by turns, the highest ones first.
+    """The place of a cell on the Z-order curve: the bits of its numbers interleaved, the highest first.
 
-    Numbers may be arrays of them, for many cells at once; so may those of `hilbert`.
+    Numbers may be arrays, for many cells at once; the same holds for `hilbert`.
 
     Example:
         >>> zorder((0b10, 0b01), 2)

@@ -29,7 +29,7 @@ _TO_Z85, _FROM_Z85 = bytes.maketrans(_B85, _Z85), bytes.maketrans(_Z85, _B85)
 
 @dataclass(frozen=True)
 class Descriptor:
-    """Where a vector is: ``u`` by a UUID below the table, ``p`` at an absolute path, ``i`` inline in the log."""
+    """The location of a vector: ``u`` by a UUID below the table, ``p`` at an absolute path, ``i`` inline in the log."""
 
     storage_type: str
     path_or_inline: str
@@ -92,14 +92,14 @@ def payload(vector: BitMap64) -> bytes:
 
 
 def from_payload(data: bytes, *, cardinality: int) -> BitMap64:
-    """The vector of a payload. Raises ValueError: wrong magic number, damaged bytes, or another number of rows than the
-    descriptor says.
+    """Parse a payload. Raises ValueError: wrong magic number, damaged bytes, or another number of rows than in the
+    descriptor.
     """
     if len(data) < 12 or struct.unpack_from("<I", data)[0] != MAGIC:
         raise ValueError("the magic number is not that of a 64-bit portable Roaring bitmap")
     vector = BitMap64.deserialize(data[4:])
     if len(vector) != cardinality:
-        raise ValueError(f"it holds {len(vector)} rows, not the {cardinality} that the log says")
+        raise ValueError(f"it has {len(vector)} rows, but the log states {cardinality}")
     return vector
 
 
@@ -118,7 +118,7 @@ def unframe(framed: bytes, descriptor: Descriptor) -> BitMap64:
     (size,) = struct.unpack_from(">I", framed)
     data, (checksum,) = framed[4:-4], struct.unpack(">I", framed[-4:])
     if size != descriptor.size:
-        raise ValueError(f"its file does not say the {descriptor.size} bytes that the log says")
+        raise ValueError(f"the log states {descriptor.size} bytes, but its file does not")
     if zlib.crc32(data) != checksum:
         raise ValueError("the checksum is wrong")
     return from_payload(data, cardinality=descriptor.cardinality)

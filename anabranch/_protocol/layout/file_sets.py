@@ -1,4 +1,4 @@
-"""A file set: some files of one snapshot, with all that is needed to read their rows.
+"""A file set: some files of one snapshot, with everything that is needed to read their rows.
 
 Pure data, passed between the code that chooses files and the code that reads rows, so that neither knows the other.
 """
@@ -22,7 +22,7 @@ Marks = Mapping[str, BitMap64]
 
 
 def union_of(several: Iterable[Marks]) -> dict[str, BitMap64]:
-    """The union of several sets of rows; none of them is changed."""
+    """The union of several sets of rows; none of the arguments changes."""
     union: dict[str, BitMap64] = {}
     for marks in several:
         for path, rows in marks.items():
@@ -31,9 +31,9 @@ def union_of(several: Iterable[Marks]) -> dict[str, BitMap64]:
 
 
 def difference_of(marks: Marks, others: Marks) -> dict[str, BitMap64]:
-    """The rows that are not among others; a file without any is left out."""
-    left = {path: rows - others.get(path, BitMap64()) for path, rows in marks.items()}
-    return {path: rows for path, rows in left.items() if rows}
+    """The rows that are not among ``others``; files without any are omitted."""
+    remaining = {path: rows - others.get(path, BitMap64()) for path, rows in marks.items()}
+    return {path: rows for path, rows in remaining.items() if rows}
 
 
 def count_of(marks: Marks) -> int:
@@ -49,11 +49,11 @@ class FileSet:
         files: an Arrow table with the columns of `anabranch._protocol.actions.FILES`.
         vectors: the deleted positions of each file that has a deletion vector.
         rules: the table's, for rewriting such rows.
-        version: the one whose rows they are, of the table ``table_id``, if known; ``commit`` is the mark of its commit
+        version: the version of the rows, of the table ``table_id``, if known; ``commit`` is the mark of its commit
             (`anabranch._log.positions.commit_mark`).
-        layouts: for each file that names columns otherwise than by physical names, the schema with its names for them.
+        layouts: the schema of each file whose column names differ from the physical names, with the names in the file.
         tracked: the columns in which rewritten rows keep their ids, if any.
-        allowed: other stores on which files may be.
+        allowed: other stores that may contain files.
     """
 
     root: str
@@ -71,11 +71,11 @@ class FileSet:
 
     @property
     def with_ids(self) -> FileSet:
-        """The same; where the table tracks its rows, their ids and versions are among the columns."""
+        """The same file set; if the table tracks its rows, their ids and versions are among the columns."""
         return self if self.tracked is None else replace(self, schema=self.tracked.beside(self.schema))
 
     def restrict_to(self, paths: Mapping[str, object] | set[str]) -> FileSet:
-        """Only the files of these paths."""
+        """The file set with only these paths."""
         keep = pc.is_in(self.files["path"], value_set=pa.array(list(paths), pa.string()))
         return replace(
             self, files=self.files.filter(keep), vectors={p: v for p, v in self.vectors.items() if p in paths}

@@ -32,8 +32,8 @@ _MOST_ROWS = 1 << _ROW_BITS
 
 @dataclass(frozen=True)
 class Origin:
-    """A file whose live rows were moved: its number of rows, deleted ones included, and the vector that it then had in
-    the log.
+    """A file whose live rows were moved: its number of rows, deleted ones included, and its deletion vector at that
+    time.
     """
 
     path: str
@@ -42,7 +42,7 @@ class Origin:
 
     @property
     def row(self) -> FileRow:
-        """The file with its vector only."""
+        """The file with its deletion vector only."""
         return {"path": self.path, "deletionVector": self.vector, "stats": None}
 
     @property
@@ -54,7 +54,7 @@ class Origin:
 @dataclass(frozen=True)
 class Output:
     """A file that was written, with its number of rows. ``origins`` names the Parquet file (of `curves.ORIGINS`) with
-    the origin of each of its rows, if that was kept.
+    the origin of each of its rows, if one was written.
     """
 
     path: str
@@ -64,8 +64,8 @@ class Output:
 
 @dataclass(frozen=True)
 class Group:
-    """Files that were moved together: each live row of the sources is in exactly one output. If ``in_order``, there is
-    one output: source after source, each with its rows in order.
+    """Files that were moved together: each live row of the sources is in exactly one output. If ``in_order``, the only
+    output holds the rows of the sources in the order of the sources and of the rows in each.
     """
 
     sources: tuple[Origin, ...]
@@ -75,70 +75,70 @@ class Group:
     @property
     def paths(self) -> frozenset[str]:
         """The paths of the sources."""
-        return frozenset(each.path for each in self.sources)
+        return frozenset(source.path for source in self.sources)
 
     def rename_outputs(self, names: Mapping[str, str]) -> Group:
-        """With other paths for some outputs."""
-        outputs = (replace(each, path=names.get(each.path, each.path)) for each in self.outputs)
+        """The group with other paths for some outputs."""
+        outputs = (replace(output, path=names.get(output.path, output.path)) for output in self.outputs)
         return replace(self, outputs=tuple(outputs))
 
 
 class Misplaced(ValueError):
-    """A row has no new address, or several: the record does not fit the table."""
+    """A row has no new address, or several: the recorded moves do not fit the table."""
 
 
 def to_text(groups: Iterable[Group]) -> str:
     """The text of the tag."""
-    return json.dumps({"form": _FORM, "groups": [_group_body(each) for each in groups]}, separators=(",", ":"))
+    return json.dumps({"form": _FORM, "groups": [_group_body(group) for group in groups]}, separators=(",", ":"))
 
 
 def from_text(text: str) -> tuple[Group, ...]:
-    """The content of a tag. Raises ValueError: its form is unknown, or it is damaged."""
+    """Parse the content of a tag. Raises ValueError: the form is unknown, or the text is damaged."""
     body = json.loads(text)
     if not isinstance(body, dict) or body.get("form") != _FORM:
-        raise ValueError("the form of the record of moves is not known here")
+        raise ValueError("the form of the record of moves is unknown")
     try:
-        groups = tuple(_group(each) for each in body["groups"])
+        groups = tuple(_group(group_body) for group_body in body["groups"])
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"the record of moves is damaged: {error!r}") from None
-    if not all(_is_sound(each) for each in groups):
-        raise ValueError("the record of moves says what cannot be")
+    if not all(_is_sound(group) for group in groups):
+        raise ValueError("the record of moves is contradictory")
     return groups
 
 
 def _is_sound(group: Group) -> bool:
-    numbers = [*(each.records for each in group.sources), *(each.records for each in group.outputs)]
+    numbers = [*(source.records for source in group.sources), *(source.records for source in group.outputs)]
     whole = all(0 <= number < _MOST_ROWS for number in numbers)
-    return whole and all(0 <= each.live <= each.records for each in group.sources)
+    return whole and all(0 <= source.live <= source.records for source in group.sources)
 
 
 def _group_body(group: Group) -> dict[str, Any]:
-    sources = [[each.path, each.records, each.vector] for each in group.sources]
-    outputs = [[each.path, each.records, each.origins] for each in group.outputs]
+    sources = [[source.path, source.records, source.vector] for source in group.sources]
+    outputs = [[output.path, output.records, output.origins] for output in group.outputs]
     return {"from": sources, "to": outputs, "inOrder": group.in_order}
 
 
 def _group(body: Mapping[str, Any]) -> Group:
     sources = tuple(
-        Origin(_text(path), _whole(records), None if row is None else Descriptor.from_row(row).to_row())
+        Origin(_require_text(path), _require_int(records), None if row is None else Descriptor.from_row(row).to_row())
         for path, records, row in body["from"]
     )
     outputs = tuple(
-        Output(_text(path), _whole(records), None if origins is None else _text(origins))
+        Output(_require_text(path), _require_int(records), None if origins is None else _require_text(origins))
         for path, records, origins in body["to"]
     )
     return Group(sources, outputs, body["inOrder"] is True)
 
 
-def _text(value: object) -> str:
+def _require_text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"{value!r} is not a text")
     return value
 
 
-def _whole(value: object) -> int:
+def _require_int(value: object) -> int:
     if not isinstance(value, int):
-        raise TypeError(f"{value!r} is no whole number")
+        raise TypeError(f"{value!r} is not a whole number")
     return value
 
 
@@ -148,8 +148,8 @@ def _whole(value: object) -> int:
 def locate_rows(
     group: Group, rows: Marks, vector: Callable[[FileRow], BitMap64], origins: Callable[[str], pa.Table]
 ) -> dict[str, BitMap64]:
-    """Where these rows of a group's sources are now: path of an output -> positions. Only the complete set is known, in
-    any order.
+    """Find the present addresses of rows of a group's sources: path of an output -> positions. The result does not pair
+    each old address with a new one; only the complete set is known.
 
     Args:
         rows: path of a source -> positions in it.
@@ -159,65 +159,69 @@ def locate_rows(
     Raises:
         Misplaced: one of the rows was not moved, or its new address is uncertain.
     """
-    asked = {each.path: rows[each.path] for each in group.sources if rows.get(each.path)}
-    if not asked:
+    requested = {source.path: rows[source.path] for source in group.sources if rows.get(source.path)}
+    if not requested:
         return {}
-    dead = {each.path: _dead(each, asked[each.path], vector) for each in group.sources if each.path in asked}
-    if sum(each.live for each in group.sources) != sum(each.records for each in group.outputs):
-        raise Misplaced("the record of moves says another number of rows than were there")
-    if all(each.live == len(asked.get(each.path, ())) for each in group.sources):
-        return {each.path: _run(0, each.records) for each in group.outputs if each.records}
-    return locate_in_order(group, asked, dead) if group.in_order else _by_origins(group, asked, origins)
+    dead = {
+        source.path: _deleted_positions(source, requested[source.path], vector)
+        for source in group.sources
+        if source.path in requested
+    }
+    if sum(source.live for source in group.sources) != sum(source.records for source in group.outputs):
+        raise Misplaced("the record of moves has another number of rows than the files")
+    if all(source.live == len(requested.get(source.path, ())) for source in group.sources):
+        return {output.path: _run(0, output.records) for output in group.outputs if output.records}
+    return locate_in_order(group, requested, dead) if group.in_order else _by_origins(group, requested, origins)
 
 
-def _dead(origin: Origin, asked: BitMap64, vector: Callable[[FileRow], BitMap64]) -> BitMap64:
-    """The positions of a source that were deleted before it was moved; raises if one of them is requested."""
+def _deleted_positions(origin: Origin, requested: BitMap64, vector: Callable[[FileRow], BitMap64]) -> BitMap64:
+    """The positions of a source that were deleted before the move. Raises Misplaced: one of them is requested."""
     dead = vector(origin.row)
     if len(dead) != origin.records - origin.live:
-        raise Misplaced(f"the vector of {origin.path} is not the one that it had when it was moved")
-    if asked & dead or asked.max() >= origin.records:
+        raise Misplaced(f"the deletion vector of {origin.path} has changed since the move")
+    if requested & dead or requested.max() >= origin.records:
         raise Misplaced(f"a row of {origin.path} was deleted before it could be moved")
     return dead
 
 
-def locate_in_order(group: Group, asked: Marks, dead: Marks) -> dict[str, BitMap64]:
-    """Positions where one output has the live rows of all sources, in order."""
+def locate_in_order(group: Group, requested: Marks, dead: Marks) -> dict[str, BitMap64]:
+    """Find the rows if one output holds the live rows of all sources, in order."""
     if len(group.outputs) != 1:
-        raise Misplaced("rows in their order lie in one file, and the record of moves says another number")
-    before, found = 0, BitMap64()
-    for each in group.sources:
-        if len(asked.get(each.path, ())) == each.live:
-            found |= _run(before, each.live)
-        elif each.path in asked:
-            positions = _array(asked[each.path])
-            found |= _bitmap(positions - np.searchsorted(_array(dead[each.path]), positions) + before)
-        before += each.live
-    return {group.outputs[0].path: found}
+        raise Misplaced("rows moved in order must lie in one file, but the record of moves names several")
+    before, new_positions = 0, BitMap64()
+    for source in group.sources:
+        if len(requested.get(source.path, ())) == source.live:
+            new_positions |= _run(before, source.live)
+        elif source.path in requested:
+            old_positions = _array(requested[source.path])
+            new_positions |= _bitmap(old_positions - np.searchsorted(_array(dead[source.path]), old_positions) + before)
+        before += source.live
+    return {group.outputs[0].path: new_positions}
 
 
-def _by_origins(group: Group, asked: Marks, origins: Callable[[str], pa.Table]) -> dict[str, BitMap64]:
-    """Positions where the origin of each row of each output was recorded."""
-    places = {each.path: place for place, each in enumerate(group.sources)}
-    wanted = np.concatenate([_code(places[path], _array(positions)) for path, positions in asked.items()])
-    found, met = dict[str, BitMap64](), list[np.ndarray[Any, Any]]()
+def _by_origins(group: Group, requested: Marks, origins: Callable[[str], pa.Table]) -> dict[str, BitMap64]:
+    """Find the rows by the recorded origin of each row of each output."""
+    places = {source.path: place for place, source in enumerate(group.sources)}
+    wanted_codes = np.concatenate([_code(places[path], _array(positions)) for path, positions in requested.items()])
+    located, matches = dict[str, BitMap64](), list[np.ndarray[Any, Any]]()
     for output in group.outputs:
-        codes = _origins(output, origins)
-        here = np.isin(codes, wanted)
-        met.append(codes[here])
-        if here.any():
-            found[output.path] = _bitmap(np.flatnonzero(here))
-    if not np.array_equal(np.sort(np.concatenate(met)), np.sort(wanted)):
-        raise Misplaced(f"not every row of {', '.join(sorted(asked))} was moved to one place")
-    return found
+        codes = _origin_codes(output, origins)
+        is_wanted = np.isin(codes, wanted_codes)
+        matches.append(codes[is_wanted])
+        if is_wanted.any():
+            located[output.path] = _bitmap(np.flatnonzero(is_wanted))
+    if not np.array_equal(np.sort(np.concatenate(matches)), np.sort(wanted_codes)):
+        raise Misplaced(f"not every row of {', '.join(sorted(requested))} was moved to exactly one place")
+    return located
 
 
-def _origins(output: Output, origins: Callable[[str], pa.Table]) -> np.ndarray[Any, Any]:
-    """The origin of each row of an output, as one number."""
+def _origin_codes(output: Output, origins: Callable[[str], pa.Table]) -> np.ndarray[Any, Any]:
+    """The origin of each row of an output, encoded as one number."""
     if output.origins is None:
-        raise Misplaced(f"it was not recorded which rows went to {output.path}")
+        raise Misplaced(f"the origins of the rows of {output.path} were not recorded")
     table = origins(output.origins)
     if len(table) != output.records:
-        raise Misplaced(f"{output.origins} does not say where each row of {output.path} came from")
+        raise Misplaced(f"{output.origins} does not have the origin of each row of {output.path}")
     return _code(table["source"].to_numpy().astype(np.int64), table["row"].to_numpy())
 
 

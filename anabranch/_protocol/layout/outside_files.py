@@ -1,4 +1,4 @@
-"""Which files outside the table's folder a log may name.
+"""Decides which files outside the table's folder a log may refer to.
 
 Knows spellings of locations; opens nothing. A log may come from a stranger, so a path in it is followed only on the
 table's own store: the same kind of store, and the same bucket, container or host; for a table on disk, local files. A
@@ -27,10 +27,10 @@ def locate_file(root: str, path: str, allowed: Iterable[str] = ()) -> tuple[str 
 
     Raises:
         CorruptLog: the path names no file, leaves the table's folder by ``..``, or goes up and down on its way.
-        FileOutsideTable: it names a file on another store, which is not allowed.
+        FileOutsideTable: the file is on another store, which is not allowed.
 
     Example:
-        >>> placed("s3://lake/clone", "s3a://lake/origin/part%201.parquet")
+        >>> locate_file("s3://lake/clone", "s3a://lake/origin/part%201.parquet")
         ('s3://lake/origin', 'part 1.parquet')
     """
     try:
@@ -41,7 +41,7 @@ def locate_file(root: str, path: str, allowed: Iterable[str] = ()) -> tuple[str 
         _check_names_a_file(path, where, base)
     except ValueError as error:
         raise CorruptLog(table=root, file=path, reason=f"{error}.") from None
-    if _store_of(where) != _store_of(plain(root)) and not any(lies_in(where, each) for each in allowed):
+    if _store_of(where) != _store_of(plain(root)) and not any(lies_in(where, url) for url in allowed):
         scheme, authority = _store_of(where)
         raise FileOutsideTable(table=root, file=path, store=f"{scheme}://{authority or '/'}")
     return where or "/", base
@@ -49,7 +49,7 @@ def locate_file(root: str, path: str, allowed: Iterable[str] = ()) -> tuple[str 
 
 def _check_names_a_file(path: str, where: str, base: str) -> None:
     if is_ambiguous(unquote(path)):
-        raise ValueError("the path holds a password of which nobody can say where it ends")
+        raise ValueError("the path has a password whose end is ambiguous")
     if not base or path.startswith("//") or unquote(path).endswith("/"):
         raise ValueError(f"the path {path!r} names no file")
     scheme, authority = _store_of(where)

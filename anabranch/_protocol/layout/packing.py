@@ -23,12 +23,14 @@ MIB = 1 << 20
 LEAST_TARGET = 256 * MIB
 MOST_TARGET = 1024 * MIB
 AUTO_TARGET = 128 * MIB
-"""Target size of auto compaction, which must be quick."""
+"""The target size of auto compaction, which must be quick."""
 AUTO_FILES = 50
-"""This many files to compact in a partition trigger auto compaction."""
+"""The minimum number of files to compact in a partition that triggers auto compaction."""
 MOST_DELETED = 0.05
 _TABLE_OVER_TARGET = 10_240
-"""3 TB have files of 307 MB, as Databricks documents it: from 256 MB at 2.56 TB to 1 GB at 10 TB."""
+"""Between these sizes the target grows from 256 MB at 2.56 TB to 1 GB at 10 TB; 3 TB have files of 307 MB, as
+Databricks documents it.
+"""
 
 
 def target_size(properties: Properties, table_size: int) -> int:
@@ -45,7 +47,7 @@ def target_size(properties: Properties, table_size: int) -> int:
 def auto_target(
     properties: Properties, table_size: int, mode: str | None = None, most: int | None = None
 ) -> int | None:
-    """The same for auto compaction; None where it is off.
+    """The target file size of auto compaction; None if it is off.
 
     ``auto`` depends on the size of the table, ``true`` and its alias ``legacy`` are at most 128 MB, or ``most`` bytes.
     ``mode`` overrides the table's setting.
@@ -61,14 +63,14 @@ def auto_target(
 
 
 def plan(files: pa.Table, target: int) -> list[pa.Table]:
-    """The live files (`FILES`) to compact to files of ``target`` bytes (`target_size`), bin by bin, in the order of
-    their rows: older ones first.
+    """The live files (`FILES`) to compact to files of ``target`` bytes (`target_size`), bin by bin; in the order of
+    their rows, oldest first.
     """
     return [_take_files(files, bin_) for group in _groups(_candidates(files, target)) for bin_ in _bins(group, target)]
 
 
 def due(files: pa.Table, target: int, least: int = AUTO_FILES) -> list[pa.Table]:
-    """The bins of those partitions that have enough files to compact.
+    """The bins of the partitions that have enough files to compact.
 
     Arguments are those of `plan`; a writer passes the files of the partitions that it wrote to.
 
@@ -82,7 +84,7 @@ def due(files: pa.Table, target: int, least: int = AUTO_FILES) -> list[pa.Table]
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A file to compact: its index, about how large its live part is, and whether it is rewritten even alone."""
+    """A file to compact: its index, the approximate size of its live part, and whether it is rewritten even alone."""
 
     place: int
     live: int
@@ -106,12 +108,16 @@ class _Bin:
 
 
 def _candidates(files: pa.Table, target: int) -> list[_Candidate]:
-    # A large file without deleted rows is none, and there may be a million of them.
+    # A large file without deleted rows is no candidate, and there may be a million of them.
     may = pc.or_(pc.less(pc.multiply(files["size"], 2), target), pc.is_valid(files["deletionVector"]))
     places = pc.indices_nonzero(may)
     rows = files.take(places).select(["path", "partitionValues", "size", "modificationTime", "stats", "deletionVector"])
-    found = (_candidate(place, row, target) for place, row in zip(places.to_pylist(), rows.to_pylist(), strict=True))
-    return sorted((each for each in found if each is not None), key=lambda each: each.order)
+    candidates = (
+        _candidate(place, row, target) for place, row in zip(places.to_pylist(), rows.to_pylist(), strict=True)
+    )
+    return sorted(
+        (candidate for candidate in candidates if candidate is not None), key=lambda candidate: candidate.order
+    )
 
 
 def _candidate(place: int, row: Mapping[str, object], target: int) -> _Candidate | None:
@@ -125,14 +131,14 @@ def _candidate(place: int, row: Mapping[str, object], target: int) -> _Candidate
 
 
 def live_size(row: Mapping[str, object]) -> int:
-    """About how many bytes of a file belong to live rows."""
+    """The approximate number of bytes of a file that belong to live rows."""
     size = row["size"]
-    assert isinstance(size, int), "each file has a size"
+    assert isinstance(size, int), "every file has a size"
     return max(1, int(size * (1 - deleted_share(row))))
 
 
 def deleted_share(row: Mapping[str, object]) -> float:
-    """The share of a file's rows that is deleted, if the log states its number of rows."""
+    """The share of a file's rows that is deleted, if the log has its number of rows."""
     vector, stats = row["deletionVector"], row["stats"]
     rows = num_records(str(stats)) if stats is not None else None
     if not isinstance(vector, Mapping) or not rows:
@@ -142,25 +148,25 @@ def deleted_share(row: Mapping[str, object]) -> float:
 
 def _groups(candidates: Iterable[_Candidate]) -> list[list[_Candidate]]:
     groups: dict[tuple[tuple[str, str], ...], list[_Candidate]] = {}
-    for each in candidates:
-        groups.setdefault(each.partition, []).append(each)
+    for candidate in candidates:
+        groups.setdefault(candidate.partition, []).append(candidate)
     return [groups[key] for key in sorted(groups)]
 
 
 def _bins(group: Iterable[_Candidate], target: int) -> Iterator[list[_Candidate]]:
     bins: list[_Bin] = []
     open_: list[_Bin] = []
-    for each in group:
-        chosen = next((one for one in open_ if one.size + each.live <= target), None)
+    for candidate in group:
+        chosen = next((one for one in open_ if one.size + candidate.live <= target), None)
         if chosen is None:
             chosen = _Bin()
             bins.append(chosen)
             open_.append(chosen)
-        chosen.put(each)
+        chosen.put(candidate)
         if chosen.size >= target:
             open_ = [one for one in open_ if one is not chosen]
-    yield from (one.members for one in bins if one.is_worth_it)
+    yield from (bin_.members for bin_ in bins if bin_.is_worth_it)
 
 
 def _take_files(files: pa.Table, members: Iterable[_Candidate]) -> pa.Table:
-    return files.take(pa.array([each.place for each in members], pa.int64()))
+    return files.take(pa.array([candidate.place for candidate in members], pa.int64()))

@@ -25,7 +25,7 @@ def is_absolute(path: str) -> bool:
 
 def decode(path: str) -> str:
     """The store name of a relative path of the log. Raises ValueError: the path would leave the table's folder, or
-    names nothing in it.
+    names no file in it.
     """
     return _inside(unquote(path))
 
@@ -37,7 +37,7 @@ def _inside(name: str) -> str:
 
 
 def is_text(name: str) -> bool:
-    """Whether the log can name a file of this name: on a disk it may hold bytes that are no UTF-8."""
+    """Whether the log can contain this file name: on a disk it may have bytes that are not UTF-8."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -52,7 +52,7 @@ def encode(name: str) -> str:
 
 
 def quote_as_java(path: str) -> str:
-    """A path quoted as by ``java.net.URI``; non-ASCII characters stay, except spaces and control characters."""
+    """A path quoted like ``java.net.URI``; non-ASCII characters stay, except spaces and control characters."""
     return path if _JAVA_LEGAL.issuperset(path) else "".join(map(_java_quoted_char, path))
 
 
@@ -63,9 +63,8 @@ def _java_quoted_char(char: str) -> str:
 
 
 def store_name(root: str, path: str) -> str | None:
-    """The store name of a path of the log, or None where the file is outside the table's folder; ``root`` is the
-    store's URL, not percent-encoded. Raises ValueError: the path leaves the table's folder, or goes up and down on its
-    way.
+    """The store name of a path of the log; None if the file is outside the table's folder. ``root`` is the store's URL,
+    not percent-encoded. Raises ValueError: the path leaves the table's folder, or goes up and down on its way.
     """
     if not is_absolute(path):
         return decode(path)
@@ -76,9 +75,9 @@ def store_name(root: str, path: str) -> str | None:
 
 
 def absolute(root: str, path: str) -> str:
-    """A path of the log as an absolute URI, by which another table may name the file; an absolute one stays.
+    """A path of the log as an absolute URI, by which another table may refer to the file; an absolute one stays.
 
-    It is spelled exactly as Spark shows the file: delta-spark compares the two when it marks rows.
+    It is spelled exactly as Spark shows the file, because delta-spark compares the two when it marks rows.
 
     Args:
         root: the store's URL, not percent-encoded.
@@ -120,7 +119,7 @@ _SPELLINGS = (
 
 
 def plain(url: str) -> str:
-    """One spelling of a location, for ``/x``, ``file:/x`` and ``file:///x``, and for each kind of bucket."""
+    """Normalise a location to one spelling, for ``/x``, ``file:/x`` and ``file:///x``, and for each kind of bucket."""
     url = without_user(url) if "@" in url else url
     for pattern, spelling in _SPELLINGS:
         url = re.sub(pattern, spelling, url, flags=re.IGNORECASE)

@@ -1,6 +1,6 @@
 """Checks which rules of a table may be evaluated, with errors that name the rule; `texts` checks the expressions.
 
-Pure. Guarantee: only a rule made of allowed parts is returned.
+Pure. Guarantee: only a rule of allowed parts is returned.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ def read_check(check: Check, schema: Struct, table: str) -> Reading:
 
 
 def read_generated(rule: Generated, schema: Struct, table: str) -> Reading:
-    """As `read_check`, for the expression of a generated column."""
+    """Like `read_check`, for the expression of a generated column."""
     field = schema.find(rule.column)
     moment = field is not None and has_moments(field.type)
     return _read(f"generated column {rule.column}", rule.expression, schema, table, clock=False, gives_moment=moment)
 
 
 def read_default(column: str, text: str, table: str) -> Reading:
-    """As `read_check`, for the default of a column, which may not use columns."""
+    """Like `read_check`, for the default of a column, which may not use columns."""
     return _read(f"default of {column}", text, Struct(), table, clock=True, clock_texts=True)
 
 
 def check_allowed(rules: Rules, schema: Struct, table: str) -> None:
-    """Raises RuleRefused unless all rules of a table may be evaluated, UnreadableExpression where one ends too early;
+    """Raises RuleRefused unless all rules of a table may be evaluated, UnreadableExpression if one ends too early;
     called before anything is written.
     """
     for check in rules.checks:
@@ -58,7 +58,7 @@ def check_name(check: Check, table: str) -> None:
 
 
 def check_metadata(metadata: Metadata, table: str) -> None:
-    """As `check_allowed`, for the rules in a table's metadata; called by every command that writes rows."""
+    """Like `check_allowed`, for the rules in a table's metadata; called by every command that writes rows."""
     check_allowed(rules_of(metadata), metadata.schema, table)
 
 
@@ -74,7 +74,7 @@ def _read(rule: str, text: str, columns: Struct, table: str, **kind: bool) -> Re
         if error.ends:
             reason = f"the {rule} ends where {error.reason.removesuffix(' there')}."
             raise UnreadableExpression(expression=text, table=table, reason=reason) from None
-        if error.unknown is not None:  # a name that is misspelled, more likely than an attack
+        if error.unknown is not None:  # more likely a misspelled name than an attack
             facts = {"column": error.unknown, "delta_condition": "UNRESOLVED_COLUMN.WITH_SUGGESTION"}
             raise RuleRefused(**facts, **refusal(rule, text, table, error.found, error.reason).facts) from None
         raise refusal(rule, text, table, error.found, error.reason) from None

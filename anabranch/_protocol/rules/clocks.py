@@ -1,7 +1,7 @@
 """Texts that Spark reads as the current time: ``now``, ``today``, ``yesterday``, ``tomorrow``, and a time without a
 day.
 
-Where a constant text becomes a date or timestamp, as in ``DATE'today'``, ``CAST('now' AS TIMESTAMP)`` and ``day >
+If a constant text becomes a date or timestamp, as in ``DATE'today'``, ``CAST('now' AS TIMESTAMP)`` and ``day >
 'yesterday'``, Spark inserts the day or time at which it reads the statement. Pure. ``epoch`` is constant.
 """
 
@@ -22,7 +22,7 @@ def is_clock(text: str) -> bool:
 
 
 def is_of_today(text: str) -> bool:
-    """Whether it is a time without a day, which becomes a timestamp of today."""
+    """Whether a text is a time without a day, which becomes a timestamp of today."""
     return _OF_TODAY.fullmatch(text) is not None
 
 
@@ -30,7 +30,7 @@ def has_moments(kind: DataType) -> bool:
     """Whether a type is a date or timestamp, or contains one."""
     match kind:
         case Struct():
-            return any(has_moments(each.type) for each in kind)
+            return any(has_moments(field.type) for field in kind)
         case Array():
             return has_moments(kind.element)
         case Map():

@@ -1,7 +1,7 @@
 """Checks the characters of new column names.
 
 Without column mapping a column has the same name in Parquet files, where older readers take some characters for syntax;
-so delta-spark refuses them there, and so does this. Existing names stay. Pure.
+so delta-spark refuses them there, and so does this package. Existing names stay. Pure.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ REFUSED = frozenset(" ,;{}()\n\t=")
 
 
 def check_spelling(metadata: Metadata, before: Metadata | None = None) -> None:
-    """Raises if a new name in a table's metadata holds a forbidden character.
+    """Raises if a new name in a table's metadata contains a forbidden character.
 
     Raises:
         LoneSurrogate: a name, comment or property is not valid text.
-        InvalidCharactersInColumnNames: some names hold one, and the table has no column mapping.
+        InvalidCharactersInColumnNames: some names contain one, and the table has no column mapping.
     """
     properties = (text for pair in metadata.configuration.items() for text in pair)
     for text in (metadata.schema_string, metadata.name or "", metadata.description or "", *properties):
         check_text("What a table says of itself", text)
     if is_mapped(metadata.configuration):
         return
-    known = set() if before is None or is_mapped(before.configuration) else set(_paths(before.schema))
-    found = [path for path in _paths(metadata.schema) if REFUSED & set(path[-1]) and path not in known]
-    if found:
-        raise InvalidCharactersInColumnNames(columns=", ".join(map(".".join, found)))
+    existing = set() if before is None or is_mapped(before.configuration) else set(_paths(before.schema))
+    invalid = [path for path in _paths(metadata.schema) if REFUSED & set(path[-1]) and path not in existing]
+    if invalid:
+        raise InvalidCharactersInColumnNames(columns=", ".join(map(".".join, invalid)))
 
 
 def _paths(type_: DataType, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

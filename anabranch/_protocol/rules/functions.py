@@ -1,8 +1,9 @@
-"""Which of Spark's functions a table's rules may call.
+"""The functions of Spark that a table's rules may call.
 
-An allow-list: whoever wrote the table's metadata, nothing else reaches Spark. Each of these is built in and depends
-only on its arguments and the session's settings: none reads a file, the environment or another row, none calls code by
-its name, none is random. Pure. ``docs/concepts/constraints.md`` shows the list; a test checks that both are equal.
+An allow-list: whatever a table's metadata contains, no other function reaches Spark. Each of these is built in and
+depends only on its arguments and the session's settings: none reads a file, the environment or another row, none calls
+code by its name, none is random. Pure. ``docs/concepts/constraints.md`` shows the list; a test checks that both are
+equal.
 """
 
 from __future__ import annotations

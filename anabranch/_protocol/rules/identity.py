@@ -1,11 +1,11 @@
-"""Identity columns: numbers that the table assigns, each one once.
+"""Identity columns: numbers that the table assigns, each number once.
 
 Knows PROTOCOL.md, section "Identity Columns". Pure. Guarantee: high-water marks only move in the direction of the step,
 so that reserved values are never assigned again; and metadata written through `keep_assigned_values` remembers the
 values of dropped columns, so that a new column of that name continues after them.
 
-A metadata action that differs from an earlier one only in these marks, and advances them, is a *watermark*: it changes
-nothing that another writer could have relied on.
+A metadata action that differs from an earlier one only in these marks, and advances them, is a *watermark*: no other
+writer can have relied on what it changes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from anabranch.errors import InvalidProperty, InvalidSchema
 START, STEP = "delta.identity.start", "delta.identity.step"
 MARK, EXPLICIT = "delta.identity.highWaterMark", "delta.identity.allowExplicitInsert"
 GIVEN = "anabranch.identityValuesGiven"
-"""The table property that remembers assigned values of identity columns that the schema no longer has."""
+"""The table property that remembers assigned values of identity columns that are no longer in the schema."""
 _LONG = 1 << 63
 
 
@@ -56,17 +56,17 @@ class Identity:
         return last
 
     def reaching(self, value: int) -> int:
-        """The first mark at or past a value, in the direction of the step. Raises InvalidSchema: no 64-bit value is."""
+        """The first mark at or past a value, in the direction of the step. Raises InvalidSchema: it exceeds 64 bits."""
         steps = -((self.start - value) // self.step)  # rounded up, whatever the sign
         mark = self.start + steps * self.step
         if not -_LONG <= mark < _LONG:
-            raise InvalidSchema(reason=f"the identity column {self.column} has no value left behind {value}.")
+            raise InvalidSchema(reason=f"the identity column {self.column} has no value left after {value}.")
         return mark
 
 
 def identities(schema: Struct) -> tuple[Identity, ...]:
     """The identity columns of a schema."""
-    return tuple(_identity(each) for each in schema if STEP in each.metadata)
+    return tuple(_identity(field) for field in schema if STEP in field.metadata)
 
 
 def _identity(field: Field) -> Identity:
@@ -87,31 +87,31 @@ def _identity(field: Field) -> Identity:
 def identity_metadata(start: int, step: int, *, explicit: bool) -> dict[str, Any]:
     """The field metadata of a new identity column. Raises InvalidSchema: the step is 0, or a number exceeds 64 bits."""
     if step == 0 or not all(-_LONG <= number < _LONG for number in (start, step)):
-        raise InvalidSchema(reason=f"an identity column cannot start at {start} and go on in steps of {step}.")
+        raise InvalidSchema(reason=f"an identity column cannot start at {start} with a step of {step}.")
     return {START: start, STEP: step, EXPLICIT: explicit}
 
 
 def with_marks(metadata: Metadata, marks: Mapping[str, int]) -> Metadata:
-    """The metadata with these marks where they are further than its own."""
-    fields = tuple(_advance_mark(each, marks.get(each.name)) for each in metadata.schema)
+    """The metadata with those of these marks that are ahead of its own."""
+    fields = tuple(_advance_mark(field, marks.get(field.name)) for field in metadata.schema)
     return replace(metadata, schema_string=schema_json(Struct(fields)))
 
 
 def marks_of(schema: Struct) -> dict[str, int]:
-    """The marks of all identity columns that have one, which every metadata action must keep."""
-    return {each.column: each.mark for each in identities(schema) if each.mark is not None}
+    """The marks of all identity columns that have one; every metadata action must keep them."""
+    return {column.column: column.mark for column in identities(schema) if column.mark is not None}
 
 
 def _advance_mark(field: Field, mark: int | None) -> Field:
     if mark is None or STEP not in field.metadata:
         return field
-    known = _identity(field)
-    before = known.start - known.step if known.mark is None else known.mark
-    farther = (max if known.step > 0 else min)(before, mark)
+    identity = _identity(field)
+    before = identity.start - identity.step if identity.mark is None else identity.mark
+    farther = (max if identity.step > 0 else min)(before, mark)
     return field if farther == before else replace(field, metadata={**field.metadata, MARK: farther})
 
 
-# -- values of columns that went --------------------------------------------------------------------------------------
+# -- values of dropped columns -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class Given:
 
     Attributes:
         column: its name, in lower case.
-        physical: its name in data files; None where only the logical name is remembered.
+        physical: its name in data files; None if only the logical name is remembered.
     """
 
     column: str
@@ -129,7 +129,7 @@ class Given:
     physical: str | None = None
 
     def is_of(self, field: Field) -> bool:
-        """Whether a column has the same name, here or in data files."""
+        """Whether a column has this logical or physical name."""
         return self.column == field.name.lower() or self.physical == field.physical_name
 
     def within(self, other: Given | None) -> bool:
@@ -142,7 +142,7 @@ class Given:
 
 
 def keep_assigned_values(before: Metadata, after: Metadata) -> Metadata:
-    """The metadata ``after`` as it replaces ``before``, such that no value is assigned again.
+    """Return the metadata ``after``, which replaces ``before``, such that no value is assigned again.
 
     A column of the same name, or the same name in data files, continues after the assigned values, whatever its start
     and step are now. Values of columns that ``after`` does not have are remembered in the property `GIVEN`.
@@ -152,19 +152,23 @@ def keep_assigned_values(before: Metadata, after: Metadata) -> Metadata:
         InvalidSchema: an identity column is damaged.
 
     Example:
-        >>> gone = values_kept(counted_to_ten, without_the_column)
-        >>> values_kept(gone, counted_to_three).schema.field("id").metadata[MARK]
+        >>> gone = keep_assigned_values(counted_to_ten, without_the_column)
+        >>> keep_assigned_values(gone, counted_to_three).schema.field("id").metadata[MARK]
         10
     """
-    known = [*_ranges_of_table(before), *_ranges_of_table(after)]
-    if not known:
+    ranges = [*_ranges_of_table(before), *_ranges_of_table(after)]
+    if not ranges:
         return after
-    fields = tuple(_beyond(each, known) for each in after.schema)
+    fields = tuple(_continue_after(field, ranges) for field in after.schema)
     marked = after if fields == after.schema.fields else replace(after, schema_string=schema_json(Struct(fields)))
-    spoken_of = [each for field in fields for each in _ranges_of_field(field)]
-    left = _ranges_to_remember(known, spoken_of)
-    said = {each.column: each for each in _ranges_in_property(after)}
-    return marked if all(each.within(said.get(name)) for name, each in left.items()) else _remembering(marked, left)
+    present = [span for field in fields for span in _ranges_of_field(field)]
+    unremembered = _ranges_to_remember(ranges, present)
+    remembered = {span.column: span for span in _ranges_in_property(after)}
+    return (
+        marked
+        if all(span.within(remembered.get(name)) for name, span in unremembered.items())
+        else _remember(marked, unremembered)
+    )
 
 
 def _ranges_of_table(metadata: Metadata) -> Iterator[Given]:
@@ -176,39 +180,39 @@ def _ranges_of_table(metadata: Metadata) -> Iterator[Given]:
 def _ranges_of_field(field: Field) -> Iterator[Given]:
     if STEP not in field.metadata:
         return
-    known = _identity(field)
-    if known.mark is not None and (known.mark - known.start) * known.step >= 0:
-        low, high = sorted((known.start, known.mark))
+    identity = _identity(field)
+    if identity.mark is not None and (identity.mark - identity.start) * identity.step >= 0:
+        low, high = sorted((identity.start, identity.mark))
         yield Given(field.name.lower(), low, high, field.physical_name)
 
 
-def _beyond(field: Field, known: Iterable[Given]) -> Field:
+def _continue_after(field: Field, ranges: Iterable[Given]) -> Field:
     """The column with a mark after all values that were assigned before."""
     if STEP not in field.metadata:
         return field
     identity = _identity(field)
-    ends = [each.high if identity.step > 0 else each.low for each in known if each.is_of(field)]
-    met = [end for end in ends if (end - identity.next) * identity.step >= 0]
-    if not met:
+    ends = [span.high if identity.step > 0 else span.low for span in ranges if span.is_of(field)]
+    passed = [end for end in ends if (end - identity.next) * identity.step >= 0]
+    if not passed:
         return field
-    end = max(met) if identity.step > 0 else min(met)
+    end = max(passed) if identity.step > 0 else min(passed)
     mark = identity.start + (end - identity.start) // identity.step * identity.step
     return replace(field, metadata={**field.metadata, MARK: mark})
 
 
-def _ranges_to_remember(known: Iterable[Given], spoken_of: Iterable[Given]) -> dict[str, Given]:
-    """One range per name, without those covered by a present column of that name and its mark."""
-    now = {each.column: each for each in spoken_of}
-    found: dict[str, Given] = {}
-    for each in known:
-        if not each.within(now.get(each.column)):
-            whole = replace(each, physical=None)
-            found[each.column] = whole.and_(found[each.column]) if each.column in found else whole
-    return dict(sorted(found.items()))
+def _ranges_to_remember(ranges: Iterable[Given], present: Iterable[Given]) -> dict[str, Given]:
+    """One range per name, except those that a present column of that name covers with its mark."""
+    covered = {span.column: span for span in present}
+    remaining: dict[str, Given] = {}
+    for span in ranges:
+        if not span.within(covered.get(span.column)):
+            whole = replace(span, physical=None)
+            remaining[span.column] = whole.and_(remaining[span.column]) if span.column in remaining else whole
+    return dict(sorted(remaining.items()))
 
 
-def _remembering(metadata: Metadata, given: Mapping[str, Given]) -> Metadata:
-    spans = {name: [each.low, each.high] for name, each in given.items()}
+def _remember(metadata: Metadata, ranges: Mapping[str, Given]) -> Metadata:
+    spans = {name: [span.low, span.high] for name, span in ranges.items()}
     text = json.dumps(spans, ensure_ascii=False, separators=(",", ":"))
     return replace(metadata, configuration={**metadata.configuration, GIVEN: text})
 
@@ -219,9 +223,9 @@ def _ranges_in_property(metadata: Metadata) -> list[Given]:
         return []
     try:
         spans = json.loads(text)
-        return [Given(str(name), *_span(each)) for name, each in spans.items()]
+        return [Given(str(name), *_span(values)) for name, values in spans.items()]
     except (ValueError, TypeError, AttributeError, RecursionError):
-        reason = "it is damaged, so it is not known which identity values the table has given; another engine wrote it."
+        reason = "another engine damaged it, so the identity values that the table has assigned are unknown."
         raise InvalidProperty(property=GIVEN, value="of another form", reason=reason) from None
 
 
@@ -236,21 +240,23 @@ def _span(parsed: Any) -> tuple[int, int]:
 
 
 def is_watermark(before: Metadata, after: Metadata) -> bool:
-    """Whether marks of identity columns advanced and nothing else differs. Raises InvalidSchema: one is damaged."""
+    """Whether marks of identity columns advanced and nothing else differs. Raises InvalidSchema: a column is
+    damaged.
+    """
     return before != after and same_but_marks(before, after) and not goes_back(before, after)
 
 
-def same_but_marks(one: Metadata, other: Metadata) -> bool:
-    """Whether nothing differs but marks of identity columns, whichever are farther on."""
-    return one == other or _without_marks(one) == _without_marks(other)
+def same_but_marks(first: Metadata, second: Metadata) -> bool:
+    """Whether the metadata differ in marks of identity columns at most, in either direction."""
+    return first == second or _without_marks(first) == _without_marks(second)
 
 
 def goes_back(before: Metadata, after: Metadata) -> bool:
     """Whether an identity column in both would assign values again that it had assigned or reserved. Raises
     InvalidSchema: an identity column is damaged.
     """
-    later = {each.column: each for each in identities(after.schema)}
-    both = [(each, later[each.column]) for each in identities(before.schema) if each.column in later]
+    later = {column.column: column for column in identities(after.schema)}
+    both = [(column, later[column.column]) for column in identities(before.schema) if column.column in later]
     return any((new.next - old.next) * old.step < 0 for old, new in both)
 
 

@@ -25,11 +25,11 @@ GENERATION = "delta.generationExpression"
 DEFAULT = "CURRENT_DEFAULT"
 
 _MEMBER = re.compile(r"`?\s*\.\s*(`(?:[^`]|``)+`|\w+)")
-"""A member's name behind the name of what it lies in, which may end in a backtick."""
+"""The name of a member behind the name of its parent, which may end in a backtick."""
 _STAR = re.compile(r"[(,.]\s*\*")
 _PLAIN = re.compile(r"\w+")
-_MOST_LOOKED_AT = 100_000_000
-"""Of so many characters in all, names that are no words are looked for in a text; beyond that it may use them all."""
+_MAX_SEARCHED_CHARACTERS = 100_000_000
+"""The maximum number of characters in which to search for quoted names; a longer text may use all of them."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Generated:
-    """A column computed by a SQL expression over others; ``columns`` as for `Check`."""
+    """A column computed by a SQL expression over other columns; ``columns`` as for `Check`."""
 
     column: str
     expression: str
@@ -76,14 +76,14 @@ class Rules:
     """The rules of a table for rows and their files.
 
     Attributes:
-        defaults: column -> the SQL text of its value where rows lack it.
+        defaults: column -> the SQL text of its value if rows lack it.
         codec: the compression of the files.
-        materialised: files also hold the partition columns, after the others.
-        optimized: write few files rather than one per task of an engine.
+        materialised: whether files also contain the partition columns, after the others.
+        optimized: whether to write few files rather than one per task of an engine.
         optimized_asked: the same as requested by the command, which takes precedence.
-        most_rows: the most rows of a file.
-        casts: values of other types are cast to the columns', as the command asks for it.
-        replaceable: the command could have replaced the columns, which is said where rows do not fit them.
+        most_rows: the maximum number of rows of a file.
+        casts: whether values of other types are cast to the columns', as the command requests.
+        replaceable: whether the command could have replaced the columns, so that the error for unfit rows mentions it.
     """
 
     not_null: tuple[NotNull, ...] = ()
@@ -100,7 +100,7 @@ class Rules:
 
     @property
     def bind_rows(self) -> bool:
-        """Whether a row can violate any of them once every column has a value that fits."""
+        """Whether a row can violate any of the rules once every column has a value of its type."""
         return bool(self.not_null or self.checks or self.generated)
 
 
@@ -113,8 +113,8 @@ def rules_of(metadata: Metadata) -> Rules:
     constraints = tuple(pair for pair in configuration if is_constraint(pair[0]))
     codec = parse_codec(metadata.configuration.get(CODEC_PROPERTY, "snappy"))
     optimized = metadata.configuration.get(OPTIMIZED_PROPERTY, "").strip().lower() == "true"
-    found = _rules(metadata.schema_string, constraints, codec, materialises(metadata.configuration))
-    return replace(found, optimized=optimized)
+    rules = _rules(metadata.schema_string, constraints, codec, materialises(metadata.configuration))
+    return replace(rules, optimized=optimized)
 
 
 OPTIMIZED_PROPERTY = "delta.autoOptimize.optimizeWrite"
@@ -124,11 +124,11 @@ _CODECS |= {"lz4": "lz4_raw", "none": "uncompressed"}
 
 
 def parse_codec(text: str) -> str:
-    """A compression codec of Parquet files, by Spark's name. Raises InvalidProperty: there is none of this name."""
-    found = _CODECS.get(text.strip().lower())
-    if found is None:
+    """A compression codec of Parquet files, by Spark's name. Raises InvalidProperty: the codec is unknown."""
+    codec = _CODECS.get(text.strip().lower())
+    if codec is None:
         raise InvalidProperty(property=CODEC_PROPERTY, value=text, reason=f"it takes {', '.join(sorted(_CODECS))}.")
-    return found
+    return codec
 
 
 def is_constraint(key: str) -> bool:
@@ -136,7 +136,7 @@ def is_constraint(key: str) -> bool:
     return key.lower().startswith(CONSTRAINT_PREFIX)
 
 
-@memo("rules of tables", 256)  # asked for each set of files, and a schema may have thousands of columns
+@memo("rules of tables", 256)  # needed for each set of files, and a schema may have thousands of columns
 def _rules(schema_string: str, constraints: tuple[tuple[str, str], ...], codec: str, materialised: bool) -> Rules:
     schema = parse_schema(schema_string)
     texts = [(key[len(CONSTRAINT_PREFIX) :], text) for key, text in sorted(constraints)] + list(_invariants(schema))
@@ -144,11 +144,11 @@ def _rules(schema_string: str, constraints: tuple[tuple[str, str], ...], codec: 
         not_null=tuple(not_null(schema)),
         checks=tuple(Check(name, text, columns_in_text(text, schema.names)) for name, text in texts),
         generated=tuple(
-            Generated(each.name, text, columns_in_text(text, schema.names) - {each.name})
-            for each in schema
-            if (text := generation_of(each)) is not None
+            Generated(column.name, text, columns_in_text(text, schema.names) - {column.name})
+            for column in schema
+            if (text := generation_of(column)) is not None
         ),
-        defaults={each.name: text for each in schema if (text := default_of(each)) is not None},
+        defaults={column.name: text for column in schema if (text := default_of(column)) is not None},
         codec=codec,
         materialised=materialised,
     )
@@ -168,31 +168,32 @@ def columns_in_text(text: str, names: Iterable[str]) -> frozenset[str]:
     """The columns among these that a SQL text may use; a word in a string literal counts too, a star means all.
 
     Example:
-        >>> sorted(mentioned("A + `x``y` > 'b'", ["a", "b", "c", "x`y"]))
+        >>> sorted(columns_in_text("A + `x``y` > 'b'", ["a", "b", "c", "x`y"]))
         ['a', 'b', 'x`y']
     """
     names = list(names)
     if _STAR.search(text) is not None:
         return frozenset(names)
-    found, odd = _split_names(text, names)
-    return frozenset(found) | frozenset(name for name in odd if _word(name).search(text))
+    used, odd = _split_names(text, names)
+    return frozenset(used) | frozenset(name for name in odd if _word(name).search(text))
 
 
 def _split_names(text: str, names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Of these names those that are words of a text; and those that may be, and have to be looked for."""
+    """Split these names into words that occur in a text, and names that must be searched for."""
     if not text.isascii():
         return [], list(names)
     words = set(re.findall(r"\w+", text.lower()))
     plain, odd = list[str](), list[str]()
     for name in names:
         (plain if name.isascii() and _PLAIN.fullmatch(name) else odd).append(name)
-    said = [name for name in plain if name.lower() in words]
-    is_much = len(odd) * len(text) > _MOST_LOOKED_AT
-    return (said + odd, []) if is_much else (said, odd)
+    used = [name for name in plain if name.lower() in words]
+    is_much = len(odd) * len(text) > _MAX_SEARCHED_CHARACTERS
+    return (used + odd, []) if is_much else (used, odd)
 
 
 def may_use(text: str, path: Sequence[str]) -> bool:
-    """Whether a SQL text may use a column, or a member of structs at a path; not where it always names another member.
+    """Whether a SQL text may use a column, or a member of structs at a path; false if it always names another
+    member.
 
     Example:
         >>> may_use("a.x > 0", ["a", "x"]), may_use("a.x > 0", ["a", "y"]), may_use("f(a)", ["a", "y"])
@@ -200,7 +201,7 @@ def may_use(text: str, path: Sequence[str]) -> bool:
     """
     column, *members = path
     return bool(_STAR.search(text)) or any(
-        _leads_to(text, each.end(), members) for each in _word(column).finditer(text)
+        _leads_to(text, match.end(), members) for match in _word(column).finditer(text)
     )
 
 
@@ -217,27 +218,27 @@ def _word(name: str) -> re.Pattern[str]:
 
 
 def _invariants(schema: Struct) -> Iterator[tuple[str, str]]:
-    """Invariants in the metadata of columns and of members of structs, with delta-spark's name for them."""
-    for each in schema:
-        if INVARIANT in each.metadata:
-            text = _invariant(each.metadata[INVARIANT])
+    """Yield the invariants in the metadata of columns and of members of structs, with delta-spark's name for them."""
+    for column in schema:
+        if INVARIANT in column.metadata:
+            text = _invariant(column.metadata[INVARIANT])
             yield f"EXPRESSION({text})", text
-        if isinstance(each.type, Struct):
-            yield from _invariants(each.type)
+        if isinstance(column.type, Struct):
+            yield from _invariants(column.type)
 
 
 def _invariant(written: str) -> str:
     try:
         return str(json.loads(written)["expression"]["expression"])
     except (ValueError, TypeError, KeyError, RecursionError):
-        raise InvalidSchema(reason=f"the invariant {written} is not one.") from None
+        raise InvalidSchema(reason=f"the invariant {written} is malformed.") from None
 
 
 def not_null(data_type: DataType, path: tuple[Step, ...] = ()) -> Iterator[NotNull]:
-    """Every NOT NULL path below this type, outer ones first."""
+    """Yield every NOT NULL path below this type, outer paths first."""
     if isinstance(data_type, Struct):
-        for each in data_type:
-            yield from _not_null_at(each.type, each.nullable, (*path, each.name))
+        for member in data_type:
+            yield from _not_null_at(member.type, member.nullable, (*path, member.name))
     if isinstance(data_type, Array):
         yield from _not_null_at(data_type.element, data_type.contains_null, (*path, Inside.ELEMENTS))
     if isinstance(data_type, Map):

@@ -1,6 +1,6 @@
-"""Checks and respells the expression of a rule before Spark may evaluate it, whoever wrote the table.
+"""Checks and respells the expression of a rule before Spark may evaluate it, whatever the origin of the table.
 
-Knows which functions a rule may call. Knows nothing of rows or sessions. Pure. Guarantee: the result is made of the
+Knows which functions a rule may call. Knows nothing of rows or sessions. Pure. Guarantee: the result consists of the
 table's own columns, literals, operators and the functions of `rules.functions`, respelled word by word, so that Spark
 can read nothing else in it; a text with anything else is refused.
 """
@@ -32,7 +32,7 @@ from anabranch._protocol.schema.types import Array, DataType, Field, Map, Struct
 
 _BARE_CLOCKS = frozenset({"current_date", "current_timestamp", "localtimestamp"})
 _OF_THE_GRAMMAR = frozenset({"timestampadd", "timestampdiff"})
-"""Words that no session can register a function under."""
+"""Keywords under which no session can register a function."""
 _AS_FUNCTIONS = frozenset({"between", "not"})
 """Operators that Spark looks up as functions."""
 _NAMING = frozenset({"arrays_zip", "struct"})
@@ -44,8 +44,8 @@ class Reading:
     """A text that may be evaluated.
 
     Attributes:
-        text: to be given to Spark.
-        functions: those that it calls, which must be Spark's own in the session.
+        text: the text for Spark.
+        functions: the functions that it calls, which must be Spark's own in the session.
         subscripts: whether it accesses a list or map by ``[ ]``.
     """
 
@@ -55,15 +55,15 @@ class Reading:
 
 
 def read(text: str, columns: Struct, *, clock: bool, clock_texts: bool = False, gives_moment: bool = False) -> Reading:
-    """A rule's text over these columns, in the form in which it may be evaluated.
+    """Check a rule's text over these columns, and respell it in the form in which it may be evaluated.
 
     Args:
         clock: whether it may call functions that read the clock.
-        clock_texts: whether it may hold texts that mean the current time, as ``DATE'today'``.
+        clock_texts: whether it may contain texts that mean the current time, as ``DATE'today'``.
         gives_moment: whether its value becomes a date or timestamp.
 
     Raises:
-        NotUnderstood: it holds anything that is not allowed.
+        NotUnderstood: it contains anything that is not allowed.
 
     Example:
         >>> read("A > abs(-1)", Struct((Field("a", "long"),)), clock=False).text
@@ -82,8 +82,8 @@ def read(text: str, columns: Struct, *, clock: bool, clock_texts: bool = False, 
 
 @dataclass
 class _Reader:
-    """Spells an expression anew, part by part; ``scopes`` are the arguments of the enclosing lambdas, ``moments``
-    whether it uses dates and timestamps, ``suspects`` the texts in it that then mean the current time.
+    """Respells an expression, part by part. ``scopes`` are the arguments of the enclosing lambdas, ``moments`` whether
+    it uses dates and timestamps, ``suspects`` the texts in it that would then mean the current time.
     """
 
     columns: Struct
@@ -96,7 +96,7 @@ class _Reader:
     subscripts: bool = False
 
     def spell(self, node: Syntax) -> str:
-        """A part that is allowed, spelled. Raises NotUnderstood: it is not."""
+        """Spell an allowed part. Raises NotUnderstood: it is not allowed."""
         match node:
             case Name():
                 return self._name(node)
@@ -130,17 +130,17 @@ class _Reader:
         return self._name(node, as_written=True) if isinstance(node, Name) else self.spell(node)
 
     def _name(self, node: Name, *, as_written: bool = False) -> str:
-        """A lambda's argument, or a column and its members in the schema's spelling, the last one perhaps not."""
+        """A lambda's argument, or a column and its members in the schema's spelling, except perhaps the last one."""
         first, *members = node.parts
         if any(first.lower() in scope for scope in self.scopes):
             return ".".join(map(quote_name, node.parts))
-        found = self.columns.find(first)
-        if found is None:
+        column = self.columns.find(first)
+        if column is None:
             return self._no_column(node)
-        path, kind = [found.name], found.type
+        path, kind = [column.name], column.type
         self.moments |= has_moments(kind)
-        for each in members:
-            name, kind = _member(kind, each, node)
+        for member in members:
+            name, kind = _member(kind, member, node)
             path.append(name)
         path = [*path[:-1], node.parts[-1]] if as_written else path
         return ".".join(map(quote_name, path))
@@ -152,7 +152,7 @@ class _Reader:
             self.moments = True
             self.functions.add(name.lower())
             return f"{name.lower()}()"
-        raise NotUnderstood(f"the name {name}", "it is none of the columns that it may use", unknown=name)
+        raise NotUnderstood(f"the name {name}", "the rule may not use such a column", unknown=name)
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 
@@ -173,12 +173,12 @@ class _Reader:
         if not self.clock:
             raise NotUnderstood(f"the function {name}", "the value would change with the clock")
 
-    # -- texts that are a clock ----------------------------------------------------------------------------------------
+    # -- texts that mean the current time ------------------------------------------------------------------------------
 
     def check_texts(self) -> None:
-        """Raises if a text becomes a date or timestamp of the current time."""
+        """Raises NotUnderstood if a text becomes a date or timestamp of the current time."""
         if self.moments and self.suspects and not self.clock_texts:
-            raise _by_the_clock(self.suspects[0])
+            raise _clock_text_error(self.suspects[0])
 
     def _check_cast(self, node: Cast) -> None:
         kind = node.type.lower()
@@ -186,31 +186,31 @@ class _Reader:
             self.moments = True
             self._check_moment(kind, node.operand)
 
-    def _check_moment(self, kind: str, given: Syntax) -> None:
-        """Raises if what becomes a date or timestamp is a text that means the current time."""
-        if self.clock_texts or not (isinstance(given, Literal) and given.kind == "text"):
+    def _check_moment(self, kind: str, operand: Syntax) -> None:
+        """Raises NotUnderstood if the operand of a date or timestamp is a text that means the current time."""
+        if self.clock_texts or not (isinstance(operand, Literal) and operand.kind == "text"):
             return
-        if is_clock(given.text) or (kind != "date" and is_of_today(given.text)):
-            raise _by_the_clock(given.spelling)
+        if is_clock(operand.text) or (kind != "date" and is_of_today(operand.text)):
+            raise _clock_text_error(operand.spelling)
 
 
 def _has_unit(node: Call) -> bool:
-    """Whether a call has a word of the grammar in the place of its first argument, as ``dateadd(DAY, 1, x)``."""
+    """Whether a call has a keyword as its first argument, as ``dateadd(DAY, 1, x)``."""
     return bool(node.words) and node.words[0].endswith(" ,")
 
 
 def _member(kind: DataType, name: str, node: Name) -> tuple[str, DataType]:
-    """A member of a struct or of the structs in a list, or the value of a map, of this name."""
+    """A member of this name of a struct, or of the structs in a list, or the value of a map."""
     if isinstance(kind, Map):
         return name, kind.value
     if isinstance(kind, Array) and isinstance(kind.element, Struct):
-        found, inner = _member(kind.element, name, node)
-        return found, Array(inner)
+        spelled, inner = _member(kind.element, name, node)
+        return spelled, Array(inner)
     member: Field | None = kind.find(name) if isinstance(kind, Struct) else None
     if member is None:
-        raise NotUnderstood(f"the name {name}", "there is no such member", unknown=name)
+        raise NotUnderstood(f"the name {name}", "no such member exists", unknown=name)
     return member.name, member.type
 
 
-def _by_the_clock(text: str) -> NotUnderstood:
+def _clock_text_error(text: str) -> NotUnderstood:
     return NotUnderstood(f"the text {text}", "as a date or timestamp its value would change with the clock")

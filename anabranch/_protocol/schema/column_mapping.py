@@ -31,18 +31,18 @@ NESTED_IDS = "delta.columnMapping.nested.ids"
 ICEBERG_V2 = "delta.enableIcebergCompatV2"
 UNMAPPED, BY_NAME, BY_ID = "none", "name", "id"
 PARQUET_ID = b"PARQUET:field_id"
-"""How Arrow carries a Parquet field id."""
+"""The key of a Parquet field id in the metadata of an Arrow field."""
 
 IN_COLUMNS = (FIELD_ID, PHYSICAL_NAME, NESTED_IDS)
-"""The keys of a mapping in the metadata of columns."""
+"""The keys of a column mapping in the metadata of a column."""
 
 
 def mode_of(configuration: Mapping[str, str]) -> str:
-    """``none``, ``name`` or ``id``. Raises InvalidProperty: there is no such mode."""
-    said = configuration.get(MODE, UNMAPPED).strip().lower()
-    if said not in (UNMAPPED, BY_NAME, BY_ID):
-        raise InvalidProperty(property=MODE, value=said, reason="it takes none, name or id.")
-    return said
+    """``none``, ``name`` or ``id``. Raises InvalidProperty: the mode is unknown."""
+    mode = configuration.get(MODE, UNMAPPED).strip().lower()
+    if mode not in (UNMAPPED, BY_NAME, BY_ID):
+        raise InvalidProperty(property=MODE, value=mode, reason="it takes none, name or id.")
+    return mode
 
 
 def is_mapped(configuration: Mapping[str, str]) -> bool:
@@ -51,8 +51,8 @@ def is_mapped(configuration: Mapping[str, str]) -> bool:
 
 
 def apply_mapping_mode(schema: Struct, configuration: Mapping[str, str]) -> Struct:
-    """A schema as the table's mode requires; without a mapping, leftover physical names are removed. Raises
-    InvalidSchema: there is a mapping, and a column lacks its id or name, or shares it.
+    """Return a schema as the table's mode requires; without a mapping, leftover physical names are removed. Raises
+    InvalidSchema: the table has a mapping, and a column lacks its id or name, or shares it.
     """
     try:
         mode = mode_of(configuration)
@@ -65,14 +65,14 @@ def apply_mapping_mode(schema: Struct, configuration: Mapping[str, str]) -> Stru
 
 
 def without_keys(schema: Struct, keys: Sequence[str]) -> Struct:
-    """The schema without these keys in its fields' metadata, at any depth; the same object where none has any."""
-    if not any(key in each.metadata for each in fields_of(schema) for key in keys):
+    """The schema without these keys in its fields' metadata, at any depth; the same object if no field has any."""
+    if not any(key in field.metadata for field in fields_of(schema) for key in keys):
         return schema
 
-    def bare(field: Field) -> Field:
-        return replace(field, metadata={key: value for key, value in field.metadata.items() if key not in keys})
+    def bare(column: Field) -> Field:
+        return replace(column, metadata={key: value for key, value in column.metadata.items() if key not in keys})
 
-    return _each(schema, bare)
+    return _change_fields(schema, bare)
 
 
 def _check(schema: Struct) -> None:
@@ -85,7 +85,7 @@ def _check(schema: Struct) -> None:
             raise InvalidSchema(reason=f"the column {field.name} shares the number {number} with another.")
         ids.add(number)
     for struct in _structs(schema):
-        names = [each.physical_name.lower() for each in struct]
+        names = [column.physical_name.lower() for column in struct]
         if len(set(names)) < len(names):
             raise InvalidSchema(reason="two columns have one physical name.")
 
@@ -94,27 +94,27 @@ def _check(schema: Struct) -> None:
 
 
 def number_in(configuration: Mapping[str, str], key: str) -> int:
-    """An integer property that writers maintain; 0 where it is not set. Raises InvalidProperty: it is no integer."""
+    """An integer property that writers maintain; 0 if it is not set. Raises InvalidProperty: it is not an integer."""
     text = configuration.get(key, "0").strip()
     if not (text.isascii() and text.isdigit() and len(text) < _DIGITS):
-        raise InvalidProperty(property=key, value=text[:_DIGITS], reason="the table keeps a whole number there.")
+        raise InvalidProperty(property=key, value=text[:_DIGITS], reason="it must be a whole number.")
     return int(text)
 
 
 def assign_ids_and_names(
     schema: Struct, configuration: Mapping[str, str], new_id: Callable[[], UUID], *, named: bool = False
 ) -> tuple[Struct, Mapping[str, str]]:
-    """The schema with an id and a physical name for every column without them, and the properties with the highest id
-    that was ever assigned.
+    """Assign an id and a physical name to every column without them; return the schema, and the properties with the
+    highest id ever assigned.
 
     Args:
-        schema: new columns have neither, all others both.
-        configuration: without a mapping nothing is done.
-        new_id: returns what makes names unique.
-        named: files already hold the columns under their present names.
+        schema: new columns have neither an id nor a physical name, all others both.
+        configuration: without a mapping, nothing changes.
+        new_id: returns the unique part of a name.
+        named: whether files already hold the columns under their present names.
 
     Example:
-        >>> completed(Struct((Field("id", "long"),)), {MODE: "name"}, uuid4)[1][MAX_ID]
+        >>> assign_ids_and_names(Struct((Field("id", "long"),)), {MODE: "name"}, uuid4)[1][MAX_ID]
         '1'
     """
     if not is_mapped(configuration):
@@ -128,7 +128,7 @@ def assign_ids_and_names(
             field = replace(field, metadata={**field.metadata, FIELD_ID: next(numbers), PHYSICAL_NAME: name})
         return _assign_nested_ids(field, numbers) if nests else field
 
-    return _each(schema, complete), {**configuration, MAX_ID: str(next(numbers) - 1)}
+    return _change_fields(schema, complete), {**configuration, MAX_ID: str(next(numbers) - 1)}
 
 
 def _numbers_in(schema: Struct) -> Iterator[int]:
@@ -138,12 +138,12 @@ def _numbers_in(schema: Struct) -> Iterator[int]:
 
 
 def _assign_nested_ids(field: Field, numbers: Iterator[int]) -> Field:
-    """The field with an id for each element, key and value in it, without those inside a nested struct."""
-    known = field.metadata.get(NESTED_IDS, {})
-    found = {
-        key: known[key] if key in known else next(numbers) for key in _nested_keys(field.type, field.physical_name)
+    """The field with an id for each element, key and value in it, except those inside a nested struct."""
+    present = field.metadata.get(NESTED_IDS, {})
+    nested = {
+        key: present[key] if key in present else next(numbers) for key in _nested_keys(field.type, field.physical_name)
     }
-    return replace(field, metadata={**field.metadata, NESTED_IDS: found}) if found else field
+    return replace(field, metadata={**field.metadata, NESTED_IDS: nested}) if nested else field
 
 
 def _nested_keys(data_type: DataType, path: str) -> Iterator[str]:
@@ -159,7 +159,7 @@ def highest_number(configuration: Mapping[str, str]) -> dict[str, str]:
 
 def inherit_mapping(new: Struct, old: Struct) -> Struct:
     """New columns with the ids and physical names of former columns of the same name and type."""
-    return Struct(tuple(_inherit_in_field(each, old.find(each.name)) for each in new))
+    return Struct(tuple(_inherit_in_field(field, old.find(field.name)) for field in new))
 
 
 def _inherit_in_field(new: Field, old: Field | None) -> Field:
@@ -170,12 +170,12 @@ def _inherit_in_field(new: Field, old: Field | None) -> Field:
     type_ = _inherit_in_type(new.type, old.type)
     if type_ is None:
         return new
-    kept = {key: old.metadata[key] for key in IN_COLUMNS if key in old.metadata}
-    return replace(new, type=type_, metadata={**new.metadata, **kept})
+    mapping = {key: old.metadata[key] for key in IN_COLUMNS if key in old.metadata}
+    return replace(new, type=type_, metadata={**new.metadata, **mapping})
 
 
 def _inherit_in_type(new: DataType, old: DataType) -> DataType | None:
-    """The new type with the ids and names of the old one's members; None where they are of different kinds."""
+    """The new type with the ids and names of the old type's members; None if they are of different kinds."""
     if isinstance(new, Struct) and isinstance(old, Struct):
         return inherit_mapping(new, old)
     if isinstance(new, Array) and isinstance(old, Array):
@@ -188,14 +188,14 @@ def _inherit_in_type(new: DataType, old: DataType) -> DataType | None:
 
 
 def check_change(before: Mapping[str, str], after: Mapping[str, str]) -> None:
-    """Raises InvalidProperty unless a table that keeps its files may change its mode so: only from ``none`` to
-    ``name``, and the highest id is never set by hand.
+    """Raises InvalidProperty unless a table that keeps its files may change its mode: only from ``none`` to ``name``.
+    The highest id is never set by hand.
     """
     old, new = mode_of(before), mode_of(after)
     if old != new and (old, new) != (UNMAPPED, BY_NAME):
-        raise InvalidProperty(property=MODE, value=new, reason=f"a table of mode {old} with files cannot change so.")
+        raise InvalidProperty(property=MODE, value=new, reason=f"a table with files cannot change from mode {old}.")
     if before.get(MAX_ID) != after.get(MAX_ID):
-        raise InvalidProperty(property=MAX_ID, value=after.get(MAX_ID, "unset"), reason="only the table gives it.")
+        raise InvalidProperty(property=MAX_ID, value=after.get(MAX_ID, "unset"), reason="only the table assigns it.")
 
 
 # -- walking -----------------------------------------------------------------------------------------------------------
@@ -218,17 +218,17 @@ def _structs(data_type: DataType) -> Iterator[Struct]:
         yield from _structs(inner)
 
 
-def _each(struct: Struct, change: Callable[[Field], Field]) -> Struct:
-    """The struct with ``change`` applied to each field, outer ones first, at any depth."""
-    fields = [change(each) for each in struct]
-    return Struct(tuple(replace(each, type=_each_in(each.type, change)) for each in fields))
+def _change_fields(struct: Struct, change: Callable[[Field], Field]) -> Struct:
+    """The struct with ``change`` applied to each field, outer fields first, at any depth."""
+    fields = [change(field) for field in struct]
+    return Struct(tuple(replace(field, type=_change_fields_in(field.type, change)) for field in fields))
 
 
-def _each_in(data_type: DataType, change: Callable[[Field], Field]) -> DataType:
+def _change_fields_in(data_type: DataType, change: Callable[[Field], Field]) -> DataType:
     if isinstance(data_type, Struct):
-        return _each(data_type, change)
+        return _change_fields(data_type, change)
     for step, inner in inside_of(data_type).items():
-        data_type = put_inside(data_type, step, _each_in(inner, change))
+        data_type = put_inside(data_type, step, _change_fields_in(inner, change))
     return data_type
 
 
@@ -242,17 +242,17 @@ def physical_schema(schema: Struct) -> Struct:
         >>> physical_schema(Struct((Field("id", "long", metadata={PHYSICAL_NAME: "col-7"}),))).names
         ('col-7',)
     """
-    return _each(schema, lambda field: replace(field, name=field.physical_name))
+    return _change_fields(schema, lambda field: replace(field, name=field.physical_name))
 
 
 def is_renamed(data_type: DataType) -> bool:
     """Whether any field has another name in files."""
-    return any(each.physical_name != each.name for each in fields_of(data_type))
+    return any(field.physical_name != field.name for field in fields_of(data_type))
 
 
 def file_schema(schema: Struct) -> pa.Schema:
     """The Arrow schema of new files with these columns: physical names, and ids as Parquet field ids."""
-    return pa.schema([_file_field(each) for each in physical_schema(schema)])
+    return pa.schema([_file_field(field) for field in physical_schema(schema)])
 
 
 def _file_field(field: Field) -> pa.Field:
@@ -270,7 +270,7 @@ def _file_type(data_type: DataType, path: str, nested: Mapping[str, int]) -> pa.
         return _field_with_id(name, _file_type(type_, inner, nested), nested.get(inner), nullable=nullable)
 
     if isinstance(data_type, Struct):
-        return pa.struct([_file_field(each) for each in data_type])
+        return pa.struct([_file_field(member) for member in data_type])
     if isinstance(data_type, Array):
         return pa.list_(part("element", data_type.element))
     if isinstance(data_type, Map):
@@ -278,36 +278,35 @@ def _file_type(data_type: DataType, path: str, nested: Mapping[str, int]) -> pa.
     return arrow_type(data_type)
 
 
-def relabel(rows: pa.Table, wanted: pa.Schema) -> pa.Table:
-    """The same values under another schema of the same shape, member by member in order."""
-    columns = [_relabel_column(column, field.type) for column, field in zip(rows.columns, wanted, strict=True)]
-    return pa.Table.from_arrays(columns, schema=wanted)
+def relabel(rows: pa.Table, target: pa.Schema) -> pa.Table:
+    """The same values under another schema of the same shape; members match by position."""
+    columns = [_relabel_column(column, field.type) for column, field in zip(rows.columns, target, strict=True)]
+    return pa.Table.from_arrays(columns, schema=target)
 
 
-def _relabel_column(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
-    if not pa.types.is_nested(wanted):
+def _relabel_column(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
+    if not pa.types.is_nested(target):
         return column
     whole = [chunk.take(pa.array(range(len(chunk)), pa.int64())) for chunk in column.chunks]  # begins at its buffers
-    return pa.chunked_array([_relabel_array(chunk, wanted) for chunk in whole], wanted)
+    return pa.chunked_array([_relabel_array(chunk, target) for chunk in whole], target)
 
 
-def _relabel_array(values: pa.Array, wanted: pa.DataType) -> pa.Array:
-    if pa.types.is_struct(wanted):
-        parts = [_relabel_array(values.field(i), wanted.field(i).type) for i in range(wanted.num_fields)]
-        return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=values.is_null())
-    if pa.types.is_map(wanted):
-        keys, items = _relabel_array(values.keys, wanted.key_type), _relabel_array(values.items, wanted.item_type)
-        return pa.MapArray.from_arrays(values.offsets, keys, items, type=wanted, mask=values.is_null())
-    if pa.types.is_list(wanted):
-        inner = _relabel_array(values.values, wanted.value_type)
-        return pa.ListArray.from_arrays(values.offsets, inner, type=wanted, mask=values.is_null())
+def _relabel_array(values: pa.Array, target: pa.DataType) -> pa.Array:
+    if pa.types.is_struct(target):
+        parts = [_relabel_array(values.field(i), target.field(i).type) for i in range(target.num_fields)]
+        return pa.StructArray.from_arrays(parts, fields=list(target), mask=values.is_null())
+    if pa.types.is_map(target):
+        keys, items = _relabel_array(values.keys, target.key_type), _relabel_array(values.items, target.item_type)
+        return pa.MapArray.from_arrays(values.offsets, keys, items, type=target, mask=values.is_null())
+    if pa.types.is_list(target):
+        inner = _relabel_array(values.values, target.value_type)
+        return pa.ListArray.from_arrays(values.offsets, inner, type=target, mask=values.is_null())
     return values
 
 
 @dataclass(frozen=True)
 class Renaming:
-    """Where the fields of a struct are in a file: logical name -> the name there (None: absent) and the nested
-    renaming.
+    """Where the fields of a struct are in a file: logical name -> physical name (None: absent) and nested renaming.
 
     Example:
         >>> renaming(pq.read_schema(file), schema).row({"col-7": 1})
@@ -319,20 +318,23 @@ class Renaming:
 
     def row(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """A row of the file under logical names; NULL where the file has no value."""
-        return {name: None if there is None else inner(values[there]) for name, (there, inner) in self.members.items()}
+        return {
+            name: None if physical is None else inner(values[physical])
+            for name, (physical, inner) in self.members.items()
+        }
 
     def names(self) -> dict[str, str]:
         """Logical name -> name in the file, for the columns that it has."""
-        return {name: there for name, (there, _) in self.members.items() if there is not None}
+        return {name: physical for name, (physical, _) in self.members.items() if physical is not None}
 
 
-def renaming(there: pa.Schema, schema: Struct) -> Renaming:
-    """Where these columns are in a file of this Arrow schema, by their physical names."""
+def renaming(parquet_schema: pa.Schema, schema: Struct) -> Renaming:
+    """Find these columns in a file of this Arrow schema, by their physical names."""
     members = {}
-    for each in schema:
-        at = there.get_field_index(each.physical_name)
-        found = None if at < 0 else there.field(at)
-        members[each.name] = (None, _same) if found is None else (found.name, _inner(found.type, each.type))
+    for field in schema:
+        index = parquet_schema.get_field_index(field.physical_name)
+        column = None if index < 0 else parquet_schema.field(index)
+        members[field.name] = (None, _same) if column is None else (column.name, _inner(column.type, field.type))
     return Renaming(schema, members)
 
 
@@ -340,55 +342,58 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _inner(there: pa.DataType, wanted: DataType) -> Callable[[Any], Any]:
-    if not is_renamed(wanted):
+def _inner(file_type: pa.DataType, data_type: DataType) -> Callable[[Any], Any]:
+    if not is_renamed(data_type):
         return _same
-    if isinstance(wanted, Struct):
-        inside = renaming(pa.schema(list(there)), wanted)
+    if isinstance(data_type, Struct):
+        inside = renaming(pa.schema(list(file_type)), data_type)
         return lambda value: None if value is None else inside.row(value)
-    if isinstance(wanted, Array):
-        element = _inner(there.value_type, wanted.element)
-        return lambda value: None if value is None else [element(each) for each in value]
-    assert isinstance(wanted, Map), "what is renamed is nested"
-    key, item = _inner(there.key_type, wanted.key), _inner(there.item_type, wanted.value)
+    if isinstance(data_type, Array):
+        element = _inner(file_type.value_type, data_type.element)
+        return lambda value: None if value is None else [element(element_value) for element_value in value]
+    assert isinstance(data_type, Map), "a renamed type is nested"
+    key, item = _inner(file_type.key_type, data_type.key), _inner(file_type.item_type, data_type.value)
     return lambda value: None if value is None else [(key(k), item(v)) for k, v in value]
 
 
-def resolve_by_id(schema: Struct, there: pa.Schema) -> Struct:
-    """The columns with a file's names for their ids as physical names, as mode ``id`` requires.
+def resolve_by_id(schema: Struct, parquet_schema: pa.Schema) -> Struct:
+    """Set each column's physical name to the file's name for its id, as mode ``id`` requires.
 
-    A column whose id the file does not have gets a name that the file does not have either.
+    A column whose id is not in the file gets a name that is not in the file either.
     """
-    return _resolve_struct(schema, list(there))
+    return _resolve_struct(schema, list(parquet_schema))
 
 
-def has_ids(there: pa.Schema) -> bool:
-    """Whether a file has any field ids."""
-    return any(PARQUET_ID in (field.metadata or {}) for field in there)
+def has_ids(file_fields: pa.Schema) -> bool:
+    """Whether any column of a file has a field id."""
+    return any(PARQUET_ID in (field.metadata or {}) for field in file_fields)
 
 
-def _resolve_struct(schema: Struct, there: Sequence[pa.Field]) -> Struct:
-    numbered = {int(field.metadata[PARQUET_ID]): field for field in there if PARQUET_ID in (field.metadata or {})}
-    taken = {field.name.lower() for field in there}
-    return Struct(tuple(_resolve_field(each, numbered.get(each.metadata[FIELD_ID]), taken) for each in schema))
+def _resolve_struct(schema: Struct, file_fields: Sequence[pa.Field]) -> Struct:
+    numbered = {int(field.metadata[PARQUET_ID]): field for field in file_fields if PARQUET_ID in (field.metadata or {})}
+    names = {field.name.lower() for field in file_fields}
+    return Struct(tuple(_resolve_field(field, numbered.get(field.metadata[FIELD_ID]), names) for field in schema))
 
 
-def _resolve_field(field: Field, there: pa.Field | None, taken: set[str]) -> Field:
-    if there is not None:
-        named = {**field.metadata, PHYSICAL_NAME: there.name}
-        return replace(field, metadata=named, type=_resolve_type(field.type, there.type))
+def _resolve_field(field: Field, file_field: pa.Field | None, names: set[str]) -> Field:
+    if file_field is not None:
+        named = {**field.metadata, PHYSICAL_NAME: file_field.name}
+        return replace(field, metadata=named, type=_resolve_type(field.type, file_field.type))
     name = field.physical_name
-    while name.lower() in taken:
+    while name.lower() in names:
         name += "_"
     return replace(field, metadata={**field.metadata, PHYSICAL_NAME: name})
 
 
-def _resolve_type(wanted: DataType, there: pa.DataType) -> DataType:
-    if isinstance(wanted, Struct) and pa.types.is_struct(there):
-        return _resolve_struct(wanted, list(there))
-    if isinstance(wanted, Array) and pa.types.is_list(there):
-        return replace(wanted, element=_resolve_type(wanted.element, there.value_type))
-    if isinstance(wanted, Map) and pa.types.is_map(there):
-        key, value = _resolve_type(wanted.key, there.key_type), _resolve_type(wanted.value, there.item_type)
-        return replace(wanted, key=key, value=value)
-    return wanted
+def _resolve_type(data_type: DataType, file_type: pa.DataType) -> DataType:
+    if isinstance(data_type, Struct) and pa.types.is_struct(file_type):
+        return _resolve_struct(data_type, list(file_type))
+    if isinstance(data_type, Array) and pa.types.is_list(file_type):
+        return replace(data_type, element=_resolve_type(data_type.element, file_type.value_type))
+    if isinstance(data_type, Map) and pa.types.is_map(file_type):
+        key, value = (
+            _resolve_type(data_type.key, file_type.key_type),
+            _resolve_type(data_type.value, file_type.item_type),
+        )
+        return replace(data_type, key=key, value=value)
+    return data_type

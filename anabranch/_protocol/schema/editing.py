@@ -1,6 +1,6 @@
 """Changes one column of a schema, at any depth; the others stay unchanged.
 
-Knows names and nesting. Knows nothing of types, rows or versions. Pure. A path names a column, then members of structs,
+Knows names and nesting. Knows nothing of types, rows or versions. Pure. A path is a column, then members of structs,
 and ``element``, ``key`` and ``value`` inside arrays and maps, in any case.
 """
 
@@ -25,23 +25,23 @@ def put_inside(data_type: DataType, step: str, inner: DataType) -> DataType:
 
 
 def field_at(schema: Struct, path: Sequence[str]) -> Field:
-    """The column or member at a path. Raises UnknownColumn: there is none."""
-    found: list[Field] = []
+    """The column or member at a path. Raises UnknownColumn: it does not exist."""
+    fields: list[Field] = []
 
     def note(field: Field) -> Field:
-        found.append(field)
+        fields.append(field)
         return field
 
     edit_field(schema, path, note)
-    return found[0]
+    return fields[0]
 
 
 def edit_field(schema: Struct, path: Sequence[str], edit: Callable[[Field], Field]) -> Struct:
-    """The schema with ``edit`` applied to the column or member at a path. Raises UnknownColumn: there is none."""
+    """The schema with ``edit`` applied to the column or member at a path. Raises UnknownColumn: it does not exist."""
 
     def edit_in(struct: Struct) -> Struct:
         field = _require_field(struct, path[-1], path)
-        return Struct(tuple(edit(each) if each is field else each for each in struct))
+        return Struct(tuple(edit(sibling) if sibling is field else sibling for sibling in struct))
 
     return _in_parent(schema, path, edit_in)
 
@@ -53,11 +53,11 @@ def insert_field(
     one.
 
     Example:
-        >>> inserted(Struct((Field("a", "long"),)), (), Field("b", "long"), first=True).names
+        >>> insert_field(Struct((Field("a", "long"),)), (), Field("b", "long"), first=True).names
         ('b', 'a')
 
     Raises:
-        InvalidOption: there is one of this name.
+        InvalidOption: a field of this name exists.
         UnknownColumn: the struct or the column before it does not exist.
     """
 
@@ -72,11 +72,11 @@ def insert_field(
 
 
 def move_field(schema: Struct, path: Sequence[str], *, first: bool = False, after: str | None = None) -> Struct:
-    """The schema with a column or member moved to the front of its struct, or after another one; after itself it stays
-    where it is.
+    """The schema with a column or member moved to the front of its struct, or after another one; a move after itself
+    changes nothing.
 
     Example:
-        >>> moved(Struct((Field("a", "long"), Field("b", "long"))), ("b",), first=True).names
+        >>> move_field(Struct((Field("a", "long"), Field("b", "long"))), ("b",), first=True).names
         ('b', 'a')
 
     Raises:
@@ -85,14 +85,14 @@ def move_field(schema: Struct, path: Sequence[str], *, first: bool = False, afte
 
     def move_in(struct: Struct) -> Struct:
         field = _require_field(struct, path[-1], path)
-        others = [each for each in struct if each is not field]
+        siblings = [sibling for sibling in struct if sibling is not field]
         if after is None:
-            return Struct((field, *others) if first else struct.fields)
+            return Struct((field, *siblings) if first else struct.fields)
         before = _require_field(struct, after, (*path[:-1], after))
         if before is field:
             return struct
-        place = others.index(before) + 1
-        return Struct((*others[:place], field, *others[place:]))
+        place = siblings.index(before) + 1
+        return Struct((*siblings[:place], field, *siblings[place:]))
 
     return _in_parent(schema, path, move_in)
 
@@ -101,7 +101,7 @@ def _in_parent(schema: Struct, path: Sequence[str], edit: Callable[[Struct], Str
     if not path:
         raise InvalidOption(option="column", value="none", reason="name the column to change.")
     changed = _within(schema, path[:-1], path, edit)
-    assert isinstance(changed, Struct), "a schema stays one"
+    assert isinstance(changed, Struct), "an edited schema is a struct"
     return changed
 
 
@@ -116,7 +116,7 @@ def _within(
     if isinstance(data_type, Struct):
         field = _require_field(data_type, steps[0], path)
         changed = replace(field, type=_within(field.type, steps[1:], path, edit))
-        return Struct(tuple(changed if each is field else each for each in data_type))
+        return Struct(tuple(changed if sibling is field else sibling for sibling in data_type))
     inner, step = inside_of(data_type), steps[0].lower()
     if step not in inner:
         raise UnknownColumn(column=".".join(path), columns=", ".join(inner) or "no members")
@@ -124,7 +124,7 @@ def _within(
 
 
 def _require_field(struct: Struct, name: str, path: Sequence[str]) -> Field:
-    found = struct.find(name)
-    if found is None:
+    field = struct.find(name)
+    if field is None:
         raise UnknownColumn(column=".".join(path), columns=", ".join(struct.names))
-    return found
+    return field

@@ -1,7 +1,7 @@
 """PRIMARY KEY and FOREIGN KEY of a table, which are not enforced.
 
 Knows how a key is written into a table's properties, as SQL under ``anabranch.constraint.<name>``; other engines keep
-these unknown properties. Pure. Guarantee: a key is information only; nothing here looks at a row.
+these unknown properties. Pure. Guarantee: a key is information only; no function reads a row.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ class Key:
     @property
     def text(self) -> str:
         """The key as SQL."""
-        said = f"{self.kind} ({_join_names(self.columns)})"
+        sql = f"{self.kind} ({_join_names(self.columns)})"
         if self.parent:
-            said += f" REFERENCES {'.'.join(map(_quote_if_needed, self.parent))}"
+            sql += f" REFERENCES {'.'.join(map(_quote_if_needed, self.parent))}"
         if self.parent_columns:
-            said += f" ({_join_names(self.parent_columns)})"
-        return said + (" RELY" if self.relied else "")
+            sql += f" ({_join_names(self.parent_columns)})"
+        return sql + (" RELY" if self.relied else "")
 
     @property
     def property(self) -> str:
-        """The property that holds it."""
+        """The table property with the key."""
         return KEY_PREFIX + self.name.lower()
 
 
@@ -62,9 +62,9 @@ def is_key(key: str) -> bool:
 def keys_of(configuration: Mapping[str, str]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """The keys of a table: name, kind and columns."""
     for key, text in configuration.items():
-        if is_key(key) and (found := _TEXT.fullmatch(text)) is not None:
-            kind = PRIMARY if found[1] else FOREIGN
-            columns = _NAME.findall(found[1] or found[2])
+        if is_key(key) and (match := _TEXT.fullmatch(text)) is not None:
+            kind = PRIMARY if match[1] else FOREIGN
+            columns = _NAME.findall(match[1] or match[2])
             yield key[len(KEY_PREFIX) :], kind, tuple(quoted.replace("``", "`") or plain for quoted, plain in columns)
 
 
@@ -76,8 +76,8 @@ def check_key(key: str, text: str) -> None:
 
 
 def check_keys(schema: Struct, configuration: Mapping[str, str]) -> None:
-    """Raises `InvalidOption`, with the reason, unless a table can have its keys: of existing columns, those of the one
-    primary key NOT NULL.
+    """Raises `InvalidOption`, with the reason, unless a table can have its keys: all columns exist, and those of the
+    only primary key are NOT NULL.
     """
     primary: list[str] = []
     for name, kind, columns in keys_of(configuration):
@@ -86,18 +86,18 @@ def check_keys(schema: Struct, configuration: Mapping[str, str]) -> None:
             if field is None:
                 raise _refusal(name, f"there is no column {column}; the columns are {', '.join(schema.names)}.")
             if kind == PRIMARY and field.nullable:
-                raise _refusal(name, f"a primary key takes columns that are NOT NULL, and {column} is not.")
+                raise _refusal(name, f"the columns of a primary key must be NOT NULL, and {column} is not.")
         primary += [name] if kind == PRIMARY else []
     if len(primary) > 1:
-        raise _refusal(primary[1], f"a table has one primary key, and {primary[0]} is one already.")
+        raise _refusal(primary[1], f"a table has at most one primary key, and {primary[0]} is one already.")
 
 
 def check_kept(before: Struct, after: Struct, configuration: Mapping[str, str]) -> None:
-    """Raises `InvalidOption` if a change of columns takes NOT NULL from a primary key that had it."""
+    """Raises `InvalidOption` if a change of columns drops NOT NULL from the columns of a primary key."""
     for name, kind, columns in keys_of(configuration):
         for column in columns if kind == PRIMARY else ():
-            known, changed = before.find(column), after.find(column)
-            if known is not None and changed is not None and changed.nullable and not known.nullable:
+            old, new = before.find(column), after.find(column)
+            if old is not None and new is not None and new.nullable and not old.nullable:
                 reason = f"it is of the primary key {name}, whose columns are NOT NULL; drop that key first."
                 raise InvalidOption(option="DROP NOT NULL", value=column, reason=reason)
 
@@ -106,24 +106,24 @@ def without_invalid_keys(schema: Struct, configuration: Mapping[str, str]) -> di
     """The properties without the keys that a table of these columns cannot have.
 
     Example:
-        >>> without_lost(Struct((Field("x", "long"),)), {"anabranch.constraint.pk": "PRIMARY KEY (id)"})
+        >>> without_invalid_keys(Struct((Field("x", "long"),)), {"anabranch.constraint.pk": "PRIMARY KEY (id)"})
         {}
     """
-    lost = {name for name, kind, columns in keys_of(configuration) if not all(_bears(schema, kind, columns))}
+    lost = {name for name, kind, columns in keys_of(configuration) if not all(_column_checks(schema, kind, columns))}
     return {key: value for key, value in configuration.items() if not (is_key(key) and key[len(KEY_PREFIX) :] in lost)}
 
 
-def _bears(schema: Struct, kind: str, columns: Iterable[str]) -> Iterator[bool]:
+def _column_checks(schema: Struct, kind: str, columns: Iterable[str]) -> Iterator[bool]:
     for field in map(schema.find, columns):
         yield field is not None and not (kind == PRIMARY and field.nullable)
 
 
 def users_of(column: str, configuration: Mapping[str, str]) -> list[str]:
-    """The keys that name a column."""
+    """The keys that include a column."""
     return [
         f"the constraint {name} ({kind})"
         for name, kind, columns in keys_of(configuration)
-        if column.lower() in {each.lower() for each in columns}
+        if column.lower() in {key_column.lower() for key_column in columns}
     ]
 
 

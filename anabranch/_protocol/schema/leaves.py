@@ -1,7 +1,7 @@
 """Leaf columns of a schema, which are not structs, and which of them get statistics.
 
 Knows schemas and the two properties that choose columns for statistics. Knows nothing of files. Pure. Guarantee: leaves
-are in the schema's order, and counted as Delta does: a list or a map is one, whatever it holds.
+are in the schema's order, and counted as Delta does: a list or a map is one leaf, whatever it contains.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|(\w+))\s*")
 
 @dataclass(frozen=True)
 class Leaf:
-    """A column that is not a struct, with the structs around it."""
+    """A column that is not a struct, with its enclosing structs."""
 
     path: tuple[Field, ...]
 
@@ -39,30 +39,30 @@ class Leaf:
     @property
     def names(self) -> tuple[str, ...]:
         """Its path of logical names."""
-        return tuple(each.name for each in self.path)
+        return tuple(field.name for field in self.path)
 
     @property
     def name(self) -> Name:
-        """Its name, or its path where structs are around it."""
+        """Its name, or its path if structs enclose it."""
         return self.names[0] if len(self.path) == 1 else self.names
 
     @property
     def keys(self) -> tuple[str, ...]:
         """Its path of names in data files and statistics."""
-        return tuple(each.physical_name for each in self.path)
+        return tuple(field.physical_name for field in self.path)
 
 
-def leaves_of(fields: Sequence[Field], around: tuple[Field, ...] = ()) -> Iterator[Leaf]:
+def leaves_of(fields: Sequence[Field], enclosing: tuple[Field, ...] = ()) -> Iterator[Leaf]:
     """All leaves, in order."""
-    for each in fields:
-        if isinstance(each.type, Struct):
-            yield from leaves_of(each.type.fields, (*around, each))
+    for field in fields:
+        if isinstance(field.type, Struct):
+            yield from leaves_of(field.type.fields, (*enclosing, field))
         else:
-            yield Leaf((*around, each))
+            yield Leaf((*enclosing, field))
 
 
 def leaf_at(schema: Struct, name: Name) -> Leaf | None:
-    """The leaf of this name or path; None where there is none, or a struct.
+    """The leaf of this name or path; None if there is none, or it is a struct.
 
     Example:
         >>> leaf_at(Struct((Field("s", Struct((Field("a", "long"),))),)), ("s", "a")).type
@@ -71,47 +71,49 @@ def leaf_at(schema: Struct, name: Name) -> Leaf | None:
     path: list[Field] = []
     inside: DataType = schema
     for step in (name,) if isinstance(name, str) else name:
-        found = inside.find(step) if isinstance(inside, Struct) else None
-        if found is None:
+        field = inside.find(step) if isinstance(inside, Struct) else None
+        if field is None:
             return None
-        path.append(found)
-        inside = found.type
+        path.append(field)
+        inside = field.type
     return None if isinstance(inside, Struct) else Leaf(tuple(path))
 
 
 def only(schema: Struct, names: Iterable[Name]) -> Struct:
-    """The columns of these names, in the schema's order; of a struct the members that are named.
+    """The columns of these names, in the schema's order; of a struct, the named members.
 
     Example:
         >>> only(Struct((Field("s", Struct((Field("a", "long"), Field("b", "long")))),)), [("s", "b")])
         Struct(fields=(Field(name='s', type=Struct(fields=(Field(name='b', type='long', ...
     """
-    return _only(schema, [(each,) if isinstance(each, str) else tuple(each) for each in names])
+    return _only(schema, [(name,) if isinstance(name, str) else tuple(name) for name in names])
 
 
 def _only(schema: Struct, paths: Collection[tuple[str, ...]]) -> Struct:
-    found = []
-    for each in schema:
-        below = [path[1:] for path in paths if path[0] == each.name]
-        if isinstance(each.type, Struct) and all(below):
-            found += [replace(each, type=_only(each.type, below))] if below else []
+    fields = []
+    for field in schema:
+        below = [path[1:] for path in paths if path[0] == field.name]
+        if isinstance(field.type, Struct) and all(below):
+            fields += [replace(field, type=_only(field.type, below))] if below else []
         elif below:
-            found.append(each)
-    return Struct(tuple(found), schema.exact)
+            fields.append(field)
+    return Struct(tuple(fields), schema.exact)
 
 
-def leaves_with_stats(schema: Struct, wanted: Collection[Name] | int, partition_columns: Collection[str]) -> list[Leaf]:
-    """The leaves that get statistics: ``wanted`` are columns, members by their paths, or structs for all their leaves,
-    in any case; or how many leaves of the schema without partition columns (a negative number: all).
+def leaves_with_stats(
+    schema: Struct, columns: Collection[Name] | int, partition_columns: Collection[str]
+) -> list[Leaf]:
+    """The leaves that get statistics. ``columns`` lists columns, members by their paths, or structs for all their
+    leaves, in any case; or it is the number of leaves, without partition columns (negative: all).
     """
     leaves = [leaf for leaf in leaves_of(schema.fields) if leaf.path[0].name not in partition_columns]
-    if isinstance(wanted, int):
-        return leaves if wanted < 0 else leaves[:wanted]
-    paths = {_lower_names((name,) if isinstance(name, str) else name) for name in wanted}
-    return [leaf for leaf in leaves if not paths.isdisjoint(_around(leaf))]
+    if isinstance(columns, int):
+        return leaves if columns < 0 else leaves[:columns]
+    paths = {_lower_names((name,) if isinstance(name, str) else name) for name in columns}
+    return [leaf for leaf in leaves if not paths.isdisjoint(_paths_to(leaf))]
 
 
-def _around(leaf: Leaf) -> list[tuple[str, ...]]:
+def _paths_to(leaf: Leaf) -> list[tuple[str, ...]]:
     """The leaf's path and those of the enclosing structs."""
     names = _lower_names(leaf.names)
     return [names[: i + 1] for i in range(len(names))]
@@ -125,7 +127,7 @@ def _lower_names(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def column_list(text: str) -> tuple[tuple[str, ...], ...]:
-    """The paths in a list such as ``a, s.b, `x.y` ``.
+    """Parse a list of paths such as ``a, s.b, `x.y` ``.
 
     Raises:
         ValueError: it is malformed; names of more than letters, digits and underscores need backticks.
@@ -135,27 +137,27 @@ def column_list(text: str) -> tuple[tuple[str, ...], ...]:
         (('a',), ('s', 'b'), ('x.y',))
     """
     paths: list[list[str]] = [[]]
-    end, says_any = 0, bool(text.strip())
-    while says_any:
+    end, has_more = 0, bool(text.strip())
+    while has_more:
         match = _PART.match(text, end)
         if match is None:
-            raise ValueError("it takes names of columns, separated by commas; unusual names stand in backticks")
+            raise ValueError("it takes names of columns, separated by commas; unusual names need backticks")
         paths[-1].append(match[2] if match[1] is None else match[1].replace("``", "`"))
         end = match.end()
         if end == len(text):
             break
         if text[end] not in ".,":
-            raise ValueError(f"after {paths[-1][-1]} comes a comma or the end; unusual names stand in backticks")
+            raise ValueError(f"after {paths[-1][-1]} comes a comma or the end; unusual names need backticks")
         paths += [[]] if text[end] == "," else []
         end += 1
     return tuple(tuple(path) for path in paths if path)
 
 
 def format_column_list(paths: Iterable[Sequence[str]]) -> str:
-    """The list of these paths, as `column_list` reads it; names that are not plain words are in backticks.
+    """Format a list of paths, as `column_list` reads it; names that are not plain words are in backticks.
 
     Example:
-        >>> listed([("a",), ("s", "b c")])
+        >>> format_column_list([("a",), ("s", "b c")])
         'a,s.`b c`'
     """
     return ",".join(".".join(map(_quote_if_needed, path)) for path in paths)
@@ -166,15 +168,15 @@ def _quote_if_needed(name: str) -> str:
 
 
 def check_stats_columns(schema: Struct, partition_columns: Collection[str], configuration: Mapping[str, str]) -> None:
-    """Raises InvalidProperty unless all columns chosen for statistics can have bounds, as delta-spark does: one is
-    unknown, has no order, is a partition column, or is named twice.
+    """Raises InvalidProperty unless all columns chosen for statistics can have bounds, as in delta-spark: a column is
+    unknown, has no order, is a partition column, or is listed twice.
     """
     text = configuration.get(STATS_COLUMNS, "")
     seen: set[tuple[str, ...]] = set()
     for path in column_list(text):
         for leaf in _find_leaves(text, schema, path):
             if leaf.path[0].name in partition_columns:
-                raise _refusal(text, f"{leaf.path[0].name} partitions the table: its values stand in the log anyway.")
+                raise _refusal(text, f"{leaf.path[0].name} partitions the table, so its values are in the log anyway.")
             if leaf.type not in _BOUNDED and decimal_of(leaf.type) is None:
                 reason = f"{'.'.join(leaf.names)} is of the type {kind_of(leaf.type)}, which has no bounds."
                 raise _refusal(text, reason)
@@ -184,10 +186,10 @@ def check_stats_columns(schema: Struct, partition_columns: Collection[str], conf
 
 
 def _find_leaves(text: str, schema: Struct, path: tuple[str, ...]) -> list[Leaf]:
-    found = leaves_with_stats(schema, [path], ())
-    if not found:
+    leaves = leaves_with_stats(schema, [path], ())
+    if not leaves:
         raise _refusal(text, f"there is no column {'.'.join(path)}; the columns are {', '.join(schema.names)}.")
-    return found
+    return leaves
 
 
 def _refusal(text: str, reason: str) -> InvalidProperty:

@@ -1,4 +1,4 @@
-"""Lengths of texts: how Spark records char and varchar, also inside of structs, lists and maps.
+"""Lengths of texts: how Spark records char and varchar, also inside structs, lists and maps.
 
 Knows schemas. Knows nothing of rows. Pure.
 """
@@ -48,7 +48,7 @@ Limits: TypeAlias = Length | Mapping[Step, "Limits"]
 
 
 def limits_of(column: Field) -> Limits | None:
-    """The lengths in a column's char and varchar types; None where there are none, or what is said is no text.
+    """The lengths in a column's char and varchar types; None if it has none, or its metadata is malformed.
 
     Example:
         >>> limits_of(Field("c", "string", metadata={LENGTH: "varchar(3)"}))
@@ -60,8 +60,8 @@ def limits_of(column: Field) -> Limits | None:
 
 def _limits(text: str, level: int = 1) -> Limits | None:
     text = text.strip()
-    if found := _LENGTH.fullmatch(text):
-        return Length(int(found[2]), padded=found[1].lower() != "varchar")
+    if match := _LENGTH.fullmatch(text):
+        return Length(int(match[2]), padded=match[1].lower() != "varchar")
     nested = _NESTED.fullmatch(text) if level <= DEEPEST else None
     if nested is None:
         return None
@@ -83,7 +83,7 @@ def _parts(kind: str, text: str) -> Iterator[tuple[Step, str]]:
 
 
 def _split(text: str, separator: str) -> Iterator[str]:
-    """The parts between separators outside brackets and quoted names."""
+    """Split a text at separators outside brackets and quoted names."""
     depth, part = 0, ""
     for piece in _PIECE.findall(text):
         depth += (piece in "<(") - (piece in ">)")
@@ -101,7 +101,7 @@ def _plain(name: str) -> str:
 
 
 def pads(column: Field) -> bool:
-    """Whether a column is of char, or some text in it, which is padded with blanks: on reads, too.
+    """Whether a column is a char, or contains one, which is padded with blanks, also on reads.
 
     Example:
         >>> pads(Field("c", "string", metadata={LENGTH: "varchar(3)"}))
@@ -117,8 +117,8 @@ def _pads(limits: Limits | None) -> bool:
 
 
 def char_length(path: Sequence[Field]) -> int | None:
-    """The length to which a char is padded with blanks, on reads too: a column, or a member of structs, each of which
-    is given with those around it; None for any other.
+    """The length to which a char is padded with blanks, also on reads; None for other types. ``path`` is a column, or a
+    member with its enclosing structs.
 
     Example:
         >>> char_length([Field("c", "string", metadata={LENGTH: "char(3)"})])
@@ -126,6 +126,6 @@ def char_length(path: Sequence[Field]) -> int | None:
     """
     column, *members = path
     limits = limits_of(column) if path[-1].type == "string" else None
-    for each in members:
-        limits = limits.get(each.name) if isinstance(limits, Mapping) else None
+    for member in members:
+        limits = limits.get(member.name) if isinstance(limits, Mapping) else None
     return limits.length if isinstance(limits, Length) and limits.padded else None

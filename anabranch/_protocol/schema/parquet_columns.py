@@ -1,7 +1,7 @@
 """The Delta columns of a Parquet file, as Spark reads them, and those of many files merged.
 
-Knows footers and Spark's ``ParquetToSparkSchemaConverter``; never a row. Pure: the footer is given. Guarantee: a column
-that Spark would not read, or would read differently from one file to the next, is refused by name.
+Knows footers and Spark's ``ParquetToSparkSchemaConverter``; knows no rows. Pure. Guarantee: a column that Spark would
+not read, or would read differently from one file to the next, is refused by name.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TEXTS = ("String", "Enum", "JSON")
 
 
 class DoNotMerge(Exception):
-    """Two files disagree on a column, for a reason."""
+    """Two files disagree on a column; ``reason`` explains how."""
 
     def __init__(self, column: str, reason: str) -> None:
         super().__init__(column, reason)
@@ -36,7 +36,7 @@ class DoNotMerge(Exception):
 
 
 def columns_of(footer: pq.FileMetaData) -> Struct:
-    """The columns of one file, each nullable, with the comments that Spark wrote.
+    """The columns of one file, all nullable, with the comments that Spark wrote.
 
     Raises:
         UnsupportedType: Spark or Delta has no type for a column.
@@ -44,50 +44,54 @@ def columns_of(footer: pq.FileMetaData) -> Struct:
     """
     leaves = (footer.schema.column(i) for i in range(footer.num_columns))
     struct = _struct(footer.schema.to_arrow_schema(), leaves, "")
-    said = _spark_metadata(footer)
-    fields = [replace(each, metadata=_comment(said.get(each.name, {}))) for each in struct]
+    spark_fields = _spark_metadata(footer)
+    fields = [replace(field, metadata=_comment(spark_fields.get(field.name, {}))) for field in struct]
     return Struct(tuple(fields))
 
 
-def merge_columns(known: Struct, more: Struct, prefix: str = "") -> Struct:
-    """The columns of earlier files merged with those of one more: new ones last, 32-bit integers at their widest.
+def merge_columns(earlier: Struct, more: Struct, prefix: str = "") -> Struct:
+    """Merge the columns of earlier files with those of one more: new columns last, 32-bit integers at their widest.
     Raises DoNotMerge: the types of a column are incompatible, or its names differ in case.
     """
-    fields = {each.name: each for each in known}
-    spelled = {name.lower(): name for name in fields}
+    fields = {column.name: column for column in earlier}
+    spellings = {name.lower(): name for name in fields}
     for field in more:
         path = f"{prefix}{field.name}"
-        before = spelled.setdefault(field.name.lower(), field.name)
+        before = spellings.setdefault(field.name.lower(), field.name)
         if before != field.name:
-            raise DoNotMerge(path, f"is spelled {before} in files before, which some engines take for another column")
-        there = fields.get(field.name)
-        fields[field.name] = field if there is None else replace(there, type=_merge_types(there.type, field.type, path))
+            raise DoNotMerge(path, f"is spelled {before} in earlier files, which some engines take for another column")
+        present = fields.get(field.name)
+        fields[field.name] = (
+            field if present is None else replace(present, type=_merge_types(present.type, field.type, path))
+        )
     return Struct(tuple(fields.values()))
 
 
 def with_partitions(columns: Struct, partitions: Struct) -> Struct:
-    """The columns of files with those of their folders: last, or in their place where the files have them too."""
-    by_name = {each.name.lower(): each for each in partitions}
-    inside = [by_name.pop(each.name.lower(), each) for each in columns]
+    """The columns of files and of their partition folders: the latter last, or in their place if the files have them
+    too.
+    """
+    by_name = {partition.name.lower(): partition for partition in partitions}
+    inside = [by_name.pop(column.name.lower(), column) for column in columns]
     return Struct((*inside, *by_name.values()))
 
 
-def _merge_types(known: DataType, more: DataType, path: str) -> DataType:
-    if isinstance(known, Struct) and isinstance(more, Struct):
-        return merge_columns(known, more, f"{path}.")
-    if isinstance(known, Array) and isinstance(more, Array):
-        return replace(known, element=_merge_types(known.element, more.element, f"{path}.element"))
-    if isinstance(known, Map) and isinstance(more, Map):
+def _merge_types(earlier: DataType, more: DataType, path: str) -> DataType:
+    if isinstance(earlier, Struct) and isinstance(more, Struct):
+        return merge_columns(earlier, more, f"{path}.")
+    if isinstance(earlier, Array) and isinstance(more, Array):
+        return replace(earlier, element=_merge_types(earlier.element, more.element, f"{path}.element"))
+    if isinstance(earlier, Map) and isinstance(more, Map):
         key, value = (
-            _merge_types(known.key, more.key, f"{path}.key"),
-            _merge_types(known.value, more.value, f"{path}.value"),
+            _merge_types(earlier.key, more.key, f"{path}.key"),
+            _merge_types(earlier.value, more.value, f"{path}.value"),
         )
-        return replace(known, key=key, value=value)
-    if known in _NARROW and more in _NARROW:
-        return max(str(known), str(more), key=_NARROW.index)
-    if known != more:
-        raise DoNotMerge(path, f"is {kind_of(more)} there and {kind_of(known)} before")
-    return known
+        return replace(earlier, key=key, value=value)
+    if earlier in _NARROW and more in _NARROW:
+        return max(str(earlier), str(more), key=_NARROW.index)
+    if earlier != more:
+        raise DoNotMerge(path, f"is {kind_of(more)} but {kind_of(earlier)} in earlier files")
+    return earlier
 
 
 # -- one file ----------------------------------------------------------------------------------------------------------
@@ -95,16 +99,16 @@ def _merge_types(known: DataType, more: DataType, path: str) -> DataType:
 
 def _struct(fields: Any, leaves: Iterator[pq.ColumnSchema], prefix: str) -> Struct:
     """The fields of an Arrow schema or struct; the leaves are in the order of the file's columns."""
-    found: dict[str, Field] = {}
+    struct_fields: dict[str, Field] = {}
     for field in fields:
-        if field.name.lower() in found:
-            raise DoNotMerge(f"{prefix}{field.name}", "is there twice (case does not count)")
-        found[field.name.lower()] = Field(field.name, _type(field.type, leaves, f"{prefix}{field.name}"))
-    return Struct(tuple(found.values()))
+        if field.name.lower() in struct_fields:
+            raise DoNotMerge(f"{prefix}{field.name}", "occurs twice (ignoring case)")
+        struct_fields[field.name.lower()] = Field(field.name, _type(field.type, leaves, f"{prefix}{field.name}"))
+    return Struct(tuple(struct_fields.values()))
 
 
 def _type(arrow: pa.DataType, leaves: Iterator[pq.ColumnSchema], path: str) -> DataType:
-    """The structure comes from Arrow; leaf types from Parquet alone, since Spark does not read Arrow's own metadata."""
+    """The structure comes from Arrow; leaf types come from Parquet only, since Spark ignores Arrow's own metadata."""
     while isinstance(arrow, pa.BaseExtensionType):
         arrow = arrow.storage_type
     if pt.is_struct(arrow):
@@ -118,11 +122,11 @@ def _type(arrow: pa.DataType, leaves: Iterator[pq.ColumnSchema], path: str) -> D
 
 def _leaf(column: pq.ColumnSchema, path: str) -> DataType:
     logical = json.loads(column.logical_type.to_json())
-    found = _of_annotation(column, logical) if logical["Type"] != "None" else _PLAIN.get(column.physical_type)
-    if found is None:
-        said = column.physical_type if logical["Type"] == "None" else f"{column.physical_type} ({logical['Type']})"
-        raise UnsupportedType(column=path, type=said)
-    return found
+    data_type = _of_annotation(column, logical) if logical["Type"] != "None" else _PLAIN.get(column.physical_type)
+    if data_type is None:
+        shown = column.physical_type if logical["Type"] == "None" else f"{column.physical_type} ({logical['Type']})"
+        raise UnsupportedType(column=path, type=shown)
+    return data_type
 
 
 _PLAIN = {
@@ -159,27 +163,27 @@ def _spark_metadata(footer: pq.FileMetaData) -> Mapping[str, Any]:
     """
     try:
         fields = json.loads((footer.metadata or {})[_SPARK_SCHEMA])["fields"]
-        noted = {each["name"]: each for each in fields}
+        spark_fields = {field["name"]: field for field in fields}
     except (KeyError, ValueError, TypeError, RecursionError):
         return {}
-    for name, each in noted.items():
-        for type_ in _types_in(each.get("type")):
+    for name, spark_field in spark_fields.items():
+        for type_ in _types_in(spark_field.get("type")):
             if type_.startswith(("interval", "time(", "variant", "void", "geometry", "geography")):
                 raise UnsupportedType(column=name, type=type_)
-    return noted
+    return spark_fields
 
 
-def _types_in(noted: Any) -> Iterator[str]:
-    if isinstance(noted, str):
-        yield noted
-    elif isinstance(noted, Mapping):
+def _types_in(spark_type: Any) -> Iterator[str]:
+    if isinstance(spark_type, str):
+        yield spark_type
+    elif isinstance(spark_type, Mapping):
         for key in ("elementType", "keyType", "valueType"):
-            yield from _types_in(noted.get(key))
-        for field in noted.get("fields") or ():
+            yield from _types_in(spark_type.get(key))
+        for field in spark_type.get("fields") or ():
             yield from _types_in(field.get("type") if isinstance(field, Mapping) else None)
 
 
-def _comment(noted: Any) -> dict[str, Any]:
-    metadata = noted.get("metadata") if isinstance(noted, Mapping) else None
+def _comment(spark_field: Any) -> dict[str, Any]:
+    metadata = spark_field.get("metadata") if isinstance(spark_field, Mapping) else None
     comment = metadata.get("comment") if isinstance(metadata, Mapping) else None
     return {"comment": comment} if isinstance(comment, str) else {}

@@ -1,4 +1,4 @@
-"""Plain types: those of whose values Arrow and Spark see the same. Pure."""
+"""Plain types: those whose values Arrow and Spark represent alike. Pure."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _PLAIN = frozenset({*INTEGERS, "float", "double", "boolean", "string", "binary",
 
 
 def are_plain(fields: Iterable[Field], *, nested: bool = False) -> bool:
-    """Whether Arrow and Spark see the same in values of these columns, which may be ``nested``."""
-    return all(_is_plain(each.type, nested=nested) for each in fields)
+    """Whether Arrow and Spark represent the values of these columns alike; ``nested`` allows nested types."""
+    return all(_is_plain(field.type, nested=nested) for field in fields)
 
 
 def _is_plain(kind: DataType, *, nested: bool) -> bool:

@@ -2,8 +2,8 @@
 
 Knows PROTOCOL.md, sections "Schema Serialization Format" and "Column Mapping" (only where a physical name is kept).
 Knows nothing of rows, files or versions. Pure. Guarantee: ``parse_schema(schema_json(s)) == s``, and the metadata of a
-field is preserved, whether or not its keys are known here. The types and their two conversions are one subject, hence
-the length of this module.
+field is preserved, whether or not its keys are known. The types and their two conversions are one subject, hence the
+length of this module.
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ VOID = "void"
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 DEEPEST = 100
-"""The maximum nesting of types; Spark's own reader of schemas ends at some 330 structs."""
+"""The maximum nesting depth of types; Spark's own schema parser fails at some 330 structs."""
 
 LEVELS_IN_FILES = 99
-"""The levels of a Parquet schema that Arrow reads below its root: a struct is one, a list or map two, a value one."""
+"""The maximum number of levels of a Parquet schema that Arrow reads below its root: a struct takes one, a list or map
+two, a value one.
+"""
 
 INTEGERS = ("byte", "short", "integer", "long")
-"""The integer types, from the narrowest."""
+"""The integer types, narrowest first."""
 
 _DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
 _FLOATS = ("float", "double")
@@ -41,7 +43,7 @@ _MOST_DIGITS = 38
 
 @dataclass(frozen=True)
 class Field:
-    """One column, or one member of a struct. ``metadata`` is preserved as it is."""
+    """One column, or one member of a struct. ``metadata`` is preserved unchanged."""
 
     name: str
     type: DataType
@@ -64,35 +66,35 @@ class Struct:
     @property
     def names(self) -> tuple[str, ...]:
         """The names in order."""
-        return tuple(each.name for each in self.fields)
+        return tuple(member.name for member in self.fields)
 
     def find(self, name: str) -> Field | None:
-        """The field of this name, else, unless names are exact, the one that differs only in case, else None."""
+        """Find the field of this name, else, unless names are exact, the one that differs only in case, else None."""
         alike = self.alike(name)
-        exact = [each for each in alike if each.name == name]
+        exact = [member for member in alike if member.name == name]
         return next(iter(exact or (() if self.exact else alike)), None)
 
     def alike(self, name: str) -> Sequence[Field]:
-        """The fields whose names are this one, or differ from it only in case."""
+        """The fields whose names equal this one, ignoring case."""
         return self._by_folded_name.get(name.lower(), ())
 
     @cached_property
     def _by_folded_name(self) -> dict[str, list[Field]]:
-        found: dict[str, list[Field]] = {}
-        for each in self.fields:
-            found.setdefault(each.name.lower(), []).append(each)
-        return found
+        groups: dict[str, list[Field]] = {}
+        for member in self.fields:
+            groups.setdefault(member.name.lower(), []).append(member)
+        return groups
 
     def exactly(self) -> Struct:
-        """The same columns, members of structs too, for a case-sensitive session."""
-        return Struct(tuple(replace(each, type=_exactly(each.type)) for each in self.fields), exact=True)
+        """The same columns, and members of structs, with case-sensitive names."""
+        return Struct(tuple(replace(member, type=_exactly(member.type)) for member in self.fields), exact=True)
 
     def field(self, name: str) -> Field:
-        """As `find`; raises `UnknownColumn` when there is none."""
-        found = self.find(name)
-        if found is None:
+        """Like `find`; raises `UnknownColumn` if there is no such field."""
+        match = self.find(name)
+        if match is None:
             raise UnknownColumn(column=name, columns=", ".join(self.names))
-        return found
+        return match
 
     def __iter__(self) -> Iterator[Field]:
         return iter(self.fields)
@@ -141,8 +143,8 @@ def _exactly(type_: DataType) -> DataType:
 def parse_schema(text: str) -> Struct:
     """The schema in a ``schemaString`` (PROTOCOL.md "Schema Serialization Format").
 
-    Any name of a primitive type is accepted: the table features refuse those that cannot be read. Raises
-    `InvalidSchema` where the text is not such a schema, or is nested deeper than `DEEPEST`.
+    Any name of a primitive type is accepted: the table features refuse unreadable ones. Raises `InvalidSchema` if the
+    text is not a schema, or is nested deeper than `DEEPEST`.
 
     Example:
         >>> text = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":false,"metadata":{}}]}'
@@ -161,24 +163,24 @@ def parse_schema(text: str) -> Struct:
 def schema_json(struct: Struct) -> str:
     """The text for ``schemaString``, compact, with keys in Spark's order.
 
-    Raises `InvalidSchema` where types are nested deeper than `DEEPEST`.
+    Raises `InvalidSchema` if types are nested deeper than `DEEPEST`.
     """
     try:
         return json.dumps(_type_json(struct, 0), ensure_ascii=False, separators=(",", ":"))
-    except RecursionError:  # of what other engines keep in the metadata of a field
+    except RecursionError:  # other engines' metadata of a field may be nested
         raise InvalidSchema(reason="the metadata of a field is nested too deep.") from None
 
 
 def check_depth(level: int) -> None:
     """Raises `InvalidSchema` unless types may be nested to this level; a column's own type is at level 1."""
     if level > DEEPEST:
-        raise InvalidSchema(reason=f"types are nested more than {DEEPEST} levels deep in it.")
+        raise InvalidSchema(reason=f"it has types nested more than {DEEPEST} levels deep.")
 
 
 def parts_of(data_type: DataType) -> tuple[tuple[str, DataType], ...]:
     """The types directly inside a type by step: a member's name, or ``element``, ``key`` or ``value``."""
     if isinstance(data_type, Struct):
-        return tuple((each.name, each.type) for each in data_type)
+        return tuple((member.name, member.type) for member in data_type)
     if isinstance(data_type, Array):
         return (("element", data_type.element),)
     return (("key", data_type.key), ("value", data_type.value)) if isinstance(data_type, Map) else ()
@@ -208,14 +210,14 @@ def _data_type(parsed: Any, level: int) -> DataType:
         return parsed
     kind = parsed["type"]
     if kind == "struct":
-        found = Struct(tuple(_field(each, level + 1) for each in parsed["fields"]))
-        if len(set(found.names)) < len(found):
+        struct = Struct(tuple(_field(member, level + 1) for member in parsed["fields"]))
+        if len(set(struct.names)) < len(struct):
             raise ValueError("two columns of a struct have one name")
-        return found
+        return struct
     if kind == "array":
         return Array(_data_type(parsed["elementType"], level + 1), bool(parsed.get("containsNull", True)))
     if kind == "map":
-        key, value = (_data_type(parsed[each], level + 1) for each in ("keyType", "valueType"))
+        key, value = (_data_type(parsed[key_name], level + 1) for key_name in ("keyType", "valueType"))
         return Map(key, value, bool(parsed.get("valueContainsNull", True)))
     raise ValueError(f"there is no nested type {kind!r}")
 
@@ -233,12 +235,12 @@ def _type_json(data_type: DataType, level: int) -> Any:
     if isinstance(data_type, Struct):
         fields = [
             {
-                "name": each.name,
-                "type": _type_json(each.type, level + 1),
-                "nullable": each.nullable,
-                "metadata": dict(each.metadata),
+                "name": member.name,
+                "type": _type_json(member.type, level + 1),
+                "nullable": member.nullable,
+                "metadata": dict(member.metadata),
             }
-            for each in data_type
+            for member in data_type
         ]
         return {"type": "struct", "fields": fields}
     if isinstance(data_type, Array):
@@ -293,19 +295,19 @@ _FROM_ARROW: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
     (pt.is_timestamp, "timestamp_ntz"),
     (pt.is_null, VOID),
 )
-"""Unsigned integers go to the next wider signed type, as delta-rs stores them; there is none for uint64."""
+"""Unsigned integers map to the next wider signed type, as in delta-rs; uint64 has none."""
 
 
 def to_arrow(struct: Struct) -> pa.Schema:
     """The Arrow schema of rows with these columns; timestamps are microseconds, ``timestamp`` in UTC.
 
-    Raises `UnsupportedType` for a type that Arrow rows cannot hold here, such as ``variant``.
+    Raises `UnsupportedType` for a type without an Arrow type, such as ``variant``.
     """
     return pa.schema(_arrow_fields(struct, ""))
 
 
 def arrow_type(data_type: DataType, column: str = "") -> pa.DataType:
-    """The Arrow type of one column; ``column`` is the name that an `UnsupportedType` error gives."""
+    """The Arrow type of one column; ``column`` is its name in an `UnsupportedType` error."""
     if isinstance(data_type, Struct):
         return pa.struct(_arrow_fields(data_type, f"{column}."))
     if isinstance(data_type, Array):
@@ -321,8 +323,8 @@ def arrow_type(data_type: DataType, column: str = "") -> pa.DataType:
 
 
 def check_storable(data_type: DataType, column: str) -> None:
-    """Raises UnsupportedType, with the column and the unsupported type inside it, unless a table can have a column of
-    this type: those of Arrow rows, and variants.
+    """Raises UnsupportedType, with the column and the unsupported type inside it, unless a table can store a column of
+    this type: a type of Arrow rows, or variant.
     """
     for step, inner in parts_of(data_type):
         check_storable(inner, f"{column}.{step}")
@@ -331,7 +333,7 @@ def check_storable(data_type: DataType, column: str) -> None:
 
 
 def _arrow_fields(struct: Struct, prefix: str) -> list[pa.Field]:
-    return [pa.field(each.name, arrow_type(each.type, prefix + each.name), each.nullable) for each in struct]
+    return [pa.field(member.name, arrow_type(member.type, prefix + member.name), member.nullable) for member in struct]
 
 
 def from_arrow(schema: pa.Schema) -> Struct:
@@ -347,17 +349,20 @@ def from_arrow(schema: pa.Schema) -> Struct:
 
 
 def distinct(fields: Iterable[Field], prefix: str) -> Struct:
-    """The struct of fields below ``prefix``. Raises InvalidSchema: two of them have one name, whatever the case."""
+    """The struct of fields below ``prefix``. Raises InvalidSchema: two of them have one name, ignoring case."""
     struct, seen = Struct(tuple(fields)), set[str]()
-    for each in struct:
-        if each.name.lower() in seen:
-            raise InvalidSchema(reason=f"Found duplicate column(s): {prefix}{each.name} (case does not count).")
-        seen.add(each.name.lower())
+    for member in struct:
+        if member.name.lower() in seen:
+            raise InvalidSchema(reason=f"Found duplicate column(s): {prefix}{member.name} (case does not count).")
+        seen.add(member.name.lower())
     return struct
 
 
 def _struct_of(arrow_fields: Any, prefix: str, level: int) -> Struct:
-    fields = (Field(each.name, _type_of(each.type, prefix + each.name, level), each.nullable) for each in arrow_fields)
+    fields = (
+        Field(arrow_field.name, _type_of(arrow_field.type, prefix + arrow_field.name, level), arrow_field.nullable)
+        for arrow_field in arrow_fields
+    )
     return distinct(fields, prefix)
 
 
@@ -399,7 +404,7 @@ def _is_list(arrow: pa.DataType) -> bool:
 
 
 def decimal_of(data_type: DataType) -> tuple[int, int] | None:
-    """Precision and scale of a decimal type, or None for any other type, such as one with more digits than there are.
+    """Precision and scale of a decimal type; None for any other type, and for more digits than Spark supports.
 
     Example:
         >>> decimal_of("decimal(10,2)")
@@ -443,8 +448,13 @@ def _primitive_upcastable(source: DataType, target: DataType) -> bool:
     for ladder in (INTEGERS, _FLOATS):
         if source in ladder and target in ladder:
             return ladder.index(str(source)) <= ladder.index(str(target))
-    wanted, given = decimal_of(target), digits_of(source)
-    return wanted is not None and given is not None and wanted[0] - wanted[1] >= given[0] and wanted[1] >= given[1]
+    target_digits, source_digits = decimal_of(target), digits_of(source)
+    return (
+        target_digits is not None
+        and source_digits is not None
+        and target_digits[0] - target_digits[1] >= source_digits[0]
+        and target_digits[1] >= source_digits[1]
+    )
 
 
 def digits_of(data_type: DataType) -> tuple[int, int] | None:

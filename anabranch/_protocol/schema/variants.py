@@ -1,6 +1,6 @@
 """Variants in data files: whether one is shredded, that is, split into typed columns.
 
-Knows PROTOCOL.md, sections "Variant data in Parquet" and "Variant Shredding". Pure: the footer is given.
+Knows PROTOCOL.md, sections "Variant data in Parquet" and "Variant Shredding". Pure: takes the footer as a value.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from anabranch._protocol.schema.types import DataType, Struct
 
 _SHREDDED = "typed_value"
 _STEPS = {"element": "element", "item": "element", "key": "key", "value": "value"}
-"""The names that Parquet writers use inside a list or map; between them is the name of the repeated group."""
+"""The names that Parquet writers use inside a list or map; the name of the repeated group comes between them."""
 
 
 def shredded_column(footer: pq.FileMetaData, schema: Struct) -> str | None:
-    """The first column of a file that holds a variant in shredded form; None where there is none.
+    """The first column of a file with a shredded variant; None if there is none.
 
     Example:
         >>> shredded_column(pq.read_metadata("part-0.parquet"), schema)
@@ -35,7 +35,7 @@ def _leads_into_variant(path: Sequence[str], data_type: DataType) -> bool:
     if not path:
         return data_type == "variant"
     if isinstance(data_type, Struct):
-        inner = next((each.type for each in data_type if each.physical_name == path[0]), None)
+        inner = next((field.type for field in data_type if field.physical_name == path[0]), None)
         return inner is not None and _leads_into_variant(path[1:], inner)
     inside = inside_of(data_type)
     step = _STEPS.get(path[1]) if len(path) > 1 else None

@@ -32,10 +32,10 @@ def has_void(data_type: DataType) -> bool:
 
 
 def type_in_files(data_type: DataType) -> DataType | None:
-    """The part of a type that data files hold; None where they hold nothing of it.
+    """The part of a type that data files store; None if they store nothing of it.
 
     Example:
-        >>> held("long"), held("void"), held(Array("void"))
+        >>> type_in_files("long"), type_in_files("void"), type_in_files(Array("void"))
         ('long', None, None)
     """
     if isinstance(data_type, Struct):
@@ -51,28 +51,28 @@ def type_in_files(data_type: DataType) -> DataType | None:
 
 
 def columns_in_files(schema: Struct) -> Struct:
-    """The columns that data files hold, each with the members that they hold."""
-    both = [(each, type_in_files(each.type)) for each in schema]
+    """The columns that data files store, each with the members that they store."""
+    both = [(column, type_in_files(column.type)) for column in schema]
     return Struct(tuple(replace(field, type=type_) for field, type_ in both if type_ is not None))
 
 
 def check_writable(schema: Struct, partition_columns: Sequence[str] = ()) -> None:
-    """Raises UnwritableVoid unless data files can hold rows with these columns: void is inside an array or map, or a
-    struct or the data files would hold nothing else.
+    """Raises UnwritableVoid unless data files can store rows with these columns: void is inside an array or map, or a
+    struct or the data files would store nothing else.
     """
     if not has_void(schema):
         return
-    for each in schema:
-        _check(each.type, each.name)
-    if not any(type_in_files(each.type) is not None for each in schema if each.name not in partition_columns):
-        voids = ", ".join(each.name for each in schema if each.name not in partition_columns)
+    for field in schema:
+        _check(field.type, field.name)
+    if not any(type_in_files(field.type) is not None for field in schema if field.name not in partition_columns):
+        voids = ", ".join(field.name for field in schema if field.name not in partition_columns)
         raise _unwritable(voids, VOID, "the data files would hold no column.", _ALL_VOID)
 
 
 def _check(data_type: DataType, column: str) -> None:
     if isinstance(data_type, Struct):
-        for each in data_type:
-            _check(each.type, f"{column}.{each.name}")
+        for member in data_type:
+            _check(member.type, f"{column}.{member.name}")
         if type_in_files(data_type) is None:
             raise _unwritable(column, sql_name(data_type), "the struct has no other member.", _ALL_VOID_MEMBERS)
     elif data_type != VOID and has_void(data_type):
@@ -88,10 +88,10 @@ def _unwritable(column: str, type_: str, reason: str, condition: str) -> Unwrita
 
 def without_voids(rows: pa.Table) -> pa.Table:
     """The rows without their void parts, outside arrays and maps."""
-    if not any(_has_null(each.type) for each in rows.schema):
+    if not any(_has_null(field.type) for field in rows.schema):
         return rows
-    kept = {each.name: rows.column(each.name) for each in rows.schema if not pa.types.is_null(each.type)}
-    return pa.table({name: _column_without(column) for name, column in kept.items()})
+    stored = {field.name: rows.column(field.name) for field in rows.schema if not pa.types.is_null(field.type)}
+    return pa.table({name: _column_without(column) for name, column in stored.items()})
 
 
 def _has_null(arrow: pa.DataType) -> bool:
@@ -104,19 +104,21 @@ def _column_without(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if not _has_null(column.type):
         return column
     whole = [chunk.take(pa.array(range(len(chunk)), pa.int64())) for chunk in column.chunks]  # begins at its buffers
-    wanted = _type_without(column.type)
-    return pa.chunked_array([_struct_without(chunk, wanted) for chunk in whole], wanted)
+    target = _type_without(column.type)
+    return pa.chunked_array([_struct_without(chunk, target) for chunk in whole], target)
 
 
 def _type_without(arrow: pa.DataType) -> pa.DataType:
     if not pa.types.is_struct(arrow):
         return arrow
     fields = [arrow.field(i) for i in range(arrow.num_fields)]
-    return pa.struct([each.with_type(_type_without(each.type)) for each in fields if not pa.types.is_null(each.type)])
+    return pa.struct(
+        [field.with_type(_type_without(field.type)) for field in fields if not pa.types.is_null(field.type)]
+    )
 
 
-def _struct_without(values: pa.Array, wanted: pa.DataType) -> pa.Array:
-    if not pa.types.is_struct(wanted):
+def _struct_without(values: pa.Array, target: pa.DataType) -> pa.Array:
+    if not pa.types.is_struct(target):
         return values
-    inside = [_struct_without(values.field(each.name), each.type) for each in wanted]
-    return pa.StructArray.from_arrays(inside, fields=list(wanted), mask=values.is_null())
+    inside = [_struct_without(values.field(field.name), field.type) for field in target]
+    return pa.StructArray.from_arrays(inside, fields=list(target), mask=values.is_null())

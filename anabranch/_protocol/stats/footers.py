@@ -1,8 +1,8 @@
 """Computes the statistics of a data file from its Parquet footer, without reading its rows.
 
-Knows PROTOCOL.md, section "Per-file Statistics", and what Parquet writers put into footers. Pure: the footer is given.
-Guarantee: what is stated is true: a minimum is at most, a maximum at least every value in the file that is not NULL
-(NaN is greater than every number); what the footer does not show exactly is left out.
+Knows PROTOCOL.md, section "Per-file Statistics", and what Parquet writers put into footers. Pure: takes the footer as a
+value. Guarantee: the statistics are true: a minimum is at most, a maximum at least every value in the file that is not
+NULL (NaN is greater than every number); what the footer does not show exactly is omitted.
 """
 
 from __future__ import annotations
@@ -24,18 +24,20 @@ from anabranch._protocol.schema.types import INTEGERS, DataType, Struct, decimal
 from anabranch._protocol.stats.statistics import stats_json
 
 INDEXED_LEAVES = 32
-"""How many leaf columns get statistics where the table says nothing (``delta.dataSkippingNumIndexedCols``)."""
+"""The default number of leaf columns that get statistics (``delta.dataSkippingNumIndexedCols``)."""
 
 PREFIX = 32
-"""Strings are cut to this many characters."""
+"""The number of characters to which strings are truncated."""
 
 _TOP = "\U0010ffff"
 _ASCII_TOP = "\x7f"
 _EPOCH = datetime(1970, 1, 1)
 _JULIAN = b"org.apache.spark.legacyDateTime"
-"""By this key Spark knows that a file counts old days as the Julian calendar does: its bounds are of other days."""
+"""The key by which Spark marks a file whose old dates follow the Julian calendar, so that its bounds mean other
+days.
+"""
 _REBASED, _SINCE = ("date", "timestamp"), "1900-01-02"
-"""What is counted so, and since when both calendars agree in every time zone."""
+"""The types that this affects, and the day since which both calendars agree in every time zone."""
 
 
 def footer_stats(
@@ -50,17 +52,17 @@ def footer_stats(
 
     Args:
         metadata: the footer.
-        schema: the table's schema; keys are physical names where columns are mapped.
-        indexed_columns: names of columns, paths of members, or structs for all that they hold; or a number of leaf
+        schema: the table's schema; keys are physical names if columns are mapped.
+        indexed_columns: names of columns, paths of members, or structs for all their leaves; or the number of leaf
             columns, counted as Delta does in the schema's order without partition columns (-1: all); None: 32.
-        partition_columns: they get no statistics.
-        nan_free: floating columns, by name or path, that are known to hold no NaN. Others get bounds only where the
-            footer itself shows it, since most writers leave NaN out of minimum and maximum, while Spark holds it for
-            the greatest number.
+        partition_columns: columns without statistics.
+        nan_free: floating-point columns, by name or path, that are known to contain no NaN. Others get bounds only if
+            the footer itself proves it, because most writers leave NaN out of minimum and maximum, while Spark orders
+            it as the greatest number.
 
     Returns:
-        ``numRecords``, ``minValues``, ``maxValues``, ``nullCount``; what would not be true is left out. Strings
-        are cut to 32 characters and timestamps to milliseconds, minimum downwards and maximum upwards.
+        ``numRecords``, ``minValues``, ``maxValues``, ``nullCount``, without values that could be untrue. Strings are
+        truncated to 32 characters and timestamps to milliseconds, minimum downwards and maximum upwards.
     """
     chosen = leaves_with_stats(
         schema, INDEXED_LEAVES if indexed_columns is None else indexed_columns, partition_columns
@@ -73,8 +75,8 @@ def footer_stats(
         if not isinstance(leaf.type, str):
             _put(body["nullCount"], leaf.keys, _holder_nulls(metadata, leaf.keys))
         elif column is not None:
-            found = _leaf_stats(metadata, column, leaf.type, floats=trusted or leaf.name in nan_free)
-            for part, value in zip(("minValues", "maxValues", "nullCount"), found, strict=True):
+            column_stats = _leaf_stats(metadata, column, leaf.type, floats=trusted or leaf.name in nan_free)
+            for part, value in zip(("minValues", "maxValues", "nullCount"), column_stats, strict=True):
                 _put(body[part], leaf.keys, value)
     return stats_json(body)
 
@@ -88,43 +90,47 @@ def _put(nested: dict[str, Any], keys: Sequence[str], value: Any) -> None:
 
 
 def _flat_columns(metadata: pq.FileMetaData) -> dict[str, int]:
-    """Indexes of the columns outside lists and maps, by dotted path; none for a path that two columns share."""
+    """Indexes of the columns outside lists and maps, by dotted path; ambiguous paths are omitted."""
     columns = [metadata.schema.column(i) for i in range(metadata.num_columns)]
-    uses = Counter(each.path for each in columns)
-    return {each.path: i for i, each in enumerate(columns) if each.max_repetition_level == 0 and uses[each.path] == 1}
+    uses = Counter(column.path for column in columns)
+    return {
+        column.path: i
+        for i, column in enumerate(columns)
+        if column.max_repetition_level == 0 and uses[column.path] == 1
+    }
 
 
 def _holder_nulls(metadata: pq.FileMetaData, keys: Sequence[str]) -> int | None:
-    """0 where certainly no list or map at this path is NULL, else None.
+    """0 if certainly no list or map at this path is NULL, else None.
 
-    A footer counts the values inside, and a NULL for each list that is NULL or empty; where one of the columns inside
-    has no NULL at all, every row has a non-empty list.
+    A footer counts the values inside, and a NULL for each list that is NULL or empty; if one of the columns inside has
+    no NULL, every row has a non-empty list.
     """
     inside = ".".join(keys) + "."
     paths = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
     columns = [i for i, path in enumerate(paths) if path.startswith(inside) and paths.count(path) == 1]
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
     counts = [[_null_count(group.column(i).statistics) for group in groups] for i in columns]
-    return 0 if any(all(count == 0 for count in each) for each in counts) else None
+    return 0 if any(all(count == 0 for count in row_group_counts) for row_group_counts in counts) else None
 
 
 def _writes_nan_as_maximum(created_by: str | None) -> bool:
-    """Whether the writer shows a NaN in a column as its maximum, so that any other maximum means that there is none.
+    """Whether the writer writes a column's NaN as its maximum, so that any other maximum means that there is none.
 
-    parquet-mr does since 1.10; verified up to 1.17, and the Parquet format is about to let writers choose.
+    parquet-mr does since 1.10; verified up to 1.17. The Parquet format is about to let writers choose.
     """
     version = re.match(r"parquet-mr version 1\.(\d+)\.", created_by or "")
     return version is not None and 10 <= int(version[1]) <= 17
 
 
 def _leaf_stats(metadata: pq.FileMetaData, column: int, data_type: DataType, *, floats: bool) -> tuple[Any, Any, Any]:
-    """Minimum, maximum and number of nulls over all row groups, as JSON values; None for what is not known."""
+    """Minimum, maximum and number of nulls over all row groups, as JSON values; None for an unknown one."""
     groups = (metadata.row_group(i).column(column) for i in range(metadata.num_row_groups))
     chunks = [chunk for chunk in groups if chunk.num_values]
     nulls = [_null_count(chunk.statistics) for chunk in chunks]
     null_count = None if None in nulls else sum(count for count in nulls if count is not None)
     valued = [chunk.statistics for chunk, count in zip(chunks, nulls, strict=True) if count != chunk.num_values]
-    if not valued or not all(each is not None and each.has_min_max for each in valued):
+    if not valued or not all(stats is not None and stats.has_min_max for stats in valued):
         return None, None, null_count
     low, high = _FORMS.get(_kind(data_type), _no_bounds)(data_type, metadata.schema.column(column), valued)
     if data_type in _REBASED and _JULIAN in (metadata.metadata or {}) and (low is None or low < _SINCE):
@@ -143,7 +149,7 @@ def _kind(data_type: DataType) -> str:
 
 
 def _raw(valued: Sequence[pq.Statistics]) -> tuple[Any, Any]:
-    return min(each.min_raw for each in valued), max(each.max_raw for each in valued)
+    return min(stats.min_raw for stats in valued), max(stats.max_raw for stats in valued)
 
 
 def _logical(column: pq.ColumnSchema) -> dict[str, Any]:
@@ -164,7 +170,10 @@ def _decimal_bounds(data_type: DataType, column: pq.ColumnSchema, valued: Sequen
     logical, (_, scale) = _logical(column), decimal_of(data_type) or (0, 0)
     if logical["Type"] != "Decimal" or logical["scale"] != scale:
         return None, None
-    lows, highs = [_unscaled_value(each.min_raw) for each in valued], [_unscaled_value(each.max_raw) for each in valued]
+    lows, highs = (
+        [_unscaled_value(stats.min_raw) for stats in valued],
+        [_unscaled_value(stats.max_raw) for stats in valued],
+    )
     return _decimal(min(lows), scale), _decimal(max(highs), scale)
 
 
@@ -177,11 +186,11 @@ def _decimal(unscaled: int, scale: int) -> Decimal:
 
 
 def _float_bounds(data_type: DataType, column: pq.ColumnSchema, valued: Sequence[pq.Statistics]) -> tuple[Any, Any]:
-    values = [float(value) for each in valued for value in (each.min_raw, each.max_raw)]
+    values = [float(value) for stats in valued for value in (stats.min_raw, stats.max_raw)]
     if column.physical_type not in ("FLOAT", "DOUBLE") or any(map(isnan, values)):
         return None, None
     low, high = min(values), max(values)
-    # Zeros have a sign that comparisons ignore and some readers do not; JSON has no infinity.
+    # Comparisons ignore the sign of zero and some readers do not; JSON has no infinity.
     low, high = (-0.0 if low == 0 else low), (0.0 if high == 0 else high)
     return (low, high) if isfinite(low) and isfinite(high) else (None, None)
 
@@ -201,7 +210,7 @@ def _text(raw: bytes, cut: Callable[[str], str | None]) -> str | None:
 
 
 def _cut_maximum(text: str) -> str | None:
-    """A short string that is not before ``text``: a prefix of it and a character greater than its next one."""
+    """A short string that is not before ``text``: a prefix of it, and a character above its next one."""
     if len(text) <= PREFIX:
         return text
     end = next((i for i in range(PREFIX, len(text)) if text[i] != _TOP), len(text))

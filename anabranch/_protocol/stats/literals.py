@@ -1,10 +1,10 @@
-"""Which SQL literals can be compared with a column's values exactly, and as what.
+"""Which SQL literals can be compared with a column's values exactly, and as which values.
 
 Knows how Spark casts a column and a literal to one type before it compares them. Knows nothing of files or statistics.
-Pure. Guarantee: an answer other than None is exact: for every value of the column, comparing with the returned points
-gives what Spark gives for the literals, with ANSI rules and without. Where the common type could round either side (a
-``long`` beside a large double, decimals of more than 38 digits together), or depends on the session (a timestamp beside
-a string), the answer is None.
+Pure. Guarantee: a result other than None is exact: for every value of the column, comparing with the returned points
+gives the same as Spark's comparison with the literals, with ANSI rules and without. If the common type could round
+either side (a ``long`` and a large double, decimals that need more than 38 digits together), or depends on the session
+(a timestamp and a string), the result is None.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LONGS = (-(2**63), 2**63 - 1)
 
 
 def domain(field: Field) -> pa.DataType | None:
-    """The Arrow type in which values of this column are compared, None where they never are.
+    """The Arrow type in which values of this column are compared; None if they never are.
 
     All integers are compared as int64, both floating types as float64. A ``char(n)`` column, which Spark pads before it
     compares, and a string with a collation have no usable order.
@@ -57,23 +57,23 @@ def members(field: Field, values: Iterable[Value]) -> list[Any] | None:
     """The values of the column that ``column IN (values)`` accepts; None of ``values`` may be NULL.
 
     Returns: Python values of the column's `domain`, without literals that no value equals (2.5 for a ``long``), in
-    ascending order; None where the comparison cannot be trusted.
+    ascending order; None if the comparison is uncertain.
     """
     literals = list(values)
     if domain(field) is None:
         return None
     if digits_of(field.type) is not None:
-        found = _lattice_members(field.type, literals)
+        points = _lattice_members(field.type, literals)
     else:
-        found = [_plain(field.type, each) for each in literals]
-    return None if found is None or None in found else sorted(set(found))
+        points = [_plain(field.type, literal) for literal in literals]
+    return None if points is None or None in points else sorted(set(points))
 
 
 def limit(field: Field, op: str, value: Value) -> tuple[str, Any] | bool | None:
-    """The inequality on the column's own values that ``column op value`` says; ``op`` is one of ``< <= > >=``.
+    """The inequality on the column's own values that ``column op value`` means; ``op`` is one of ``< <= > >=``.
 
-    Returns: operator and a Python value of the column's `domain`; True where every value that is not NULL satisfies it;
-    False where none does; None where the comparison cannot be trusted.
+    Returns: operator and a Python value of the column's `domain`; True if every value that is not NULL satisfies it;
+    False if none does; None if the comparison is uncertain.
 
     Example:
         >>> limit(Field("x", "long"), "<", Decimal("2.5"))
@@ -93,16 +93,16 @@ def limit(field: Field, op: str, value: Value) -> tuple[str, Any] | bool | None:
 def _lattice_members(data_type: DataType, literals: Sequence[Value]) -> list[Any] | None:
     if not _exact_together(data_type, literals):
         return None
-    steps = [_steps(data_type, each) for each in literals]
+    steps = [_steps(data_type, literal) for literal in literals]
     low, high = _range(data_type)
-    return [_point(data_type, int(each)) for each in steps if each.denominator == 1 and low <= each <= high]
+    return [_point(data_type, int(step)) for step in steps if step.denominator == 1 and low <= step <= high]
 
 
 def _lattice_limit(data_type: DataType, op: str, value: Value) -> tuple[str, Any] | bool | None:
     if not _exact_together(data_type, [value]):
         return None
     steps = _steps(data_type, value)
-    # x < 2.5 is x < 3 on whole numbers, x <= 2.5 is x <= 2; > and >= mirror them.
+    # On integers, x < 2.5 is x < 3, and x <= 2.5 is x <= 2; > and >= mirror them.
     step = ceil(steps) if op in ("<", ">=") else floor(steps)
     low, high = _range(data_type)
     if step > high or step < low:
@@ -125,15 +125,15 @@ def _point(data_type: DataType, step: int) -> int | Decimal:
 
 
 def _exact_together(data_type: DataType, literals: Sequence[Value]) -> bool:
-    """Whether Spark's common type of the column and all these literals holds each of their values exactly."""
-    if not all(isinstance(each, int | Decimal | float) and not isinstance(each, bool) for each in literals):
+    """Whether Spark's common type of the column and all these literals represents each of their values exactly."""
+    if not all(isinstance(literal, int | Decimal | float) and not isinstance(literal, bool) for literal in literals):
         return False
-    if any(isinstance(each, float) for each in literals):  # then all meet as doubles
-        small = all(not isinstance(each, Decimal) and abs(each) < _EXACT_DOUBLE for each in literals)  # type: ignore[arg-type]
+    if any(isinstance(literal, float) for literal in literals):  # then Spark casts all to double
+        small = all(not isinstance(literal, Decimal) and abs(literal) < _EXACT_DOUBLE for literal in literals)  # type: ignore[arg-type]
         return small and data_type in INTEGERS
-    if not all(isfinite(each) for each in literals if isinstance(each, Decimal)):
+    if not all(isfinite(literal) for literal in literals if isinstance(literal, Decimal)):
         return False
-    digits = [digits_of(data_type) or (0, 0), *(_literal_digits(each) for each in literals)]
+    digits = [digits_of(data_type) or (0, 0), *(_literal_digits(literal) for literal in literals)]
     return max(before for before, _ in digits) + max(after for _, after in digits) <= _MAX_DIGITS
 
 
@@ -148,13 +148,13 @@ def _literal_digits(value: Any) -> tuple[int, int]:
 
 
 def _plain(data_type: DataType, value: Value) -> Any | None:
-    """The literal as a value of the column, None where they cannot be compared exactly."""
+    """The literal as a value of the column; None if they cannot be compared exactly."""
     if data_type in ("float", "double"):
         return _as_double(data_type, value)
     if data_type == "date" and isinstance(value, str):
         return _as_date(value)
     fits = {
-        "string": isinstance(value, str) and not any("\ud800" <= each <= "\udfff" for each in value),
+        "string": isinstance(value, str) and not any("\ud800" <= letter <= "\udfff" for letter in value),
         "boolean": isinstance(value, bool),
         "date": type(value) is date,
         "timestamp": isinstance(value, datetime) and value.utcoffset() is not None,
@@ -166,7 +166,7 @@ def _plain(data_type: DataType, value: Value) -> Any | None:
 def _as_double(data_type: DataType, value: Value) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | Decimal | float):
         return None
-    # Without ANSI rules a whole number meets a float as a float, with them as a double.
+    # Without ANSI rules Spark compares an integer and a float as floats, with them as doubles.
     if data_type == "float" and isinstance(value, int) and abs(value) > _EXACT_FLOAT:
         return None
     if not isinstance(value, float) and abs(value) >= 10**_MAX_DIGITS:

@@ -1,4 +1,4 @@
-"""Explains data skipping: how each part of a condition was used, and why the rest could not be.
+"""Explains data skipping: how each part of a condition was used, and why the rest could not be used.
 
 Knows predicates and the facts of files; decides nothing itself. Pure. Guarantee: a part without a reason was fully used
 for every file.
@@ -36,12 +36,12 @@ IN_PART = "understood in part"
 
 @dataclass(frozen=True)
 class Conjunct:
-    """One part of a condition that is joined to the others by AND.
+    """One part of a condition whose parts are joined by AND.
 
     Attributes:
         text: the part, in SQL.
-        dropped: how many files it rules out by itself.
-        reason: why it rules out no more, in the words of `docs/concepts/skipping.md`; None where it was used for every
+        dropped: the number of files that it rules out by itself.
+        reason: why it rules out no more, in the words of `docs/concepts/skipping.md`; None if it was used for every
             file.
     """
 
@@ -50,21 +50,23 @@ class Conjunct:
     reason: str | None
 
     def __str__(self) -> str:
-        said = f"{self.dropped} ruled out"
-        return f"{self.text}: {said}" if self.reason is None else f"{self.text}: {said} ({self.reason})"
+        effect = f"{self.dropped} ruled out"
+        return f"{self.text}: {effect}" if self.reason is None else f"{self.text}: {effect} ({self.reason})"
 
 
 def verdict(text: str, predicate: Predicate, facts: FileFacts) -> Conjunct:
-    """The effect of one part of a condition on some files."""
+    """The effect of one part of a condition on files."""
     could = facts.could_match(predicate)
-    dropped, left = could.false_count, could.true_count
-    known = [_is_usable(leaf, facts.schema) for leaf in _leaves(truth_form(predicate))]
-    if known and not any(known):
+    dropped, remaining = could.false_count, could.true_count
+    is_usable = [_is_usable(leaf, facts.schema) for leaf in _leaves(truth_form(predicate))]
+    if is_usable and not any(is_usable):
         return Conjunct(text, dropped, NOT_UNDERSTOOD)
-    missing = {name: _without_statistics(facts.column(name), could) for name in sorted(names_of(predicate), key=str)}
+    missing = {
+        name: _count_without_statistics(facts.column(name), could) for name in sorted(names_of(predicate), key=str)
+    }
     names = {name: name if isinstance(name, str) else ".".join(name) for name in missing}
-    said = [f"no statistics of {names[name]} in {count} of {left}" for name, count in missing.items() if count]
-    reasons = said + ([] if all(known) else [IN_PART])
+    gaps = [f"no statistics of {names[name]} in {count} of {remaining}" for name, count in missing.items() if count]
+    reasons = gaps + ([] if all(is_usable) else [IN_PART])
     return Conjunct(text, dropped, "; ".join(reasons) or None)
 
 
@@ -77,13 +79,13 @@ def _leaves(predicate: Predicate) -> Iterator[Predicate]:
 
 
 def _is_usable(leaf: Predicate, schema: Struct) -> bool:
-    """Whether bounds can ever decide it: not where a comparison depends on more than the values."""
+    """Whether bounds can ever decide the leaf; false if a comparison depends on more than the values."""
     if isinstance(leaf, Unknown):
         return False
     if not isinstance(leaf, Compare | In | StartsWith):
         return True
-    found = leaf_at(schema, leaf.column)
-    return found is not None and domain(found.field) is not None and _is_exact(leaf, found.field)
+    leaf_column = leaf_at(schema, leaf.column)
+    return leaf_column is not None and domain(leaf_column.field) is not None and _is_exact(leaf, leaf_column.field)
 
 
 def _is_exact(leaf: Compare | In | StartsWith, field: Field) -> bool:
@@ -94,10 +96,10 @@ def _is_exact(leaf: Compare | In | StartsWith, field: Field) -> bool:
     return members(field, [leaf.value]) is not None or limit(field, leaf.op, leaf.value) is not None
 
 
-def _without_statistics(known: ColumnFacts | None, among: pa.BooleanArray) -> int:
-    """For how many of these files nothing is known of a column."""
-    if known is None:
+def _count_without_statistics(column: ColumnFacts | None, among: pa.BooleanArray) -> int:
+    """The number of files, among those of a mask, without any fact about a column."""
+    if column is None:
         return among.true_count
-    stated = [known.low.is_valid(), known.number_high.is_valid(), known.no_nulls, known.all_null]
-    said = np.logical_or.reduce([each.to_numpy(zero_copy_only=False) for each in stated])
-    return int(pc.sum(pc.and_(among, pa.array(~said))).as_py() or 0)
+    is_known_by_fact = [column.low.is_valid(), column.number_high.is_valid(), column.no_nulls, column.all_null]
+    is_known = np.logical_or.reduce([is_present.to_numpy(zero_copy_only=False) for is_present in is_known_by_fact])
+    return int(pc.sum(pc.and_(among, pa.array(~is_known))).as_py() or 0)

@@ -1,8 +1,8 @@
 """Statistics: the JSON of each file in the log, one by one and as columns.
 
 Knows PROTOCOL.md, section "Per-file Statistics", and how known writers deviate from it. Knows no predicates. Pure.
-Guarantee: reading never fails (unreadable statistics count as absent, whatever they hold), and a returned bound is true
-for every known writer: where one cut its maxima too short, they are raised or dropped.
+Guarantee: reading never fails (unreadable statistics count as absent), and a returned bound is true for every known
+writer: maxima that a writer truncated are raised or dropped.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Number(str):
 
 
 def num_records(stats: str | None) -> int | None:
-    """The physical number of rows that the statistics state, None where they do not."""
+    """The physical number of rows in the statistics; None if they lack it."""
     count = _object(stats).get("numRecords")
     return count if type(count) is int and count >= 0 else None
 
@@ -55,7 +55,7 @@ def with_wide_bounds(stats: str | None) -> str:
 
 
 def with_num_records(stats: str | None, count: int) -> str:
-    """The same statistics with the physical number of rows, for files whose writer left it out."""
+    """The same statistics with the physical number of rows, for files whose writer omitted it."""
     return stats_json({**_object(stats), "numRecords": count})
 
 
@@ -70,7 +70,7 @@ def _object(stats: str | None) -> dict[str, Any]:
 def stats_json(value: Any) -> str:
     """Compact JSON of dicts, lists and scalars; a `Decimal` becomes a number with all its digits."""
     if isinstance(value, dict):
-        return "{" + ",".join([f"{stats_json(name)}:{stats_json(each)}" for name, each in value.items()]) + "}"
+        return "{" + ",".join([f"{stats_json(name)}:{stats_json(item)}" for name, item in value.items()]) + "}"
     if isinstance(value, _Number):
         return str(value)
     if isinstance(value, str):
@@ -84,8 +84,8 @@ _AS_IT_IS, _ESCAPED = json.JSONEncoder(ensure_ascii=False).encode, json.JSONEnco
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether a text can be written as UTF-8: a lone surrogate cannot."""
-    return text.isascii() or not any("\ud800" <= each <= "\udfff" for each in text)
+    """Whether a text can be encoded as UTF-8: a lone surrogate cannot."""
+    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 # -- to columns --------------------------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ _FEW_ROWS = 8
 _ROWS_BY_HAND = 1 << 10
 _OF_COLUMNS = ("minValues", "maxValues", "nullCount")
 _Members = Mapping[str, Mapping[tuple[str, ...], pa.ChunkedArray]]
-"""The leaves of each of these, by their paths of physical names."""
+"""For each statistic, the leaf columns by their paths of physical names."""
 _MAX_WIDENED_BY = timedelta(milliseconds=1)
 _MOMENT = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d{1,6})?"
 _SHAPES = {
@@ -109,12 +109,12 @@ _SHAPES = {
 
 @dataclass(frozen=True)
 class ColumnStats:
-    """What the statistics of each file state of one column; null where they state nothing.
+    """The statistics of one column, one value per file; null where a file has none.
 
-    ``minimum`` and ``maximum`` are of the column's `anabranch._protocol.stats.literals.domain` (Arrow's null type where
-    there is none). Every value that is neither NULL nor NaN lies between them, both included; of NaN they say nothing.
-    ``maximum`` of a timestamp is 1 ms later than stated, since writers cut the digits after it. ``null_count`` is
-    int64; with a deletion vector only 0 and ``num_records`` mean anything.
+    ``minimum`` and ``maximum`` have the column's `anabranch._protocol.stats.literals.domain` as type (Arrow's null type
+    if there is none). They enclose every value that is neither NULL nor NaN. ``maximum`` of a timestamp is 1 ms above
+    the written one, because writers truncate its digits. ``null_count`` is int64; with a deletion vector only 0 and
+    ``num_records`` are meaningful.
     """
 
     minimum: pa.Array
@@ -124,30 +124,30 @@ class ColumnStats:
 
 @dataclass(frozen=True)
 class StatsTable:
-    """The statistics of files as columns, one row per file; null where a file states nothing."""
+    """The statistics of files as columns, one row per file; null where a file has none."""
 
     num_records: pa.Array
     columns: Mapping[Name, ColumnStats]
 
 
 def stats_columns(stats: pa.Array | pa.ChunkedArray, schema: Struct, columns: Collection[Name]) -> StatsTable:
-    """The statistics JSON of many files as typed columns, read in one pass of Arrow's JSON reader.
+    """Parse the statistics JSON of many files to typed columns, in one pass of Arrow's JSON reader.
 
     Args:
         stats: one JSON text or null per file.
-        schema: the table's schema; gives types, and physical names where columns are mapped.
-        columns: columns, or paths of members of structs, in the schema's spelling; those that are structs, and those
-            that the schema does not have, are left out of the result.
+        schema: the table's schema, with types, and with physical names if columns are mapped.
+        columns: columns, or paths of members of structs, in the schema's spelling; structs and unknown names are
+            omitted from the result.
 
-    A text that cannot be read counts as null, never as an error.
+    An unreadable text counts as null, never as an error.
     """
     leaves = {name: leaf for name in columns if (leaf := leaf_at(schema, name)) is not None}
-    wanted = _wire_schema(leaves.values())
-    parts = [_parse_texts(part, wanted, _ROWS_AT_ONCE) for part in _slices(stats)]
-    table = pa.concat_tables(parts) if parts else wanted.empty_table()
-    members = {each: dict(_members(table[each])) for each in _OF_COLUMNS}
-    found = {name: _column_stats(table.num_rows, members, leaf) for name, leaf in leaves.items()}
-    return StatsTable(_plain(table["numRecords"]), found)
+    wire_schema = _wire_schema(leaves.values())
+    parts = [_parse_texts(part, wire_schema, _ROWS_AT_ONCE) for part in _slices(stats)]
+    table = pa.concat_tables(parts) if parts else wire_schema.empty_table()
+    members = {statistic: dict(_members(table[statistic])) for statistic in _OF_COLUMNS}
+    column_stats = {name: _column_stats(table.num_rows, members, leaf) for name, leaf in leaves.items()}
+    return StatsTable(_plain(table["numRecords"]), column_stats)
 
 
 def _plain(column: pa.ChunkedArray) -> pa.Array:
@@ -163,11 +163,11 @@ def _slices(stats: pa.Array | pa.ChunkedArray) -> Iterator[pa.Array]:
 
 
 def _readable(texts: pa.Array) -> pa.Array:
-    """The same texts, null where the bytes are not UTF-8, which Arrow's own kernels assume."""
+    """The same texts, null where the bytes are not UTF-8, which Arrow's kernels assume."""
     try:
         texts.validate(full=True)
     except pa.ArrowInvalid:
-        return pa.array([_try_decode(each) for each in pc.cast(texts, pa.binary()).to_pylist()], pa.string())
+        return pa.array([_try_decode(text) for text in pc.cast(texts, pa.binary()).to_pylist()], pa.string())
     return texts
 
 
@@ -179,13 +179,13 @@ def _try_decode(text: bytes | None) -> str | None:
 
 
 def _wire_schema(leaves: Collection[Leaf]) -> pa.Schema:
-    bounds = _nest_in_structs((each.keys, _wire_type(each.field)) for each in leaves if domain(each.field) is not None)
-    counts = _nest_in_structs((each.keys, pa.int64()) for each in leaves)
+    bounds = _nest_in_structs((leaf.keys, _wire_type(leaf.field)) for leaf in leaves if domain(leaf.field) is not None)
+    counts = _nest_in_structs((leaf.keys, pa.int64()) for leaf in leaves)
     return pa.schema([("numRecords", pa.int64()), ("minValues", bounds), ("maxValues", bounds), ("nullCount", counts)])
 
 
 def _nest_in_structs(leaves: Iterable[tuple[Sequence[str], pa.DataType]]) -> pa.StructType:
-    """The struct that holds each of these types at its path."""
+    """The struct that has each of these types at its path."""
     members: dict[str, list[tuple[Sequence[str], pa.DataType]]] = {}
     for path, arrow in leaves:
         members.setdefault(path[0], []).append((path[1:], arrow))
@@ -195,28 +195,28 @@ def _nest_in_structs(leaves: Iterable[tuple[Sequence[str], pa.DataType]]) -> pa.
 
 
 def _wire_type(field: Field) -> pa.DataType:
-    """The JSON type of a bound. A ``float`` must be read as one: 0.1 stands for the float next to it."""
+    """The JSON type of a bound. A ``float`` must be read as one: 0.1 means the float next to it."""
     if field.type == "float":
         return pa.float32()
     return pa.string() if field.type in _SHAPES else domain(field)
 
 
-def _parse_texts(texts: pa.Array, wanted: pa.Schema, rows: int) -> pa.Table:
-    """One row per text. What Arrow refuses is split and in the end read text by text, as a few texts always are:
-    Arrow's reader would cost more before its first byte.
+def _parse_texts(texts: pa.Array, schema: pa.Schema, rows: int) -> pa.Table:
+    """Parse texts, one row per text. Batches that Arrow refuses are split, and finally read text by text. So are a few
+    texts, for which starting Arrow's reader would cost more.
     """
-    table = _read_lines(texts, wanted) if len(texts) > _FEW_ROWS else _read_by_hand(texts, wanted)
+    table = _read_lines(texts, schema) if len(texts) > _FEW_ROWS else _read_by_hand(texts, schema)
     if table is not None:
         return table
     if rows == _ROWS_BY_HAND:
-        return _read_by_hand(texts, wanted)
+        return _read_by_hand(texts, schema)
     parts = range(0, len(texts), _ROWS_BY_HAND)
-    return pa.concat_tables([_parse_texts(texts.slice(start, _ROWS_BY_HAND), wanted, _ROWS_BY_HAND) for start in parts])
+    return pa.concat_tables([_parse_texts(texts.slice(start, _ROWS_BY_HAND), schema, _ROWS_BY_HAND) for start in parts])
 
 
-def _read_lines(texts: pa.Array, wanted: pa.Schema) -> pa.Table | None:
-    """The texts as one buffer of JSON lines through Arrow's reader; None where it refuses any of them."""
-    # Each line begins an object, so that as many rows as texts means one row for each text.
+def _read_lines(texts: pa.Array, schema: pa.Schema) -> pa.Table | None:
+    """Parse the texts as one buffer of JSON lines with Arrow's reader; None if it refuses any of them."""
+    # Each line begins an object, so the row count equals the text count only if each text is one row.
     objects = pc.if_else(pc.fill_null(pc.starts_with(texts, "{"), False), texts, "{}")
     lines = pc.binary_join_element_wise(objects, "", "\n")
     ends = np.frombuffer(lines.buffers()[1], np.int32)[lines.offset : lines.offset + len(lines) + 1]
@@ -226,33 +226,33 @@ def _read_lines(texts: pa.Array, wanted: pa.Schema) -> pa.Table | None:
         table = pj.read_json(
             pa.BufferReader(buffer),  # noqa: TID251 - a kernel of Arrow made it
             read_options=pj.ReadOptions(block_size=block),
-            parse_options=pj.ParseOptions(explicit_schema=wanted, unexpected_field_behavior="ignore"),
+            parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
         )
     except pa.ArrowInvalid:
         return None
     return table if table.num_rows == len(texts) else None
 
 
-def _read_by_hand(texts: pa.Array, wanted: pa.Schema) -> pa.Table:
+def _read_by_hand(texts: pa.Array, schema: pa.Schema) -> pa.Table:
     rows = [_object(text) for text in texts.to_pylist()]
-    columns = [_value_array([row.get(each.name) for row in rows], each.type) for each in wanted]
-    return pa.Table.from_arrays(columns, schema=wanted)
+    columns = [_value_array([row.get(field.name) for row in rows], field.type) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _value_array(values: Sequence[Any], arrow: pa.DataType) -> pa.Array:
     if not pa.types.is_struct(arrow):
-        return pa.array([_value(each, arrow) for each in values], arrow)
-    objects = [each if isinstance(each, dict) else {} for each in values]
+        return pa.array([_value(value, arrow) for value in values], arrow)
+    objects = [value if isinstance(value, dict) else {} for value in values]
     fields = [arrow.field(i) for i in range(arrow.num_fields)]
-    members = [_value_array([each.get(field.name) for each in objects], field.type) for field in fields]
+    members = [_value_array([row.get(field.name) for row in objects], field.type) for field in fields]
     return pa.StructArray.from_arrays(members, fields=fields) if fields else pa.array(objects, arrow)
 
 
 def _value(value: Any, arrow: pa.DataType) -> Any:
-    """A JSON value as one of this Arrow type, None where it is not one."""
+    """Convert a JSON value to this Arrow type; None if it is of another type."""
     kind = {str: "text", bool: "truth", int: "number", _Number: "number"}.get(type(value))
-    wanted = "text" if pa.types.is_string(arrow) else "truth" if pa.types.is_boolean(arrow) else "number"
-    if kind != wanted or (kind == "text" and not _is_unicode(value)):
+    wanted_kind = "text" if pa.types.is_string(arrow) else "truth" if pa.types.is_boolean(arrow) else "number"
+    if kind != wanted_kind or (kind == "text" and not _is_unicode(value)):
         return None
     if kind != "number":
         return value
@@ -264,7 +264,7 @@ def _value(value: Any, arrow: pa.DataType) -> Any:
 
 
 def _members(column: pa.ChunkedArray, keys: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], pa.ChunkedArray]]:
-    """The leaves of a struct; each struct is taken apart once, since to find one member costs as much as all."""
+    """The leaves of a struct. Each struct is flattened once, since finding one member costs as much as all."""
     if not pa.types.is_struct(column.type):
         yield keys, column
         return
@@ -275,19 +275,19 @@ def _members(column: pa.ChunkedArray, keys: tuple[str, ...] = ()) -> Iterator[tu
 def _column_stats(rows: int, members: _Members, leaf: Leaf) -> ColumnStats:
     keys, field, arrow = leaf.keys, leaf.field, domain(leaf.field)
     counts = _plain(members["nullCount"][keys])
-    # a float that became a double: the shortest digits in old statistics are not its value
+    # a float widened to a double: the shortest digits in old statistics are not its value
     if arrow is None or (field.type == "double" and "delta.typeChanges" in field.metadata):
         nothing = pa.nulls(rows, arrow or pa.null())
         return ColumnStats(nothing, nothing, counts)
-    low, high = (_cast_bound(_plain(members[each][keys]), field) for each in ("minValues", "maxValues"))
+    low, high = (_cast_bound(_plain(members[bound][keys]), field) for bound in ("minValues", "maxValues"))
     return ColumnStats(low, _widen_maximum(high, field), counts)
 
 
-def _cast_bound(stated: pa.Array, field: Field) -> pa.Array:
+def _cast_bound(values: pa.Array, field: Field) -> pa.Array:
     if field.type in ("float", "double"):
-        numbers = pc.add(pc.cast(stated, pa.float64()), 0.0)  # -0.0 becomes 0.0, so that equal numbers have equal bits
+        numbers = pc.add(pc.cast(values, pa.float64()), 0.0)  # -0.0 becomes 0.0, so that equal numbers have equal bits
         return pc.if_else(pc.is_finite(numbers), numbers, None)
-    return _from_text(stated, field) if field.type in _SHAPES else stated
+    return _from_text(values, field) if field.type in _SHAPES else values
 
 
 def _from_text(texts: pa.Array, field: Field) -> pa.Array:
@@ -318,9 +318,10 @@ def _widen_maximum(high: pa.Array, field: Field) -> pa.Array:
 
 
 def _above_old_tie_breaker(high: pa.Array) -> pa.Array:
-    """Maxima as older versions of delta-spark cut them, with U+FFFD after the prefix, made true in the order of UTF-8.
+    """Make maxima true in the order of UTF-8 that older versions of delta-spark truncated, with U+FFFD after the
+    prefix.
 
-    They compared UTF-16 units: the character cut off may be beyond U+FFFD, and half of one may have become a question
+    They compared UTF-16 units: the truncated character may be beyond U+FFFD, and half of one may have become a question
     mark.
     """
     raised = pc.utf8_replace_slice(high, -1, 2**31 - 1, _TOP)

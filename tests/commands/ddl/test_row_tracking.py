@@ -359,7 +359,7 @@ def test_a_mark_that_cannot_be_read_stops_every_writer(world: World, configurati
 def test_when_the_numbers_are_used_up_nothing_is_written(world: World) -> None:
     last = json.dumps({"rowIdHighWaterMark": (1 << 63) - 2})
     put_commit(world.path, 2, {"domainMetadata": {"domain": "delta.rowTracking", "configuration": last}})
-    with pytest.raises(errors.CorruptLog, match="not as many row ids left"):
+    with pytest.raises(errors.CorruptLog, match="not enough row ids are left"):
         world.append({"id": 8, "x": 8}, {"id": 9, "x": 9})
     assert world.version == 2
 

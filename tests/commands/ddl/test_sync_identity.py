@@ -84,5 +84,5 @@ def test_a_column_that_no_table_numbers_is_refused(tmp_path: Path) -> None:
     world.append({"id": 1, "n": (1 << 63) - 2})
     other = made(tmp_path, 1, 5)
     other.append({"id": 1, "n": (1 << 63) - 1})
-    with pytest.raises(errors.InvalidSchema, match="left behind"):
+    with pytest.raises(errors.InvalidSchema, match="left after"):
         sync(other)

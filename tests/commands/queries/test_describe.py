@@ -99,7 +99,7 @@ def test_detail_names_the_clustering_columns(tmp_path: Path) -> None:
     put_commit(tmp_path, 0, info(), {"protocol": protocol}, metadata(schema), {"domainMetadata": said})
     assert detail(tmp_path)["clusteringColumns"] == ["id", "s.a"]
     put_commit(tmp_path, 1, info(), {"domainMetadata": {**domain, "configuration": "[]"}})
-    with pytest.raises(errors.CorruptLog, match="clustered"):
+    with pytest.raises(errors.CorruptLog, match="clustering columns"):
         detail(tmp_path)
 
 

@@ -81,7 +81,7 @@ DIFFERENCES: tuple[Difference, ...] = (
         "`excludeRegex`",
         "files whose paths match are left out",
         "refused (`INVALID_OPTION`)",
-        "a table's files are those that its log names",
+        "a table's files are those in its log",
         seen={
             "reading.files_that_are_left_out_by_name: one": "not begun: INVALID_OPTION",
             "reading.files_that_are_left_out_by_name: no pattern": "not begun: INVALID_OPTION",

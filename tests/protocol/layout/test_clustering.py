@@ -61,7 +61,7 @@ def test_no_columns_take_the_domain_away() -> None:
 
 def test_a_domain_that_names_no_column_of_the_table_is_a_damaged_log() -> None:
     for text in ('{"clusteringColumns": [["gone"]]}', "{}", "[]", "nonsense", '{"clusteringColumns": [["id", "b"]]}'):
-        with pytest.raises(CorruptLog, match="clustered"):
+        with pytest.raises(CorruptLog, match="clustering columns"):
             read(DomainMetadata(DOMAIN, text))
 
 

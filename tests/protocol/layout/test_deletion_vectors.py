@@ -163,14 +163,14 @@ def test_a_frame_cut_anywhere_is_refused() -> None:
 def test_a_frame_of_another_length_than_the_log_says_is_refused() -> None:
     frame, descriptor = framed(BitMap64([0, 7]))
     wrong = struct.pack(">I", descriptor.size + 1) + frame[4:]
-    with pytest.raises(ValueError, match="its file does not say"):
+    with pytest.raises(ValueError, match="but its file does not"):
         unframe(wrong, descriptor)
 
 
 @pytest.mark.parametrize("cardinality", [0, 1, 3, 2**40])
 def test_another_number_of_rows_than_the_log_says_is_refused(cardinality: int) -> None:
     frame, descriptor = framed(BitMap64([0, 7]))
-    with pytest.raises(ValueError, match=f"it holds 2 rows, not the {cardinality}"):
+    with pytest.raises(ValueError, match=f"it has 2 rows, but the log states {cardinality}"):
         unframe(frame, replace(descriptor, cardinality=cardinality))
 
 
