@@ -1,7 +1,7 @@
-"""Reads batches on a thread beside the one that writes them: both leave Python's lock to others for most of the time.
+"""Reads batches on a second thread while the first writes: both release Python's lock for most of the time.
 
-Imports pyarrow only, since it travels to executors by value, as `anabranch._arrow.files` does. Guarantees: what
-waits is bounded; when the writer is done, or fails, no thread is left.
+Imports pyarrow only, since it travels to executors by value, as `anabranch._arrow.files` does. Guarantees: the number
+and size of waiting batches is bounded; when the writer is done, or fails, no thread is left.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from typing import Any
 import pyarrow as pa
 
 AHEAD, AHEAD_BYTES = 16, 64 << 20
-"""So many batches wait to be written, at most, and about so much: a row group, so that one is read while another is
-encoded."""
+"""Maximum number of batches that wait to be written, and their approximate maximum size in bytes: a row group, so that
+one is read while another is encoded.
+"""
 
 
 @contextlib.contextmanager
 def ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[Iterator[pa.RecordBatch]]:
-    """The same batches, a few of which a second thread reads while the others are written: both leave Python's lock to
-    others for most of the time. An error of the reader is raised where its batch would have come.
+    """The same batches, a few of which a second thread reads ahead while the caller writes. An error of the reader is
+    raised in place of its batch.
     """
     read = _Queue()
 
@@ -52,14 +53,14 @@ def ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[Iterator[pa.RecordBatch
 
 
 class _Queue:
-    """What one thread leaves for another, which may go away; bounded by number and by size."""
+    """A queue between two threads, bounded by number and by size; the consumer may leave it."""
 
     def __init__(self) -> None:
         self._items: collections.deque[tuple[Any, int]] = collections.deque()
         self._held, self._is_left, self._changed = 0, False, threading.Condition()
 
     def put(self, item: Any, size: int) -> bool:
-        """Leave something once there is room: whether anybody is still there to take it."""
+        """Append an item once there is room; return whether the consumer is still reading."""
         with self._changed:
             self._changed.wait_for(self._has_room)
             self._items.append((item, size))
@@ -68,7 +69,7 @@ class _Queue:
             return not self._is_left
 
     def get(self) -> Any:
-        """What was left first, once there is anything."""
+        """Take the oldest item, waiting for one if necessary."""
         with self._changed:
             self._changed.wait_for(lambda: len(self._items) > 0)
             item, size = self._items.popleft()
@@ -77,7 +78,7 @@ class _Queue:
             return item
 
     def leave(self) -> None:
-        """Take nothing any more."""
+        """Stop consuming."""
         with self._changed:
             self._is_left = True
             self._changed.notify_all()

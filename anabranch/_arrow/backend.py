@@ -1,8 +1,9 @@
-"""Rows in Arrow, in this process: the engine of commands without Spark, and the first try of each step with it.
+"""Computes rows with Arrow in this process: the engine of commands without Spark, and the first attempt of each step
+with Spark.
 
 Knows rows, through the other modules of this room. Decides nothing, commits nothing, and never sees a conflict.
-Guarantee: each method does what Spark's engine does, or raises `NeedsSpark` before anything is committed, and says why.
-Memory is bounded by rows of some files at a time; a MERGE holds its source and the rows that it changes.
+Guarantee: each method does what Spark's engine does, or raises `NeedsSpark` with the reason before anything is
+committed. Memory is bounded by the rows of a few files; a MERGE holds its source and the rows that it changes.
 """
 
 from __future__ import annotations
@@ -61,13 +62,17 @@ from anabranch.errors.rows import NOT_SHOWN, may_show_rows
 
 Files: TypeAlias = list[WrittenFile]
 Updating = Callable[[pa.RecordBatch], pa.Table]
-"""Makes new images of rows."""
+"""Computes new images of rows."""
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 @contextmanager
 def without_spark(what: str, table: str) -> Iterator[None]:
-    """Within the block rows are read, computed and written. Raises NeedsSpark: only Spark does some of it."""
+    """Translate errors of the block, which reads, computes and writes rows, to NeedsSpark.
+
+    Raises:
+        NeedsSpark: only Spark does part of it.
+    """
     try:
         yield
     except Unsupported as error:
@@ -77,24 +82,25 @@ def without_spark(what: str, table: str) -> Iterator[None]:
         raise NeedsSpark(what=what, table=table, reason=reason) from None
 
 
-def _tells(does: str) -> Callable[[_Method], _Method]:
-    """The method tells that Arrow has done this."""
+def _reports_step(does: str) -> Callable[[_Method], _Method]:
+    """Decorate a method so that it reports a step, done by Arrow, after it has run."""
 
-    def telling(method: _Method) -> _Method:
+    def decorate(method: _Method) -> _Method:
         @wraps(method)
         def run_and_tell(self: ArrowBackend, *args: Any) -> Any:
-            done = method(self, *args)
+            result = method(self, *args)
             self.tell(Step(does))
-            return done
+            return result
 
         return cast(_Method, run_and_tell)
 
-    return telling
+    return decorate
 
 
 @dataclass(frozen=True)
 class ArrowBackend:
-    """`anabranch.commands.engine.Engine` over Arrow, at a site. Each method promises what that protocol says.
+    """Implements `anabranch.commands.engine.Engine` with Arrow, at one site. Each method promises what that protocol
+    promises.
 
     Example:
         >>> Delete("/data/flights", where).run(ArrowBackend(alone(store))).rows
@@ -104,189 +110,193 @@ class ArrowBackend:
     tell: Tell = field(default=untold, repr=False, compare=False, kw_only=True)
 
     def telling(self, tell: Tell) -> Self:
-        """The same backend, which tells of each step."""
+        """The same backend, which reports each step."""
         return replace(self, tell=tell)
 
     # -- before anything is read ---------------------------------------------------------------------------------------
 
     def check(self, files: FileSet, condition: Condition, assignments: Mapping[str, Any] | None) -> None:
-        """Raises NeedsSpark unless the condition and the values are computed here."""
+        """Raises NeedsSpark unless Arrow computes the condition and the values."""
         with without_spark(f"the condition {condition.text}", files.root):
             finding.check_condition(files.schema, condition)
         with without_spark("the values that are set", files.root):
             _ = check_assigned(assignments or {}, files.schema)
 
     def check_merge(self, files: FileSet, matching: Matching, source: pa.Table) -> None:
-        """Raises NeedsSpark unless the join and its clauses are computed here."""
+        """Raises NeedsSpark unless Arrow computes the join and its clauses."""
         columns = source_columns(source.schema)
         with without_spark(f"MERGE ON {matching.on}", files.root):
             _ = resolve_join(files, matching, columns)
             _ = resolve_clauses(matching, "not matched", files, columns)
 
     def check_rules(self, schema: Struct, rules: Rules, table: str) -> None:
-        """Raises NeedsSpark: Spark reads the expressions of new rules."""
-        reason = "it reads the expressions of rules as they are made"
+        """Raises NeedsSpark: only Spark parses the expressions of new rules."""
+        reason = "only Spark parses the expressions of new rules"
         raise NeedsSpark(what="a new rule", table=table, reason=reason)
 
     # -- DELETE and UPDATE ---------------------------------------------------------------------------------------------
 
     def find(self, files: FileSet, condition: Condition) -> dict[str, BitMap64]:
-        """The live rows for which the condition is TRUE."""
+        """Positions of the live rows for which the condition is TRUE, by file."""
         with without_spark(f"the condition {condition.text}", files.root):
             check_found(self.site, files, condition)
-            found = finding.find(self.site, files, condition)
+            marks = finding.find(self.site, files, condition)
         self.tell(Step(FIND_ROWS, log=not len(files.files)))
-        return found
+        return marks
 
-    @_tells(WRITE_NEW_ROWS)
+    @_reports_step(WRITE_NEW_ROWS)
     def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> Files:
         """Write the new images of the marked rows."""
         with without_spark("UPDATE", files.root):
-            updated = self._updating(files, assignments)
-            images = (updated(each.rows) for each in self._fetch_rows(files, marks))
+            update_rows = self._row_updater(files, assignments)
+            images = (update_rows(part.rows) for part in self._fetch_rows(files, marks))
             return put_all(self.site, folder, images, files.with_ids)
 
-    @_tells(WRITE_FILES_ANEW)
+    @_reports_step(WRITE_FILES_ANEW)
     def rewrite(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any] | None, folder: str) -> Files:
-        """Write the live rows, the marked ones changed or left out."""
+        """Write the live rows again, with the marked ones updated, or left out if there are no assignments."""
         with without_spark("rewriting files", files.root):
             check_copies(self.site, files)
-            updated = None if assignments is None else self._updating(files, assignments)
-            return put_all(self.site, folder, self._rewrite_rows(files, marks, updated), files.with_ids, most_rows=None)
+            update_rows = None if assignments is None else self._row_updater(files, assignments)
+            rows = self._rewrite_rows(files, marks, update_rows)
+            return put_all(self.site, folder, rows, files.with_ids, most_rows=None)
 
-    def _rewrite_rows(self, files: FileSet, marks: Marks, updated: Updating | None) -> Iterator[pa.Table]:
+    def _rewrite_rows(self, files: FileSet, marks: Marks, update_rows: Updating | None) -> Iterator[pa.Table]:
         is_marked = finding.make_mark_test(marks)
-        for each in self._fetch_rows(files, None):
-            flags = is_marked(each.path, each.positions)
-            yield pa.Table.from_batches([each.rows.filter(pa.array(~flags))])
-            if updated is not None and flags.any():
-                yield updated(each.rows.filter(pa.array(flags)))
+        for part in self._fetch_rows(files, None):
+            flags = is_marked(part.path, part.positions)
+            yield pa.Table.from_batches([part.rows.filter(pa.array(~flags))])
+            if update_rows is not None and flags.any():
+                yield update_rows(part.rows.filter(pa.array(flags)))
 
     def _fetch_rows(self, files: FileSet, marks: Marks | None) -> Iterator[finding.FileRows]:
-        """The marked rows, or all live ones, with their ids where the table tracks its rows."""
+        """The marked rows, or all live ones, with their ids if the table tracks its rows."""
         return finding.fetch_file_rows(self.site, files, marks, files.with_ids.schema.names, nested=True)
 
-    def _updating(self, files: FileSet, assignments: Mapping[str, Any]) -> Updating:
-        """What makes new images of rows. Raises Unsupported: a value is computed by Spark."""
+    def _row_updater(self, files: FileSet, assignments: Mapping[str, Any]) -> Updating:
+        """A function that computes new images of rows. Raises Unsupported if only Spark computes a value."""
         check_images(self.site, files, assignments)
-        values, whole = check_assigned(assignments, files.schema), files.with_ids
-        given = frozenset(values)
+        values, stored = check_assigned(assignments, files.schema), files.with_ids
+        assigned = frozenset(values)
 
         def update_rows(rows: pa.RecordBatch) -> pa.Table:
-            changed = assign_values(pa.Table.from_batches([rows]), whole.schema, values)
-            return self._obedient(without_versions(changed, files), whole, given)
+            changed = assign_values(pa.Table.from_batches([rows]), stored.schema, values)
+            return self._apply_rules(without_versions(changed, files), stored, assigned)
 
         return update_rows
 
-    def _obedient(self, rows: pa.Table, files: FileSet, given: frozenset[str], *, new: bool = False) -> pa.Table:
-        return obedient(files.root, rows, files.schema, files.rules, given, self.site.altered, new=new)
+    def _apply_rules(self, rows: pa.Table, files: FileSet, assigned: frozenset[str], *, new: bool = False) -> pa.Table:
+        return obedient(files.root, rows, files.schema, files.rules, assigned, self.site.altered, new=new)
 
     # -- change data ---------------------------------------------------------------------------------------------------
 
-    @_tells(RECORD_CHANGES)
+    @_reports_step(RECORD_CHANGES)
     def record(self, changes: Sequence[Images], folder: str) -> Files:
-        """Write changed rows."""
+        """Write the rows of these changes."""
         with without_spark("recording changes", changes[0].files.root):
-            rows = (each for images in changes for each in self._images(images))
+            rows = (table for images in changes for table in self._images(images))
             return put_all(self.site, folder, rows, change_data_files(changes[0].files))
 
-    @_tells(RECORD_CHANGES)
+    @_reports_step(RECORD_CHANGES)
     def record_update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> Files:
-        """Write the marked rows, each as it was and as it becomes."""
+        """Write each marked row as it was, and as it becomes."""
         whole = change_data_files(files).with_ids
         with without_spark("UPDATE", files.root):
-            updated = self._updating(files, assignments)
-            both = (
-                _saying(rows, change, whole.schema)
-                for each in self._fetch_rows(files, marks)
-                for change, rows in ((PREIMAGE, _table(each)), (POSTIMAGE, updated(each.rows)))
+            update_rows = self._row_updater(files, assignments)
+            tables = (
+                _with_change_type(rows, change, whole.schema)
+                for part in self._fetch_rows(files, marks)
+                for change, rows in ((PREIMAGE, _table(part)), (POSTIMAGE, update_rows(part.rows)))
             )
-            return put_all(self.site, folder, both, whole)
+            return put_all(self.site, folder, tables, whole)
 
-    @_tells(WRITE_NEW_ROWS)
+    @_reports_step(WRITE_NEW_ROWS)
     def write_postimages(self, files: FileSet, count: int, folder: str) -> Files:
-        """Write the new images in these files of `record_update`."""
-        # Their ids lie in the files: nothing is filled in.
-        whole = replace(change_data_files(files).with_ids, tracked=None)
+        """Write the new images that `record_update` recorded in these files."""
+        # The files hold the ids of their rows, so none are filled in.
+        stored = replace(change_data_files(files).with_ids, tracked=None)
         with without_spark("UPDATE", files.root):
-            return put_all(self.site, folder, map(_postimages, self._fetch_rows(whole, None)), files.with_ids)
+            return put_all(self.site, folder, map(_postimages, self._fetch_rows(stored, None)), files.with_ids)
 
     def _images(self, images: Images) -> Iterator[pa.Table]:
         files = replace(images.selected_files, tracked=None)
         columns = change_data_files(files).schema
         if images.joined is None:
-            found: Iterator[pa.Table] = (_table(each) for each in self._fetch_rows(files, images.rows))
+            tables: Iterator[pa.Table] = (_table(part) for part in self._fetch_rows(files, images.rows))
         elif images.change == POSTIMAGE:
-            found = self._new_images(images.joined, files)
+            tables = self._new_images(images.joined, files)
         else:
-            found = iter([_old_images(images.joined, files, deleted=images.change == DELETE)])
-        return (_saying(rows, images.change, columns) for rows in found)
+            tables = iter([_old_images(images.joined, files, deleted=images.change == DELETE)])
+        return (_with_change_type(rows, images.change, columns) for rows in tables)
 
     # -- MERGE ---------------------------------------------------------------------------------------------------------
 
     def hold(self, source: pa.Table, schema: Struct, root: str, folder: str) -> SourceRows:
-        """Rows in memory are kept as they are. Raises InvalidOption: a value has no place in Delta's types."""
+        """Keep the source in memory as it is. Raises InvalidOption if a value does not fit into Delta's types."""
         try:
             return to_source_rows(source)
         except pa.ArrowException as error:
             why = str(error) if may_show_rows(root) else NOT_SHOWN
-            reason = f"a value has no place in Delta's types ({why}). Cast it first."
+            reason = f"a value does not fit into Delta's types ({why}). Cast it first."
             raise InvalidOption(option="source", value="these rows", reason=reason) from None
 
     def with_numbers(self, held: SourceRows, values: Mapping[str, range]) -> pa.Table:
-        """The values in the order of the rows."""
+        """Assign the values to the rows in order."""
         rows = held.named_rows.select(range(len(held.columns.names)))
-        for name, some in values.items():
-            rows = rows.append_column(name, pa.array(some, pa.int64()))
+        for name, numbers in values.items():
+            rows = rows.append_column(name, pa.array(numbers, pa.int64()))
         return rows
 
     def join(self, files: FileSet, matching: Matching, held: SourceRows, folder: str) -> Joined:
-        """Look for the source's keys, and compute what each clause does."""
+        """Look up the source's keys in the table, and compute what each clause does."""
         if not len(files.files):
             self.tell(Step(JOIN, log=True))
             return Joined({}, {})
         with without_spark(f"MERGE ON {matching.on}", files.root):
             check_join(self.site, files, matching, held.columns)
-            found = outcome(self.site, files, matching, held)
+            pairs = outcome(self.site, files, matching, held)
         self.tell(Step(JOIN))
-        result = JoinResult(found, matching.columns_set(files.schema, "update"), matching.may_match_twice)
-        return build_joined(outcome_of_table(found), result, files, matching)
+        result = JoinResult(pairs, matching.columns_set(files.schema, "update"), matching.may_match_twice)
+        return build_joined(outcome_of_table(pairs), result, files, matching)
 
-    @_tells(WRITE_NEW_ROWS)
+    @_reports_step(WRITE_NEW_ROWS)
     def write_images(self, files: FileSet, joined: Joined, folder: str) -> Files:
         """Write the new images that `join` computed."""
-        if joined.handle is None:  # of no file
+        if joined.handle is None:  # no file was joined
             return []
         hidden = () if files.tracked is None else files.tracked.fields[:1]  # an image has no version of its own
-        whole = replace(files, schema=Struct((*files.schema.fields, *hidden)))
+        stored = replace(files, schema=Struct((*files.schema.fields, *hidden)))
         with without_spark("MERGE", files.root):
-            return put_all(self.site, folder, self._new_images(joined.handle, whole), whole)
+            return put_all(self.site, folder, self._new_images(joined.handle, stored), stored)
 
     def _new_images(self, result: JoinResult, files: FileSet) -> Iterator[pa.Table]:
-        """By clause, the rows that are updated as they become."""
-        for clause, given in result.updates.items():
+        """The new images of updated rows, clause by clause."""
+        for clause, assigned in result.updates.items():
             images = images_of(result.rows, [clause], files)
             if len(images):
-                yield self._obedient(images, files, given)
+                yield self._apply_rules(images, files, assigned)
 
-    @_tells(INSERT_ROWS)
+    @_reports_step(INSERT_ROWS)
     def write_inserts(
         self, files: FileSet, matching: Matching, held: SourceRows, joined: Sequence[Joined], folder: str
     ) -> Files:
-        """Write what becomes of the source rows that no join matched."""
+        """Write the inserts of the source rows that no join matched."""
         with without_spark("MERGE", files.root):
-            left = held.without([each.handle.rows["number"] for each in joined if each.handle is not None])
-            made = (self._obedient(rows, files, given, new=True) for rows, given in inserts_of(files, matching, left))
-            return put_all(self.site, folder, made, files)
+            unmatched = held.without([result.handle.rows["number"] for result in joined if result.handle is not None])
+            tables = (
+                self._apply_rules(rows, files, assigned, new=True)
+                for rows, assigned in inserts_of(files, matching, unmatched)
+            )
+            return put_all(self.site, folder, tables, files)
 
     def few_values(self, held: SourceRows, column: str, limit: int) -> list[Any] | None:
-        """The distinct values of a column."""
-        found = pc.unique(held.named_rows[column]).to_pylist()
-        return found if len(found) <= limit else None
+        """The distinct values of a column; None if there are more than `limit`."""
+        values = pc.unique(held.named_rows[column]).to_pylist()
+        return values if len(values) <= limit else None
 
     # -- rows that are written -----------------------------------------------------------------------------------------
 
-    @_tells(WRITE_ROWS)
+    @_reports_step(WRITE_ROWS)
     def write(
         self,
         source: pa.Table,
@@ -302,31 +312,32 @@ class ArrowBackend:
             return put_all(self.site, folder, [fit_to_rules(root, source, schema, rules, self.site.altered)], files)
 
     def alias(self, source: pa.Table) -> None:
-        """A table in memory has no name."""
+        """Always None: an Arrow table has no alias."""
         return None
 
     def describe(self, source: pa.Table) -> Struct:
-        """A table's columns."""
+        """The columns of an Arrow table."""
         return from_arrow(source.schema)
 
     # -- files that are written anew -----------------------------------------------------------------------------------
 
     def pack(self, files: FileSet, folder: str) -> None:
-        """Write the live rows as one file, where they are not packed row group by row group (`pack_together`)."""
+        """Write the live rows as one file, if `pack_together` did not pack them."""
         with without_spark("packing files", files.root):
             put_one(self.site, folder, finding.live(self.site, files, nested=True), files.with_ids)
         self.tell(rewrite_step(files, None))
 
     def pack_together(self, bins: Sequence[tuple[FileSet, str]]) -> frozenset[int]:
-        """Pack by threads those that lie on a disk, and one by one those that have to be brought to one."""
-        likely = [(number, *each) for number, each in enumerate(bins) if packing.fits(self.site, each[0])]
+        """Pack bins on a local disk in threads; copy others to a local disk first, one by one."""
+        numbered = ((number, *file_bin) for number, file_bin in enumerate(bins))
+        candidates = [(number, files, folder) for number, files, folder in numbered if packing.fits(self.site, files)]
         if isinstance(self.site.store, LocalStore):
-            done = _pack_bins(self.site, likely)
+            packed = _pack_bins(self.site, candidates)
         else:
-            done = frozenset(number for each in likely for number in self._pack_on_disk(*each))
-        for number in done:
+            packed = frozenset(number for candidate in candidates for number in self._pack_on_disk(*candidate))
+        for number in packed:
             self.tell(rewrite_step(bins[number][0], None))
-        return done
+        return packed
 
     def _pack_on_disk(self, number: int, files: FileSet, folder: str) -> frozenset[int]:
         with on_disk(self.site, files, folder) as (site, copies):
@@ -340,46 +351,46 @@ class ArrowBackend:
                 task = clustering.ordering(site, copies, curve, outputs, folder, moves, {})
                 if task is None:
                     raise Unsupported("some files lie on another store")
-                said = {**task.said, "threads": clustering.threads(os.cpu_count() or 1)}
-                if not clustering.adopt_outputs(orders.write_along_curve(said), said):
-                    raise Unsupported("what was written cannot be moved")
+                task_values = {**task.said, "threads": clustering.threads(os.cpu_count() or 1)}
+                if not clustering.adopt_outputs(orders.write_along_curve(task_values), task_values):
+                    raise Unsupported("the new files cannot be renamed")
         self.tell(rewrite_step(files, curve))
 
     # -- what the table's rows are to others ---------------------------------------------------------------------------
 
     def extent(self, files: FileSet, column: str) -> tuple[Any, Any]:
-        """The least and the greatest value of a column in the live rows."""
+        """Minimum and maximum of a column in the live rows."""
         with without_spark(f"the column {column}", files.root):
             rows = finding.live(self.site, replace(files, schema=Struct((files.schema.field(column),))))
-        both = pc.min_max(rows.column(0)).as_py()
-        return both["min"], both["max"]
+        bounds = pc.min_max(rows.column(0)).as_py()
+        return bounds["min"], bounds["max"]
 
     def source_versions(self, source: pa.Table, root: str, table_id: str) -> None:
-        """Rows in memory do not say what they were read from."""
+        """Always None: an Arrow table does not record which table versions it was read from."""
         return None
 
     def query_versions(
         self, condition: Condition, values: Sequence[Any], schema: Struct, root: str, table_id: str
     ) -> None:
-        """What is computed here holds no query."""
+        """Always None: conditions and values that Arrow computes contain no query."""
         return None
 
     def merge_versions(self, source: pa.Table, matching: Matching, schema: Struct, root: str, table_id: str) -> None:
-        """As `query_versions`."""
+        """Always None, as for `query_versions`."""
         return None
 
     def settings(self) -> Mapping[str, str]:
-        """There is no session."""
+        """Empty: there is no session."""
         return {}
 
     @contextmanager
     def beside(self, work: Callable[[], None]) -> Iterator[None]:
-        """Before the block."""
+        """Runs the work before the block."""
         work()
         yield
 
     def for_other_thread(self, work: Callable[[], None]) -> Callable[[], None]:
-        """As it is: there is no session to be carried."""
+        """The work itself: there is no session to pass on."""
         return work
 
 
@@ -387,28 +398,28 @@ class ArrowBackend:
 
 
 def _pack_bins(site: Site, bins: Sequence[tuple[int, FileSet, str]]) -> frozenset[int]:
-    """The numbers of the bins that are packed."""
-    found = (packing.task_of(site, number, files, folder, {}) for number, files, folder in bins)
-    tasks = [each for each in found if each is not None]
+    """Pack bins in threads, and return the numbers of those that were packed."""
+    tasks_or_none = (packing.task_of(site, number, files, folder, {}) for number, files, folder in bins)
+    tasks = [task for task in tasks_or_none if task is not None]
     return frozenset(packing.adopt_attempts(tasks, packing.run_here(tasks, os.cpu_count() or 1)))
 
 
-def _table(found: finding.FileRows) -> pa.Table:
-    return pa.Table.from_batches([found.rows])
+def _table(part: finding.FileRows) -> pa.Table:
+    return pa.Table.from_batches([part.rows])
 
 
-def _saying(rows: pa.Table, change: str, schema: Struct) -> pa.Table:
-    """The rows with what became of them, and the columns in the order of a schema."""
+def _with_change_type(rows: pa.Table, change: str, schema: Struct) -> pa.Table:
+    """The rows with their change type, in the order of a schema's columns."""
     return rows.append_column(CHANGE_TYPE, pa.repeat(pa.scalar(change), len(rows))).select(list(schema.names))
 
 
-def _postimages(found: finding.FileRows) -> pa.Table:
-    rows = _table(found)
+def _postimages(part: finding.FileRows) -> pa.Table:
+    rows = _table(part)
     return rows.filter(pc.equal(rows[CHANGE_TYPE], POSTIMAGE)).drop_columns(CHANGE_TYPE)
 
 
 def _old_images(result: JoinResult, files: FileSet, *, deleted: bool) -> pa.Table:
-    """The rows that are updated, or deleted, as they were; each once."""
+    """The old images of the updated, or deleted, rows, without duplicates."""
     rows = result.rows.filter(pc.is_valid(result.rows["clause"]))
     is_updated = pc.is_in(rows["clause"], value_set=pa.array([*result.updates], pa.int32()))
     rows = rows.filter(pc.invert(is_updated) if deleted else is_updated)

@@ -1,8 +1,8 @@
-"""Lays rows along a curve by Arrow, in one task; `anabranch._arrow.orders` does it.
+"""Lays rows along a curve with Arrow, in one task, which `anabranch._arrow.orders` runs.
 
-Knows what `anabranch._arrow.packing` knows of where Arrow does as Spark does; and that the keys of all rows have to fit
-into memory, so that what is large is not tried. Guarantees: those of that module. The order is the one that
-`anabranch._spark.writing.relocating.cluster` gives to the same rows, in files of the same numbers.
+Knows, as `anabranch._arrow.packing` does, where Arrow writes what Spark would; and that the keys of all rows must fit
+into memory, so that large sets of files are refused. Guarantees: those of that module. The order is the one that
+`anabranch._spark.writing.relocating.cluster` gives to the same rows, in files with the same numbers.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from anabranch._storage.local import LocalStore
 
 SAMPLE_ROWS = 1 << 16
 SAMPLE_ROWS_PER_OUTPUT = 1 << 8
-"""An order is found by a sample of about so many rows, and so many more for each new file."""
+"""Approximate size of the sample that determines the order, in rows: a base, and an addition for each new file."""
 MOST_FILE_BYTES = 512 << 20
-"""More than these are not tried."""
+"""Maximum total size of the files, in bytes."""
 MOST_BYTES = 512 << 20
-"""Of rows in memory at once. Beside them there are a column of theirs a second time, and row groups to be written."""
+"""Maximum bytes of rows in memory at once. A second copy of one column, and row groups to be written, come on top."""
 _THREADS, _MOST_THREADS = 2, 4
-"""Each one that writes needs memory for a row group."""
+"""Default and maximum number of writing threads; each needs memory for a row group."""
 
 
 def ordering(
     site: Site, files: FileSet, curve: Curve, outputs: int, folder: str, moves: str | None, says: Mapping[str, str]
 ) -> Task | None:
-    """What is to be done with files whose rows are laid along a curve; None where Arrow cannot, or they are too large.
+    """The task that lays rows along a curve; None if Arrow cannot run it, or the files are too large.
 
     Raises:
         InvalidPartitionValue, MissingDataFile, CorruptLog, UnknownStore: the files cannot be read.
@@ -51,14 +51,16 @@ def ordering(
     if task is None:
         return None
     keys = [_key(files.schema, name) for name in leading(curve)]
-    said = {**task.said, **_order(files, curve, outputs, task.said["wanted"])}
+    values = {**task.said, **_order(files, curve, outputs, task.said["wanted"])}
     assert isinstance(site.store, LocalStore), "what lies on no disk was refused"
-    said |= {"keys": keys, "moves": None if moves is None else f"{site.store.root}/{moves}", "most_bytes": MOST_BYTES}
-    return Task(0, task.size, said)
+    values |= {"keys": keys, "moves": None if moves is None else f"{site.store.root}/{moves}", "most_bytes": MOST_BYTES}
+    return Task(0, task.size, values)
 
 
 def check_ordered(site: Site, files: FileSet, curve: Curve) -> None:
-    """Raises Unsupported: the files are too large, or Arrow does not lay their rows along a curve as Spark does."""
+    """Raises Unsupported if the files are too large, or if Arrow does not lay their rows along a curve as Spark
+    does.
+    """
     check_packed(site, files)
     for name in leading(curve):
         if _key(files.schema, name) is None:
@@ -68,54 +70,56 @@ def check_ordered(site: Site, files: FileSet, curve: Curve) -> None:
 
 
 def threads(slots: int) -> int:
-    """How many threads write, where so many tasks run in this process; 0: in another."""
+    """Number of writing threads when this many tasks may run in this process; 0 slots: the task runs in another
+    process.
+    """
     return min(_MOST_THREADS, slots or _THREADS)
 
 
-def adopt_outputs(made: list[Output] | None, said: Mapping[str, Any]) -> bool:
-    """Give names to what was made, and remove the rest: whether the files have their names now."""
-    done = made is not None and rename_all(dict(_names(made, said)))
-    for each in (said["folder"], said["moves"]):
-        if each is not None:
-            tidy(each)
-    return done
+def adopt_outputs(outputs: list[Output] | None, values: Mapping[str, Any]) -> bool:
+    """Rename finished outputs to their final names and remove the rest; return whether the files have these names."""
+    are_renamed = outputs is not None and rename_all(dict(_names(outputs, values)))
+    for folder in (values["folder"], values["moves"]):
+        if folder is not None:
+            tidy(folder)
+    return are_renamed
 
 
 def sampling_interval(files: FileSet, outputs: int) -> int:
-    """Of how many rows one is looked at to part all of them into so many outputs."""
+    """Interval of rows at which the sample is taken, for this number of outputs."""
     return max(1, _count(files) // (SAMPLE_ROWS + SAMPLE_ROWS_PER_OUTPUT * outputs))
 
 
 def _count(files: FileSet) -> int:
-    """About how many live rows there are."""
+    """Approximate number of live rows."""
     counts = map(num_records, files.files["stats"].to_pylist())
     return sum(count or 0 for count in counts) - count_of(files.vectors)
 
 
 def leading(curve: Curve) -> tuple[str, ...]:
-    """The columns of a curve that have bits in a place."""
+    """The columns of a curve that contribute bits to a place."""
     return curve.columns[:MOST_COLUMNS]
 
 
 def _key(schema: Struct, name: str) -> list[str] | None:
-    """The path of a column in files; None where there is no such column."""
+    """The path of a column in files; None if there is no such column."""
     (path,) = paths_of([name])
-    found = find_path(path, schema)
-    inside: Any = schema
+    path_in_schema = find_path(path, schema)
+    parent: Any = schema
     names = list[str]()
-    for step in found or ():
-        field = inside.field(step)
+    for step in path_in_schema or ():
+        field = parent.field(step)
         names.append(field.physical_name)
-        inside = field.type
+        parent = field.type
     return names or None
 
 
-def _order(files: FileSet, curve: Curve, outputs: int, wanted: pa.Schema) -> dict[str, Any]:
-    """What is told of the order."""
+def _order(files: FileSet, curve: Curve, outputs: int, stored: pa.Schema) -> dict[str, Any]:
+    """The entries of a task that describe the order."""
     columns = leading(curve)
-    origin = free_name("__anabranch_origin", wanted.names)
+    origin = free_name("__anabranch_origin", stored.names)
     return {
-        "wanted": wanted.append(pa.field(origin, pa.int64())),
+        "wanted": stored.append(pa.field(origin, pa.int64())),
         "origin": origin,
         "outputs": outputs,
         "every": sampling_interval(files, outputs),
@@ -124,9 +128,9 @@ def _order(files: FileSet, curve: Curve, outputs: int, wanted: pa.Schema) -> dic
     }
 
 
-def _names(made: list[Output], said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The paths of attempts with the names that they get."""
-    for number, path, moves, _ in made:
+def _names(outputs: list[Output], values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Pairs of an attempt's path and its final name."""
+    for number, path, moves, _ in outputs:
         if moves:
-            yield moves, f"{said['moves']}/{name_of(number, 'zstd')}"
-        yield path, f"{said['folder']}/{name_of(number, said['codec'])}"
+            yield moves, f"{values['moves']}/{name_of(number, 'zstd')}"
+        yield path, f"{values['folder']}/{name_of(number, values['codec'])}"

@@ -1,7 +1,7 @@
-"""Data files as Arrow opens them: on a disk by the system, from a bucket as much of them as is asked for.
+"""Opens data files for Arrow: from a local disk by path, from a bucket by ranges.
 
-Knows stores and Parquet's footers. Guarantees: of a file in a bucket only the footer and the chunks that are named are
-fetched; no two files of one set are the same one.
+Knows stores and Parquet's footers. Guarantees: only the footer and the requested chunks of a file in a bucket are
+fetched; no file of a set occurs twice.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from anabranch.errors import CorruptLog, MissingDataFile, NotFound
 
 @dataclass(frozen=True)
 class DataFile:
-    """A data file of a table, opened as far as its footer.
+    """A data file of a table whose footer has been read.
 
     Attributes:
-        log: its path, as in the log.
-        parquet: its footer, with Arrow's schema.
+        log: path of the file, as in the log.
+        parquet: the footer, with Arrow's schema.
     """
 
     log: str
@@ -41,28 +41,28 @@ class DataFile:
 
     @property
     def footer(self) -> pq.FileMetaData:
-        """Its footer."""
+        """The footer."""
         return self.parquet.metadata
 
     def open_row_group(self, group: int, leaves: Sequence[str]) -> pa.NativeFile:
-        """The file, of which these leaves of a row group may be read."""
+        """Open the file so that these leaves of a row group can be read."""
         if isinstance(self._store, LocalStore):
             return _on_disk(self._store, self._entry.name)
         groups = RowGroups(footer_in(self._tail, self._entry.name), self.footer.num_row_groups)
-        groups.check()  # Arrow ends the process where it is asked of a chunk that is of another type than its column
+        groups.check()  # Arrow kills the process if a chunk has another type than its column
         return file_with(self._store, self._entry.name, self._entry.size, groups.spans([group], leaves))
 
 
 def data_files(store: Store, files: FileSet) -> Iterator[DataFile]:
-    """The files of a set, one after the other.
+    """Open the files of a set, one after the other.
 
     Raises:
-        CorruptLog: two paths mean one file, or one leaves the table's folder.
-        FileOutsideTable, UnknownStore: a file lies on a store that is neither the table's own nor allowed, or on none.
-        MissingDataFile: one is not there, or cannot be read.
+        CorruptLog: two paths refer to the same file, or one leaves the table's folder.
+        FileOutsideTable, UnknownStore: a file lies on a store that is neither the table's nor allowed, or on none.
+        MissingDataFile: a file is missing or cannot be read.
     """
     for path, size, (where, name) in zip(
-        *(files.files[each].to_pylist() for each in ("path", "size")), locate_files(store, files), strict=True
+        *(files.files[column].to_pylist() for column in ("path", "size")), locate_files(store, files), strict=True
     ):
         with reading(files, path):
             opened = _open_file(path, where, Entry(name, size, 0, None))
@@ -71,7 +71,9 @@ def data_files(store: Store, files: FileSet) -> Iterator[DataFile]:
 
 @contextmanager
 def reading(files: FileSet, path: str) -> Iterator[None]:
-    """Within the block a file of a set is read. Raises MissingDataFile: it is not there, or cannot be read."""
+    """Translate errors of the block, which reads a file of a set, to MissingDataFile: it is missing or cannot be
+    read.
+    """
     try:
         yield
     except (FileNotFoundError, NotFound):
@@ -83,12 +85,14 @@ def reading(files: FileSet, path: str) -> Iterator[None]:
 
 
 def paths_on_disk(store: Store, files: FileSet) -> list[str | None]:
-    """For each file its path on a disk; None where it lies on none. Errors as of `data_files`, but for missing ones."""
+    """For each file its path on a disk; None if it is not on a disk. Raises as `data_files`, except for missing
+    files.
+    """
     return [_path(where, name) if isinstance(where, LocalStore) else None for where, name in locate_files(store, files)]
 
 
 def locate_files(store: Store, files: FileSet) -> Iterator[tuple[Store, str]]:
-    """For each file its store, and its name there. Errors as of `data_files`, but for missing ones."""
+    """For each file its store and its name there. Raises as `data_files`, except for missing files."""
     seen: dict[tuple[str, str], str] = {}
     for path in files.files["path"].to_pylist():
         where, name = locate_in_store(store, path)
@@ -107,7 +111,7 @@ def _open_file(path: str, store: Store, entry: Entry) -> DataFile:
 
 
 def _on_disk(store: LocalStore, name: str) -> pa.OSFile:
-    """A file on a disk. It is not mapped into memory: one that is cut short would end the process."""
+    """Open a file on a disk. It is not memory-mapped: truncation of a mapped file would kill the process."""
     return pa.OSFile(_path(store, name))
 
 

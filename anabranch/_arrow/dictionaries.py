@@ -1,7 +1,7 @@
-"""Texts that repeat themselves, read as dictionaries and written as such: no text is copied or hashed for each row.
+"""Reads and writes repetitive texts as dictionaries, without copying or hashing the text of each row.
 
-Imports pyarrow and numpy only, since it travels to executors by value, as `anabranch._arrow.files` does.
-Guarantee: a file says nothing that its rows do not, as a text of deleted rows; of the types in it none is another.
+Imports pyarrow and numpy only, since it travels to executors by value, as `anabranch._arrow.files` does. Guarantee: a
+file contains no text that its rows do not, such as texts of deleted rows; and no type in it changes.
 """
 
 from __future__ import annotations
@@ -14,44 +14,48 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 _MOST_BYTES = 1 << 19
-"""Of a dictionary; writers give up those of 1 MiB, and what follows them is held as it is."""
+"""Maximum size of a dictionary, in bytes. Writers give up dictionaries at 1 MiB, and store what follows plainly."""
 _ROWS_OF_TEXT = 4
-"""So many rows a text has at least, on average."""
+"""Minimum average number of rows that share a text."""
 _PROBED_ROWS = 4096
 KIND = pa.dictionary(pa.int32(), pa.string())
 
 
 def with_dictionaries(task: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The task, with dictionaries for the columns of texts that each of its files holds as small ones, if at all.
+    """The task, with dictionary types for text columns that each of its files stores as small dictionaries, or
+    lacks.
 
-    ``wanted`` says so of their types, and ``dictionaries`` of each file names those that it has.
+    The types are in ``wanted``; ``dictionaries`` of each file lists the columns of that file.
     """
-    wanted: pa.Schema = task["wanted"]
+    schema: pa.Schema = task["wanted"]
     # A name with a dot might be that of a member of a struct in a file.
-    texts = {field.name for field in wanted if pa.types.is_string(field.type) and "." not in field.name}
-    are_small = [_are_small(file["path"], texts) for file in task["files"]]
-    names = {name for name in texts if all(each.get(name, True) for each in are_small)}
-    kinds = (field.with_type(KIND) if field.name in names else field for field in wanted)
-    both = zip(task["files"], are_small, strict=True)
-    files = [{**file, "dictionaries": sorted(names & each.keys())} for file, each in both]
-    return {**task, "wanted": pa.schema(kinds, wanted.metadata), "files": files}
+    texts = {field.name for field in schema if pa.types.is_string(field.type) and "." not in field.name}
+    flags_by_file = [_are_small(file["path"], texts) for file in task["files"]]
+    names = {name for name in texts if all(flags.get(name, True) for flags in flags_by_file)}
+    kinds = (field.with_type(KIND) if field.name in names else field for field in schema)
+    files_and_flags = zip(task["files"], flags_by_file, strict=True)
+    files = [{**file, "dictionaries": sorted(names & flags.keys())} for file, flags in files_and_flags]
+    return {**task, "wanted": pa.schema(kinds, schema.metadata), "files": files}
 
 
 def _are_small(path: str, texts: Collection[str]) -> dict[str, bool]:
-    """Of those columns of texts that a file has, whether it holds them as small dictionaries."""
+    """For each of these text columns that a file has, whether the file stores it as small dictionaries."""
     with pa.OSFile(path) as opened:
         source = pq.ParquetFile(opened)
-        there = {field.name: pa.types.is_string(field.type) for field in source.schema_arrow if field.name in texts}
-        names = [name for name, is_text in there.items() if is_text]
+        are_texts = {field.name: pa.types.is_string(field.type) for field in source.schema_arrow if field.name in texts}
+        names = [name for name, is_text in are_texts.items() if is_text]
         groups = range(source.metadata.num_row_groups) if names else ()
-        small = [small_in(opened, source.metadata, group, names) for group in groups]
-        return {name: is_text and all(name in each for each in small) for name, is_text in there.items()}
+        small_by_group = [small_in(opened, source.metadata, group, names) for group in groups]
+        return {
+            name: is_text and all(name in small_names for small_names in small_by_group)
+            for name, is_text in are_texts.items()
+        }
 
 
 def small_in(opened: Any, footer: pq.FileMetaData, group: int, names: Sequence[str]) -> set[str]:
-    """Of these columns of texts those that a row group seems to hold as small dictionaries, by its first rows.
+    """Those of these text columns that a row group seems to store as small dictionaries, judging by its first rows.
 
-    What its chunks say of themselves is not asked: Arrow ends the process where a footer is garbled there.
+    The statistics of its chunks are not used: Arrow kills the process if that part of a footer is garbled.
     """
     rows = footer.row_group(group).num_rows
     if not rows:
@@ -68,7 +72,7 @@ def _is_small(column: pa.Array, rows: int) -> bool:
 
 
 def compact_dictionaries(rows: pa.Table) -> pa.Table:
-    """The rows with one dictionary for each column that has any, which holds what is in these rows and nothing else."""
+    """The rows with one dictionary for each dictionary column, which holds exactly the values of these rows."""
     for at, field in enumerate(rows.schema):
         if pa.types.is_dictionary(field.type):
             rows = rows.set_column(at, field, _compact(rows.column(at)))
@@ -77,11 +81,11 @@ def compact_dictionaries(rows: pa.Table) -> pa.Table:
 
 def _compact(column: pa.ChunkedArray) -> pa.Array:
     whole = column.unify_dictionaries().combine_chunks()
-    found = whole if isinstance(whole, pa.DictionaryArray) else pa.concat_arrays(whole.chunks)
-    indexes = found.indices
-    is_used = np.zeros(len(found.dictionary), dtype=bool)
+    array = whole if isinstance(whole, pa.DictionaryArray) else pa.concat_arrays(whole.chunks)
+    indexes = array.indices
+    is_used = np.zeros(len(array.dictionary), dtype=bool)
     is_used[indexes.drop_null().to_numpy()] = True
     if is_used.all():
-        return found
+        return array
     places = pa.array(np.cumsum(is_used, dtype=np.int32) - np.int32(1))
-    return pa.DictionaryArray.from_arrays(places.take(indexes), found.dictionary.filter(pa.array(is_used)))
+    return pa.DictionaryArray.from_arrays(places.take(indexes), array.dictionary.filter(pa.array(is_used)))

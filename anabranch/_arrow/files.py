@@ -1,12 +1,11 @@
-"""Packs the live rows of data files into one, by Arrow, on executors or here.
+"""Packs the live rows of data files into one, by Arrow, on executors or in this process.
 
-Imports pyarrow and numpy only: this module travels to executors by value, where nothing of ours is installed. What to
-do comes as plain values (`anabranch._spark.writing.arrow_packing`). Guarantees: a file is written only if Arrow reads
-each source exactly as Spark does, and writes each column as Spark does; what is not known to be so ends the attempt.
-Rows go from row group to row group, so that memory is bounded, and are read on a thread beside the one that writes. No
-two attempts write one file.
+Imports pyarrow and numpy only: this module travels to executors by value, where this package is not installed. Tasks
+come as plain values (`anabranch._spark.writing.arrow_packing`). Guarantees: a file is written only if Arrow reads each
+source exactly as Spark does, and writes each column as Spark does; any doubt ends the attempt. Rows go from row group
+to row group, so that memory is bounded, and one thread reads while another writes. No two attempts write to one file.
 
-Deletion vectors come as bits, one for each row up to the last deleted one. Files are local ones.
+Deletion vectors come as bits, one for each row up to the last deleted one. Files are local.
 """
 
 from __future__ import annotations
@@ -27,41 +26,41 @@ from anabranch._arrow.dictionaries import compact_dictionaries, with_dictionarie
 from anabranch._protocol.unsupported import Unsupported
 
 ASIDE = "_temporary"
-"""The folder of attempts, in that of the job: by this name Spark's own attempts lie there, and no reader sees it."""
+"""The folder of attempts within the job's folder; Spark's own attempts use the same name, and no reader looks there."""
 _VERSION, _LEGACY = b"org.apache.spark.version", b"org.apache.spark.legacyDateTime"
 _CORRECTED_SINCE = b"3.0.0"
 _OLDEST_ARROW = 17
 BATCH_ROWS = 1 << 17
 BATCH_BYTES = 32 << 20
-"""Of rows that are read at once; wide ones are fewer."""
+"""Maximum bytes of rows that are read at once; a batch of wide rows has fewer rows."""
 PROBED_ROWS = 1 << 7
-"""So many rows are looked at to learn how wide they are."""
+"""Number of rows that are read to estimate the width of a row."""
 _LEVELS = {"zstd": 3, "gzip": 6}
-"""Those of Spark's writer; Arrow's own are others."""
+"""Compression levels of Spark's writer, which differ from Arrow's defaults."""
 
 
 PLACE_BITS = 40
-"""A position in a file is below 2 to this power, and so many files may be listed that their places fit above."""
+"""Number of bits of a position in a file; the bits above hold the number of the file."""
 
 
 class CalledOff(Exception):
-    """Nobody waits for this any more."""
+    """The caller no longer waits for the result."""
 
 
 def write_packed_file(task: Mapping[str, Any]) -> tuple[str, int]:
-    """Write the live rows of the task's files, one file behind the other, as one new file, where no reader sees it.
+    """Write the live rows of the task's files, one file after the other, as one new file, where no reader sees it.
 
     Args:
-        task: ``folder`` is where; ``files`` says of each file where it is (``path``), which rows are deleted and by
-            what its rows are known (``first_id``, ``version``); ``wanted`` are the columns as they are stored, in an
-            Arrow schema; ``hidden`` the names of those with ids, if any; ``codec``; ``group_bytes``; ``says`` is
-            what the footer says; ``is_called_off``, if it is there, is asked now and then whether to go on.
+        task: ``folder``, where to write; ``files``, for each file its ``path``, its deleted rows (``deleted``) and the
+            default ids of its rows (``first_id``, ``version``); ``wanted``, the stored columns as an Arrow schema;
+            ``hidden``, the names of the id columns, if any; ``codec``; ``group_bytes``; ``says``, the key-value
+            metadata of the footer; ``is_called_off``, optional, polled to learn whether to stop.
 
     Returns:
-        Its path and the number of rows; no path where there is no row.
+        The new file's path and number of rows; an empty path if there are no rows.
 
     Raises:
-        Unsupported, or anything that Arrow or the system raises: the attempt has failed, and left nothing.
+        Unsupported, or anything that Arrow or the system raises: the attempt has failed, and left nothing behind.
     """
     check(task)
     task = with_dictionaries(task)
@@ -78,7 +77,7 @@ def write_packed_file(task: Mapping[str, Any]) -> tuple[str, int]:
 
 
 def running(tasks: Sequence[Mapping[str, Any]]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What Spark maps over the numbers of tasks: for each, what `write_packed_file` gave, or why it gave nothing."""
+    """A function for Spark to map over task numbers: it yields the result of `write_packed_file`, or its error."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -87,7 +86,7 @@ def running(tasks: Sequence[Mapping[str, Any]]) -> Callable[[Iterator[pa.RecordB
                 try:
                     path, rows = write_packed_file(tasks[number])
                 except Exception as error:
-                    refused = type(error).__name__  # its words may hold values of rows
+                    refused = type(error).__name__  # the error's text may contain values of rows
                 columns = [pa.array([number], pa.int64()), pa.array([path], pa.string())]
                 columns += [pa.array([rows], pa.int64()), pa.array([refused], pa.string())]
                 yield pa.RecordBatch.from_arrays(columns, ["number", "path", "rows", "refused"])
@@ -96,38 +95,38 @@ def running(tasks: Sequence[Mapping[str, Any]]) -> Callable[[Iterator[pa.RecordB
 
 
 def new_path(folder: str) -> str:
-    """A path in a folder for one attempt alone, where no reader looks."""
+    """A path in a folder for a single attempt, where no reader looks."""
     aside = os.path.join(folder, ASIDE)
     os.makedirs(aside, exist_ok=True)
     return os.path.join(aside, f"anabranch-{uuid.uuid4()}.parquet")
 
 
 def remove(path: str) -> None:
-    """Remove a file, if it is there."""
+    """Remove a file if it exists."""
     if os.path.exists(path):
         os.remove(path)
 
 
 def write_batches(path: str, task: Mapping[str, Any], batches: Iterator[pa.RecordBatch]) -> int:
-    """Write these rows, in row groups of about so many bytes as Arrow holds them: how many there were."""
-    wanted: pa.Schema = task["wanted"]
-    rows = held = 0
+    """Write these rows, in row groups of about ``group_bytes`` in Arrow, and return their number."""
+    schema: pa.Schema = task["wanted"]
+    rows = group_bytes = 0
     group: list[pa.RecordBatch] = []
     with pa.OSFile(path, "wb") as sink, _writer(sink, task) as writer:
         for batch in batches:
             group.append(batch)
-            rows, held = rows + batch.num_rows, held + batch.nbytes
-            if held >= task["group_bytes"]:
-                _write_group(writer, group, wanted)
-                group, held = [], 0
+            rows, group_bytes = rows + batch.num_rows, group_bytes + batch.nbytes
+            if group_bytes >= task["group_bytes"]:
+                _write_group(writer, group, schema)
+                group, group_bytes = [], 0
         if group:
-            _write_group(writer, group, wanted)
+            _write_group(writer, group, schema)
         writer.add_key_value_metadata(task["says"])
     return rows
 
 
-def _write_group(writer: pq.ParquetWriter, group: Sequence[pa.RecordBatch], wanted: pa.Schema) -> None:
-    table = compact_dictionaries(pa.Table.from_batches(group, wanted))
+def _write_group(writer: pq.ParquetWriter, group: Sequence[pa.RecordBatch], schema: pa.Schema) -> None:
+    table = compact_dictionaries(pa.Table.from_batches(group, schema))
     writer.write_table(table, row_group_size=table.num_rows)
 
 
@@ -154,9 +153,9 @@ def _writer(sink: Any, task: Mapping[str, Any]) -> pq.ParquetWriter:
 
 
 def live(task: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
-    """The live rows of a task's files, one file behind the other."""
+    """The live rows of a task's files, one file after the other."""
     for file in task["files"]:
-        with pa.OSFile(file["path"]) as opened:  # no map into memory: a file that is cut short would end the process
+        with pa.OSFile(file["path"]) as opened:  # not memory-mapped: truncation of a mapped file would kill the process
             source = pq.ParquetFile(opened, read_dictionary=file.get("dictionaries"))
             for batch in _live_of(source, file, task):
                 if task.get("is_called_off", bool)():
@@ -165,28 +164,28 @@ def live(task: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
 
 
 def _live_of(source: pq.ParquetFile, file: Mapping[str, Any], task: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
-    wanted: pa.Schema = task["wanted"]
-    there = set(source.schema_arrow.names)
-    names = [name for name in wanted.names if name in there]
-    kept, first = _live_mask(file["deleted"]), 0
+    schema: pa.Schema = task["wanted"]
+    present = set(source.schema_arrow.names)
+    names = [name for name in schema.names if name in present]
+    live_mask, first = _live_mask(file["deleted"]), 0
     for group in range(source.metadata.num_row_groups):
         end = first + source.metadata.row_group(group).num_rows
         for batch in _batches(source, group, names):
-            found = _to_stored_batch(batch, first, file, task)
-            shown = None if kept is None else kept[first : first + len(found)]
-            first += len(found)
-            if shown is not None and not shown.all():
-                rest = np.ones(len(found) - len(shown), dtype=bool)
-                found = found.filter(pa.array(np.concatenate([shown, rest])))
-            if len(found):
-                _refuse_nan(found)
-                yield found
+            stored = _to_stored_batch(batch, first, file, task)
+            is_live = None if live_mask is None else live_mask[first : first + len(stored)]
+            first += len(stored)
+            if is_live is not None and not is_live.all():
+                rest = np.ones(len(stored) - len(is_live), dtype=bool)
+                stored = stored.filter(pa.array(np.concatenate([is_live, rest])))
+            if len(stored):
+                _refuse_nan(stored)
+                yield stored
         if first != end:
             raise Unsupported("a row group has another number of rows than its footer says")
 
 
 def _batches(source: pq.ParquetFile, group: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The columns of a row group; without any of them its rows alone."""
+    """The columns of a row group; if there are none, a column of NULLs with its number of rows."""
     if names:
         yield from _columns(source, group, names, rows_at_once(source, group, {name: [name] for name in names}))
         return
@@ -202,30 +201,30 @@ def _columns(source: pq.ParquetFile, group: int, names: Sequence[str], rows: int
 
 
 def rows_at_once(source: pq.ParquetFile, group: int, leaves: Mapping[str, Sequence[str]]) -> int:
-    """How many rows of a row group fit into memory together, by the first ones: of values that a file holds once, for
-    many rows, its footer does not say how long they are. Those of one length tell it by their types.
+    """How many rows of a row group fit into memory together, estimated from the first rows: dictionary encoding hides
+    the width of values from the footer. For fixed-width types the type alone decides.
 
     Args:
-        leaves: the columns that are read, each with those of its leaves that are.
+        leaves: the columns to read, each with its leaves to read.
     """
-    known, kinds = source.metadata.row_group(group), source.schema_arrow  # which is made anew each time
+    row_group, kinds = source.metadata.row_group(group), source.schema_arrow  # `schema_arrow` is built on every access
     widths = {name: _width(kinds.field(name).type) for name in leaves}
-    width = max(known.total_byte_size / max(1, known.num_rows), sum(each or 0 for each in widths.values()))
-    unknown = [leaf for name, each in widths.items() if each is None for leaf in leaves[name]]
-    if unknown and known.num_rows > PROBED_ROWS:
+    width = max(row_group.total_byte_size / max(1, row_group.num_rows), sum(size or 0 for size in widths.values()))
+    unknown = [leaf for name, size in widths.items() if size is None for leaf in leaves[name]]
+    if unknown and row_group.num_rows > PROBED_ROWS:
         first = next(_columns(source, group, unknown, PROBED_ROWS))
-        width = max(width, sum(each or 0 for each in widths.values()) + first.nbytes / len(first))
+        width = max(width, sum(size or 0 for size in widths.values()) + first.nbytes / len(first))
     return max(1, min(BATCH_ROWS, int(BATCH_BYTES / max(1, width))))
 
 
 def _width(kind: pa.DataType) -> float | None:
-    """How many bytes a value takes; None where that depends on the value. Of a dictionary there is one for all rows."""
+    """Bytes of a value, or of an index for a dictionary; None if it depends on the value."""
     kind = kind.index_type if pa.types.is_dictionary(kind) else kind
     return kind.bit_width / 8 if pa.types.is_primitive(kind) or pa.types.is_decimal(kind) else None
 
 
 def _live_mask(deleted: bytes | None) -> Any:
-    """Which rows are live, as far as any is deleted; None: all."""
+    """Which rows are live, up to the last deleted row; None: all."""
     if deleted is None:
         return None
     return ~np.unpackbits(np.frombuffer(zlib.decompress(deleted), np.uint8), bitorder="little").astype(bool)
@@ -234,13 +233,15 @@ def _live_mask(deleted: bytes | None) -> Any:
 def _to_stored_batch(
     batch: pa.RecordBatch, first: int, file: Mapping[str, Any], task: Mapping[str, Any]
 ) -> pa.RecordBatch:
-    """The stored columns; those that the file lacks are NULL, and rows without ids of their own get those by place."""
+    """The stored columns. Those that the file lacks are NULL, and rows without explicit ids get default ones by
+    position.
+    """
     columns = {field.name: _column(batch, field) for field in task["wanted"]}
     if task["hidden"]:
         row_id, version = task["hidden"]
         ids = pa.array(np.arange(first, first + batch.num_rows, dtype=np.int64))
-        own = pc.add(ids, pa.scalar(file["first_id"], pa.int64()))
-        columns[row_id] = pc.coalesce(columns[row_id], own)
+        default_ids = pc.add(ids, pa.scalar(file["first_id"], pa.int64()))
+        columns[row_id] = pc.coalesce(columns[row_id], default_ids)
         columns[version] = pc.coalesce(columns[version], pa.scalar(file["version"], pa.int64()))
     if "origin" in task:
         places = np.arange(first, first + batch.num_rows, dtype=np.int64)
@@ -256,13 +257,13 @@ def _column(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
     return values if _same(values.type, field.type) else values.cast(field.type)
 
 
-def _same(one: pa.DataType, other: pa.DataType) -> bool:
-    """Whether these are one type, with the same names and NULLs inside."""
-    return one.equals(other, check_metadata=True)
+def _same(first: pa.DataType, second: pa.DataType) -> bool:
+    """Whether two types are equal, including names and nullability inside."""
+    return first.equals(second, check_metadata=True)
 
 
 def _refuse_nan(batch: pa.RecordBatch) -> None:
-    """Raises Unsupported: there is a NaN. Arrow leaves it out of minimum and maximum, so that Spark, for which it is
+    """Raises Unsupported if there is a NaN. Arrow leaves NaN out of minimum and maximum, so that Spark, for which it is
     the greatest number, would skip rows.
     """
     for values in batch.columns:
@@ -272,7 +273,7 @@ def _refuse_nan(batch: pa.RecordBatch) -> None:
 
 
 def _leaves(values: pa.Array) -> Iterator[pa.Array]:
-    """The floating numbers in a column, at any depth."""
+    """The floating-point values in a column, at any depth."""
     kind = values.type
     if pa.types.is_floating(kind):
         yield values
@@ -286,7 +287,7 @@ def _leaves(values: pa.Array) -> Iterator[pa.Array]:
         yield from _leaves(values.values)
 
 
-# -- what a file must be like ------------------------------------------------------------------------------------------
+# -- checks of source files --------------------------------------------------------------------------------------------
 
 
 def check(task: Mapping[str, Any]) -> None:
@@ -299,33 +300,34 @@ def check(task: Mapping[str, Any]) -> None:
 
 
 def check_file(source: pq.ParquetFile, wanted: pa.Schema, *, members: bool = False) -> None:
-    """Raises Unsupported unless Arrow reads the wanted columns of a file as Spark does; with ``members`` a struct may
-    be some of its own, and numbers may be narrower, as they were before a column became wider.
+    """Raises Unsupported unless Arrow reads the wanted columns of a file as Spark does. With ``members``, a struct may
+    have only some of the file's members, and numbers in the file may be narrower, as before a column was widened.
     """
-    said = source.metadata.metadata or {}
-    if _LEGACY in said or said.get(_VERSION, _CORRECTED_SINCE) < _CORRECTED_SINCE:
-        raise Unsupported("days are counted by the Julian calendar")
+    metadata = source.metadata.metadata or {}
+    if _LEGACY in metadata or metadata.get(_VERSION, _CORRECTED_SINCE) < _CORRECTED_SINCE:
+        raise Unsupported("dates use the Julian calendar")
     schema = source.schema
     leaves = [schema.column(i) for i in range(len(schema))]
     paths = [leaf.path for leaf in leaves]
     if len(set(paths)) < len(paths) or any(leaf.physical_type == "INT96" for leaf in leaves):
-        raise Unsupported("a column is there twice, or is of INT96")
-    held = source.schema_arrow  # which is made anew each time
-    names = held.names
+        raise Unsupported("a column occurs twice, or has the type INT96")
+    arrow_schema = source.schema_arrow  # built on every access
+    names = arrow_schema.names
     by_fold = {name.lower(): name for name in names}
     if len(by_fold) < len(names):
         raise Unsupported("names differ in case only")
     present = (field for field in wanted if by_fold.get(field.name.lower()) == field.name)
     expected = [path for field in present for path in paths_of(field.type, field.name)]
     if not set(expected) <= set(paths):
-        raise Unsupported("a nested column is laid out otherwise")
+        raise Unsupported("a nested column has another layout")
     for field in wanted:
-        found = by_fold.get(field.name.lower())
-        if found is None:
+        stored_name = by_fold.get(field.name.lower())
+        if stored_name is None:
             continue  # its values are NULL
-        there = _some_of(held.field(found).type, field.type) if members else held.field(found).type
-        is_read = members and _is_widened(there, field.type)
-        if found != field.name or not (is_read or _alike(there, field.type)):
+        whole_type = arrow_schema.field(stored_name).type
+        file_type = _with_members(whole_type, field.type) if members else whole_type
+        is_read = members and _is_widened(file_type, field.type)
+        if stored_name != field.name or not (is_read or _alike(file_type, field.type)):
             raise Unsupported("a column has another type, or another name")
 
 
@@ -343,37 +345,42 @@ def paths_of(kind: pa.DataType, path: str) -> Iterator[str]:
         yield path
 
 
-def _some_of(there: pa.DataType, wanted: pa.DataType) -> pa.DataType:
-    """A struct with the wanted members only, without any whose name is there twice; all else as it is."""
-    if not (pa.types.is_struct(wanted) and pa.types.is_struct(there)):
-        return there
-    folded = [each.name.lower() for each in there]
-    found = [(each, there.field(each.name)) for each in wanted if folded.count(each.name.lower()) == 1]
-    return pa.struct([pa.field(each.name, _some_of(member.type, each.type)) for each, member in found])
+def _with_members(file_type: pa.DataType, wanted: pa.DataType) -> pa.DataType:
+    """A struct with the wanted members only, without those whose name occurs twice; any other type unchanged."""
+    if not (pa.types.is_struct(wanted) and pa.types.is_struct(file_type)):
+        return file_type
+    folded = [file_member.name.lower() for file_member in file_type]
+    unique = [member for member in wanted if folded.count(member.name.lower()) == 1]
+    members = [(member, file_type.field(member.name)) for member in unique]
+    return pa.struct([pa.field(member.name, _with_members(stored.type, member.type)) for member, stored in members])
 
 
-def _is_widened(there: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether values of a file are narrower numbers of the same kind, each of which has its place in a column."""
+def _is_widened(file_type: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values of a file are narrower numbers of the same kind, all of which fit into a column."""
     kinds = pa.types
-    if kinds.is_signed_integer(there) and kinds.is_signed_integer(wanted):
-        return bool(there.bit_width < wanted.bit_width)
-    return bool(kinds.is_float32(there) and kinds.is_float64(wanted))
+    if kinds.is_signed_integer(file_type) and kinds.is_signed_integer(wanted):
+        return bool(file_type.bit_width < wanted.bit_width)
+    return bool(kinds.is_float32(file_type) and kinds.is_float64(wanted))
 
 
-def _alike(there: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether values of a file are those of the column, one by one: in type, in the names and order of members."""
+def _alike(file_type: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values of a file have the column's type, with the same names and order of members."""
     kinds = pa.types
     if kinds.is_struct(wanted):
-        same = kinds.is_struct(there) and [field.name for field in there] == [field.name for field in wanted]
-        return bool(same) and all(_alike(a.type, b.type) for a, b in zip(there, wanted, strict=True))
+        same = kinds.is_struct(file_type) and [field.name for field in file_type] == [field.name for field in wanted]
+        return bool(same) and all(_alike(a.type, b.type) for a, b in zip(file_type, wanted, strict=True))
     if kinds.is_map(wanted):
-        same = kinds.is_map(there) and _alike(there.key_type, wanted.key_type)
-        return bool(same) and _alike(there.item_type, wanted.item_type)
+        same = kinds.is_map(file_type) and _alike(file_type.key_type, wanted.key_type)
+        return bool(same) and _alike(file_type.item_type, wanted.item_type)
     if kinds.is_list(wanted):
-        return bool(kinds.is_list(there)) and _alike(there.value_type, wanted.value_type)
+        return bool(kinds.is_list(file_type)) and _alike(file_type.value_type, wanted.value_type)
     if kinds.is_timestamp(wanted):
-        return bool(kinds.is_timestamp(there)) and there.unit == "us" and (there.tz is None) == (wanted.tz is None)
-    return bool(there.equals(wanted)) or str(there) == _LARGE.get(str(wanted))
+        return (
+            bool(kinds.is_timestamp(file_type))
+            and file_type.unit == "us"
+            and (file_type.tz is None) == (wanted.tz is None)
+        )
+    return bool(file_type.equals(wanted)) or str(file_type) == _LARGE.get(str(wanted))
 
 
 _LARGE = {"string": "large_string", "binary": "large_binary"}

@@ -1,8 +1,8 @@
-"""Finds rows, and fetches some of them, by Arrow in this process.
+"""Finds and fetches rows with Arrow in this process.
 
-Knows which conditions Arrow judges just as Spark does. Guarantees: the rows that are found are those that Spark would
-find; the values that are fetched are those that Spark would read; whatever is in doubt raises `Unsupported`. So may
-whatever reads files raise what Arrow, the system or a store raises.
+Knows which conditions Arrow evaluates just as Spark does. Guarantees: the rows are those that Spark would find, and the
+values are those that Spark would read; whatever is in doubt raises `Unsupported`. Functions that read files may also
+raise errors of Arrow, of the system and of the store.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _NO_ROWS = np.zeros(0, np.int64)
 
 
 def find(site: Site, files: FileSet, condition: Condition) -> dict[str, BitMap64]:
-    """The live rows for which a condition is TRUE: path as in the log -> positions; files without any are left out.
+    """Live rows for which a condition is TRUE: path as in the log -> positions. Files without such rows are left out.
 
     Raises:
-        Unsupported: only Spark judges the condition, or reads these files.
+        Unsupported: only Spark evaluates the condition, or reads these files.
     """
     computation, columns = check_condition(files.schema, condition)
     site.check_read(files)
@@ -59,49 +59,52 @@ def find(site: Site, files: FileSet, condition: Condition) -> dict[str, BitMap64
 
 
 def check_condition(schema: Struct, condition: Condition) -> tuple[Computation, Struct]:
-    """How a condition is computed over rows of these columns, and the columns that it reads.
+    """The computation of a condition over rows of this schema, and the columns that it reads.
 
     Raises:
-        Unsupported: only Spark judges it.
+        Unsupported: only Spark evaluates it.
     """
     computation = condition.computation
     if computation is None or not computation.is_condition:
-        raise Unsupported((computation and computation.reason) or "it is no condition that is read here")
+        raise Unsupported((computation and computation.reason) or "it is not a condition that Arrow computes")
     columns = only(schema, names_of(computation.tree))
     _check_plain([leaf.field for leaf in leaves_of(columns.fields)])
     return computation, columns
 
 
 def with_values(site: Site, files: FileSet, values: Mapping[str, pa.Array], address: tuple[str, str]) -> pa.Table:
-    """The live rows that have one of some values, of which none is NULL, in each of several columns: these columns, in
-    the types of the values, and two more with each row's path, as in the log, and its position. File after file, and of
-    each in the order of rows.
+    """Live rows whose key columns each hold one of the given values, none of which is NULL. Returns the key columns, in
+    the types of the values, and two more with each row's path, as in the log, and its position; file by file, in the
+    order of rows.
 
     Args:
         values: column -> values of its `domain`.
-        address: the names of the two columns.
+        address: names of the two columns.
 
     Raises:
-        Unsupported: only Spark compares such values, or reads these files; or the rows are too many.
+        Unsupported: only Spark compares such values, or reads these files; or there are too many rows.
     """
     columns = Struct(tuple(files.schema.field(name) for name in values))
     positions, budget = _live(files.vectors), _Budget()
-    wanted = [among(some) for some in values.values()]
+    tests = [among(allowed) for allowed in values.values()]
 
     def match_keys(part: Part, batch: pa.RecordBatch, first: int) -> pa.RecordBatch | None:
-        there = plain(batch, columns)
-        keys = [there.column(name).cast(some.type) for name, some in values.items()]
-        rows = np.flatnonzero(reduce(np.logical_and, [are(key) for are, key in zip(wanted, keys, strict=True)])) + first
+        rows_read = plain(batch, columns)
+        keys = [rows_read.column(name).cast(allowed.type) for name, allowed in values.items()]
+        are_members = [is_member(key) for is_member, key in zip(tests, keys, strict=True)]
+        rows = np.flatnonzero(reduce(np.logical_and, are_members)) + first
         if len(rows) and part.file.log in files.vectors:
             rows = np.intersect1d(rows, positions(part.file.log, first, batch.num_rows), assume_unique=True)
         if not len(rows):
             return None
-        found = [key.take(pa.array(rows - first)) for key in keys]
-        return budget.charge(_with_addresses(found, [*values], address, part.file.log, rows))
+        key_values = [key.take(pa.array(rows - first)) for key in keys]
+        return budget.charge(_with_addresses(key_values, [*values], address, part.file.log, rows))
 
-    empty = pa.schema([*((name, some.type) for name, some in values.items()), *zip(address, _ADDRESS, strict=True)])
-    if None in [domain(each) for each in columns]:
-        raise Unsupported("keys of such a type are compared by Spark")
+    empty = pa.schema(
+        [*((name, allowed.type) for name, allowed in values.items()), *zip(address, _ADDRESS, strict=True)]
+    )
+    if None in [domain(field) for field in columns]:
+        raise Unsupported("keys of this type are compared by Spark")
     site.check_read(files)
     return pa.Table.from_batches([rows for _, rows in read(site, files, list(values), match_keys)], empty)
 
@@ -109,37 +112,39 @@ def with_values(site: Site, files: FileSet, values: Mapping[str, pa.Array], addr
 def scan(
     site: Site, files: FileSet, columns: Sequence[str], condition: Condition | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """These columns of the live rows for which a condition is TRUE (None: of all), some at a time: file after file, and
-    of each in the order of rows.
+    """These columns of the live rows for which a condition is TRUE (None: of all live rows), batch by batch; file by
+    file, in the order of rows.
 
     Raises:
-        Unsupported: only Spark judges the condition, or reads these files.
+        Unsupported: only Spark evaluates the condition, or reads these files.
     """
-    wanted = check_scanned(files, columns)
-    computation, judged = (None, Struct()) if condition is None else check_condition(files.schema, condition)
-    beside = [each for each in judged if each.name not in columns]
-    whole = replace(files, schema=Struct((*wanted, *beside)))
+    selected = check_scanned(files, columns)
+    computation, condition_columns = (None, Struct()) if condition is None else check_condition(files.schema, condition)
+    extra = [field for field in condition_columns if field.name not in columns]
+    files_read = replace(files, schema=Struct((*selected, *extra)))
     positions = _live(files.vectors)
 
     def take_marked(part: Part, batch: pa.RecordBatch, first: int) -> pa.RecordBatch | None:
-        rows = plain(batch, whole.schema)
+        rows = plain(batch, files_read.schema)
         mask = np.zeros(len(rows), bool)
         mask[positions(part.file.log, first, len(rows)) - first] = True
         if computation is not None:
-            truths = computation.truths(rows.select(list(judged.names)))
+            truths = computation.truths(rows.select(list(condition_columns.names)))
             mask &= truths.to_numpy(zero_copy_only=False)
         return rows.select(list(columns)).filter(pa.array(mask)) if mask.any() else None
 
     if len(files.files):
         site.check_read(files)
-        yield from (rows for _, rows in read(site, whole, whole.schema.names, take_marked, most_bytes=MOST_BYTES))
+        yield from (
+            rows for _, rows in read(site, files_read, files_read.schema.names, take_marked, most_bytes=MOST_BYTES)
+        )
 
 
 def check_scanned(files: FileSet, columns: Sequence[str]) -> Struct:
-    """These columns. Raises Unsupported unless Arrow sees the same in their values as Spark."""
-    wanted = Struct(tuple(files.schema.field(name) for name in columns))
-    _check_plain(wanted.fields, nested=True)
-    return wanted
+    """Returns these columns. Raises Unsupported unless Arrow reads their values just as Spark does."""
+    selected = Struct(tuple(files.schema.field(name) for name in columns))
+    _check_plain(selected.fields, nested=True)
+    return selected
 
 
 @dataclass(frozen=True)
@@ -147,9 +152,9 @@ class FileRows:
     """Some rows of a file, in their order.
 
     Attributes:
-        path: the file's, as in the log.
-        positions: where they lie in it.
-        rows: their values.
+        path: path of the file, as in the log.
+        positions: positions of the rows in the file.
+        rows: values of the rows.
     """
 
     path: str
@@ -158,15 +163,15 @@ class FileRows:
 
 
 Positions = Callable[[str, int, int], Any]
-"""Of a file, its first row and a count: the positions of those that are wanted of so many rows from there on."""
+"""From a file's path, a first position and a count: the selected positions in that range."""
 
 
 def _marked_positions(marks: Marks) -> Positions:
-    """The marked rows."""
-    wanted = {path: np.asarray(rows.to_array(), np.int64) for path, rows in marks.items()}
+    """Selects the marked rows."""
+    by_path = {path: np.asarray(rows.to_array(), np.int64) for path, rows in marks.items()}
 
     def positions(path: str, first: int, count: int) -> Any:
-        rows = wanted.get(path, _NO_ROWS)
+        rows = by_path.get(path, _NO_ROWS)
         begin, end = np.searchsorted(rows, [first, first + count])
         return rows[begin:end]
 
@@ -174,19 +179,19 @@ def _marked_positions(marks: Marks) -> Positions:
 
 
 def _live(vectors: Marks) -> Positions:
-    """The rows that are not deleted."""
+    """Selects the rows that are not deleted."""
     deleted = _marked_positions(vectors)
 
     def positions(path: str, first: int, count: int) -> Any:
-        left = np.ones(count, bool)
-        left[deleted(path, first, count) - first] = False
-        return np.flatnonzero(left) + first
+        is_live = np.ones(count, bool)
+        is_live[deleted(path, first, count) - first] = False
+        return np.flatnonzero(is_live) + first
 
     return positions
 
 
 def make_mark_test(marks: Marks) -> Callable[[str, Any], Any]:
-    """Of a file and positions in it: for each whether it is marked."""
+    """A function of a path and positions in that file: whether each row is marked."""
     positions = _marked_positions(marks)
 
     def are_marked(path: str, rows: Any) -> Any:
@@ -198,43 +203,44 @@ def make_mark_test(marks: Marks) -> Callable[[str, Any], Any]:
 def fetch_file_rows(
     site: Site, files: FileSet, marks: Marks | None, columns: Sequence[str], *, nested: bool = False
 ) -> Iterator[FileRows]:
-    """These columns of exactly the marked rows (None: of all live ones), in Arrow's types for them, some at a time:
-    file after file, and of each in the order of rows. A few row groups are held at once.
+    """These columns of exactly the marked rows (None: of all live rows), in the Arrow types of the columns, batch by
+    batch; file by file, in the order of rows. Holds a few row groups at once.
 
     Args:
-        columns: those of a table that tracks its rows may be among them (`FileSet.with_ids`).
-        nested: whether they may be structs, lists and maps.
+        columns: may include the hidden id columns of a table that tracks its rows (`FileSet.with_ids`).
+        nested: whether columns may be structs, lists and maps.
 
     Raises:
         Unsupported: only Spark reads them.
     """
-    chosen = files.with_ids if marks is None else files.with_ids.restrict_to(dict(marks))
+    selected = files.with_ids if marks is None else files.with_ids.restrict_to(dict(marks))
     positions = _live(files.vectors) if marks is None else _marked_positions(marks)
-    schema = Struct(tuple(chosen.schema.field(name) for name in columns))
+    schema = Struct(tuple(selected.schema.field(name) for name in columns))
     defaults = row_ids.defaults_of(files)
 
     def take_wanted(part: Part, batch: pa.RecordBatch, first: int) -> FileRows | None:
         path, rows = part.file.log, positions(part.file.log, first, batch.num_rows)
         if not len(rows):
             return None
-        some = batch if len(rows) == batch.num_rows else batch.take(pa.array(rows - first))
-        return FileRows(path, rows, row_ids.fill_row_ids(plain(some, schema), files, defaults[path], rows))
+        selected_rows = batch if len(rows) == batch.num_rows else batch.take(pa.array(rows - first))
+        return FileRows(path, rows, row_ids.fill_row_ids(plain(selected_rows, schema), files, defaults[path], rows))
 
     def is_wanted(part: Part) -> bool:
         return len(positions(part.file.log, part.first, part.rows)) > 0
 
     check_copied(schema, nested=nested)
-    if len(chosen.files):
+    if len(selected.files):
         site.check_read(files)
-        found = read(site, chosen, columns, take_wanted, is_wanted, MOST_BYTES)
-        yield from (each for _, each in found)
+        batches = read(site, selected, columns, take_wanted, is_wanted, MOST_BYTES)
+        yield from (file_rows for _, file_rows in batches)
 
 
 def live(site: Site, files: FileSet, *, nested: bool = False) -> pa.Table:
-    """All live rows of these files at once, with their ids where the table tracks its rows; else as `fetch_file_rows`.
+    """All live rows of these files in one table, with their ids if the table tracks its rows; otherwise as
+    `fetch_file_rows`.
 
     Raises:
-        Unsupported: only Spark reads them, or they are too many.
+        Unsupported: only Spark reads them, or there are too many.
     """
     return _to_table(
         fetch_file_rows(site, files, None, files.with_ids.schema.names, nested=nested), files.with_ids.schema
@@ -250,72 +256,74 @@ def fetch(
     *,
     nested: bool = False,
 ) -> pa.Table:
-    """These columns of exactly the marked rows at once; else as `fetch_file_rows`.
+    """These columns of exactly the marked rows in one table; otherwise as `fetch_file_rows`.
 
     Args:
-        address: the names of two more columns, with each row's path, as in the log, and its position.
+        address: names of two more columns, with each row's path, as in the log, and its position.
 
     Raises:
-        Unsupported: only Spark reads them, or they are too many.
+        Unsupported: only Spark reads them, or there are too many.
     """
-    found = fetch_file_rows(site, files, marks, columns, nested=nested)
-    return _to_table(found, Struct(tuple(files.with_ids.schema.field(name) for name in columns)), address)
+    parts = fetch_file_rows(site, files, marks, columns, nested=nested)
+    return _to_table(parts, Struct(tuple(files.with_ids.schema.field(name) for name in columns)), address)
 
 
-def _to_table(found: Iterator[FileRows], schema: Struct, address: tuple[str, str] | None = None) -> pa.Table:
-    """Rows with these columns, and their addresses under two names. Raises Unsupported: they are too many."""
+def _to_table(parts: Iterator[FileRows], schema: Struct, address: tuple[str, str] | None = None) -> pa.Table:
+    """Rows with these columns, and their addresses under two names. Raises Unsupported if there are too many."""
     budget, batches = _Budget(), list[pa.RecordBatch]()
-    for each in found:
-        columns = each.rows.columns
+    for part in parts:
+        columns = part.rows.columns
         rows = (
-            each.rows if address is None else _with_addresses(columns, schema.names, address, each.path, each.positions)
+            part.rows if address is None else _with_addresses(columns, schema.names, address, part.path, part.positions)
         )
         batches.append(budget.charge(rows))
-    beside = () if address is None else zip(address, _ADDRESS, strict=True)
-    names = pa.schema([*((each.name, arrow_type(each.type)) for each in schema), *beside])
+    address_columns = () if address is None else zip(address, _ADDRESS, strict=True)
+    names = pa.schema([*((field.name, arrow_type(field.type)) for field in schema), *address_columns])
     return pa.Table.from_batches(batches, names)
 
 
 def _check_plain(fields: Sequence[Field], *, nested: bool = False) -> None:
-    """Raises Unsupported unless Arrow sees the same in values of these columns as Spark."""
-    for each in fields:
-        if not are_plain([each], nested=nested):
-            raise Unsupported(f"the column {each.name} is read by Spark")
+    """Raises Unsupported unless Arrow reads values of these columns just as Spark does."""
+    for field in fields:
+        if not are_plain([field], nested=nested):
+            raise Unsupported(f"the column {field.name} is read by Spark")
 
 
 def live_marks(site: Site, files: FileSet) -> Marks:
-    """All live rows of these files; where the log does not say how many a file has, its footer does."""
+    """All live rows of these files. A file's row count comes from its footer if the log does not have it."""
     counts = dict(zip(files.files["path"].to_pylist(), map(num_records, files.files["stats"].to_pylist()), strict=True))
     if unknown := {path for path, count in counts.items() if count is None}:
-        counts |= {each.log: each.footer.num_rows for each in data_files(site.store, files.restrict_to(unknown))}
+        counts |= {file.log: file.footer.num_rows for file in data_files(site.store, files.restrict_to(unknown))}
     return difference_of({path: BitMap64(range(count or 0)) for path, count in counts.items()}, files.vectors)
 
 
 def check_copied(schema: Struct, *, nested: bool = True) -> None:
-    """Raises Unsupported unless Arrow writes what it has read of these columns as Spark would."""
+    """Raises Unsupported unless Arrow writes back values of these columns just as Spark would."""
     _check_plain(schema.fields, nested=nested)
     if nested and not _are_copied(schema):
         raise Unsupported("a column that is nested has other names in files, or lengths of texts, inside")
 
 
 def _are_copied(schema: Struct) -> bool:
-    """Whether names in files are the table's inside of columns, and no text there has a length to keep."""
-    inside = [each for each in schema if not isinstance(each.type, str)]
-    is_mapped = any(FIELD_ID in each.metadata for each in schema)
-    return not inside or not (is_mapped or any(limits_of(each) is not None for each in inside))
+    """Whether the names inside nested columns are the same in files and in the table, and no text in them has a length
+    limit.
+    """
+    nested = [field for field in schema if not isinstance(field.type, str)]
+    is_mapped = any(FIELD_ID in field.metadata for field in schema)
+    return not nested or not (is_mapped or any(limits_of(field) is not None for field in nested))
 
 
 class _Budget:
-    """How many bytes of rows may still be brought; threads may share it, since a little more does no harm."""
+    """Bytes of rows that may still be fetched. Threads share it without a lock: a small excess does no harm."""
 
     def __init__(self) -> None:
         self._left = MOST_BYTES
 
     def charge(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows. Raises Unsupported: they are more than may be brought."""
+        """Charge the rows to the budget and return them. Raises Unsupported if they exceed it."""
         self._left -= rows.nbytes
         if self._left < 0:
-            raise Unsupported("the rows take more memory than they may")
+            raise Unsupported("the rows exceed the memory limit")
         return rows
 
 

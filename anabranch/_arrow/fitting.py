@@ -1,6 +1,6 @@
-"""Fits rows to a table: its columns, in its order and types, with the values of those that the rows lack. Pure.
+"""Fits rows to a table: its columns, in its order and types, with default values for missing columns. Pure.
 
-Guarantee: what comes back obeys the table's rules; what does not fit is refused, and nothing is cut or lost.
+Guarantee: the result obeys the table's rules; rows that do not fit are refused, and no value is truncated or lost.
 """
 
 from __future__ import annotations
@@ -23,89 +23,92 @@ _CAST = "Cast it first."
 def fit_to_rules(
     table: str, rows: pa.Table, schema: Struct, rules: Rules, altered: frozenset[str] = frozenset()
 ) -> pa.Table:
-    """The rows under the table's columns, with the defaults of those that they lack, as its rules want them.
+    """The rows under the table's columns, with defaults for missing ones, checked against the table's rules.
 
     Args:
         altered: as for `anabranch._protocol.row_rules.obedient`.
 
     Raises:
-        SchemaMismatch: a column does not fit. RowViolation: a row breaks a rule. NotBuilt: only Spark can hold one.
+        SchemaMismatch: a column does not fit. RowViolation: a row breaks a rule. NotBuilt: only Spark can check a rule.
     """
-    there = {name.lower() for name in rows.column_names}
-    absent = [name for name in schema.names if name.lower() not in there]
+    present = {name.lower() for name in rows.column_names}
+    absent = [name for name in schema.names if name.lower() not in present]
     defaults = default_scalars(table, schema, rules, absent)
-    given = frozenset(schema.names) - {*absent}
-    return obedient(table, fit_to_schema(table, rows, schema, defaults), schema, rules, given, altered, new=True)
+    provided = frozenset(schema.names) - {*absent}
+    return obedient(table, fit_to_schema(table, rows, schema, defaults), schema, rules, provided, altered, new=True)
 
 
 def fit_to_schema(
     table: str, rows: pa.Table, schema: Struct, defaults: Mapping[str, pa.Scalar] | None = None
 ) -> pa.Table:
-    """The rows under the table's columns, in its order and types; one that they lack holds its default, or NULL. Raises
-    SchemaMismatch: a column is too many, is missing though NOT NULL, or does not fit by its type or values.
+    """The rows under the table's columns, in its order and types; a missing column gets its default, or NULL.
+
+    Raises:
+        SchemaMismatch: a column is unknown, is missing though NOT NULL, or has a type or values that do not fit.
     """
     by_name: dict[str, int] = {}
     for i, name in enumerate(rows.column_names):
         if by_name.setdefault(name.lower(), i) != i:
             reason = "the rows have two columns of this name (case does not count)."
             raise SchemaMismatch(table=table, column=name, reason=reason, expected="one", found="two")
-    given = defaults or {}
+    default_values = defaults or {}
     arrays = [
-        pa.repeat(given[each.name], len(rows))
-        if each.name in given
-        else _fit_column(table, rows, by_name.get(each.name.lower()), each)
-        for each in schema.fields
+        pa.repeat(default_values[field.name], len(rows))
+        if field.name in default_values
+        else _fit_column(table, rows, by_name.get(field.name.lower()), field)
+        for field in schema.fields
     ]
-    for name in rows.column_names:  # last, since delta-spark speaks of types first
+    for name in rows.column_names:  # last, since delta-spark reports types first
         if schema.find(name) is None:
-            known, found = ", ".join(schema.names) or "none", ", ".join(rows.column_names)
+            expected, actual = ", ".join(schema.names) or "none", ", ".join(rows.column_names)
             reason = "it is not one of its columns."
-            raise SchemaMismatch(table=table, column=name, reason=reason, expected=known, found=found)
+            raise SchemaMismatch(table=table, column=name, reason=reason, expected=expected, found=actual)
     return pa.Table.from_arrays(arrays, names=list(schema.names))
 
 
 def _fit_column(table: str, rows: pa.Table, position: int | None, target: Field) -> pa.ChunkedArray | pa.Array:
-    # Whether something inside is NULL is for the table's rules to say, of each row.
-    wanted = arrow_type(nullable_type(target.type))
+    # NULLs inside a value are checked later, by the table's rules, row by row.
+    target_type = arrow_type(nullable_type(target.type))
     if position is None:
-        return pa.nulls(len(rows), wanted)
+        return pa.nulls(len(rows), target_type)
     column = rows.column(position)
-    if column.type == wanted or pa.types.is_null(column.type):
-        return column.cast(wanted)
-    found = from_arrow(pa.schema([pa.field(target.name, column.type)])).fields[0].type
-    why = None if found in INTEGERS and target.type in INTEGERS else misfit(found, target.type, target.name)
+    if column.type == target_type or pa.types.is_null(column.type):
+        return column.cast(target_type)
+    source_type = from_arrow(pa.schema([pa.field(target.name, column.type)])).fields[0].type
+    why = None if source_type in INTEGERS and target.type in INTEGERS else misfit(source_type, target.type, target.name)
     if why is not None:
         raise why.error(table, _CAST if why.reason == DIFFER else "")
     try:
-        return _rename_members(column, found, target.type).cast(wanted)
+        return _rename_members(column, source_type, target.type).cast(target_type)
     except pa.ArrowException as error:
         reason = str(error) if may_show_rows(table) else f"a value does not fit; {NOT_SHOWN}"
         raise SchemaMismatch(
-            table=table, column=target.name, reason=reason, expected=sql_name(target.type), found=sql_name(found)
+            table=table, column=target.name, reason=reason, expected=sql_name(target.type), found=sql_name(source_type)
         ) from None
 
 
-def _rename_members(column: pa.ChunkedArray, found: DataType, target: DataType) -> pa.ChunkedArray:
-    """The values with members named as the table spells them: Arrow's cast knows case, and would drop the others."""
-    spelled = with_names_of(found, target)
-    if spelled == found:
+def _rename_members(column: pa.ChunkedArray, source_type: DataType, target: DataType) -> pa.ChunkedArray:
+    """The values with members named as in the table: Arrow's cast is case-sensitive, and would drop the others."""
+    spelled = with_names_of(source_type, target)
+    if spelled == source_type:
         return column
-    # By way of Python: Arrow cannot rename the members of a struct inside a list or map.
-    values = [_rename_in_value(value, found, spelled) for value in column.to_pylist()]
+    # In Python, because Arrow cannot rename the members of a struct inside a list or map.
+    values = [_rename_in_value(value, source_type, spelled) for value in column.to_pylist()]
     return pa.chunked_array([pa.array(values, arrow_type(spelled))])
 
 
-def _rename_in_value(value: Any, found: DataType, spelled: DataType) -> Any:
-    if value is None or isinstance(found, str):
+def _rename_in_value(value: Any, source_type: DataType, spelled: DataType) -> Any:
+    if value is None or isinstance(source_type, str):
         return value
-    if isinstance(found, Struct):
+    if isinstance(source_type, Struct):
         assert isinstance(spelled, Struct)
-        pairs = zip(found, spelled, strict=True)
+        pairs = zip(source_type, spelled, strict=True)
         return {after.name: _rename_in_value(value[before.name], before.type, after.type) for before, after in pairs}
-    if isinstance(found, Array):
+    if isinstance(source_type, Array):
         assert isinstance(spelled, Array)
-        return [_rename_in_value(each, found.element, spelled.element) for each in value]
+        return [_rename_in_value(element, source_type.element, spelled.element) for element in value]
     assert isinstance(spelled, Map)
     return [
-        (_rename_in_value(k, found.key, spelled.key), _rename_in_value(v, found.value, spelled.value)) for k, v in value
+        (_rename_in_value(k, source_type.key, spelled.key), _rename_in_value(v, source_type.value, spelled.value))
+        for k, v in value
     ]

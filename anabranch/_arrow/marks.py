@@ -1,4 +1,4 @@
-"""Marks as bitmaps: sets of the positions of rows, made from arrays and as words of 64 bits. Pure."""
+"""Sets of row positions as bitmaps: made from arrays, and converted to and from 64-bit words. Pure."""
 
 from __future__ import annotations
 

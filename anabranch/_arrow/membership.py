@@ -1,7 +1,7 @@
-"""Membership: which values of a column are among some others, asked batch by batch. Pure.
+"""Tests which values of a column are in a set, batch by batch. Pure.
 
-Arrow's ``is_in`` makes its table of the others anew for each batch, which takes longer than a batch does. So numbers
-are looked up in a table of bits first, and only what may be among the others is searched for.
+Arrow's ``is_in`` builds its hash table anew for each batch, which takes longer than testing the batch. So numbers are
+looked up in a bit table first, and only the candidates are searched in the set.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import pyarrow.compute as pc
 
 _LEAST_BITS, _MOST_BITS = 1 << 12, 1 << 26
 _SPARSE = 16
-"""One bit in so many is set, so that few values are searched for in vain."""
+"""One bit out of this number is set in the bit table, so that few searches are in vain."""
 
 
 def among(values: pa.Array) -> Callable[[pa.Array], Any]:
-    """What tells of each value of an array of the same type whether it is one of these, of which none is NULL, as a
-    NumPy array; NULL is not.
+    """A function that tests for each value of an array whether it is one of these values, as a NumPy array. These are
+    of the same type and not NULL; NULL is never a member.
 
     Example:
         >>> among(pa.array([3, 5]))(pa.array([5, 4, None])).tolist()
@@ -28,19 +28,19 @@ def among(values: pa.Array) -> Callable[[pa.Array], Any]:
     """
     if not _is_number(values.type):
         return lambda column: pc.is_in(column, value_set=values).to_numpy(zero_copy_only=False)
-    wanted = np.unique(_numbers(values))
-    mask = min(max(_LEAST_BITS, 1 << (len(wanted) * _SPARSE - 1).bit_length()), _MOST_BITS) - 1 if len(wanted) else 0
+    members = np.unique(_numbers(values))
+    mask = min(max(_LEAST_BITS, 1 << (len(members) * _SPARSE - 1).bit_length()), _MOST_BITS) - 1 if len(members) else 0
     bits = np.zeros(mask + 1, bool)
-    bits[wanted & mask] = True
+    bits[members & mask] = True
 
     def are_among(column: pa.Array) -> Any:
         numbers = _numbers(column)
-        found = bits[numbers & mask]
-        likely = np.flatnonzero(found)
-        some = numbers[likely]
-        places = np.minimum(np.searchsorted(wanted, some), max(len(wanted) - 1, 0))
-        found[likely] = wanted[places] == some if len(wanted) else False
-        return found & column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else found
+        is_member = bits[numbers & mask]
+        candidates = np.flatnonzero(is_member)
+        candidate_numbers = numbers[candidates]
+        places = np.minimum(np.searchsorted(members, candidate_numbers), max(len(members) - 1, 0))
+        is_member[candidates] = members[places] == candidate_numbers if len(members) else False
+        return is_member & column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else is_member
 
     return are_among
 
@@ -50,6 +50,6 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _numbers(column: pa.Array) -> Any:
-    """The values as numbers of 64 bits, NULL as any."""
+    """The values as 64-bit integers; NULL becomes an arbitrary number."""
     whole = column.cast(pa.int32()) if pa.types.is_date32(column.type) else column
     return pc.fill_null(whole.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)

@@ -1,7 +1,7 @@
-"""What clauses of a MERGE compute without Spark: which of them acts, and what it stores.
+"""Resolves the clauses of a MERGE for Arrow: their conditions, and the values that they store.
 
-Knows computations and the types of both sides' columns. Pure. Guarantee: what is given here is what Spark computes, and
-nothing in it can fail to fit; of all else there is None.
+Knows computations and the types of both sides' columns. Pure. Guarantee: the computations give what Spark would store,
+and cannot fail to fit a column; anything else raises `Unsupported`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from anabranch._protocol.unsupported import Unsupported
 
 
 def resolve_clauses(matching: Matching, when: When, files: FileSet, source: SourceColumns) -> list[Acting]:
-    """The clauses of one kind, on a source of these columns. An insert stores something in each column.
+    """The clauses of one kind, for a source with these columns. An insert stores a value in each column.
 
     Raises:
-        Unsupported: only Spark computes some part of them.
+        Unsupported: only Spark computes part of them.
     """
     return [
         Acting(number, _condition(clause, source), clause.action == "update", _values(clause, files, source))
@@ -37,41 +37,43 @@ def resolve_clauses(matching: Matching, when: When, files: FileSet, source: Sour
 def _condition(clause: Clause, source: SourceColumns) -> Computation:
     if clause.condition is None:
         return NOTHING_MORE
-    found = require_computation(clause.condition, source)
-    if not found.is_condition:
-        raise Unsupported("what a clause requires is no condition that is read here")
-    return found
+    condition = require_computation(clause.condition, source)
+    if not condition.is_condition:
+        raise Unsupported("the condition of a clause is computed by Spark")
+    return condition
 
 
 def _values(clause: Clause, files: FileSet, source: SourceColumns) -> dict[str, Computation]:
-    found = {}
+    computations = {}
     for name, value in clause.values.items():
         field = files.schema.field(name)
-        found[field.name] = _computation_to_store(field, value, source)
-    lacking = [each for each in files.schema if each.name not in found] if clause.action == "insert" else []
-    for field in lacking:
+        computations[field.name] = _computation_to_store(field, value, source)
+    unassigned = (
+        [column for column in files.schema if column.name not in computations] if clause.action == "insert" else []
+    )
+    for field in unassigned:
         if field.name in files.rules.defaults:
             raise Unsupported(f"the default value of the column {field.name} is computed by Spark")
-        found[field.name] = Computation(Constant(None, VOID))
-    return found
+        computations[field.name] = Computation(Constant(None, VOID))
+    return computations
 
 
 def _computation_to_store(field: Field, value: object, source: SourceColumns) -> Computation:
-    """What a column stores of a value; of a source's column of its own type just that, whatever the type."""
-    given = require_computation(value, source)
-    if isinstance(value, SourceColumn) and given.tree.type == field.type and LENGTH not in field.metadata:
-        return given
-    return check_stored(given, field)
+    """The computation of what a column stores of a value. A source column of the same type is stored as it is."""
+    computation = require_computation(value, source)
+    if isinstance(value, SourceColumn) and computation.tree.type == field.type and LENGTH not in field.metadata:
+        return computation
+    return check_stored(computation, field)
 
 
 def require_computation(value: object, source: SourceColumns) -> Computation:
-    """How an expression over pairs of rows is computed. Raises Unsupported: only Spark computes it."""
-    found = _computation(value, source)
-    if found.reason is not None:
-        raise Unsupported(found.reason)
-    if not is_seen(found, source):
+    """The computation of an expression over pairs of rows. Raises Unsupported if only Spark computes it."""
+    computation = _computation(value, source)
+    if computation.reason is not None:
+        raise Unsupported(computation.reason)
+    if not is_seen(computation, source):
         raise Unsupported("a column of the source is read by Spark")
-    return found
+    return computation
 
 
 def _computation(value: object, source: SourceColumns) -> Computation:
@@ -86,19 +88,19 @@ def _computation(value: object, source: SourceColumns) -> Computation:
 
 
 def is_seen(computation: Computation, source: SourceColumns) -> bool:
-    """Whether Arrow sees the same in the source's columns of a computation as Spark."""
+    """Whether Arrow reads the source's columns of a computation just as Spark does."""
     names = [name for name in names_of(computation.tree) if name[0] == "source"]
     return all(source.type_of(name[1]) for name in names)
 
 
 def columns_of(computations: Sequence[Computation]) -> list[str]:
-    """The table's columns that these read."""
-    names = {name[1] for each in computations for name in names_of(each.tree) if name[0] == "target"}
+    """The table's columns that these computations read."""
+    names = {name[1] for computation in computations for name in names_of(computation.tree) if name[0] == "target"}
     return sorted(names)
 
 
 def of_table(computation: Computation) -> Computation:
-    """A computation over pairs that reads the table's rows alone, as one over these."""
+    """A computation over pairs that reads only the table's rows, converted to one over these rows."""
     return replace(computation, tree=with_columns(computation.tree, _of_table))
 
 

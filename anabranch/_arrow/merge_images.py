@@ -1,6 +1,6 @@
-"""What a MERGE writes, in Arrow: new images from what its join has left behind, and inserts.
+"""Builds the rows that a MERGE writes, in Arrow: new images from the result of its join, and inserts.
 
-Pure. Guarantee: the rows are those that Spark would write, before the table's rules are held.
+Pure. Guarantee: the rows are those that Spark would write, before the table's rules are applied.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._protocol.merges import Matching, Reserved, SourceColumn
 
 ROW_ID, IMAGE, OLD = "row_id", "image", "old"
-"""Columns of what a join leaves behind: a row's id, and, before their numbers, the table's new and old values."""
+"""Columns of a join's result: a row's id, and the prefixes of the numbered columns with new and old values."""
 
 
 def images_of(rows: pa.Table, updates: Collection[int], files: FileSet) -> pa.Table:
-    """The rows that a join found to be updated, as they become, with all columns of a file set."""
+    """The new images of the rows that a join updates, with all columns of a file set."""
     updated = rows.filter(pc.is_in(rows["clause"], value_set=pa.array(list(updates), pa.int32())))
     images = [name for name in rows.column_names if name.startswith(IMAGE)]
     hidden = [ROW_ID] if len(files.schema.names) > len(images) else []
@@ -32,28 +32,28 @@ def images_of(rows: pa.Table, updates: Collection[int], files: FileSet) -> pa.Ta
 
 
 def inserts_of(files: FileSet, matching: Matching, source: SourceRows) -> list[tuple[pa.Table, frozenset[str]]]:
-    """What NOT MATCHED clauses make of a source's rows: for each clause the rows, and the columns that it gives.
+    """The rows that NOT MATCHED clauses insert: for each clause its rows, and the columns that it sets.
 
     Raises:
-        Unsupported: only Spark says what some value is.
+        Unsupported: only Spark computes a value.
     """
     matching, source = _add_reserved_columns(matching, source)
     clauses = resolve_clauses(matching, "not matched", files, source.columns)
     every = np.arange(source.rows)
     pairs = Pairs(len(every), {"source": Half(source.named_rows, every)})
     acts = acting_on(clauses, pairs, every)
-    inserts, made = matching.columns_set(files.schema, "insert"), []
-    for each in clauses:
-        rows, given = (
-            pa.table(compute_clause_values(each, pairs, every[acts == each.number], files.schema)),
-            inserts[each.number],
+    columns_set, inserts = matching.columns_set(files.schema, "insert"), []
+    for clause in clauses:
+        rows, assigned = (
+            pa.table(compute_clause_values(clause, pairs, every[acts == clause.number], files.schema)),
+            columns_set[clause.number],
         )
-        made.append((rows, given))
-    return made
+        inserts.append((rows, assigned))
+    return inserts
 
 
 def _add_reserved_columns(matching: Matching, source: SourceRows) -> tuple[Matching, SourceRows]:
-    """The clauses with a column of the source for each value that is reserved for its rows, and these columns."""
+    """Replace values reserved for the source's rows by added columns of the source."""
     columns, clauses = dict[str, pa.Array](), []
     for clause in matching.clauses:
         values = dict(clause.values)

@@ -1,8 +1,7 @@
-"""A MERGE whose rows match by keys, in Arrow: the table's rows are looked for by the source's keys.
+"""Joins a MERGE by keys, in Arrow: looks up the source's keys in the table's rows.
 
-Knows Arrow tables and which comparisons of keys are Spark's own. Guarantee: of a join whose conditions and values are
-computed here the outcome is the one that Spark would find; of any other the rows that are fetched are all those that
-can match.
+Knows Arrow tables and which comparisons of keys match Spark's. Guarantee: if Arrow computes the join's conditions and
+values, the outcome is the one that Spark would find; otherwise the fetched rows include all that can match.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from anabranch.errors import AmbiguousMerge
 
 @dataclass(frozen=True)
 class JoinClauses:
-    """The clauses of a join that needs no Spark: for rows that match, and for the table's rows that do not."""
+    """The clauses of a join that needs no Spark: for matched rows, and for table rows without a match."""
 
     matched: list[Acting]
     alone: list[Acting]
@@ -41,15 +40,15 @@ class JoinClauses:
     @property
     def update(self) -> bool:
         """Whether some rows may be updated."""
-        return any(each.updates for each in (*self.matched, *self.alone))
+        return any(clause.updates for clause in (*self.matched, *self.alone))
 
 
 def resolve_join(files: FileSet, matching: Matching, source: SourceColumns) -> JoinClauses:
-    """The clauses of a MERGE on a source of these columns whose join needs no Spark: rows match by keys, and what else
-    is asked of them is computed here. Then nothing in it can fail to fit.
+    """The clauses of a MERGE whose join needs no Spark: rows match by keys, and Arrow computes the rest of ON. Then no
+    value can fail to fit.
 
     Raises:
-        Unsupported: only Spark computes some part of it.
+        Unsupported: only Spark computes part of it.
     """
     if matching.evolves or matching.added:
         raise Unsupported("columns that the MERGE may add are joined by Spark")
@@ -63,31 +62,31 @@ def resolve_join(files: FileSet, matching: Matching, source: SourceColumns) -> J
 
 
 def outcome(site: Site, files: FileSet, matching: Matching, source: SourceRows) -> pa.Table:
-    """What the join of such a MERGE leaves behind: address, source row, acting clause, new images if some clause
-    updates, and old ones if they are recorded.
+    """The result of the join of such a MERGE: address, source row, acting clause, new images if some clause updates,
+    and old images if changes are recorded.
 
     Raises:
-        Unsupported: only Spark joins these, says what some value is, or reads some rows.
+        Unsupported: only Spark joins these, computes a value, or reads some rows.
         AmbiguousMerge: several source rows would change one row.
     """
     clauses = resolve_join(files, matching, source.columns)
     join = Join(site, files, source, address_of(files.schema))
-    found, acts = _find_matches(join, _pairs(site, files, matching, source, join.address), matching, clauses)
+    matches, acting = _find_matches(join, _pairs(site, files, matching, source, join.address), matching, clauses)
     if not matching.may_match_twice:
-        _check_unambiguous(found.filter(pa.array(acts != NONE)), files.root)
-    parts = [(found, acts)]
+        _check_unambiguous(matches.filter(pa.array(acting != NONE)), files.root)
+    parts = [(matches, acting)]
     if clauses.alone:
-        parts.append(join.alone(clauses.alone, marks_of(found[join.address.path], found[join.address.row])))
-    both, does = [*clauses.matched, *clauses.alone], {"images": clauses.update, "recorded": matching.recorded}
-    return pa.concat_tables([join.left_behind(both, some, acting, **does) for some, acting in parts])
+        parts.append(join.alone(clauses.alone, marks_of(matches[join.address.path], matches[join.address.row])))
+    all_clauses, options = [*clauses.matched, *clauses.alone], {"images": clauses.update, "recorded": matching.recorded}
+    return pa.concat_tables([join.left_behind(all_clauses, pairs, numbers, **options) for pairs, numbers in parts])
 
 
-def _find_matches(join: Join, found: pa.Table, matching: Matching, clauses: JoinClauses) -> tuple[pa.Table, Any]:
-    """Of pairs with equal keys those that match, and the number of the clause that acts on each."""
-    pairs = join.pairs(found, columns_of([matching.rest, *(each.condition for each in clauses.matched)]))
-    every = np.arange(len(found))
-    matched = every[pairs.truths(matching.rest, every)]
-    return found.take(pa.array(matched)), acting_on(clauses.matched, pairs, matched)[matched]
+def _find_matches(join: Join, candidates: pa.Table, matching: Matching, clauses: JoinClauses) -> tuple[pa.Table, Any]:
+    """The pairs with equal keys that match, and the number of the clause that acts on each."""
+    pairs = join.pairs(candidates, columns_of([matching.rest, *(clause.condition for clause in clauses.matched)]))
+    indexes = np.arange(len(candidates))
+    matched = indexes[pairs.truths(matching.rest, indexes)]
+    return candidates.take(pa.array(matched)), acting_on(clauses.matched, pairs, matched)[matched]
 
 
 def fetch_candidates(
@@ -96,12 +95,12 @@ def fetch_candidates(
     """These columns, and addresses, of all rows that can match the source.
 
     Raises:
-        Unsupported: only Spark looks for them, or there are none.
+        Unsupported: only Spark can look them up, or every row of the table matters.
     """
     if matching.acts_without_match:
-        raise Unsupported("each row of the table matters")
-    found = finding.with_values(site, files, _values(files, matching, source), address)
-    marks = marks_of(found[address.path], found[address.row])
+        raise Unsupported("every row of the table matters")
+    candidates = finding.with_values(site, files, _values(files, matching, source), address)
+    marks = marks_of(candidates[address.path], candidates[address.row])
     return finding.fetch(site, files, marks, columns, address)
 
 
@@ -109,27 +108,27 @@ def fetch_candidates(
 
 
 def _keys(files: FileSet, matching: Matching, source: SourceColumns) -> dict[str, tuple[int, pa.DataType]]:
-    """For each key of the table the place of the source's column, and the type in which both are compared.
+    """For each key column of the table the index of the source's column, and the type in which both are compared.
 
     Raises:
-        Unsupported: there is none, a column is compared with two, or Spark compares in another way.
+        Unsupported: there is no key, a column is compared with two others, or Spark compares in another way.
     """
-    found: dict[str, tuple[int, pa.DataType]] = {}
+    keys: dict[str, tuple[int, pa.DataType]] = {}
     for ours, theirs in matching.keys:
         field, at = files.schema.field(ours), source.place_of(theirs)
         kind = domain(field)
-        if at is None or ours in found or kind is None or pa.types.is_floating(kind):
+        if at is None or ours in keys or kind is None or pa.types.is_floating(kind):
             raise Unsupported(f"rows are joined on the column {ours} by Spark")
         if not _are_alike(field.type, source.types[at]):
             raise Unsupported(f"the column {ours} of the table and {theirs} of the source are compared by Spark")
-        found[ours] = at, kind
-    if not found:
+        keys[ours] = at, kind
+    if not keys:
         raise Unsupported("ON requires no columns to be equal")
-    return found
+    return keys
 
 
 def _are_alike(ours: DataType, theirs: DataType | None) -> bool:
-    """Whether Spark compares values of both as they are."""
+    """Whether Spark compares values of both types as they are."""
     return theirs == ours or (ours in INTEGERS and theirs in INTEGERS)
 
 
@@ -140,19 +139,21 @@ def _values(files: FileSet, matching: Matching, source: SourceRows) -> dict[str,
 
 
 def _pairs(site: Site, files: FileSet, matching: Matching, source: SourceRows, address: Address) -> pa.Table:
-    """The addresses of rows with the places of the source's rows that have their keys, in the order of the rows."""
+    """The addresses of table rows with the indexes of the source rows that have equal keys, in the order of the table's
+    rows.
+    """
     keys = _keys(files, matching, source.columns)
-    found = finding.with_values(site, files, _values(files, matching, source), address)
+    table_keys = finding.with_values(site, files, _values(files, matching, source), address)
     names = [f"k{i}" for i in range(len(keys))]
-    ours = pa.table([*found.columns, pa.array(np.arange(len(found)))], [*names, *address, AT])
+    ours = pa.table([*table_keys.columns, pa.array(np.arange(len(table_keys)))], [*names, *address, AT])
     columns = [source.table.column(at).cast(kind) for at, kind in keys.values()]
     theirs = pa.table([*columns, pa.array(np.arange(source.rows))], [*names, NUMBER])
     return ours.join(theirs, names, join_type="inner").sort_by([(AT, "ascending"), (NUMBER, "ascending")])
 
 
 def _check_unambiguous(pairs: pa.Table, table: str) -> None:
-    """Raises AmbiguousMerge: several pairs on which a clause acts have one row of the table."""
+    """Raises AmbiguousMerge if a clause acts on several pairs of one table row."""
     times = pc.value_counts(pairs[AT].combine_chunks())
-    several = pc.sum(pc.greater(times.field("counts"), 1)).as_py() or 0
-    if several:
-        raise AmbiguousMerge(table=table, count=several)
+    ambiguous = pc.sum(pc.greater(times.field("counts"), 1)).as_py() or 0
+    if ambiguous:
+        raise AmbiguousMerge(table=table, count=ambiguous)

@@ -1,6 +1,6 @@
 """The outcome of a MERGE's join: which clause acts on which rows, and on how many pairs.
 
-Knows the columns of what a join leaves behind; not what clauses do. Pure.
+Knows the columns of a join's result; not what clauses do. Pure.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from anabranch.errors import AmbiguousMerge
 
 @dataclass(frozen=True)
 class JoinResult:
-    """What the join of a MERGE leaves behind.
+    """Result of the join of a MERGE.
 
     Attributes:
-        place: a row for each pair that matched, and for each row changed because it did not; or the folder where Spark
-            keeps them: address, source row, acting clause, new image, and where that is recorded the old one.
+        place: a row for each pair that matched, and for each row that a NOT MATCHED BY SOURCE clause changes, with
+            address, source row, acting clause, new image, and old image if changes are recorded; or the folder where
+            Spark keeps these rows.
         updates: number of an updating clause -> the columns that it sets.
-        repeats: whether it may hold a row that is deleted several times.
-        schema: the columns as Spark types them, where it has made them.
+        repeats: whether a deleted row may occur several times.
+        schema: the columns with Spark's types, if Spark made the rows.
     """
 
     place: str | pa.Table
@@ -39,16 +40,16 @@ class JoinResult:
 
     @property
     def rows(self) -> pa.Table:
-        """The rows. Raises Unsupported: they lie in files of Spark's."""
+        """The rows. Raises Unsupported if they are in files of Spark's."""
         if isinstance(self.place, str):
-            raise Unsupported("the join's outcome lies in files of Spark's")
+            raise Unsupported("the join's result is in files that Spark wrote")
         return self.place
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """By acting clause (None where none acts on a pair) the table's rows, and the number of pairs; and how many rows
-    several pairs of some clauses change.
+    """The table's rows and the number of pairs by acting clause (None if no clause acts on a pair); and a function that
+    counts the rows that several pairs of given clauses change.
     """
 
     by_clause: Mapping[int | None, Marks]
@@ -57,24 +58,28 @@ class Outcome:
 
 
 def outcome_of_table(rows: pa.Table) -> Outcome:
-    """The same of rows that are here."""
+    """The outcome of a join whose result is in memory."""
     counts = pc.value_counts(rows["clause"])
-    pairs: dict[int | None, int] = {each["values"].as_py(): each["counts"].as_py() for each in counts}
+    pairs: dict[int | None, int] = {entry["values"].as_py(): entry["counts"].as_py() for entry in counts}
 
     def rows_of_clauses(clauses: Sequence[int | None]) -> pa.Table:
         return rows.filter(pc.is_in(rows["clause"], value_set=pa.array(clauses, pa.int32())))
 
     def ambiguous(matched: list[int]) -> int:
-        found = rows_of_clauses(matched)
-        times = Counter(zip(found["path"].to_pylist(), found["row"].to_pylist(), strict=True))
+        changed_rows = rows_of_clauses(matched)
+        times = Counter(zip(changed_rows["path"].to_pylist(), changed_rows["row"].to_pylist(), strict=True))
         return sum(count > 1 for count in times.values())
 
     parts = {clause: rows_of_clauses([clause]) for clause in pairs}
-    return Outcome({i: marks_of(each["path"], each["row"]) for i, each in parts.items()}, pairs, ambiguous)
+    return Outcome(
+        {i: marks_of(part["path"], part["row"]) for i, part in parts.items()},
+        pairs,
+        ambiguous,
+    )
 
 
 def build_joined(counted: Outcome, handle: Any, files: FileSet, matching: Matching) -> Joined:
-    """Marks and counts of a join's outcome, with what the engine keeps of it.
+    """Marks and counts of a join's outcome, with the engine's handle of its result.
 
     Raises:
         AmbiguousMerge: several source rows would change one row.
@@ -87,10 +92,10 @@ def build_joined(counted: Outcome, handle: Any, files: FileSet, matching: Matchi
 
     def count(when: When, action: str) -> int:
         return sum(
-            count_of(by_clause.get(i, {})) for i, each in matching.enumerate_clauses(when) if each.action == action
+            count_of(by_clause.get(i, {})) for i, clause in matching.enumerate_clauses(when) if clause.action == action
         )
 
-    deleting = [i for i, each in enumerate(matching.clauses) if each.action == "delete"]
+    deleting = [i for i, clause in enumerate(matching.clauses) if clause.action == "delete"]
     return Joined(
         marks=union_of([marks for i, marks in by_clause.items() if i is not None]),
         deletes=union_of([by_clause.get(i, {}) for i in deleting]),

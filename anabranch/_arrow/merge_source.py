@@ -1,4 +1,4 @@
-"""The source of a MERGE in Arrow: its columns and its rows, each with a number."""
+"""The source of a MERGE in Arrow: its columns, and its numbered rows."""
 
 from __future__ import annotations
 
@@ -18,37 +18,39 @@ class SourceColumns:
     """The columns of a source.
 
     Attributes:
-        names: what they are called; two may have one name.
-        types: Delta's type of each; None where Arrow may see other values than Spark.
+        names: names of the columns; two may be the same.
+        types: Delta types of the columns; None where Arrow may read other values than Spark.
     """
 
     names: tuple[str, ...]
     types: tuple[DataType | None, ...]
 
     def place_of(self, name: str) -> int | None:
-        """The place of the one column of this name, whatever the case; None where there is none, or several."""
-        named = self._places.get(name.lower(), ())
-        return named[0] if len(named) == 1 else None
+        """Index of the only column with this name, ignoring case; None if there is none, or several."""
+        places = self._places.get(name.lower(), ())
+        return places[0] if len(places) == 1 else None
 
     @lazy
     def _places(self) -> dict[str, list[int]]:
-        """The places of the names, whatever their case."""
-        found: dict[str, list[int]] = {}
-        for i, each in enumerate(self.names):
-            found.setdefault(each.lower(), []).append(i)
-        return found
+        """Indexes of columns by lower-case name."""
+        places: dict[str, list[int]] = {}
+        for i, name in enumerate(self.names):
+            places.setdefault(name.lower(), []).append(i)
+        return places
 
     def type_of(self, name: str) -> DataType | None:
-        """The type of the one column of this name; None where there is none such, or Arrow may see other values."""
+        """Type of the only column with this name; None if there is no such column, or Arrow may read other values than
+        Spark.
+        """
         at = self.place_of(name)
         return None if at is None else self.types[at]
 
 
 def source_columns(schema: pa.Schema) -> SourceColumns:
-    """The columns of Arrow rows, as Delta types them."""
+    """The columns of Arrow rows, with their Delta types."""
     fields = from_arrow(schema)
-    seen = tuple(each.type if are_plain([each], nested=True) else None for each in fields)
-    return SourceColumns(tuple(fields.names), seen)
+    types = tuple(column.type if are_plain([column], nested=True) else None for column in fields)
+    return SourceColumns(tuple(fields.names), types)
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class SourceRows:
 
     @property
     def rows(self) -> int:
-        """How many they are."""
+        """Number of rows."""
         return len(self.table)
 
     @property
@@ -78,24 +80,25 @@ class SourceRows:
         return self.table.rename_columns([*self.columns.names, ""])
 
     def beside(self, columns: Mapping[str, pa.Array]) -> SourceRows:
-        """The rows with more columns of whole numbers."""
+        """The rows with additional columns of integers."""
         names, types = self.columns.names, self.columns.types
         more = SourceColumns((*names, *columns), (*types, *("long" for _ in columns)))
-        own = [self.table.column(i) for i in range(len(names))]
+        arrays = [self.table.column(i) for i in range(len(names))]
         return SourceRows(
             more,
             pa.table(
-                [*own, *columns.values(), self.numbers], [str(i) for i in range(len(own) + len(columns))] + ["number"]
+                [*arrays, *columns.values(), self.numbers],
+                [str(i) for i in range(len(arrays) + len(columns))] + ["number"],
             ),
         )
 
     def without(self, numbers: Sequence[pa.ChunkedArray]) -> SourceRows:
         """The rows whose numbers are not among these."""
-        gone = pa.concat_arrays([pa.array([], pa.int64()), *(each.combine_chunks() for each in numbers)])
-        return SourceRows(self.columns, self.table.filter(pc.invert(pc.is_in(self.numbers, value_set=gone))))
+        excluded = pa.concat_arrays([pa.array([], pa.int64()), *(chunks.combine_chunks() for chunks in numbers)])
+        return SourceRows(self.columns, self.table.filter(pc.invert(pc.is_in(self.numbers, value_set=excluded))))
 
 
 def to_source_rows(source: pa.Table) -> SourceRows:
-    """Rows in Delta's types for their columns, numbered from 0 on."""
+    """Rows in the Delta types of their columns, numbered from 0."""
     columns, rows = source_columns(source.schema), source.cast(to_arrow(from_arrow(source.schema)))
     return SourceRows(columns, rows.append_column("number", pa.array(range(len(rows)), pa.int64())))

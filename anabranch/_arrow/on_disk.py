@@ -1,8 +1,7 @@
-"""Brings files to a disk, for what reads and writes them there alone, and what comes of them to the table.
+"""Copies files to a local disk for code that works on local files only, and copies its output back to the table.
 
-Knows stores and temporary folders; not what is done. Guarantees: files that lie on a disk are used where they are; a
-copy is gone when the block ends; what the block has written reaches the table only if the block ends well, and what
-reached it in part is removed.
+Knows stores and temporary folders; not the work itself. Guarantees: files that are on a disk are used in place; a copy
+is gone when the block ends; output reaches the table only if the block succeeds, and partial output is removed.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from anabranch._storage.local import LocalStore
 
 @contextmanager
 def on_disk(site: Site, files: FileSet, *folders: str | None) -> Iterator[tuple[Site, FileSet]]:
-    """Within the block, a site whose files lie on a disk, and the files there. Files that the block leaves in these
-    folders of that site are in those of the table when it ends.
+    """Provide a site whose files are on a disk, and the files there. When the block ends, files that it left in these
+    folders of that site are copied to the same folders of the table.
 
     Raises:
-        MissingDataFile: one is not there.
-        StoreError: one has another size than the log says, or cannot be copied.
+        MissingDataFile: a file is missing.
+        StoreError: a file's size differs from the log's, or it cannot be copied.
         CorruptLog, FileOutsideTable, UnknownStore: as `anabranch._arrow.data_files.data_files`.
-        StagedFilesRemain: what was put into the table in part cannot be removed.
+        StagedFilesRemain: partial output cannot be removed from the table.
     """
     if isinstance(site.store, LocalStore):
         yield site, files
@@ -41,13 +40,13 @@ def on_disk(site: Site, files: FileSet, *folders: str | None) -> Iterator[tuple[
         disk = LocalStore(place)
         yield replace(site, store=disk), _copy_files(site.store, files, disk)
         with undone(site.store) as names:
-            for each in (each for folder in filter(None, folders) for each in disk.list_from(f"{folder}/")):
-                names.append(each.name)  # before it is there: of a put that fails there may be something, too
-                copy_file(disk, each.name, site.store, each.name, size=each.size)
+            for entry in (entry for folder in filter(None, folders) for entry in disk.list_from(f"{folder}/")):
+                names.append(entry.name)  # first, because even a put that fails may leave something
+                copy_file(disk, entry.name, site.store, entry.name, size=entry.size)
 
 
 def _copy_files(store: Store, files: FileSet, disk: LocalStore) -> FileSet:
-    """The same files on a disk, under names that are numbers."""
+    """Copies of the files on a disk, under numbered names."""
     paths, copies = files.files["path"].to_pylist(), dict[str, str]()
     sizes = files.files["size"].to_pylist()
     for path, size, (where, name) in zip(paths, sizes, locate_files(store, files), strict=True):
@@ -55,5 +54,5 @@ def _copy_files(store: Store, files: FileSet, disk: LocalStore) -> FileSet:
         with reading(files, path):
             copy_file(where, name, disk, copies[path], size=size)
     named = pa.array([copies[path] for path in paths], pa.string())
-    told = files.files.set_column(files.files.column_names.index("path"), "path", named)
-    return replace(files, files=told, vectors={copies[path]: marks for path, marks in files.vectors.items()})
+    copied_files = files.files.set_column(files.files.column_names.index("path"), "path", named)
+    return replace(files, files=copied_files, vectors={copies[path]: marks for path, marks in files.vectors.items()})

@@ -1,8 +1,9 @@
-"""Writes the live rows of data files in the order of a curve, by Arrow, on an executor or here.
+"""Writes the live rows of data files in the order of a curve, by Arrow, on an executor or in this process.
 
-Imports pyarrow and numpy only, as `anabranch._arrow.files`, whose guarantees hold here too. The files are read for
-the columns of the curve first, and then for the rows of as many outputs as fit into memory together, again and again.
-Threads share the files, and the outputs. The order is that of `anabranch._spark.writing.relocating`, for the same rows.
+Imports pyarrow and numpy only, as `anabranch._arrow.files` does, and gives the same guarantees. It first reads the
+columns of the curve from all files; then, for as many outputs as fit into memory together, the rows of these outputs,
+until all are written. Threads share the files and the outputs. The order is that of
+`anabranch._spark.writing.relocating` for the same rows.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from anabranch._protocol.unsupported import Unsupported
 
 TAKEN_ROWS = 1 << 17
 _SPARE = 0.9
-"""Rows of later files may be wider than those of the first."""
+"""Fraction of the memory that is planned for: rows of later files may be wider than those of the first."""
 Output = tuple[int, str, str, int]
-"""The number of an output, its path, that of its origins (empty where nobody asks), and how many rows it has."""
+"""Number of an output, its path, the path of its origins (empty if none are recorded), and its number of rows."""
 
 
 def write_along_curve(task: Mapping[str, Any]) -> list[Output]:
@@ -36,40 +37,43 @@ def write_along_curve(task: Mapping[str, Any]) -> list[Output]:
 
     Args:
         task: as for `anabranch._arrow.files.write_packed_file`, and: ``keys``, the paths of the curve's columns;
-            ``cells``, for more than one of these the place of each cell on the curve, and ``bits``, those of a number
-            in a cell; ``every``, of how many rows one is looked at to part them into so many ``outputs``; ``moves``,
-            the folder for origins, or None; ``most_bytes``, how much memory rows may take; ``threads``, how many.
+            ``cells``, if there are several keys, the place of each cell on the curve, and ``bits``, the bits of a
+            number in a cell; ``outputs``, the number of new files; ``every``, the interval at which rows are sampled
+            to partition them into outputs; ``moves``, the folder for origins, or None; ``most_bytes``, the maximum
+            memory for rows; ``threads``, the number of threads.
 
     Raises:
-        Unsupported, or anything that Arrow or the system raises: nothing is left.
+        Unsupported, or anything that Arrow or the system raises: nothing is left behind.
     """
     check(task)
-    made: list[Output] = []
+    outputs: list[Output] = []
     try:
         with _Crew.of(task) as crew:
             order = _Order.of(task, crew)
-            _write_all(order, {**with_dictionaries(task), **crew.call_off_entry}, crew, made)
+            _write_all(order, {**with_dictionaries(task), **crew.call_off_entry}, crew, outputs)
     except BaseException:
-        for _, *paths, _ in made:
+        for _, *paths, _ in outputs:
             for path in filter(None, paths):
                 remove(path)
         raise
-    return sorted(made)
+    return sorted(outputs)
 
 
 def running(task: Mapping[str, Any]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What Spark maps over a single row: what `write_along_curve` gave, or one row that says why it gave nothing."""
+    """A function for Spark to map over a single row: it yields the rows of `write_along_curve`, or one row with the
+    error.
+    """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
             try:
-                found: list[tuple[Any, ...]] = [(*each, None) for each in write_along_curve(task)]
+                outputs: list[tuple[Any, ...]] = [(*output, None) for output in write_along_curve(task)]
             except Exception as error:
-                found = [(-1, "", "", 0, type(error).__name__)]  # its words may hold values of rows
+                outputs = [(-1, "", "", 0, type(error).__name__)]  # the error's text may contain values of rows
             names, types = ["number", "path", "moves", "rows", "refused"], [pa.int64(), pa.string(), pa.string()]
-            columns = [list(each) for each in zip(*found, strict=True)] or [[]] * len(names)
-            both = zip(columns, [*types, pa.int64(), pa.string()], strict=True)
-            yield pa.RecordBatch.from_arrays([pa.array(each, kind) for each, kind in both], names)
+            columns = [list(values) for values in zip(*outputs, strict=True)] or [[]] * len(names)
+            typed_columns = zip(columns, [*types, pa.int64(), pa.string()], strict=True)
+            yield pa.RecordBatch.from_arrays([pa.array(values, kind) for values, kind in typed_columns], names)
 
     return run
 
@@ -78,14 +82,14 @@ def running(task: Mapping[str, Any]) -> Callable[[Iterator[pa.RecordBatch]], Ite
 
 
 class _Crew:
-    """Threads that share the parts of one task; where one fails, or this one is interrupted, all of them stop."""
+    """Threads that share the parts of one task. If one fails or the task is cancelled, all of them stop."""
 
     def __init__(self, pool: ThreadPoolExecutor, is_called_off: Callable[[], bool]) -> None:
         self._pool, self._is_called_off, self._stopped = pool, is_called_off, threading.Event()
 
     @classmethod
     def of(cls, task: Mapping[str, Any]) -> _Crew:
-        """As many as the task says."""
+        """A crew with the task's number of threads."""
         return cls(ThreadPoolExecutor(task["threads"], "anabranch-order"), task.get("is_called_off", bool))
 
     def __enter__(self) -> _Crew:
@@ -97,15 +101,15 @@ class _Crew:
 
     @property
     def call_off_entry(self) -> dict[str, Any]:
-        """What a task says so that its parts stop."""
+        """The entry by which a task makes its parts stop."""
         return {"is_called_off": lambda: self._stopped.is_set() or self._is_called_off()}
 
     def go_on(self) -> None:
-        """Do not stop, although one failed."""
+        """Allow further work after a failure."""
         self._stopped.clear()
 
     def all(self, act: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]:
-        """What came of each part. Once one fails no other begins, and its error is raised when none runs any more."""
+        """Results of all parts. After a failure no further part begins; the error is raised once none is running."""
         failed: list[BaseException] = []
 
         def one(part: Any) -> Any:
@@ -115,7 +119,7 @@ class _Crew:
                 return act(part)
             except BaseException as error:
                 failed.append(error)
-                self._stopped.set()  # here, and not by who waits: it may come late to it
+                self._stopped.set()  # in the thread that fails: the waiting thread may notice later
                 raise
 
         futures = [self._pool.submit(one, part) for part in parts]
@@ -127,25 +131,25 @@ class _Crew:
             raise
         if failed:
             raise failed[0]
-        return [each.result() for each in futures]
+        return [future.result() for future in futures]
 
 
-class _Room:
-    """How much memory several threads may take together."""
+class _MemoryBudget:
+    """Memory budget that several threads share, in bytes."""
 
     def __init__(self, most: int) -> None:
-        self._most, self._lock, self.held = most, threading.Lock(), 0
+        self._most, self._lock, self.used = most, threading.Lock(), 0
 
     def take(self, size: int) -> None:
-        """Take some of it. Raises _Full: there is not so much."""
+        """Reserve memory. Raises _Full if the budget is exceeded."""
         with self._lock:
-            self.held += size
-            if self.held > self._most:
-                raise _Full("the rows take more memory than they may")
+            self.used += size
+            if self.used > self._most:
+                raise _Full("the rows exceed the memory limit")
 
 
 class _Full(Unsupported):
-    """There are more rows than may be in memory."""
+    """The rows do not fit into the memory budget."""
 
 
 # -- the order ---------------------------------------------------------------------------------------------------------
@@ -153,17 +157,17 @@ class _Full(Unsupported):
 
 @dataclass(frozen=True)
 class _Keys:
-    """Of the live rows of one file: the curve's columns, where the rows came from, and which are in the sample."""
+    """For the live rows of one file: the curve's columns, their origins, and which rows are in the sample."""
 
     values: list[pa.Array]
     origins: Any
     is_chosen: Any
 
     @classmethod
-    def of(cls, file: Mapping[str, Any], task: Mapping[str, Any], room: _Room) -> _Keys:
+    def of(cls, file: Mapping[str, Any], task: Mapping[str, Any], budget: _MemoryBudget) -> _Keys:
         batches, is_chosen = list[pa.RecordBatch](), [np.empty(0, dtype=bool)]
         for batch in live({**task, "files": [file]}):
-            room.take(batch.nbytes)
+            budget.take(batch.nbytes)
             batches.append(batch)
             is_chosen.append(xxhash64(batch[task["origin"]].to_numpy()) % task["every"] == 0)
         rows = pa.Table.from_batches(batches, task["wanted"])
@@ -173,8 +177,8 @@ class _Keys:
 
 @dataclass(frozen=True)
 class _Order:
-    """The indexes of all live rows in their order, and where each output begins; of the rows as they are listed, how
-    many are before each file, and where each came from.
+    """Indexes of all live rows in curve order, and where each output begins. For the rows in file order: the number of
+    rows before each file, and the origin of each row.
     """
 
     rows: Any
@@ -184,39 +188,39 @@ class _Order:
 
     @classmethod
     def of(cls, task: Mapping[str, Any], crew: _Crew) -> _Order:
-        """The order, by what is in the columns of the curve."""
+        """Sort the rows by the columns of the curve."""
         columns = {path[0] for path in task["keys"]} | {task["origin"]}
         wanted = pa.schema([field for field in task["wanted"] if field.name in columns])
-        told, room = {**task, **crew.call_off_entry, "wanted": wanted, "hidden": None}, _Room(task["most_bytes"])
-        keys: list[_Keys] = crew.all(partial(_Keys.of, task=told, room=room), task["files"])
-        sample = np.flatnonzero(np.concatenate([each.is_chosen for each in keys]))
-        places, looked_at = _places(keys, task, crew)
-        splits = splits_of(looked_at, task["outputs"])
-        ends = np.cumsum([0, *(len(each.origins) for each in keys)])
-        origins = None if task["moves"] is None else np.concatenate([each.origins for each in keys])
+        key_task = {**task, **crew.call_off_entry, "wanted": wanted, "hidden": None}
+        budget = _MemoryBudget(task["most_bytes"])
+        keys: list[_Keys] = crew.all(partial(_Keys.of, task=key_task, budget=budget), task["files"])
+        sample = np.flatnonzero(np.concatenate([file_keys.is_chosen for file_keys in keys]))
+        places, sample_values = _places(keys, task, crew)
+        splits = splits_of(sample_values, task["outputs"])
+        ends = np.cumsum([0, *(len(file_keys.origins) for file_keys in keys)])
+        origins = None if task["moves"] is None else np.concatenate([file_keys.origins for file_keys in keys])
         rows = sort_indexes(places)
-        return cls(rows, begins(places, rows, looked_at.take(pa.array(splits)), sample[splits]), ends, origins)
+        return cls(rows, begins(places, rows, sample_values.take(pa.array(splits)), sample[splits]), ends, origins)
 
 
 def _places(keys: Sequence[_Keys], task: Mapping[str, Any], crew: _Crew) -> tuple[pa.Array, pa.Array]:
-    """What rows are ordered by, of all of them and of the sample: a value, or a place on the curve."""
-    values = list(zip(*(each.values for each in keys), strict=True))
-    looked_at = [
-        short(pa.concat_arrays([part.filter(pa.array(each.is_chosen)) for part, each in zip(parts, keys, strict=True)]))
-        for parts in values
-    ]
-    if len(values) == 1:
-        return pa.concat_arrays(values[0]), looked_at[0]
+    """Sort keys of all rows and of the sample: values of the only column, or places on the curve."""
+    columns = list(zip(*(file_keys.values for file_keys in keys), strict=True))
+    masks = [pa.array(file_keys.is_chosen) for file_keys in keys]
+    samples = ([part.filter(mask) for part, mask in zip(parts, masks, strict=True)] for parts in columns)
+    sample_columns = [short(pa.concat_arrays(parts)) for parts in samples]
+    if len(columns) == 1:
+        return pa.concat_arrays(columns[0]), sample_columns[0]
     ranges = (1 << task["bits"]) - 1  # besides the one of NULL
-    bounds, cells = [bounds_of(each, ranges) for each in looked_at], task["cells"].to_numpy()
-    found = crew.all(lambda each: curve_places(each.values, bounds, task["bits"], cells), keys)
-    return pa.array(np.concatenate(found)), pa.array(curve_places(looked_at, bounds, task["bits"], cells))
+    bounds, cells = [bounds_of(column, ranges) for column in sample_columns], task["cells"].to_numpy()
+    curve_keys = crew.all(lambda file_keys: curve_places(file_keys.values, bounds, task["bits"], cells), keys)
+    return pa.array(np.concatenate(curve_keys)), pa.array(curve_places(sample_columns, bounds, task["bits"], cells))
 
 
 def _at(rows: pa.Table, path: Sequence[str]) -> pa.Array:
     column = rows[path[0]]
-    found = column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [_none(column.type)])
-    return found if len(path) == 1 else pc.struct_field(found, list(path[1:]))
+    values = column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [_none(column.type)])
+    return values if len(path) == 1 else pc.struct_field(values, list(path[1:]))
 
 
 def _none(kind: pa.DataType) -> pa.Array:
@@ -226,15 +230,15 @@ def _none(kind: pa.DataType) -> pa.Array:
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
-def _write_all(order: _Order, task: Mapping[str, Any], crew: _Crew, made: list[Output]) -> None:
-    """Write all outputs, as many at once as have room: how many that is, the rows tell that were read before."""
+def _write_all(order: _Order, task: Mapping[str, Any], crew: _Crew, outputs: list[Output]) -> None:
+    """Write all outputs, as many at once as memory allows, which is estimated from the rows read so far."""
     at = task["wanted"].get_field_index(task["origin"])
-    told = {key: value for key, value in task.items() if key != "origin"} | {"wanted": task["wanted"].remove(at)}
-    first, last, width = 0, len(order.begins) - 1, _width_of(told)
+    row_task = {key: value for key, value in task.items() if key != "origin"} | {"wanted": task["wanted"].remove(at)}
+    first, last, width = 0, len(order.begins) - 1, _width_of(row_task)
     while first < last:
-        end = _fitting(order.begins, first, task["most_bytes"] / width)
+        end = _end_of_range(order.begins, first, task["most_bytes"] / width)
         try:
-            rows, index, width = _rows(order, first, end, told, crew)
+            rows, index, width = _rows(order, first, end, row_task, crew)
         except _Full:
             if end - first == 1:
                 raise
@@ -242,19 +246,19 @@ def _write_all(order: _Order, task: Mapping[str, Any], crew: _Crew, made: list[O
             crew.go_on()
             continue
         begin = order.begins[first]
-        writing = partial(_write, order=order, rows=rows, index=index, at=begin, task=told, made=made)
+        writing = partial(_write, order=order, rows=rows, index=index, at=begin, task=row_task, outputs=outputs)
         crew.all(writing, range(first, end))
         first = end
 
 
 def _width_of(task: Mapping[str, Any]) -> float:
-    """How much memory a row takes, by the first ones."""
+    """Estimated memory of a row, in bytes, from the first batch."""
     first = next(live(task), None)
     return 1.0 if first is None else max(1.0, first.nbytes / len(first))
 
 
-def _fitting(begins: Any, first: int, rows: float) -> int:
-    """The output before which those end that have room for their rows together, at least one."""
+def _end_of_range(begins: Any, first: int, rows: float) -> int:
+    """The end of the range of outputs, from `first`, whose rows fit together; it has at least one."""
     end = np.searchsorted(begins, begins[first] + int(rows * _SPARE), side="right") - 1
     return max(first + 1, int(end))
 
@@ -262,35 +266,37 @@ def _fitting(begins: Any, first: int, rows: float) -> int:
 def _rows(
     order: _Order, first: int, end: int, task: Mapping[str, Any], crew: _Crew
 ) -> tuple[pa.RecordBatch, Any, float]:
-    """The rows of some outputs, the index among them of each row in its order, and how much memory a row takes."""
-    index, kept = order.rows[order.begins[first] : order.begins[end]], None
+    """The rows of some outputs, for each row in curve order its index among them, and the memory of a row in bytes."""
+    index, mask = order.rows[order.begins[first] : order.begins[end]], None
     if len(index) < len(order.rows):
-        kept = np.zeros(len(order.rows), dtype=bool)
-        kept[index] = True
-        index = (np.cumsum(kept, dtype=np.uint32) - np.uint32(1))[index]
-    room = _Room(task["most_bytes"])
-    reading = partial(_rows_of, order=order, kept=kept, task=task, room=room)
-    batches = [batch for each in crew.all(reading, range(len(task["files"]))) for batch in each]
+        mask = np.zeros(len(order.rows), dtype=bool)
+        mask[index] = True
+        index = (np.cumsum(mask, dtype=np.uint32) - np.uint32(1))[index]
+    budget = _MemoryBudget(task["most_bytes"])
+    reading = partial(_rows_of, order=order, mask=mask, task=task, budget=budget)
+    batches = [batch for batches_of_file in crew.all(reading, range(len(task["files"]))) for batch in batches_of_file]
     columns = [[batch.column(at) for batch in batches] for at in range(len(task["wanted"]))]
     del batches
-    return _combine_columns(columns, task["wanted"], crew), index, max(1.0, room.held / max(1, len(index)))
+    return _combine_columns(columns, task["wanted"], crew), index, max(1.0, budget.used / max(1, len(index)))
 
 
-def _rows_of(number: int, order: _Order, kept: Any, task: Mapping[str, Any], room: _Room) -> list[pa.RecordBatch]:
-    """Those rows of one file that are kept."""
-    found, (at, end) = list[pa.RecordBatch](), order.files[number : number + 2]
+def _rows_of(
+    number: int, order: _Order, mask: Any, task: Mapping[str, Any], budget: _MemoryBudget
+) -> list[pa.RecordBatch]:
+    """The rows of one file that the mask selects."""
+    filtered_batches, (at, end) = list[pa.RecordBatch](), order.files[number : number + 2]
     for batch in live({**task, "files": [task["files"][number]]}):
-        rows = batch if kept is None else batch.filter(pa.array(kept[at : at + len(batch)]))
+        rows = batch if mask is None else batch.filter(pa.array(mask[at : at + len(batch)]))
         at += len(batch)
-        room.take(rows.nbytes)
-        found.append(rows)
+        budget.take(rows.nbytes)
+        filtered_batches.append(rows)
     if at != end:
         raise Unsupported("a file has other rows than before")
-    return found
+    return filtered_batches
 
 
 def _combine_columns(columns: list[list[pa.Array]], wanted: pa.Schema, crew: _Crew) -> pa.RecordBatch:
-    """Each column in one piece; its parts are let go when it is done, so that not all rows are there twice."""
+    """Concatenate each column; its parts are released as it completes, so that not all rows are in memory twice."""
 
     def combine(at: int) -> pa.Array:
         parts, columns[at] = columns[at], []
@@ -300,15 +306,21 @@ def _combine_columns(columns: list[list[pa.Array]], wanted: pa.Schema, crew: _Cr
 
 
 def _write(
-    number: int, order: _Order, rows: pa.RecordBatch, index: Any, at: int, task: Mapping[str, Any], made: list[Output]
+    number: int,
+    order: _Order,
+    rows: pa.RecordBatch,
+    index: Any,
+    at: int,
+    task: Mapping[str, Any],
+    outputs: list[Output],
 ) -> None:
-    """Write an output, if it has rows, and where these came from; ``at`` is where ``index`` begins in the order."""
+    """Write an output, if it has rows, and their origins; ``at`` is the position of ``index`` in the order."""
     begin, end = order.begins[number : number + 2]
     if begin == end:
         return
     path = new_path(task["folder"])
     moves = "" if task["moves"] is None else new_path(task["moves"])
-    made.append((number, path, moves, int(end - begin)))
+    outputs.append((number, path, moves, int(end - begin)))
     write_batches(path, task, _take_batches(rows, index[begin - at : end - at], task))
     if moves:
         _write_moves(moves, order.origins[order.rows[begin:end]])

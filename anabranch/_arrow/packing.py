@@ -1,9 +1,9 @@
-"""Packs files by Arrow in this process, a task for each new file; `anabranch._arrow.files` does it.
+"""Packs files with Arrow in this process, one task for each new file, which `anabranch._arrow.files` runs.
 
-Knows where Arrow is known to do as Spark does: files on a disk alone, no column whose values Spark changes as it reads
-them (char), or that Arrow does not know (variant, void). Guarantees: an attempt writes where no reader looks; what only
-one finished attempt has written gets a name that readers see, so repeated and killed attempts count for nothing; of
-what could not be packed nothing is left.
+Knows where Arrow writes what Spark would: files on a disk only, no column whose values Spark changes as it reads them
+(char), and none that Arrow does not know (variant, void). Guarantees: an attempt writes where no reader looks; only the
+output of one finished attempt is renamed to where readers look, so repeated and killed attempts have no effect; nothing
+remains of bins that could not be packed.
 """
 
 from __future__ import annotations
@@ -40,15 +40,16 @@ from anabranch._storage.local import LocalStore
 
 _logger = logging.getLogger(__name__)
 GROUP_BYTES = 64 << 20
-"""Of a row group, as Arrow holds it in memory. Spark's are twice as large at most; of these one is read while another
-is encoded."""
+"""Size of a row group in Arrow's memory, in bytes. Spark's are at most twice as large; one is read here while another
+is encoded.
+"""
 _MOST_ROWS = 1 << 31
-"""A deletion vector with a position beyond is none that bits are sent for."""
+"""Maximum position for which a deletion vector is sent as bits."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """One bin as it is told: its number, how large its files are, and what is to be done."""
+    """The task of packing one bin: its number, the total size of its files, and the values that describe the work."""
 
     number: int
     size: int
@@ -56,20 +57,20 @@ class Task:
 
 
 def check_packed(site: Site, files: FileSet) -> None:
-    """Raises Unsupported: there are files or columns that Arrow does not store as Spark does; what is in the files,
-    tasks see.
+    """Raises Unsupported if there are files or columns that Arrow does not store as Spark does. Tasks check the
+    contents of files themselves.
     """
     rules, schema, stored = files.rules, files.schema, _stored_schema(files)
     if not (site.copies or isinstance(site.store, LocalStore)):
         raise Unsupported("the files lie on no disk")
     site.check_plain(files)
     if rules.materialised or rules.most_rows is not None:
-        raise Unsupported("readers of Iceberg hold the table to what Spark's own writer does")
+        raise Unsupported("Iceberg's readers need files as Spark's own writer makes them")
     if not len(stored) or has_void(schema):
         raise Unsupported("the files hold no column, or one of the type void")
-    for each in fields_of(stored):
-        if not _is_plain(each.type) or pads(each):
-            raise Unsupported(f"Arrow does not store the column {each.name} as Spark does")
+    for field in fields_of(stored):
+        if not _is_plain(field.type) or pads(field):
+            raise Unsupported(f"Arrow does not store the column {field.name} as Spark does")
 
 
 def fits(site: Site, files: FileSet) -> bool:
@@ -84,36 +85,36 @@ def _is_plain(data_type: Any) -> bool:
 
 
 def _stored_schema(files: FileSet) -> Struct:
-    outside = [files.schema.field(name) for name in files.partition_columns]
-    return Struct(tuple(each for each in files.with_ids.schema if each not in outside))
+    partition_fields = [files.schema.field(name) for name in files.partition_columns]
+    return Struct(tuple(field for field in files.with_ids.schema if field not in partition_fields))
 
 
-# -- what is told ------------------------------------------------------------------------------------------------------
+# -- tasks -------------------------------------------------------------------------------------------------------------
 
 
 def task_of(site: Site, number: int, files: FileSet, folder: str, says: Mapping[str, str]) -> Task | None:
-    """What is to be done with a bin, where footers say so; None where it does not lie on a disk."""
+    """The task of packing a bin; None if its files are not on a disk, or a deletion vector reaches too far."""
     read = paths_on_disk(site.store, files)
     deleted = [_bits(files.vectors.get(path)) for path in files.files["path"].to_pylist()]
     if not isinstance(site.store, LocalStore) or None in read or _TOO_FAR in deleted:
         return None
     tracked = files.tracked
     ids = [files.files[name].to_pylist() for name in ("baseRowId", "defaultRowCommitVersion")]
-    known = zip(read, deleted, *ids, strict=True)
-    said = {
+    facts = zip(read, deleted, *ids, strict=True)
+    values = {
         "folder": f"{site.store.root}/{folder}",
-        "files": [{**dict(zip(_OF_FILES, each, strict=True)), "number": i} for i, each in enumerate(known)],
+        "files": [{**dict(zip(_OF_FILES, file_facts, strict=True)), "number": i} for i, file_facts in enumerate(facts)],
         "wanted": _nullable(file_schema(_stored_schema(files))),
         "hidden": None if tracked is None else (tracked.row_id, tracked.commit_version),
         "codec": files.rules.codec,
         "group_bytes": GROUP_BYTES,
         "says": {**says, **saying_nan_free(_floats(files))},
     }
-    return Task(number, pc.sum(files.files["size"]).as_py() or 0, said)
+    return Task(number, pc.sum(files.files["size"]).as_py() or 0, values)
 
 
 def _floats(files: FileSet) -> list[Name]:
-    """The columns of floating-point numbers, and members of structs: the file is written only if none holds a NaN."""
+    """Floating-point columns, members of structs included: the file is written only if none holds a NaN."""
     return [leaf.name for leaf in leaves_with_stats(_stored_schema(files), -1, ()) if leaf.type in ("float", "double")]
 
 
@@ -126,7 +127,7 @@ _TOO_FAR = b""
 
 
 def _bits(positions: BitMap64 | None) -> bytes | None:
-    """The deleted positions as compressed bits; None where there are none."""
+    """The deleted positions as compressed bits; None if there are none."""
     if not positions:
         return None
     if positions.max() >= _MOST_ROWS:
@@ -141,7 +142,7 @@ def _bits(positions: BitMap64 | None) -> bytes | None:
 
 @dataclass(frozen=True)
 class Attempt:
-    """What became of a task: the file that a finished attempt has left, empty where there was no row; None: none."""
+    """Result of a task: the path of the file, empty if there were no rows, None if the attempt failed."""
 
     number: int
     path: str | None
@@ -149,57 +150,61 @@ class Attempt:
 
 
 def run_here(tasks: Sequence[Task], workers: int) -> list[Attempt]:
-    """By threads, which are called off where this one is interrupted."""
+    """Run tasks in threads, which stop if the caller is interrupted."""
     called_off = threading.Event()
-    told = [(task.number, {**task.said, "is_called_off": called_off.is_set}) for task in tasks]
+    numbered_tasks = [(task.number, {**task.said, "is_called_off": called_off.is_set}) for task in tasks]
     with ThreadPoolExecutor(min(workers, max(1, len(tasks))), thread_name_prefix="anabranch-pack") as pool:
         try:
-            return [Attempt(*each) for each in pool.map(_try_pack, told)]
+            return [Attempt(*result) for result in pool.map(_try_pack, numbered_tasks)]
         finally:
             called_off.set()
 
 
 def _try_pack(numbered: tuple[int, Mapping[str, Any]]) -> tuple[int, str | None, int]:
-    number, said = numbered
+    number, values = numbered
     try:
-        return (number, *arrow_files.write_packed_file(said))
-    except Exception as error:  # whatever it is, Spark says it better, or can do it
-        _logger.debug("Arrow does not pack into %s: %s", said["folder"], type(error).__name__)
+        return (number, *arrow_files.write_packed_file(values))
+    except Exception as error:  # whatever the error, Spark reports it better, or succeeds
+        _logger.debug("Arrow does not pack into %s: %s", values["folder"], type(error).__name__)
         return number, None, 0
 
 
 def adopt_attempts(tasks: Sequence[Task], attempts: Sequence[Attempt]) -> Iterator[int]:
-    """Give names to what finished attempts have left, and remove the rest: the numbers of the bins that are packed."""
-    by_number = {each.number: each for each in attempts}
+    """Rename the files of finished attempts to their final names, remove the rest, and yield the numbers of packed
+    bins.
+    """
+    by_number = {attempt.number: attempt for attempt in attempts}
     for task in tasks:
         attempt, folder = by_number.get(task.number), task.said["folder"]
         if attempt is not None and attempt.path is not None:
-            wanted = {attempt.path: os.path.join(folder, name_of(0, task.said["codec"]))} if attempt.path else {}
-            if rename_all(wanted):
+            names = {attempt.path: os.path.join(folder, name_of(0, task.said["codec"]))} if attempt.path else {}
+            if rename_all(names):
                 yield task.number
         tidy(folder)
 
 
 def name_of(output: int, codec: str) -> str:
-    """A name for the file of an output, as Spark gives them."""
+    """A name for the file of an output, in Spark's format."""
     return f"part-{output:05d}-{uuid.uuid4()}-c000.{codec}.parquet"
 
 
-def rename_all(wanted: Mapping[str, str]) -> bool:
-    """Whether these files have their names now, all of them or none: one may not be here, or may not be moved."""
-    given = list[str]()
+def rename_all(names: Mapping[str, str]) -> bool:
+    """Rename files, all of them or none, and return whether it succeeded: a file may be missing or impossible to
+    move.
+    """
+    renamed = list[str]()
     try:
-        for path, name in wanted.items():
+        for path, name in names.items():
             os.rename(path, name)
-            given.append(name)
+            renamed.append(name)
     except OSError as error:
-        _logger.warning("what Arrow wrote cannot be taken over (%s), so Spark does it", type(error).__name__)
-        for name in given:
+        _logger.warning("files that Arrow wrote cannot be renamed (%s), so Spark does it", type(error).__name__)
+        for name in renamed:
             os.remove(name)
         return False
     return True
 
 
 def tidy(folder: str) -> None:
-    """Remove from a folder what attempts have left there that nobody took over."""
+    """Remove the folder of attempts in a job's folder, with everything that was not adopted."""
     shutil.rmtree(os.path.join(folder, arrow_files.ASIDE), ignore_errors=True)

@@ -1,7 +1,8 @@
-"""Pairs of rows of a MERGE in Arrow: which clause acts on each, and the values that it stores.
+"""Evaluates clauses of a MERGE over pairs of rows in Arrow: which clause acts on each pair, and the values that it
+stores.
 
-Knows Arrow tables and computations. Pure. Guarantee: of the clauses the first whose condition is TRUE acts, and is
-computed only where none before it acts; whatever only Spark can say raises `Unsupported`.
+Knows Arrow tables and computations. Pure. Guarantee: the first clause whose condition is TRUE acts, and later ones are
+not evaluated for that pair; whatever only Spark can compute raises `Unsupported`.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ from anabranch._protocol.unsupported import Unsupported
 
 AT_ONCE = 1 << 16
 NONE = -1
-"""In place of a clause's number: none acts."""
+"""Clause number of pairs on which no clause acts."""
 
 
 @dataclass(frozen=True)
 class Acting:
-    """A clause as it is computed over pairs of rows.
+    """A clause with its computations over pairs of rows.
 
     Attributes:
-        number: which of the command's clauses it is.
+        number: index among the command's clauses.
         condition: when it acts.
         updates: whether it updates rows.
-        values: the table's column -> what it stores there, for an update or an insert.
+        values: the table's column -> the value that an update or insert stores there.
     """
 
     number: int
@@ -44,7 +45,7 @@ class Acting:
 
 @dataclass(frozen=True)
 class Half:
-    """One side of pairs: its rows, and for each pair the place of its row."""
+    """One side of pairs: its rows, and for each pair the index of its row."""
 
     rows: pa.Table
     places: Any
@@ -52,63 +53,65 @@ class Half:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of rows, by the name of each side that has columns here.
+    """Pairs of rows, as one half for each side of which columns are needed.
 
     Attributes:
-        count: how many.
+        count: number of pairs.
     """
 
     count: int
     halves: Mapping[str, Half]
 
     def truths(self, condition: Computation, pairs: Any) -> Any:
-        """For each of these pairs whether a condition is TRUE. Raises Unsupported."""
+        """Whether a condition is TRUE for each of these pairs. Raises Unsupported."""
         if condition == NOTHING_MORE:
             return np.ones(len(pairs), bool)
-        found = [condition.truths(batch) for batch in self._batches(condition, pairs)]
-        return np.concatenate([each.to_numpy(zero_copy_only=False) for each in found])
+        truths_by_batch = [condition.truths(batch) for batch in self._batches(condition, pairs)]
+        return np.concatenate([truths.to_numpy(zero_copy_only=False) for truths in truths_by_batch])
 
     def values(self, value: Computation, kind: pa.DataType, pairs: Any) -> pa.ChunkedArray:
-        """A value for each of these pairs. Raises Unsupported."""
+        """The value of a computation for each of these pairs. Raises Unsupported."""
         return pa.chunked_array([value.values(batch).cast(kind) for batch in self._batches(value, pairs)], kind)
 
     def _batches(self, computation: Computation, pairs: Any) -> Iterator[pa.RecordBatch]:
-        """Pairs with the columns of each side in a struct."""
-        named: dict[str, list[str]] = {side: [] for side in self.halves}
+        """Batches of pairs, with the columns of each side in a struct."""
+        columns_by_side: dict[str, list[str]] = {side: [] for side in self.halves}
         for path in sorted(names_of(computation.tree)):
-            named[path[0]] += [] if path[1] in named[path[0]] else [path[1]]
+            columns_by_side[path[0]] += [] if path[1] in columns_by_side[path[0]] else [path[1]]
         for start in range(0, max(len(pairs), 1), AT_ONCE):
-            some = pairs[start : start + AT_ONCE]
-            sides = {side: self._side(side, columns, some) for side, columns in named.items() if columns}
-            yield pa.RecordBatch.from_pydict({"": pa.nulls(len(some)), **sides})
+            batch_pairs = pairs[start : start + AT_ONCE]
+            sides = {
+                side: self._side(side, columns, batch_pairs) for side, columns in columns_by_side.items() if columns
+            }
+            yield pa.RecordBatch.from_pydict({"": pa.nulls(len(batch_pairs)), **sides})
 
     def _side(self, side: str, columns: Sequence[str], pairs: Any) -> pa.StructArray:
         half = self.halves[side]
         rows = pa.array(half.places[pairs])
-        found = [half.rows.column(name).take(rows).combine_chunks() for name in columns]
-        return pa.StructArray.from_arrays(found, list(columns))
+        arrays = [half.rows.column(name).take(rows).combine_chunks() for name in columns]
+        return pa.StructArray.from_arrays(arrays, list(columns))
 
 
-def acting_on(clauses: Sequence[Acting], pairs: Pairs, those: Any) -> Any:
-    """For each of all pairs the number of the clause that acts, among ``those``; `NONE` elsewhere."""
-    found, left = np.full(pairs.count, NONE, np.int32), those
+def acting_on(clauses: Sequence[Acting], pairs: Pairs, candidates: Any) -> Any:
+    """For each of all pairs the number of the clause that acts, among ``candidates``; `NONE` elsewhere."""
+    numbers, remaining = np.full(pairs.count, NONE, np.int32), candidates
     for clause in clauses:
-        acts = pairs.truths(clause.condition, left)
-        found[left[acts]], left = clause.number, left[~acts]
-    return found
+        acts = pairs.truths(clause.condition, remaining)
+        numbers[remaining[acts]], remaining = clause.number, remaining[~acts]
+    return numbers
 
 
-def compute_clause_values(clause: Acting, pairs: Pairs, those: Any, schema: Struct) -> dict[str, pa.ChunkedArray]:
-    """What a clause stores for some pairs, by column.
+def compute_clause_values(clause: Acting, pairs: Pairs, indexes: Any, schema: Struct) -> dict[str, pa.ChunkedArray]:
+    """The values that a clause stores for some pairs, by column.
 
     Raises:
-        Unsupported: only Spark says what a value is, or the values take too much memory.
+        Unsupported: only Spark computes a value, or the values take too much memory.
     """
-    found, left = {}, MOST_BYTES
+    values_by_column, bytes_left = {}, MOST_BYTES
     for field in schema:
         if field.name in clause.values:
-            found[field.name] = pairs.values(clause.values[field.name], arrow_type(field.type), those)
-            left -= found[field.name].nbytes
-            if left < 0:
+            values_by_column[field.name] = pairs.values(clause.values[field.name], arrow_type(field.type), indexes)
+            bytes_left -= values_by_column[field.name].nbytes
+            if bytes_left < 0:
                 raise Unsupported("the values take too much memory")
-    return found
+    return values_by_column

@@ -1,7 +1,7 @@
-"""The order of rows along a curve, from the values of its columns, by Arrow and numpy.
+"""Computes the order of rows along a curve from the values of its columns, with Arrow and numpy.
 
-Imports pyarrow and numpy only, since it travels to executors by value, as `anabranch._arrow.files` does. Knows
-nothing of files. Guarantee: the order is that of `anabranch._spark.writing.relocating`, for the same rows.
+Imports pyarrow and numpy only, since it travels to executors by value, as `anabranch._arrow.files` does. Knows nothing
+of files. Guarantee: the order is that of `anabranch._spark.writing.relocating`, for the same rows.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import pyarrow.compute as pc
 
 SAMPLE_LENGTH = 1024
 _MOST_LOOKED_UP = 1 << 20
-"""Whole numbers of so few values are numbered by a table of all of them."""
+"""Maximum span of integers that are numbered by a lookup table."""
 _HALF_BITS = 9
-"""Of a place, which has `anabranch._protocol.layout.curves` twice as many."""
+"""Half the number of bits of a place (`anabranch._protocol.layout.curves`)."""
 
 
 def bounds_of(sample: pa.Array, ranges: int) -> pa.Array:
-    """The lowest values of all ranges but the first, so that about as many of these values lie in each.
+    """The lowest values of all ranges but the first, so that each range has about the same number of these values.
 
     NULL has the first range for itself.
     """
@@ -34,20 +34,22 @@ def bounds_of(sample: pa.Array, ranges: int) -> pa.Array:
 
 
 def curve_places(values: Sequence[pa.Array], bounds: Sequence[pa.Array], bits: int, cells: Any) -> Any:
-    """The places of rows on the curve, which ``cells`` has for each cell of a grid of numbers of so many bits."""
-    numbers = [range_numbers(*both) for both in zip(values, bounds, strict=True)]
+    """The places of rows on the curve. ``cells`` has the place of each cell of a grid, whose coordinates have ``bits``
+    bits.
+    """
+    numbers = [range_numbers(*column_and_bounds) for column_and_bounds in zip(values, bounds, strict=True)]
     return cells[reduce(lambda left, right: left << bits | right, numbers)]
 
 
 def range_numbers(values: pa.Array, bounds: pa.Array) -> Any:
-    """The number of each value's range; that of NULL is 0."""
-    known = values.drop_null()
-    numbers = (_bound_counts_of_numbers if _is_number(values.type) else _bound_counts_of_others)(known, bounds) + 1
-    if len(known) == len(values):
+    """The number of each value's range; 0 for NULL."""
+    non_null = values.drop_null()
+    numbers = (_bound_counts_of_numbers if _is_number(values.type) else _bound_counts_of_others)(non_null, bounds) + 1
+    if len(non_null) == len(values):
         return numbers
-    found = np.zeros(len(values), np.int32)
-    found[values.is_valid().to_numpy(zero_copy_only=False)] = numbers
-    return found
+    with_nulls = np.zeros(len(values), np.int32)
+    with_nulls[values.is_valid().to_numpy(zero_copy_only=False)] = numbers
+    return with_nulls
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -56,14 +58,14 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _bound_counts_of_numbers(values: pa.Array, bounds: pa.Array) -> Any:
-    """How many bounds are not above each of these numbers."""
-    found, limits = _as_numbers(values), _as_numbers(bounds)
-    if len(found) and found.dtype.kind == "i":
-        least, most = int(found.min()), int(found.max())
-        if most - least < min(_MOST_LOOKED_UP, len(found)):
+    """For each of these numbers, how many bounds are not above it."""
+    integers, limits = _as_numbers(values), _as_numbers(bounds)
+    if len(integers) and integers.dtype.kind == "i":
+        least, most = int(integers.min()), int(integers.max())
+        if most - least < min(_MOST_LOOKED_UP, len(integers)):
             table = np.searchsorted(limits, np.arange(least, most + 1), side="right").astype(np.int32)
-            return table[found.astype(np.int64) - least]
-    return np.searchsorted(limits, found, side="right").astype(np.int32)
+            return table[integers.astype(np.int64) - least]
+    return np.searchsorted(limits, integers, side="right").astype(np.int32)
 
 
 def _as_numbers(values: pa.Array) -> Any:
@@ -75,16 +77,16 @@ def _as_numbers(values: pa.Array) -> Any:
 
 
 def _bound_counts_of_others(values: pa.Array, bounds: pa.Array) -> Any:
-    """The same of other values, each of which is looked at once."""
-    several = values.dictionary_encode()
-    order = pc.sort_indices(pa.concat_arrays([bounds, several.dictionary])).to_numpy()  # stable
+    """As `_bound_counts_of_numbers`, for other types; each distinct value is compared once."""
+    encoded = values.dictionary_encode()
+    order = pc.sort_indices(pa.concat_arrays([bounds, encoded.dictionary])).to_numpy()  # stable
     reached = np.empty(len(order), np.int32)
     reached[order] = np.cumsum(order < len(bounds), dtype=np.int32)
-    return reached[len(bounds) :][several.indices.to_numpy()]
+    return reached[len(bounds) :][encoded.indices.to_numpy()]
 
 
 def sort_indexes(keys: pa.Array) -> Any:
-    """The indexes of rows in the order of their keys, NULLs first; those that are alike stay as they are."""
+    """Indexes of rows in the order of their keys, NULLs first; a stable sort."""
     if _are_places(keys):
         return _by_digits(keys.to_numpy())
     return pc.array_sort_indices(keys, null_placement="at_start").to_numpy().astype(np.uint32)
@@ -98,8 +100,8 @@ def _are_places(keys: pa.Array) -> bool:
 
 
 def _by_digits(places: Any) -> Any:
-    """The same of places: by the higher half of their bits, of which there are few values, then the rows of each by the
-    lower one, which lie close together. In one go it takes three times as long.
+    """Sort places: by the higher half of their bits, which has few values, then the rows of each by the lower half,
+    which lie close together. A single sort takes three times as long.
     """
     high, low = places >> _HALF_BITS, (places & (1 << _HALF_BITS) - 1).astype(np.uint16)
     order = pc.array_sort_indices(pa.array(high)).to_numpy().astype(np.uint32)
@@ -112,8 +114,8 @@ def _by_digits(places: Any) -> Any:
 
 
 def splits_of(sample: pa.Array, outputs: int) -> Any:
-    """The indexes of those rows of a sample by which all outputs but the first begin: equal shares of it lie between
-    them.
+    """Indexes of the rows of a sample at which all outputs but the first begin, so that each output gets an equal
+    share.
     """
     order = sort_indexes(sample)
     return order[sorted({len(order) * i // outputs for i in range(1, outputs)} - {0})]
@@ -123,13 +125,13 @@ def begins(keys: pa.Array, order: Any, splits: pa.Array, rows: Any) -> Any:
     """Where each output begins in an order, and where the last one ends.
 
     Args:
-        keys: what all rows are ordered by.
-        order: their indexes in their order.
-        splits: the keys of those rows by which outputs begin; long texts are short there.
-        rows: the indexes of these.
+        keys: sort keys of all rows.
+        order: indexes of the rows in their order.
+        splits: keys of the rows at which outputs begin; long texts are shortened.
+        rows: indexes of these rows.
     """
-    found = [0, *(_first_not_before(keys, order, *each) for each in zip(splits, rows, strict=True)), len(order)]
-    return np.array(found, np.int64)
+    bounds = [0, *(_first_not_before(keys, order, *split) for split in zip(splits, rows, strict=True)), len(order)]
+    return np.array(bounds, np.int64)
 
 
 def _first_not_before(keys: pa.Array, order: Any, split: pa.Scalar, row: Any) -> int:
@@ -145,7 +147,7 @@ def _first_not_before(keys: pa.Array, order: Any, split: pa.Scalar, row: Any) ->
 
 
 def short(values: pa.Array) -> pa.Array:
-    """Long texts by their beginnings, which part the others about as well."""
+    """Long texts cut to their beginnings, which split rows about as well."""
     if pa.types.is_string(values.type):
         return pc.utf8_slice_codeunits(values, 0, SAMPLE_LENGTH)
     return pc.binary_slice(values, 0, SAMPLE_LENGTH) if pa.types.is_binary(values.type) else values
@@ -153,18 +155,18 @@ def short(values: pa.Array) -> pa.Array:
 
 # -- the sample --------------------------------------------------------------------------------------------------------
 
-_P = [np.uint64(each) for each in (0, 11400714785074694791, 14029467366897019727, 1609587929392839161)]
+_P = [np.uint64(prime) for prime in (0, 11400714785074694791, 14029467366897019727, 1609587929392839161)]
 _P4, _P5, _SEED = np.uint64(9650029242287828579), np.uint64(2870177450012600261), np.uint64(42)
 
 
 def xxhash64(values: Any) -> Any:
-    """What Spark's ``xxhash64`` makes of numbers, so that both look at the same rows."""
+    """Spark's ``xxhash64`` of numbers, so that both backends sample the same rows."""
     with np.errstate(over="ignore"):
         mixed = _rotate_left(values.astype(np.uint64) * _P[2], 31) * _P[1]
-        found = _rotate_left((_SEED + _P5 + np.uint64(8)) ^ mixed, 27) * _P[1] + _P4
+        hashes = _rotate_left((_SEED + _P5 + np.uint64(8)) ^ mixed, 27) * _P[1] + _P4
         for shift, factor in ((33, _P[2]), (29, _P[3]), (32, np.uint64(1))):
-            found = (found ^ (found >> np.uint64(shift))) * factor
-    return found.astype(np.int64)
+            hashes = (hashes ^ (hashes >> np.uint64(shift))) * factor
+    return hashes.astype(np.int64)
 
 
 def _rotate_left(values: Any, bits: int) -> Any:

@@ -1,8 +1,8 @@
-"""Plans of changes of rows: which backend does each step, and why not the other.
+"""Plans changes of rows: which backend does each step, and why not the other.
 
-Pure: a plan is made of a change, a table's files and a site, and nothing is read. Guarantee: a step is said to be
-Spark's for the very reason for which `anabranch._arrow.backend` leaves it to Spark; one that is said to be Arrow's goes
-to Spark only for what files or values of rows say.
+Pure: a plan depends on a change, a table's files and a site, and nothing is read. Guarantee: if a plan assigns a step
+to Spark, its reason is the one for which `anabranch._arrow.backend` leaves that step to Spark; a step that it assigns
+to Arrow goes to Spark only because of what files or values of rows contain.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def plan_change(
     """The plan of an UPDATE, or, without assignments, of a DELETE.
 
     Args:
-        files: those that may hold rows that the condition selects.
-        vectors: whether rows are marked in deletion vectors; else files are written anew.
+        files: files that may hold rows that the condition selects.
+        vectors: whether rows are marked in deletion vectors; otherwise files are rewritten.
         records: whether the table records changes.
 
     Example:
@@ -83,8 +83,8 @@ def plan_change(
 
 
 def plan_merge(site: Site, files: FileSet, matching: Matching, source: SourceColumns, *, vectors: bool) -> RowPlan:
-    """The plan of a MERGE of a source of these columns, where it is small enough to be held here; the other arguments
-    are those of `plan_change`.
+    """The plan of a MERGE whose source has these columns and is small enough for this process; other arguments as for
+    `plan_change`.
     """
 
     def check_new_rows() -> None:
@@ -109,20 +109,20 @@ def plan_merge(site: Site, files: FileSet, matching: Matching, source: SourceCol
 
 
 def plan_layout(site: Site, groups: Sequence[tuple[FileSet, Curve | None]]) -> RowPlan:
-    """The plan of an OPTIMIZE: groups of files, each with the curve along which its rows are laid, or None where its
-    files are packed one behind the other. What is alike is one step.
+    """The plan of an OPTIMIZE: groups of files, each with the curve along which its rows are laid, or None if its files
+    are packed one after the other. Equal steps are merged.
     """
     return RowPlan.of(_layout(site, files, curve) for files, curve in groups)
 
 
 def _layout(site: Site, files: FileSet, curve: Curve | None) -> Step:
-    """What is done with the files of a group."""
+    """The step for the files of a group."""
     reason = why_unsupported(lambda: check_packed(site, files) if curve is None else check_ordered(site, files, curve))
     return rewrite_step(files, curve, reason)
 
 
 def rewrite_step(files: FileSet, curve: Curve | None, reason: str | None = None) -> Step:
-    """The step that writes the files of a group anew, with why Spark does it."""
+    """The step that rewrites the files of a group, with the reason why Spark does it."""
     groups = (len(files.files),)
     if curve is None:
         return Step(PACK, reason, groups=groups)
@@ -133,38 +133,38 @@ def _step(does: str, check: Callable[[], object]) -> Step:
     return Step(does, why_unsupported(check))
 
 
-# -- what Arrow does ---------------------------------------------------------------------------------------------------
+# -- what Arrow supports -----------------------------------------------------------------------------------------------
 
 
 def check_found(site: Site, files: FileSet, condition: Condition) -> None:
-    """Raises Unsupported: only Spark finds the rows for which a condition is TRUE."""
+    """Raises Unsupported if only Spark finds the rows for which a condition is TRUE."""
     finding.check_condition(files.schema, condition)
     site.check_read(files)
 
 
 def check_copies(site: Site, files: FileSet) -> None:
-    """Raises Unsupported: only Spark reads rows of these files, or writes them."""
+    """Raises Unsupported if only Spark reads rows of these files, or writes them."""
     finding.check_copied(files.with_ids.schema)
     site.check_read(files)
     check_written(site, files)
 
 
 def check_images(site: Site, files: FileSet, assignments: Mapping[str, Any]) -> None:
-    """Raises Unsupported: only Spark reads rows of these files, or writes them with these new values."""
+    """Raises Unsupported if only Spark reads rows of these files, or writes them with these new values."""
     values = check_assigned(assignments, files.schema)
     check_rules(files.schema, files.rules, frozenset(values), site.altered)
     check_copies(site, files)
 
 
 def check_join(site: Site, files: FileSet, matching: Matching, source: SourceColumns) -> None:
-    """Raises Unsupported: only Spark joins these files with a source of these columns."""
+    """Raises Unsupported if only Spark joins these files with a source of these columns."""
     resolve_join(files, matching, source)
     site.check_read(files)
 
 
 def check_inserts(site: Site, files: FileSet, matching: Matching, source: SourceColumns) -> None:
-    """Raises Unsupported: only Spark computes the rows that are inserted, or writes them."""
+    """Raises Unsupported if only Spark computes the inserted rows, or writes them."""
     resolve_clauses(matching, "not matched", files, source)
-    for given in matching.columns_set(files.schema, "insert").values():
-        check_rules(files.schema, files.rules, given, site.altered, new=True)
+    for assigned in matching.columns_set(files.schema, "insert").values():
+        check_rules(files.schema, files.rules, assigned, site.altered, new=True)
     check_written(site, files)

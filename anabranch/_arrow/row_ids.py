@@ -1,7 +1,7 @@
-"""Row ids in Arrow: the ids and commit versions of rows that are read, where the table tracks its rows.
+"""Assigns row ids and commit versions to rows that are read from a table that tracks its rows, in Arrow.
 
-Guarantee: a row has the id that its file holds for it, else the file's first id plus its position; it never has another
-row's.
+Guarantee: a row has the id that its file stores for it, or the file's first id plus its position; never the id of
+another row.
 
 PROTOCOL.md, section "Reader Requirements for Row Tracking".
 """
@@ -19,7 +19,7 @@ from anabranch._protocol.unsupported import Unsupported
 
 
 def defaults_of(files: FileSet) -> Mapping[str, tuple[int | None, int | None]]:
-    """For each file the id of its first row and the version of its rows, as the log has them."""
+    """For each file the id of its first row and the version of its rows, from the log."""
     path, first, version = (files.files[name].to_pylist() for name in ("path", "baseRowId", "defaultRowCommitVersion"))
     return dict(zip(path, zip(first, version, strict=True), strict=True))
 
@@ -27,23 +27,26 @@ def defaults_of(files: FileSet) -> Mapping[str, tuple[int | None, int | None]]:
 def fill_row_ids(
     rows: pa.RecordBatch, files: FileSet, defaults: tuple[int | None, int | None], positions: Any
 ) -> pa.RecordBatch:
-    """Rows of one file, at these positions, with their ids and versions in those of the hidden columns that they have.
-    Raises Unsupported: the log says no ids of this file.
+    """Rows of one file, at these positions, with their ids and versions filled in where the rows have these hidden
+    columns.
+
+    Raises:
+        Unsupported: the log has no ids for this file.
     """
-    if files.tracked is None or not {each.name for each in files.tracked.fields} & {*rows.schema.names}:
+    if files.tracked is None or not {column.name for column in files.tracked.fields} & {*rows.schema.names}:
         return rows
     first, version = defaults
     if first is None or version is None:
         raise Unsupported("a file has no row ids")
     ids = pc.add_checked(pa.array(positions), pa.scalar(first, pa.int64()))
-    own = {files.tracked.row_id: ids, files.tracked.commit_version: pa.scalar(version)}
+    filled = {files.tracked.row_id: ids, files.tracked.commit_version: pa.scalar(version)}
     for at, name in enumerate(rows.schema.names):
-        rows = rows.set_column(at, name, pc.coalesce(rows.column(at), own[name])) if name in own else rows
+        rows = rows.set_column(at, name, pc.coalesce(rows.column(at), filled[name])) if name in filled else rows
     return rows
 
 
 def without_versions(rows: pa.Table, files: FileSet) -> pa.Table:
-    """Rows that are changed: their version will be that of the commit, which no file holds."""
+    """Changed rows, whose version becomes that of the commit and is not stored in files."""
     if files.tracked is None:
         return rows
     at = rows.schema.get_field_index(files.tracked.commit_version)

@@ -1,7 +1,7 @@
 """The site of a command: where its rows are, and what this process may do with them.
 
-Facts only; who knows them makes a site (`anabranch._spark.writing.sites`, or `alone` without Spark). Guarantee: what
-Arrow reads and writes at a site is what the session there would have read and written.
+Facts only; `anabranch._spark.writing.sites` creates a site with Spark, `alone` one without. Guarantee: Arrow at a site
+reads and writes what the session there would have read and written.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ class Site:
     """Where rows are read, computed and written.
 
     Attributes:
-        store: the table's.
-        is_plain: whether Parquet is read and written here as the session says.
-        most_bytes: of files that are read here: executors elsewhere read what is larger. None: whatever their size.
-        says: what footers of files say besides, by which Spark knows how their days are counted.
-        spells: whether partition values are spelled here whatever their type; else Spark's settings spell some.
-        altered: the settings by which functions in a table's rules mean something else.
-        threads: how many read, and as many write; with 0 this one does.
-        copies: whether files that lie on no disk are copied to one where they have to lie there.
+        store: the table's store.
+        is_plain: whether this process reads and writes Parquet as the session's settings demand.
+        most_bytes: maximum bytes of files that are read here; remote executors read larger sets. None: unlimited.
+        says: further key-value metadata of footers, from which Spark learns the calendar of dates.
+        spells: whether this process writes partition values of every type as text; otherwise Spark's settings decide
+            the text of some types.
+        altered: settings that change the meaning of functions in a table's rules.
+        threads: number of reading, and of writing, threads; 0: no further threads.
+        copies: whether files that are not on a disk are copied to one for work on local files.
     """
 
     store: Store = field(repr=False)
@@ -42,14 +43,14 @@ class Site:
     copies: bool = False
 
     def check_plain(self, files: FileSet) -> None:
-        """Raises Unsupported: only Spark reads and writes files such as these as the session says."""
+        """Raises Unsupported if only Spark reads and writes such files under the session's settings."""
         if files.layouts:
             raise Unsupported("files of the table name their columns by numbers")
         if not self.is_plain:
             raise Unsupported("the session's settings are for Spark's own reader and writer")
 
     def check_read(self, files: FileSet) -> None:
-        """Raises Unsupported: these files are read by Spark."""
+        """Raises Unsupported if Spark has to read these files."""
         self.check_plain(files)
         size = pc.sum(files.files["size"]).as_py() or 0
         if self.most_bytes is not None and size > self.most_bytes:

@@ -1,7 +1,7 @@
-"""Values on Arrow rows: what assignments make of rows, without Spark.
+"""Computes assigned values over Arrow rows, without Spark.
 
-Knows computations and Arrow tables. Pure. Guarantee: the values are those that Spark would store; what only Spark can
-say, or takes more memory than rows may here, raises an error, and nothing is said.
+Knows computations and Arrow tables. Pure. Guarantee: the values are those that Spark would store; values that only
+Spark can compute, or that exceed the memory limit, raise an error, and there is no partial result.
 """
 
 from __future__ import annotations
@@ -21,44 +21,44 @@ AT_ONCE = 1 << 16
 
 
 def check_assigned(assignments: Mapping[str, Any], schema: Struct) -> dict[str, Computation]:
-    """How each assigned column's new value is computed. Raises Unsupported: only Spark computes one of them."""
+    """The computation of each assigned column's new value. Raises Unsupported if only Spark computes one of them."""
     return {name: _computation_to_store(value, schema.field(name)) for name, value in assignments.items()}
 
 
 def _computation_to_store(value: Any, field: Field) -> Computation:
     if not isinstance(value, Computed):
-        raise Unsupported(f"a value of the column {field.name} is no text that can be read here")
+        raise Unsupported(f"a value of the column {field.name} is not SQL text that can be parsed here")
     if value.computation.reason is not None:
         raise Unsupported(value.computation.reason)
     return check_stored(value.computation, field)
 
 
 def check_stored(value: Computation, field: Field) -> Computation:
-    """What a column stores of a value. Raises Unsupported: only Spark says it."""
+    """The computation of what a column stores of a value. Raises Unsupported if only Spark computes it."""
     if not is_plain_column(field):
         raise Unsupported(f"what the column {field.name} stores is computed by Spark")
-    found = cast_to_column(value, field)
-    if found.reason is not None:
-        raise Unsupported(found.reason)
-    return found
+    stored = cast_to_column(value, field)
+    if stored.reason is not None:
+        raise Unsupported(stored.reason)
+    return stored
 
 
 def assign_values(rows: pa.Table, schema: Struct, values: Mapping[str, Computation]) -> pa.Table:
     """The rows with new values in the assigned columns, all computed from the old row.
 
     Args:
-        rows: the schema's columns, in Arrow's types for them.
-        values: column -> what it stores (`check_assigned`).
+        rows: the schema's columns, in their Arrow types.
+        values: column -> its new value (`check_assigned`).
 
     Raises:
-        Unsupported: only Spark says what a value is, or the values take too much memory.
+        Unsupported: only Spark computes a value, or the values take too much memory.
     """
-    batches, left = [], MOST_BYTES
+    batches, bytes_left = [], MOST_BYTES
     for batch in rows.combine_chunks().to_batches(max_chunksize=AT_ONCE):
-        columns = [_value(batch, each, values.get(each.name)) for each in schema]
+        columns = [_value(batch, column_field, values.get(column_field.name)) for column_field in schema]
         batches.append(pa.RecordBatch.from_arrays(columns, schema=rows.schema))
-        left -= sum(each.nbytes for each, field in zip(columns, schema, strict=True) if field.name in values)
-        if left < 0:
+        bytes_left -= sum(array.nbytes for array, field in zip(columns, schema, strict=True) if field.name in values)
+        if bytes_left < 0:
             raise Unsupported("the values take too much memory")
     return pa.Table.from_batches(batches, rows.schema)
 
@@ -71,15 +71,17 @@ def rows_of(rows: Sequence[Sequence[Computation]], columns: Sequence[Field], sch
     """Rows of a schema with constants in some columns, and NULL in the others.
 
     Args:
-        rows: for each the values of ``columns``, as these store them.
+        rows: for each row the values of ``columns``, as they are stored.
 
     Raises:
-        Unsupported: only Spark says what a value is.
+        Unsupported: only Spark computes a value.
     """
-    given = {field.name: list(values) for field, values in zip(columns, zip(*rows, strict=True), strict=True)}
+    values_by_column = {
+        field.name: list(values) for field, values in zip(columns, zip(*rows, strict=True), strict=True)
+    }
     arrays = [
-        pa.concat_arrays([each.value().cast(arrow_type(field.type)) for each in given[field.name]])
-        if field.name in given
+        pa.concat_arrays([value.value().cast(arrow_type(field.type)) for value in values_by_column[field.name]])
+        if field.name in values_by_column
         else pa.nulls(len(rows), arrow_type(field.type))
         for field in schema
     ]

@@ -1,1 +1,1 @@
-"""Rows, by Spark's public API: scanning a file set, finding row addresses, writing files. Never sees a conflict."""
+"""Rows through Spark's public API: scans of file sets, addresses of rows, writers of files. Never sees a conflict."""

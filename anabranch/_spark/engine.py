@@ -1,4 +1,4 @@
-"""The engine of commands that run on Spark.
+"""Implements the engine of commands with Spark, using Arrow in this process where it gives the same result.
 
 Knows rows, through the other modules of this folder. Decides nothing, commits nothing, and never sees a conflict.
 """
@@ -76,7 +76,7 @@ SETTINGS = (
     *("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive"),
     *(*ALTERING, TIMESTAMPS),
 )
-"""The settings that the value of an expression depends on."""
+"""Settings that the value of an expression depends on."""
 
 
 _T = TypeVar("_T")
@@ -94,7 +94,7 @@ class SparkEngine:
     tell: Tell = field(default=untold, repr=False, compare=False)
 
     def telling(self, tell: Tell) -> SparkEngine:
-        """The same engine, which tells of each step."""
+        """The same engine, which reports each step."""
         return replace(self, tell=tell)
 
     def check(self, files: FileSet, condition: Condition, assignments: Mapping[str, Any] | None) -> None:
@@ -106,7 +106,7 @@ class SparkEngine:
         merge.check(self.spark, files, matching, self._columns(source))
 
     def find(self, files: FileSet, condition: Condition) -> Marks:
-        """The live rows for which the condition is TRUE."""
+        """Positions of the live rows for which the condition is TRUE, by file."""
         return self._arrow_else_spark(
             FIND_ROWS,
             lambda: self._arrow(files).find(files, condition),
@@ -123,7 +123,7 @@ class SparkEngine:
         )
 
     def rewrite(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any] | None, folder: str) -> Written:
-        """Write the live rows, the marked ones changed or left out."""
+        """Write the live rows again, with the marked ones updated, or left out if there are no assignments."""
         return self._arrow_else_spark(
             WRITE_FILES_ANEW,
             lambda: self._writer(files, obeys=assignments is not None).rewrite(files, marks, assignments, folder),
@@ -131,29 +131,30 @@ class SparkEngine:
         )
 
     def record(self, changes: Sequence[Images], folder: str) -> Written:
-        """Write changed rows as files of change data."""
+        """Write the rows of these changes as files of change data."""
+        obeys = any(change.joined for change in changes)
         return self._arrow_else_spark(
             RECORD_CHANGES,
-            lambda: self._writer(changes[0].files, obeys=any(each.joined for each in changes)).record(changes, folder),
+            lambda: self._writer(changes[0].files, obeys=obeys).record(changes, folder),
             lambda: change_files.record(self.spark, changes, folder),
         )
 
     @contextmanager
     def beside(self, work: Callable[[], None]) -> Iterator[None]:
-        """Run a Spark job while the block runs others, as a job of the same group and tags."""
+        """Run a Spark job while the block runs others; it has the same job group and tags."""
         with ThreadPoolExecutor(1, thread_name_prefix="anabranch-beside") as pool:
             job = pool.submit(self.for_other_thread(work))
             yield
             job.result()
 
     def for_other_thread(self, work: Callable[[], None]) -> Callable[[], None]:
-        """The same work for one call by another thread, with this one's context, job group and tags."""
+        """The same work for one call by another thread, with the context, job group and tags of this one."""
         inheriting: Any = inheritable_thread_target(self.spark)
-        carrying: Callable[[], None] = inheriting(partial(copy_context().run, work))
-        return carrying
+        with_job_group: Callable[[], None] = inheriting(partial(copy_context().run, work))
+        return with_job_group
 
     def record_update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> Written:
-        """Write the marked rows as files of change data, each as it was and as it becomes."""
+        """Write each marked row as it was, and as it becomes, as files of change data."""
         return self._arrow_else_spark(
             RECORD_CHANGES,
             lambda: self._writer(files).record_update(files, marks, assignments, folder),
@@ -161,7 +162,7 @@ class SparkEngine:
         )
 
     def write_postimages(self, files: FileSet, count: int, folder: str) -> Written:
-        """Write the new images in these files of `record_update`."""
+        """Write the new images that `record_update` recorded in these files."""
         return self._arrow_else_spark(
             WRITE_NEW_ROWS,
             lambda: self._writer(files, obeys=False).write_postimages(files, count, folder),
@@ -178,16 +179,16 @@ class SparkEngine:
         if not bins:
             return frozenset()
         with translate_errors("the rows to pack", bins[0][0].root):
-            done = arrow_packing.pack_bins(self.spark, bins)
-        for number in done:
+            packed = arrow_packing.pack_bins(self.spark, bins)
+        for number in packed:
             self.tell(rewrite_step(bins[number][0], None))
-        return done
+        return packed
 
     def cluster(self, files: FileSet, curve: Curve, outputs: int, folder: str, moves: str | None) -> None:
-        """See `anabranch._spark.writing.relocating.cluster`; what Arrow can do, it does."""
+        """See `anabranch._spark.writing.relocating.cluster`; Arrow does it where it can."""
         with translate_errors("the rows to cluster", files.root):
-            done = arrow_clustering.try_cluster(self.spark, files, curve, outputs, folder, moves)
-        if done:
+            is_clustered = arrow_clustering.try_cluster(self.spark, files, curve, outputs, folder, moves)
+        if is_clustered:
             self.tell(rewrite_step(files, curve))
             return
         relocating.cluster(self.spark, files, curve, outputs, folder, moves)
@@ -208,7 +209,7 @@ class SparkEngine:
         def by_spark() -> Written:
             return write.write(self.spark, self._frame(source), *columns)
 
-        with self._quiet(source):
+        with self._without_rows_in_messages(source):
             if isinstance(source, pa.Table) and _fits(source, schema):
                 files = FileSet(root, schema, partition_columns, empty_files(), {}, rules)
                 return self._arrow_else_spark(WRITE_ROWS, lambda: self._writer(files).write(source, *columns), by_spark)
@@ -219,10 +220,10 @@ class SparkEngine:
 
     def hold(self, source: Any, schema: Struct, root: str, folder: str) -> merge_source.Held:
         """See `anabranch._spark.merging.merge_source`; the source is a DataFrame, Arrow rows, or a table's rows."""
-        with self._quiet(source):
-            here = None if isinstance(source, DataFrame) else merge_source.try_hold_here(self.spark, source)
-            held = here or merge_source.hold(self.spark, self._frame(source), root, folder)
-        self._tell_reading(source, is_here=here is not None)
+        with self._without_rows_in_messages(source):
+            in_memory = None if isinstance(source, DataFrame) else merge_source.try_hold_here(self.spark, source)
+            held = in_memory or merge_source.hold(self.spark, self._frame(source), root, folder)
+        self._report_reading(source, is_in_memory=in_memory is not None)
         return held
 
     def with_numbers(self, held: merge_source.Held, values: Mapping[str, range]) -> DataFrame:
@@ -249,7 +250,7 @@ class SparkEngine:
     def write_inserts(
         self, files: FileSet, matching: Matching, held: merge_source.Held, joined: Sequence[Joined], folder: str
     ) -> Written:
-        """Write what becomes of the source rows that no join matched."""
+        """Write the inserts of the source rows that no join matched."""
         return self._arrow_else_spark(
             INSERT_ROWS,
             lambda: self._writer(files).write_inserts(files, matching, held.source, joined, folder),
@@ -261,10 +262,10 @@ class SparkEngine:
         check_expressions(self.spark, schema, rules, table)
 
     def extent(self, files: FileSet, column: str) -> tuple[Any, Any]:
-        """The least and the greatest value of a column in the live rows; None where no row has one."""
+        """Minimum and maximum of a column in the live rows; None if there is no value."""
         with translate_errors(column, files.root, files.version):
-            named = types.column(files.schema.field(column).name)
-            row = scan(self.spark, files, [column]).agg(F.min(named), F.max(named)).collect()[0]
+            value = types.column(files.schema.field(column).name)
+            row = scan(self.spark, files, [column]).agg(F.min(value), F.max(value)).collect()[0]
         return row[0], row[1]
 
     def few_values(self, held: merge_source.Held, column: str, limit: int) -> list[Any] | None:
@@ -283,7 +284,7 @@ class SparkEngine:
         """See `anabranch._spark.frames.dataframe_source.source_versions`; an Arrow table reads nothing."""
         if isinstance(source, pa.Table):
             return None
-        with translate_execution_errors("the rows to write", root):  # Spark computes what is constant while it plans
+        with translate_execution_errors("the rows to write", root):  # Spark evaluates constants while it plans
             return dataframe_source.source_versions(self._frame(source), root, table_id)
 
     def query_versions(
@@ -318,10 +319,14 @@ class SparkEngine:
         as_of: bool = False,
         whole: bool = False,
     ) -> DataFrame:
-        """The live rows for which the condition is TRUE (None: all), with these columns (None: all of the schema);
-        ``ids`` are hidden columns and the names under which they are shown; ``metadata`` adds the column of that name
-        to all rows; ``as_of``: this version was asked for; ``whole``: the files are all that the version has. See
-        `anabranch._spark.reading.scan.scan`.
+        """The live rows for which the condition is TRUE (None: all). See `anabranch._spark.reading.scan.scan`.
+
+        Args:
+            columns: names of the columns; None: all of the schema.
+            ids: hidden columns, with the names under which they are shown.
+            metadata: adds the column of that name to all rows.
+            as_of: whether the user requested this version.
+            whole: whether the files are all that the version has.
 
         Raises:
             InvalidCondition: the condition does not fit the columns.
@@ -334,10 +339,10 @@ class SparkEngine:
             rows = scan(self.spark, files, columns, ids=bool(shown), metadata=metadata)
         else:
             with translate_errors(condition.text, files.root, files.version):
-                found = scan(self.spark, files, ids=bool(shown))
-                named = found if condition.alias is None else found.alias(condition.alias)
-                rows = named.filter(as_column(condition.expression, self.spark))
-                _ = rows.schema  # else Spark Connect looks at the condition only when rows are asked for
+                live_rows = scan(self.spark, files, ids=bool(shown))
+                aliased = live_rows if condition.alias is None else live_rows.alias(condition.alias)
+                rows = aliased.filter(as_column(condition.expression, self.spark))
+                _ = rows.schema  # otherwise Spark Connect analyses the condition only when rows are requested
         hidden = [types.column(name).alias(alias) for name, alias in shown.items()]
         if condition is not None or hidden:
             rows = rows.select(*map(types.column, names), *hidden)
@@ -345,7 +350,7 @@ class SparkEngine:
         return self.with_version_alias(rows, files, as_of, whole=is_whole)
 
     def scan_for_pruning(self, files: FileSet, *, as_of: bool = False) -> tuple[DataFrame, Scanned]:
-        """All live rows of all files of a version, as `to_df` gives them, and what it takes to leave out some later.
+        """All live rows of all files of a version, as `to_df` returns them, and what later pruning of files needs.
 
         Raises:
             TableWithoutColumns: the table has none yet.
@@ -358,14 +363,16 @@ class SparkEngine:
         return finish(rows, whole=True), Scanned(self.spark, files, tuple(parts), finish, count=len(files.files))
 
     def with_version_alias(self, rows: DataFrame, files: FileSet, as_of: bool, *, whole: bool = False) -> DataFrame:
-        """The rows under the name of their version; where it was asked for, a VACUUM may have removed its files."""
+        """The rows under an alias that names their version. If the user requested the version, VACUUM may have removed
+        its files.
+        """
         if as_of:
             with translate_errors("the scan", files.root, files.version):
-                _ = rows.schema  # else Spark Connect looks for the files only when rows are asked for
+                _ = rows.schema  # otherwise Spark Connect looks for the files only when rows are requested
         shown = may_show_rows(files.root)
-        place = files.root if whole else None
+        root = files.root if whole else None
         return dataframe_source.with_source_alias(
-            rows, files.table_id, files.version, commit=files.commit, shown=shown, as_of=as_of, whole=place
+            rows, files.table_id, files.version, commit=files.commit, shown=shown, as_of=as_of, whole=root
         )
 
     def changes(self, feed: Feed) -> DataFrame:
@@ -389,40 +396,42 @@ class SparkEngine:
         return merges_schema(self.spark)
 
     def casts(self) -> bool:
-        """Whether the session casts a value to its column's type where it fits."""
+        """Whether the session casts a value to its column's type if it fits."""
         return str(self.spark.conf.get(ASSIGNS)).upper() == "ANSI"
 
     def user(self) -> str:
-        """Who runs the session."""
+        """The user who runs the session."""
         (row,) = self.spark.range(1).select(F.current_user()).collect()
         return str(row[0])
 
     def _arrow_else_spark(
         self, does: str, by_arrow: Callable[[], _T], by_spark: Callable[[], _T], *, log: bool = False
     ) -> _T:
-        """What Arrow gives, or Spark; and tells which did it, or where there is no file to read, the ``log``."""
+        """Try Arrow, then Spark, and report which did the step; ``log`` reports that the log sufficed, as there is no
+        file to read.
+        """
         reasons = list[str]()
-        done = arrow_else_spark(by_arrow, by_spark, reasons.append)
+        result = arrow_else_spark(by_arrow, by_spark, reasons.append)
         reason = reasons[0] if reasons else None
         self.tell(Step(does, reason, log=log and reason is None))
-        return done
+        return result
 
-    def _tell_reading(self, source: Any, *, is_here: bool) -> None:
-        """Tell what has read a source; of rows in memory nothing had to."""
+    def _report_reading(self, source: Any, *, is_in_memory: bool) -> None:
+        """Report what has read a source; rows in memory need no reading."""
         if isinstance(source, DataFrame):
             self.tell(merge_source.reading(None))
-        elif not is_here:
+        elif not is_in_memory:
             self.tell(Step(READ_SOURCE, merge_source.NOT_SMALL))
         elif isinstance(source, TableRows):
             self.tell(Step(READ_SOURCE))
 
     def _why_not(self, check: Callable[[Site], None], files: FileSet) -> str:
-        """Why Arrow has not written these files anew, where it was tried first."""
+        """Why Arrow has not rewritten these files, although it was tried first."""
         reason = why_unsupported(lambda: check(site_of(self.spark, files.root)))
         return reason or "Arrow does not read or write what is in the files just as Spark does"
 
     def _arrow(self, files: FileSet) -> ArrowBackend:
-        """The backend that comes first for rows that are read."""
+        """The Arrow backend for reading rows."""
         return ArrowBackend(site_of(self.spark, files.root))
 
     def site(self, files: FileSet, *, obeys: bool = True) -> Site:
@@ -430,12 +439,12 @@ class SparkEngine:
         return writing_site(self.spark, files, obeys=obeys)
 
     def _writer(self, files: FileSet, *, obeys: bool = True) -> ArrowBackend:
-        """The same for rows that are written, and obey the table's rules unless they are copied only."""
+        """The Arrow backend for writing rows. Rows obey the table's rules unless they are only copied."""
         return ArrowBackend(self.site(files, obeys=obeys))
 
     @contextmanager
-    def _quiet(self, source: Any) -> Iterator[None]:
-        """Keep rows out of messages where the source reads a table that hides its own."""
+    def _without_rows_in_messages(self, source: Any) -> Iterator[None]:
+        """Keep rows out of messages if the source reads a table that hides its rows."""
         with statement():
             if not isinstance(source, pa.Table) and dataframe_source.keeps_out(self._frame(source)):
                 keep_out()
@@ -455,9 +464,9 @@ class SparkEngine:
 
 
 def _fits(rows: pa.Table, schema: Struct) -> bool:
-    """Whether rows have exactly a table's columns, in their order and types, of which Spark changes none."""
+    """Whether rows have exactly a table's columns, in order and type, and Spark changes none of their values."""
     return (
         all(map(is_plain_column, schema))
         and rows.column_names == list(schema.names)
-        and all(each.type == arrow_type(field.type) for each, field in zip(rows.schema, schema, strict=True))
+        and all(column.type == arrow_type(field.type) for column, field in zip(rows.schema, schema, strict=True))
     )

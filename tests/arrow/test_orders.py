@@ -122,7 +122,7 @@ def test_rows_that_are_wider_than_the_first_ones_are_read_again_in_smaller_parts
 @pytest.mark.slow
 @pytest.mark.parametrize("most", [1 << 20, 1 << 18], ids=["an output", "the columns of the curve"])
 def test_what_does_not_fit_into_memory_at_all_is_refused_whole(tmp_path: Path, most: int) -> None:
-    with pytest.raises(Unsupported, match="more memory"):
+    with pytest.raises(Unsupported, match="exceed the memory limit"):
         write_along_curve(task_of(tmp_path, outputs=1, most_bytes=most))
     assert not left_in(tmp_path)
 

@@ -1,1 +1,1 @@
-"""Columns: types, fits, members of structs, and the rules of a table as expressions."""
+"""Columns of Spark: their types, conversions, struct members, and a table's rules as expressions."""

@@ -1,10 +1,10 @@
-"""Curves: the place of each row on a curve, as Spark's own expressions.
+"""Computes the place of each row on a curve with Spark's own expressions.
 
 Numbers the ranges of a column's values and computes a curve through them, without a Python worker. Knows nothing of
 files. Guarantee: a place depends on the row's values alone, so two queries over the same rows agree; places are those
 of `anabranch._protocol.layout.curves`.
 
-What is used twice becomes a column first: a nested expression would double at each step.
+A value that is used twice becomes a column first: a nested expression would double at each step.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from anabranch._spark.columns.types import arrow_rows, column
 
 
 class Steps:
-    """Rows that get one column after another, each under a name that is free."""
+    """Rows that get one column after another, under unused names."""
 
     def __init__(self, rows: DataFrame) -> None:
         self.rows = rows
-        self._taken = rows.columns
+        self._names = rows.columns
 
     def add_step(self, value: Column) -> Column:
-        """A column with this value."""
+        """Add a column with this value."""
         return self.add_steps([value])[0]
 
     def add_steps(self, values: Sequence[Column]) -> list[Column]:
-        """A column for each of these values, over the rows as they are now."""
-        names = [free_name(f"__anabranch_step_{len(self._taken) + i}", self._taken) for i in range(len(values))]
-        self._taken += names
-        self.rows = self.rows.withColumns(dict(zip(names, values, strict=True)))
-        return list(map(column, names))
+        """Add a column for each of these values, computed over the present rows."""
+        new_names = [free_name(f"__anabranch_step_{len(self._names) + i}", self._names) for i in range(len(values))]
+        self._names += new_names
+        self.rows = self.rows.withColumns(dict(zip(new_names, values, strict=True)))
+        return list(map(column, new_names))
 
 
 # -- ranges ------------------------------------------------------------------------------------------------------------
@@ -50,23 +50,25 @@ def in_plan(spark: SparkSession, values: pa.Array) -> Column:
 
 
 def count_bounds_up_to(steps: Steps, bounds: Sequence[tuple[Column, int]], values: Sequence[Column]) -> list[Column]:
-    """How many of some bounds, which ascend, are not above a value, found by halving; 0 for NULL. ``bounds`` has for
-    each value an array of bounds, and its length.
+    """For each value the number of bounds that are not above it, by binary search; 0 for NULL. ``bounds`` has for each
+    value an ascending array of bounds, and its length.
     """
-    found = [F.lit(0) for _ in values]
+    counts = [F.lit(0) for _ in values]
     for bit in reversed(range(max(count for _, count in bounds).bit_length())):
         step = F.lit(1 << bit)
-        # Past the end there is no bound, and nothing reaches it.
+        # Beyond the end there is no bound, and the comparison is NULL.
         reached = [
-            F.get(each, at + step - 1) <= value for (each, _), at, value in zip(bounds, found, values, strict=True)
+            F.get(array, at + step - 1) <= value for (array, _), at, value in zip(bounds, counts, values, strict=True)
         ]
-        found = steps.add_steps([F.when(hit, at + step).otherwise(at) for hit, at in zip(reached, found, strict=True)])
-    return found
+        counts = steps.add_steps(
+            [F.when(hit, at + step).otherwise(at) for hit, at in zip(reached, counts, strict=True)]
+        )
+    return counts
 
 
 def ranges_of(spark: SparkSession, steps: Steps, values: Sequence[Column], bounds: Sequence[pa.Array]) -> list[Column]:
-    """The number of each value's range; that of NULL is 0."""
-    arrays = [(in_plan(spark, each), len(each)) for each in bounds]
+    """The number of each value's range; 0 for NULL."""
+    arrays = [(in_plan(spark, column_bounds), len(column_bounds)) for column_bounds in bounds]
     pairs = zip(values, count_bounds_up_to(steps, arrays, values), strict=True)
     return steps.add_steps([F.when(value.isNull(), F.lit(0)).otherwise(reached + 1) for value, reached in pairs])
 
@@ -74,7 +76,7 @@ def ranges_of(spark: SparkSession, steps: Steps, values: Sequence[Column], bound
 def place_on(spark: SparkSession, steps: Steps, kind: Kind, cell: Sequence[Column]) -> Column:
     """The place of a cell on a curve.
 
-    It is looked up, since code that computes it is too long for Java to compile: 12 s for a million rows, not 0.3.
+    A lookup, because code that computes the place is too long for Java to compile: 12 s for a million rows, not 0.3.
     """
     bits = bits_per_column(len(cell))
     number = reduce(lambda left, right: F.shiftleft(left, bits).bitwiseOR(right), cell)

@@ -1,6 +1,6 @@
-"""Declared rules: whether a table's expressions fit its columns, before there are rows.
+"""Checks whether a table's expressions fit its columns, before there are rows.
 
-Knows expressions over no rows. Guarantee: what passes here can be held in every row; nothing of the table is read.
+Knows expressions over no rows. Guarantee: rules that pass can be enforced in every row; nothing of the table is read.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ def check_expressions(spark: SparkSession, schema: Struct, rules: Rules, table: 
     Raises:
         RuleRefused: an expression may not be evaluated.
         InvalidCondition: an expression does not fit, or a generated column needs more than its row's plain columns.
-        ConstraintNotBoolean: a constraint is no condition.
+        ConstraintNotBoolean: a constraint is not a condition.
         GeneratedTypeMismatch: a generated column has another type than its expression.
-        DefaultDoesNotFit, SchemaMismatch: a default is no value that its column can hold.
+        DefaultDoesNotFit, SchemaMismatch: a default is not a value that its column can hold.
     """
     check_allowed(rules, schema, table)
     rows = spark.createDataFrame([], spark_schema(schema))
-    for each in rules.generated:
-        _check_generated(rows, schema, each, rules, table)
+    for rule in rules.generated:
+        _check_generated(rows, schema, rule, rules, table)
     for check in rules.checks:
         _check_condition(rows, schema, check, table)
     for field in schema:
@@ -45,25 +45,25 @@ def _check_condition(rows: DataFrame, schema: Struct, check: Check, table: str) 
     check_name(check, table)
     with translate_errors(check.expression, table):
         condition = check_column(rows.sparkSession, check, _with_session_case(rows.sparkSession, schema), table)
-        found = rows.select(condition.alias("value")).schema[0].dataType
-    if not isinstance(found, T.BooleanType):
-        facts = {"constraint": check.name, "expression": check.expression, "found": found.simpleString()}
+        type_ = rows.select(condition.alias("value")).schema[0].dataType
+    if not isinstance(type_, T.BooleanType):
+        facts = {"constraint": check.name, "expression": check.expression, "found": type_.simpleString()}
         raise ConstraintNotBoolean(table=table, **facts)
 
 
 def _with_session_case(spark: SparkSession, schema: Struct) -> Struct:
-    """The columns as the session finds them by name: whoever declares a rule speaks by the session's rules."""
+    """The columns with the session's case sensitivity, which applies to those who declare a rule."""
     is_exact = (spark.conf.get("spark.sql.caseSensitive", None) or "false").lower() == "true"
     return schema.exactly() if is_exact else schema
 
 
 def _check_generated(rows: DataFrame, schema: Struct, rule: Generated, rules: Rules, table: str) -> None:
-    generated = {each.column for each in rules.generated}
-    if found := sorted(rule.columns & generated) or columns_in_text(rule.expression, [rule.column]):
-        reason = f"it speaks of {next(iter(found))}, which is generated itself."
+    generated = {other_rule.column for other_rule in rules.generated}
+    if generated_inputs := sorted(rule.columns & generated) or columns_in_text(rule.expression, [rule.column]):
+        reason = f"it refers to {next(iter(generated_inputs))}, which is generated itself."
         raise InvalidCondition(expression=rule.expression, table=table, reason=reason)
     if read_generated(rule, schema, table).subscripts:
-        reason = "Delta takes no subscript in a generated column; say element_at(…) or name a member"
+        reason = "Delta allows no subscript in a generated column; use element_at(…) or name a member"
         raise refusal(f"generated column {rule.column}", rule.expression, table, "[ ]", reason)
     plain = rows.select(*[column(name) for name in schema.names if name not in generated])
     with translate_errors(rule.expression, table):
@@ -89,15 +89,15 @@ def _check_default(rows: DataFrame, field: Field, rules: Rules, table: str) -> N
     value = default_value(rows, field, rules, table)
     with translate_errors(f"{field.name} DEFAULT {text}", table):
         plain = default_column(rows.sparkSession, field.name, text, table)
-        found = rows.select().select(plain.alias("value")).schema[0].dataType
-        if not is_void(found) and not _always_fits(found, field):
+        type_ = rows.select().select(plain.alias("value")).schema[0].dataType
+        if not is_void(type_) and not _always_fits(type_, field):
             _check_value(rows.sparkSession, plain, field, text, table)
         _ = rows.select().select(value.alias("value")).schema
 
 
-def _always_fits(found: T.DataType, field: Field) -> bool:
-    """Whether every value of a type can be one of the column's; what is nested was looked at member by member."""
-    source = delta_type(found, field.name)
+def _always_fits(type_: T.DataType, field: Field) -> bool:
+    """Whether a column can hold every value of a type; nested values have been checked member by member."""
+    source = delta_type(type_, field.name)
     nested = not isinstance(source, str) or not isinstance(field.type, str)
     return nested or field.type == "string" or upcastable(source, field.type)
 

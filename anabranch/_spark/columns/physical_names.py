@@ -1,7 +1,7 @@
-"""Physical names: columns under their logical names, and under the names that files have.
+"""Translates columns between their logical names and the physical names in files.
 
-Knows how Spark renames members of structs (a cast goes by position) and writes Parquet field ids. Knows nothing of
-files. Guarantee: values are not changed; a column without physical names of its own is passed as it is.
+Knows how Spark renames members of structs (by a cast, which matches by position) and writes Parquet field ids. Knows
+nothing of files. Guarantee: values do not change; a column without physical names is passed through.
 
 PROTOCOL.md, section "Column Mapping".
 """
@@ -20,24 +20,24 @@ from anabranch._spark.columns.types import column, spark_type
 from anabranch.errors import NotBuilt
 
 _PARQUET_ID = "parquet.field.id"
-"""By this key in a column's metadata Spark's writer knows the field id."""
+"""Key in a column's metadata under which Spark's writer expects the field id."""
 
 
 def logical(schema: Struct) -> list[Column]:
-    """The columns of rows that were read under physical names, under logical ones."""
-    return [_logical(each) for each in schema]
+    """Columns that were read under physical names, under their logical ones."""
+    return [_logical(field) for field in schema]
 
 
 def _logical(field: Field) -> Column:
-    value, there = column(field.physical_name), type_in_files(field.type)
-    if there is None:
+    value, file_type = column(field.physical_name), type_in_files(field.type)
+    if file_type is None:
         return F.lit(None).cast(spark_type(field.type)).alias(field.name)
     if is_renamed(field.type):
-        value = value.cast(spark_type(there))
-    if there != field.type:
-        value = convert_value(value, there, field.type)
-    as_it_is = field.physical_name == field.name and there == field.type and not is_renamed(field.type)
-    return value if as_it_is else value.alias(field.name)
+        value = value.cast(spark_type(file_type))
+    if file_type != field.type:
+        value = convert_value(value, file_type, field.type)
+    is_unchanged = field.physical_name == field.name and file_type == field.type and not is_renamed(field.type)
+    return value if is_unchanged else value.alias(field.name)
 
 
 def is_stored_as_it_is(field: Field) -> bool:
@@ -46,22 +46,25 @@ def is_stored_as_it_is(field: Field) -> bool:
 
 
 def to_file_column(field: Field, *, compatible: bool) -> Column:
-    """A column of which files hold something, as they have it: physical names, Parquet field ids also inside, and no
-    void members. Raises NotBuilt: the table is Iceberg-``compatible``, so that elements, keys and values need field
-    ids, which Spark's writer cannot set.
+    """A column in its form for files: with physical names and Parquet field ids, also inside, and without void
+    members.
+
+    Raises:
+        NotBuilt: the table is Iceberg-``compatible``, so that elements, keys and values need field ids, which Spark's
+            writer cannot set.
     """
-    value, numbered, there = column(field.name), _metadata(field), type_in_files(field.type)
-    assert there is not None, "files hold it"
-    if there != field.type:
-        value = convert_value(value, field.type, there).alias(field.name)
-    if not numbered:
+    value, metadata, file_type = column(field.name), _metadata(field), type_in_files(field.type)
+    assert file_type is not None, "files hold it"
+    if file_type != field.type:
+        value = convert_value(value, field.type, file_type).alias(field.name)
+    if not metadata:
         return value
-    if compatible and any(NESTED_IDS in each.metadata for each in (field, *fields_of(field.type))):
+    if compatible and any(NESTED_IDS in nested_field.metadata for nested_field in (field, *fields_of(field.type))):
         what = f"writing the array or map {field.name} with Spark into a table of icebergCompatV2"
         raise NotBuilt(what=what, instead="Append Arrow rows instead; Spark's writer cannot number what lies inside.")
-    if not isinstance(there, str):
-        value = value.cast(_file_type(there))
-    return value.alias(field.physical_name, metadata=numbered)
+    if not isinstance(file_type, str):
+        value = value.cast(_file_type(file_type))
+    return value.alias(field.physical_name, metadata=metadata)
 
 
 def _metadata(field: Field) -> dict[str, int]:
@@ -71,7 +74,10 @@ def _metadata(field: Field) -> dict[str, int]:
 def _file_type(data_type: DataType) -> T.DataType:
     if isinstance(data_type, Struct):
         return T.StructType(
-            [T.StructField(each.physical_name, _file_type(each.type), True, _metadata(each)) for each in data_type]
+            [
+                T.StructField(member.physical_name, _file_type(member.type), True, _metadata(member))
+                for member in data_type
+            ]
         )
     if isinstance(data_type, Array):
         return T.ArrayType(_file_type(data_type.element))

@@ -1,4 +1,4 @@
-"""Rules: enforces a table's rules in the same pass that writes the rows.
+"""Enforces a table's rules in the same pass that writes the rows.
 
 Knows expressions over rows that have the table's columns. Knows nothing of files. Guarantees: a row that breaks a rule
 makes the query fail, with the first rule that it breaks; no job is added; copied rows are not checked. The checks are
@@ -26,7 +26,7 @@ from anabranch._spark.frames.violations import error_sentence, raise_in_query
 from anabranch.errors import CheckConstraintViolated, NotNullViolated
 
 _SHOWN_COLUMNS = 20
-"""How many values of a row that breaks NOT NULL are shown."""
+"""Maximum number of values that an error shows of a row that breaks NOT NULL."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class Writing:
 
     Attributes:
         where: TRUE for these rows.
-        given: the columns that are given.
-        new: whether they are new rows, and not images of old ones.
+        given: columns with provided values.
+        new: whether the rows are new, and not images of old ones.
     """
 
     where: Column
@@ -53,14 +53,16 @@ def obeying(
     *,
     beside: Sequence[str] = (),
 ) -> DataFrame:
-    """Rows that obey the table's rules: generated columns are computed, and a row that breaks a rule fails the query.
+    """Rows that obey the table's rules: generated columns are computed, and a row that breaks a rule fails the
+    query.
 
-    A generated column that is given is checked; that of a new row, or one whose inputs are given, is computed; any
-    other is kept.
+    A provided value of a generated column is checked; a missing one is computed if the row is new, or if inputs of the
+    column were provided; otherwise the old value stays.
 
     Args:
         rows: at least the schema's columns.
-        writings: which rows are written how, each row in at most one way; where in none, it is only copied.
+        writings: conditions of rows, with how these are written; at most one applies to a row. A row to which none
+            applies is copied.
         table: for messages.
         beside: further columns of the rows, which no rule names.
 
@@ -73,11 +75,11 @@ def obeying(
         CheckConstraintViolated, NotNullViolated: when the rows are evaluated, and one breaks a rule.
     """
     if rules.bind_rows:
-        for each in rules.generated:
-            rows = _compute_generated(rows, schema, each, writings, table)
+        for rule in rules.generated:
+            rows = _compute_generated(rows, schema, rule, writings, table)
         rows = _add_checks(rows, schema, rules, writings, table, beside)
-    wanted = [*schema.names, *beside]
-    return rows if rows.columns == wanted else rows.select(*map(column, wanted))
+    columns = [*schema.names, *beside]
+    return rows if rows.columns == columns else rows.select(*map(column, columns))
 
 
 # -- generated columns -------------------------------------------------------------------------------------------------
@@ -86,20 +88,22 @@ def obeying(
 def _compute_generated(
     rows: DataFrame, schema: Struct, rule: Generated, writings: Sequence[Writing], table: str
 ) -> DataFrame:
-    """The rows with this column computed wherever it has to be."""
-    wanted = [
-        each.where for each in writings if rule.column not in each.given and (each.new or rule.columns & each.given)
+    """The rows with this generated column computed where required."""
+    conditions = [
+        writing.where
+        for writing in writings
+        if rule.column not in writing.given and (writing.new or rule.columns & writing.given)
     ]
-    if not wanted:
+    if not conditions:
         return rows
     field, name = schema.field(rule.column), free_name("__anabranch_generated", rows.columns)
     with translate_errors(f"{rule.column} GENERATED ALWAYS AS ({rule.expression})", table):
-        # A column of its own: what is computed must not be computed a second time when it is fitted.
+        # In a column of its own, because otherwise the cast would compute the expression a second time.
         computed = generated_column(rows.sparkSession, rule, schema, table)
-        valued = rows.select("*", F.when(_any(wanted), computed).alias(name))
-        value = cast_for_assignment(field, column(name), valued.schema[name].dataType, table, partial=True)
-        image = F.when(_any(wanted), value).otherwise(column(rule.column))
-        return valued.select(*[image.alias(n) if n == rule.column else column(n) for n in rows.columns])
+        with_value = rows.select("*", F.when(_any(conditions), computed).alias(name))
+        value = cast_for_assignment(field, column(name), with_value.schema[name].dataType, table, partial=True)
+        image = F.when(_any(conditions), value).otherwise(column(rule.column))
+        return with_value.select(*[image.alias(n) if n == rule.column else column(n) for n in rows.columns])
 
 
 # -- checks ------------------------------------------------------------------------------------------------------------
@@ -108,54 +112,58 @@ def _compute_generated(
 def _add_checks(
     rows: DataFrame, schema: Struct, rules: Rules, writings: Sequence[Writing], table: str, beside: Sequence[str]
 ) -> DataFrame:
-    written = _any([each.where for each in writings])
-    found = [*_null_checks(schema, rules.not_null, table), *_checks(rows.sparkSession, schema, rules.checks, table)]
-    found = [(F.when(written, broken), failure) for broken, failure in found]
-    for each in rules.generated:
-        given = [w.where for w in writings if each.column in w.given]
-        if given:
-            found.append(
-                (F.when(_any(given), _differs(rows, schema, each, table)), _violation(schema, each.check, table))
+    written = _any([writing.where for writing in writings])
+    checks = [*_null_checks(schema, rules.not_null, table), *_checks(rows.sparkSession, schema, rules.checks, table)]
+    checks = [(F.when(written, broken), failure) for broken, failure in checks]
+    for rule in rules.generated:
+        provided = [writing.where for writing in writings if rule.column in writing.given]
+        if provided:
+            checks.append(
+                (F.when(_any(provided), _differs(rows, schema, rule, table)), _violation(schema, rule.check, table))
             )
-    if not found:
+    if not checks:
         return rows
     with translate_errors("the table's rules", table):
-        # A column that is written as it is; void columns are not written.
-        carrier = min(schema, key=lambda each: (type_in_files(each.type) is None, has_void(each.type))).name
-        judged = F.when(F.lit(False), column(carrier))
-        for broken, failure in found:
-            judged = judged.when(F.coalesce(broken, F.lit(False)), failure.cast(spark_type(schema.field(carrier).type)))
-        judged = judged.otherwise(column(carrier)).alias(carrier)
-        others = map(column, beside)
-        return rows.select(*[judged if name == carrier else column(name) for name in schema.names], *others)
+        # A column that is written unchanged; void columns are not written.
+        carrier = min(schema, key=lambda field: (type_in_files(field.type) is None, has_void(field.type))).name
+        checked = F.when(F.lit(False), column(carrier))
+        for broken, failure in checks:
+            checked = checked.when(
+                F.coalesce(broken, F.lit(False)), failure.cast(spark_type(schema.field(carrier).type))
+            )
+        checked = checked.otherwise(column(carrier)).alias(carrier)
+        further_columns = map(column, beside)
+        return rows.select(*[checked if name == carrier else column(name) for name in schema.names], *further_columns)
 
 
 def _null_checks(schema: Struct, rules: Sequence[NotNull], table: str) -> Iterator[tuple[Column, Column]]:
-    """One check for all of them, since each shows the same row."""
+    """A single check for all NOT NULL rules, since all of them show the same row."""
     if rules:
-        which = F.when(F.lit(False), F.lit(""))
+        message = F.when(F.lit(False), F.lit(""))
         for rule in rules:
             top, *inner = rule.path
-            which = which.when(_is_broken(column(str(top)), inner), error_sentence(NotNullViolated, column=rule.column))
-        values = {each.name: _text(each) for each in schema.fields[:_SHOWN_COLUMNS]}
-        yield which.isNotNull(), raise_in_query(NotNullViolated, which, values, table)
+            message = message.when(
+                _is_broken(column(str(top)), inner), error_sentence(NotNullViolated, column=rule.column)
+            )
+        values = {field.name: _text(field) for field in schema.fields[:_SHOWN_COLUMNS]}
+        yield message.isNotNull(), raise_in_query(NotNullViolated, message, values, table)
 
 
 def _is_broken(value: Column, path: Sequence[Step]) -> Column:
-    """Whether what lies at a path is NULL somewhere; NULL where there is nothing at all."""
+    """Whether a value at a path is NULL somewhere; NULL if nothing exists at the path."""
     if not path:
         return value.isNull()
-    step, rest = path[0], path[1:]
+    step, remaining_path = path[0], path[1:]
     match step:
         case Inside.ELEMENTS:
-            inside = value
+            elements = value
         case Inside.KEYS:
-            inside = F.map_keys(value)
+            elements = F.map_keys(value)
         case Inside.VALUES:
-            inside = F.map_values(value)
+            elements = F.map_values(value)
         case _:
-            return F.when(value.isNotNull(), _is_broken(value.getField(step), rest))
-    return F.exists(inside, lambda each: F.coalesce(_is_broken(each, rest), F.lit(False)))
+            return F.when(value.isNotNull(), _is_broken(value.getField(step), remaining_path))
+    return F.exists(elements, lambda element: F.coalesce(_is_broken(element, remaining_path), F.lit(False)))
 
 
 def _checks(
@@ -166,17 +174,17 @@ def _checks(
 
 
 def _differs(rows: DataFrame, schema: Struct, rule: Generated, table: str) -> Column:
-    """Whether a value that was given is not the one that the expression has."""
+    """Whether a provided value differs from that of the expression."""
     with translate_errors(f"{rule.column} GENERATED ALWAYS AS ({rule.expression})", table):
         value = generated_column(rows.sparkSession, rule, schema, table)
-        found = rows.select(value.alias("value")).schema[0].dataType
+        source_type = rows.select(value.alias("value")).schema[0].dataType
         return ~column(rule.column).eqNullSafe(
-            cast_for_assignment(schema.field(rule.column), value, found, table, partial=True)
+            cast_for_assignment(schema.field(rule.column), value, source_type, table, partial=True)
         )
 
 
 def _violation(schema: Struct, check: Check, table: str) -> Column:
-    values = {each.name: _text(each) for each in schema if each.name in check.columns}
+    values = {field.name: _text(field) for field in schema if field.name in check.columns}
     facts = error_sentence(CheckConstraintViolated, constraint=check.name, expression=check.expression)
     return raise_in_query(CheckConstraintViolated, facts, values, table)
 

@@ -1,4 +1,4 @@
-"""Shapes: a nested value with the members of another type, matched by name.
+"""Converts nested values to another type, matching members by name.
 
 Knows Spark's structs, arrays and maps. Knows nothing of files. Guarantee: a value that is NULL stays NULL, and a member
 that the value lacks is NULL.
@@ -15,46 +15,46 @@ from anabranch._protocol.schema.types import Array, DataType, Map, Struct
 from anabranch._spark.columns.types import spark_type
 
 Convert = Callable[[Column, DataType, DataType], Column]
-"""Gives a value of one type as one of another, where neither is nested and the types differ."""
+"""Converts a value from one primitive type to another, different one."""
 
 
-def _plainly(value: Column, source: DataType, target: DataType) -> Column:
+def _cast(value: Column, source: DataType, target: DataType) -> Column:
     return value.cast(spark_type(target))
 
 
-def convert_value(value: Column, source: DataType, target: DataType, convert: Convert = _plainly) -> Column:
-    """A value of one type as one of another, into which it fits (`anabranch._protocol.schema.evolution.misfit`)."""
+def convert_value(value: Column, source: DataType, target: DataType, convert: Convert = _cast) -> Column:
+    """Convert a value to a type into which it fits (`anabranch._protocol.schema.evolution.misfit`)."""
     return _members(value, source, target, convert).cast(spark_type(target))
 
 
 def _members(value: Column, source: DataType, target: DataType, convert: Convert) -> Column:
     """The value with the target's members in the target's order; a cast then does the rest by position."""
-    if _alike(source, target, convert is _plainly):
+    if _alike(source, target, convert is _cast):
         return value
     if isinstance(source, Struct) and isinstance(target, Struct):
-        members = [_member(value, source, each.name, each.type, convert).alias(each.name) for each in target]
+        members = [_member(value, source, member.name, member.type, convert).alias(member.name) for member in target]
         return F.when(value.isNotNull(), F.struct(*members))
     if isinstance(source, Array) and isinstance(target, Array):
-        element, wanted = source.element, target.element
-        return F.transform(value, lambda each: _members(each, element, wanted, convert))
+        element, target_element = source.element, target.element
+        return F.transform(value, lambda item: _members(item, element, target_element, convert))
     if isinstance(source, Map) and isinstance(target, Map):
         before, after = source, target
         keyed = F.transform_keys(value, lambda key, _: _members(key, before.key, after.key, convert))
-        return F.transform_values(keyed, lambda _, each: _members(each, before.value, after.value, convert))
+        return F.transform_values(keyed, lambda _, item: _members(item, before.value, after.value, convert))
     return convert(value, source, target)
 
 
-def _member(value: Column, source: Struct, name: str, wanted: DataType, convert: Convert) -> Column:
-    found = source.find(name)
-    if found is None:
-        return F.lit(None).cast(spark_type(wanted))
-    return _members(value.getField(found.name), found.type, wanted, convert)
+def _member(value: Column, source: Struct, name: str, member_type: DataType, convert: Convert) -> Column:
+    member = source.find(name)
+    if member is None:
+        return F.lit(None).cast(spark_type(member_type))
+    return _members(value.getField(member.name), member.type, member_type, convert)
 
 
 def _alike(source: DataType, target: DataType, is_cast: bool) -> bool:
     """Whether both have the same members in the same order, so that a cast is enough."""
     if isinstance(source, Struct) and isinstance(target, Struct):
-        names = [each.lower() for each in source.names] == [each.lower() for each in target.names]
+        names = [name.lower() for name in source.names] == [name.lower() for name in target.names]
         return names and all(_alike(a.type, b.type, is_cast) for a, b in zip(source, target, strict=True))
     if isinstance(source, Array) and isinstance(target, Array):
         return _alike(source.element, target.element, is_cast)

@@ -1,7 +1,7 @@
-"""Spark's own tables: what its catalog says of one that is none of ours.
+"""Describes tables and views of Spark's catalog that are not Delta tables.
 
-Knows how Spark describes a table. Knows nothing of logs, and reads none of the table's files. Guarantee: a view is told
-from a table, so that nobody takes what a view shows for files that lie somewhere.
+Knows how Spark describes a table. Knows nothing of logs, and reads none of the table's files. Guarantee: a view is
+distinguished from a table, so that its rows are never mistaken for files at a location.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ Name = tuple[str, ...]
 
 @dataclass(frozen=True)
 class SparkTable:
-    """What Spark's catalog says of a table or view.
+    """A table or view as Spark's catalog describes it.
 
     Attributes:
-        name: its whole name.
+        name: its full name.
         kind: ``MANAGED``, ``EXTERNAL`` or ``VIEW``.
-        provider: its format, in small letters.
-        location: where its files lie, as Spark spells it; None for a view.
-        partition_columns: by which it is partitioned.
-        has_registered_partitions: whether the catalog says which partitions count, and not the folders.
-        comment, properties, created: as they were said; ``created`` is None where nobody knows.
+        provider: its format, in lower case.
+        location: location of its files, as Spark spells it; None for a view.
+        partition_columns: its partition columns.
+        has_registered_partitions: whether its partitions are those in the catalog, not those found in folders.
+        comment, properties, created: as declared; ``created`` is None if unknown.
     """
 
     name: Name
@@ -48,20 +48,20 @@ class SparkTable:
 
     @property
     def is_view(self) -> bool:
-        """Whether it is a view, lasting or temporary."""
+        """Whether it is a persistent or temporary view."""
         return self.location is None
 
     @property
     def is_managed(self) -> bool:
-        """Whether its files go with its name."""
+        """Whether dropping its name removes its files."""
         return self.kind == "MANAGED"
 
 
 def try_describe_table(spark: SparkSession, name: Name) -> SparkTable | None:
-    """What Spark has under a name, where a temporary view counts first; None where it has nothing.
+    """Spark's table or view under a name, a temporary view first; None if there is none.
 
     Example:
-        >>> described(spark, ("db", "events")).provider
+        >>> try_describe_table(spark, ("db", "events")).provider
         'parquet'
     """
     try:
@@ -72,31 +72,33 @@ def try_describe_table(spark: SparkSession, name: Name) -> SparkTable | None:
 
 
 def unlike_delta(spark: SparkSession, name: Name, **facts: Any) -> UnknownTable:
-    """The error for a name that is to be a Delta table's, and is none's: what it is instead, if anything."""
-    shown, found = ".".join(map(quote_identifier, name)), try_describe_table(spark, name)
-    if found is None:
+    """The error for a name that should be a Delta table's but is not; it states what the name is instead, if
+    anything.
+    """
+    shown, table = ".".join(map(quote_identifier, name)), try_describe_table(spark, name)
+    if table is None:
         return UnknownTable(name=shown, **facts)
-    kind = "a view" if found.is_view else f"a table of the format {found.provider}"
+    kind = "a view" if table.is_view else f"a table of the format {table.provider}"
     return NotADeltaTable(name=shown, kind=kind, **facts)
 
 
 def files_in(name: Name) -> str | None:
-    """The folder, where a name is one of Parquet files: ``parquet.`/data/events` ``."""
+    """The folder, if a name is one of Parquet files: ``parquet.`/data/events` ``."""
     is_path = len(name) == 2 and name[0].lower() == "parquet" and ("/" in name[1])
     return name[1] if is_path else None
 
 
-def _table(said: Mapping[str, Any]) -> SparkTable:
+def _table(description: Mapping[str, Any]) -> SparkTable:
     return SparkTable(
-        (said["catalog_name"], *said["namespace"], said["table_name"]),
-        said.get("type", ""),
-        str(said.get("provider", "")).lower(),
-        said.get("location"),
-        tuple(said.get("partition_columns", ())),
-        said.get("partition_provider") == "Catalog",
-        said.get("comment", ""),
-        said.get("table_properties", {}),
-        _moment(said.get("created_time")),
+        (description["catalog_name"], *description["namespace"], description["table_name"]),
+        description.get("type", ""),
+        str(description.get("provider", "")).lower(),
+        description.get("location"),
+        tuple(description.get("partition_columns", ())),
+        description.get("partition_provider") == "Catalog",
+        description.get("comment", ""),
+        description.get("table_properties", {}),
+        _moment(description.get("created_time")),
     )
 
 

@@ -1,7 +1,7 @@
-"""Type fit: fits a value of one type to a column of another, never changing it silently.
+"""Fits values of one type to columns of another, without silent changes.
 
-Knows Spark's casts and the rules of store assignment. Knows nothing of files. Guarantee: a value that the column
-cannot hold makes the query fail, whether or not the session is in ANSI mode; it never becomes NULL.
+Knows Spark's casts and the rules of store assignment. Knows nothing of files. Guarantee: a value that the column cannot
+hold makes the query fail, whether or not the session is in ANSI mode; it never becomes NULL.
 """
 
 from __future__ import annotations
@@ -31,46 +31,48 @@ _CAST = "Cast it, or replace the column by the option overwriteSchema = true in 
 
 
 def fit_to_schema(rows: DataFrame, schema: Struct, table: str, rules: Rules = NONE) -> DataFrame:
-    """Rows with exactly the columns of a schema, in its order: matched by name whatever the case.
+    """Rows with exactly the columns of a schema, in its order; columns match by name, ignoring case.
 
-    A column that is absent has its default value, or else NULL; a generated one is NULL for now. Where the rules say
-    ``casts``, values are stored as `cast_for_assignment` stores them.
+    An absent column gets its default value, or NULL; a generated one is NULL for now. If the rules say ``casts``,
+    values are stored as by `cast_for_assignment`.
 
     Raises:
-        SchemaMismatch: a column too many, one twice, a NOT NULL one absent, or a type that does not widen to its own.
+        SchemaMismatch: a column is unknown, or occurs twice, or is absent though NOT NULL, or its type does not widen
+            to the table's.
     """
     if _are_fit(rows, schema):
         return rows
     advice = _ADD_OR_REPLACE if rules.replaceable else _ADD
-    given, generated = _by_folded_name(rows, table), {each.column for each in rules.generated}
+    source_columns, generated = _by_folded_name(rows, table), {rule.column for rule in rules.generated}
     fits = {
-        field.name: _fit_column(field, there, table, advice, casts=rules.casts)
+        field.name: _fit_column(field, source_column, table, advice, casts=rules.casts)
         for field in schema
-        if (there := given.get(field.name.lower())) is not None
+        if (source_column := source_columns.get(field.name.lower())) is not None
     }
-    _check_no_more(rows, schema, table, advice)  # last, since delta-spark speaks of types first
-    found = []
+    _check_no_more(rows, schema, table, advice)  # last, since delta-spark reports types first
+    columns = []
     for field in schema:
         if field.name in fits:
-            found.append(fits[field.name])
+            columns.append(fits[field.name])
         elif field.name in rules.defaults or field.name in generated:
-            found.append(default_value(rows, field, rules, table).alias(field.name))
+            columns.append(default_value(rows, field, rules, table).alias(field.name))
         else:
-            found.append(_absent(field, table))
-    return rows.select(*found)
+            columns.append(_absent(field, table))
+    return rows.select(*columns)
 
 
 def _are_fit(rows: DataFrame, schema: Struct) -> bool:
-    """Whether the rows have the very columns of a schema, all of plain types and without a length to keep: each call
-    that makes a column costs a small write much of its time.
+    """Whether the rows already have the columns of a schema, all of plain types and without lengths. Avoiding calls
+    that create columns speeds up small writes noticeably.
     """
-    if any(not isinstance(each.type, str) or limits_of(each) is not None for each in schema):
+    if any(not isinstance(field.type, str) or limits_of(field) is not None for field in schema):
         return False
-    return [(each.name, each.dataType) for each in rows.schema] == [(e.name, spark_type(e.type)) for e in schema]
+    expected = [(field.name, spark_type(field.type)) for field in schema]
+    return [(field.name, field.dataType) for field in rows.schema] == expected
 
 
 def present_columns(rows: DataFrame, schema: Struct) -> frozenset[str]:
-    """The columns of a schema that rows have, in its spelling."""
+    """The columns of a schema that rows have, as the schema spells them."""
     return frozenset(field.name for name in rows.columns if (field := schema.find(name)) is not None)
 
 
@@ -87,64 +89,71 @@ def default_value(rows: DataFrame, field: Field, rules: Rules, table: str) -> Co
         return F.lit(None).cast(spark_type(field.type))
     with translate_errors(f"{field.name} DEFAULT {text}", table):
         value, nothing = default_column(rows.sparkSession, field.name, text, table), rows.select()
-        found = nothing.select(value.alias("value")).schema[0].dataType
-        return cast_for_assignment(field, value, found, table, partial=True)  # a member may be younger than the default
+        source_type = nothing.select(value.alias("value")).schema[0].dataType
+        return cast_for_assignment(field, value, source_type, table, partial=True)  # the default may predate a member
 
 
-def cast_for_assignment(field: Field, value: Column, found: T.DataType, table: str, *, partial: bool = False) -> Column:
+def cast_for_assignment(
+    field: Field, value: Column, source_type: T.DataType, table: str, *, partial: bool = False
+) -> Column:
     """The value of an assignment to a column: any number for a number, text for any simple type, checked row by row.
 
-    Structs are taken apart by name; where values may be ``partial``, members that they lack are NULL.
+    Structs are matched by member name; if values may be ``partial``, missing members are NULL.
 
     Raises:
-        SchemaMismatch: no value of that type could fit.
+        SchemaMismatch: no value of that type can fit.
     """
-    return enforce_lengths(field, _cast(field, value, found, table, partial=partial), table)
+    return enforce_lengths(field, _cast(field, value, source_type, table, partial=partial), table)
 
 
-def _cast(field: Field, value: Column, found: T.DataType, table: str, *, partial: bool) -> Column:
+def _cast(field: Field, value: Column, source_type: T.DataType, table: str, *, partial: bool) -> Column:
     target = spark_type(field.type)
-    if is_void(found):
+    if is_void(source_type):
         return value.cast(target)
-    whole = fill_void_types(found, field.type)
-    value = value if whole == found else value.cast(whole)
+    whole = fill_void_types(source_type, field.type)
+    value = value if whole == source_type else value.cast(whole)
     source = delta_type(whole, field.name)
     why = misfit(source, field.type, field.name, whole=not partial, fits=_assignable)
     if why is not None and isinstance(source, str) and isinstance(field.type, str):
-        raise _mismatch(field, table, found, "no value of that type can be stored there.")
+        raise _mismatch(field, table, source_type, "no value of that type can be stored there.")
     if why is not None:
         raise why.error(table, _CAST)
     return convert_value(
-        value, source, field.type, lambda each, given, wanted: _cast_or_fail(field, each, given, wanted, table)
+        value,
+        source,
+        field.type,
+        lambda part, kind, wanted: _cast_or_fail(field, part, kind, wanted, table),
     )
 
 
 def _cast_or_fail(field: Field, value: Column, source: DataType, target: DataType, table: str) -> Column:
-    """A value of a type that is not nested; one that does not fit is an error."""
+    """A value of a primitive type; a value that does not fit is an error."""
     if upcastable(source, target):
         return value
-    # try_cast is the same in every session; what it cannot do is an error here, not a null.
-    sentence, wanted = F.lit(unfit(field.name, str(target))), spark_type(target)
-    said = F.concat(sentence, F.lit(": "), value.cast("string")) if may_show_rows(table) else sentence
-    return F.coalesce(value.try_cast(wanted), F.when(value.isNotNull(), F.raise_error(said).cast(wanted)))
+    # try_cast is the same in every session; its NULL for a value that does not fit becomes an error here.
+    sentence, spark_target = F.lit(unfit(field.name, str(target))), spark_type(target)
+    message = F.concat(sentence, F.lit(": "), value.cast("string")) if may_show_rows(table) else sentence
+    return F.coalesce(
+        value.try_cast(spark_target), F.when(value.isNotNull(), F.raise_error(message).cast(spark_target))
+    )
 
 
 def _by_folded_name(rows: DataFrame, table: str) -> dict[str, T.StructField]:
-    given: dict[str, T.StructField] = {}
-    for each in rows.schema:
-        if each.name.lower() in given:
+    by_name: dict[str, T.StructField] = {}
+    for field in rows.schema:
+        if field.name.lower() in by_name:
             reason = "the rows have two columns of this name (case does not count)."
-            raise SchemaMismatch(column=each.name, table=table, reason=reason, expected="one", found="two")
-        given[each.name.lower()] = each
-    return given
+            raise SchemaMismatch(column=field.name, table=table, reason=reason, expected="one", found="two")
+        by_name[field.name.lower()] = field
+    return by_name
 
 
 def _check_no_more(rows: DataFrame, schema: Struct, table: str, advice: str) -> None:
-    """Raises SchemaMismatch: the rows have a column that a schema lacks."""
+    """Raises SchemaMismatch if the rows have a column that a schema lacks."""
     for name in rows.columns:
         if schema.find(name) is None:
-            known, found = ", ".join(schema.names) or "none", ", ".join(rows.columns)
-            raise Misfit(name, known, found, "it is not one of its columns.").error(table, advice)
+            expected, actual = ", ".join(schema.names) or "none", ", ".join(rows.columns)
+            raise Misfit(name, expected, actual, "it is not one of its columns.").error(table, advice)
 
 
 def _absent(field: Field, table: str) -> Column:
@@ -153,25 +162,30 @@ def _absent(field: Field, table: str) -> Column:
     return F.lit(None).cast(spark_type(field.type)).alias(field.name)
 
 
-def _fit_column(field: Field, given: T.StructField, table: str, advice: str, *, casts: bool) -> Column:
-    if is_void(given.dataType):
+def _fit_column(field: Field, source_field: T.StructField, table: str, advice: str, *, casts: bool) -> Column:
+    if is_void(source_field.dataType):
         return F.lit(None).cast(spark_type(field.type)).alias(field.name)
-    source = delta_type(given.dataType, given.name)
+    source = delta_type(source_field.dataType, source_field.name)
     why = misfit(source, field.type, field.name, fits=_assignable if casts else upcastable)
     if casts and (why is None or why.reason == DIFFER):
-        return cast_for_assignment(field, column(given.name), given.dataType, table, partial=True).alias(field.name)
+        return cast_for_assignment(field, column(source_field.name), source_field.dataType, table, partial=True).alias(
+            field.name
+        )
     if why is not None:
         raise why.error(table, advice if why.reason != DIFFER else _CAST)
-    return enforce_lengths(field, convert_value(column(given.name), source, field.type), table).alias(field.name)
+    return enforce_lengths(field, convert_value(column(source_field.name), source, field.type), table).alias(field.name)
 
 
-def _mismatch(field: Field, table: str, found: T.DataType | None, reason: str) -> SchemaMismatch:
-    expected, given = spark_type(field.type).simpleString(), found.simpleString() if found else "no such column"
-    return SchemaMismatch(column=field.name, table=table, reason=reason, expected=expected, found=given)
+def _mismatch(field: Field, table: str, source_type: T.DataType | None, reason: str) -> SchemaMismatch:
+    expected, actual = (
+        spark_type(field.type).simpleString(),
+        source_type.simpleString() if source_type else "no such column",
+    )
+    return SchemaMismatch(column=field.name, table=table, reason=reason, expected=expected, found=actual)
 
 
 def _assignable(source: DataType, target: DataType) -> bool:
-    """Whether some values may fit, as in Spark's store assignment under ANSI; texts are read too, as Delta does."""
+    """Whether some values may fit, as in Spark's store assignment under ANSI; texts may be parsed too, as in Delta."""
     if not isinstance(source, str) or not isinstance(target, str) or upcastable(source, target):
         return upcastable(source, target)
     text = target == "string" or (source == "string" and target != "binary")

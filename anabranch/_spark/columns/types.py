@@ -1,4 +1,4 @@
-"""Names and types: a table's columns as Spark spells them, and Spark's as Delta does.
+"""Names and types of columns, translated between Delta and Spark.
 
 Knows how Spark quotes names and which of its types Delta can hold. Knows nothing of files. Guarantee:
 ``schema_of(spark_schema(s)) == s`` up to NOT NULL and metadata other than comments.
@@ -54,7 +54,7 @@ _SPARK_TYPES: dict[str, T.DataType] = {
     VOID: T.NullType(),
 }
 _RULES = frozenset({DEFAULT, GENERATION, INVARIANT, LENGTH, START, STEP, EXPLICIT})
-"""What the metadata of a declared column says to writers."""
+"""Keys of a declared column's metadata that writers obey."""
 _DELTA_NAMES = {spark: name for name, spark in _SPARK_TYPES.items()}
 
 
@@ -62,10 +62,10 @@ _DELTA_NAMES = {spark: name for name, spark in _SPARK_TYPES.items()}
 
 
 def quote_identifier(name: str) -> str:
-    """A column's name as SQL text: no dot, space or backtick in it means anything.
+    """A column's name as SQL text, in which dots, spaces and backticks have no meaning.
 
     Example:
-        >>> quoted("a`b.c")
+        >>> quote_identifier("a`b.c")
         '`a``b.c`'
     """
     return "`" + name.replace("`", "``") + "`"
@@ -77,10 +77,10 @@ def column(name: str) -> Column:
 
 
 def tree_reduce(join: Callable[[_T, _T], _T], parts: Sequence[_T]) -> _T:
-    """All of them in one, joined two by two, and so on: Spark Connect takes no chain of a hundred.
+    """Join all parts into one, pairwise: Spark Connect does not accept a chain of a hundred.
 
     Example:
-        >>> paired(lambda one, other: f"({one} {other})", "abc")
+        >>> tree_reduce(lambda one, other: f"({one} {other})", "abc")
         '((a b) c)'
     """
     while len(parts) > 1:
@@ -93,18 +93,20 @@ def tree_reduce(join: Callable[[_T, _T], _T], parts: Sequence[_T]) -> _T:
 
 
 def spark_schema(struct: Struct) -> T.StructType:
-    """The schema to read with: everything nullable, and of the metadata only comments and the lengths of chars, which
-    Spark pads by these where it reads and compares them. Raises UnsupportedType: a type that this version does not
-    read.
+    """The schema to read with. Everything is nullable; of the metadata it keeps comments, and the lengths of chars, to
+    which Spark pads when it reads and compares.
+
+    Raises:
+        UnsupportedType: this version cannot read a type.
     """
-    return T.StructType([_spark_field(each) for each in struct])
+    return T.StructType([_spark_field(field) for field in struct])
 
 
 def spark_type(data_type: DataType, path: str = "") -> T.DataType:
-    """Spark's type, with everything inside it nullable; ``path`` is the name that an error gives."""
+    """Spark's type, with everything inside it nullable; ``path`` is the column's name in errors."""
     if isinstance(data_type, Struct):
         return T.StructType(
-            [T.StructField(each.name, spark_type(each.type, f"{path}.{each.name}")) for each in data_type]
+            [T.StructField(member.name, spark_type(member.type, f"{path}.{member.name}")) for member in data_type]
         )
     if isinstance(data_type, Array):
         return T.ArrayType(spark_type(data_type.element, f"{path}.element"))
@@ -117,7 +119,9 @@ def spark_type(data_type: DataType, path: str = "") -> T.DataType:
 
 
 def parse_type(ddl: str) -> T.DataType:
-    """The type of an SQL name such as ``BIGINT`` or ``decimal(10,2)``. Raises UnreadableType: there is no such one."""
+    """The type of an SQL name such as ``BIGINT`` or ``decimal(10,2)``. Raises UnreadableType if there is no such
+    type.
+    """
     _check_brackets(ddl)
     try:
         return T.DataType.fromDDL(ddl)
@@ -127,99 +131,99 @@ def parse_type(ddl: str) -> T.DataType:
 
 
 def parse_columns(ddl: str) -> T.StructType:
-    """The columns of SQL text such as ``day DATE, hour INT``. Raises InvalidOption: it is no list of columns."""
+    """The columns of SQL text such as ``day DATE, hour INT``. Raises InvalidOption if it is not a list of columns."""
     _check_brackets(ddl)
     try:
-        found = T.DataType.fromDDL(ddl)
+        columns = T.DataType.fromDDL(ddl)
     except PySparkException as error:
         reason = f"it is no list of columns and types ({error.getCondition()})."
         raise UnreadableType(option="columns", value=ddl, reason=reason) from None
-    if not isinstance(found, T.StructType):
+    if not isinstance(columns, T.StructType):
         raise InvalidOption(option="columns", value=ddl, reason="it is a type, and no list of columns and types.")
-    return found
+    return columns
 
 
 def _check_brackets(ddl: str) -> None:
-    """Spark's parser ends in an error of the JVM where types are nested some thousand levels deep. Raises
-    InvalidSchema: they are.
+    """Raises InvalidSchema if types are nested some thousand levels deep, where Spark's parser would overflow the JVM's
+    stack.
     """
     level = 0
     for sign in ddl:
         level += {"<": 1, ">": -1}.get(sign, 0)
-        if level > 2 * DEEPEST:  # names in backticks may hold some
+        if level > 2 * DEEPEST:  # names in backticks may contain some
             check_depth(level)
 
 
 def arrow_rows(spark: SparkSession, table: pa.Table) -> DataFrame:
-    """The rows of an Arrow table, with the types that Delta gives them. Raises UnsupportedType: a column (named) has a
-    type that Delta lacks.
+    """The rows of an Arrow table as a DataFrame, with their Delta types. Raises UnsupportedType if Delta lacks a
+    column's type.
     """
     schema = from_arrow(table.schema)
-    # Without a schema Spark takes a timestamp without zone for one with, moved by the session's zone.
+    # Without a schema Spark reads a timestamp without zone as one with, shifted by the session's zone.
     return local_rows(spark, table.cast(to_arrow(schema), safe=False), spark_schema(schema))
 
 
 def local_rows(spark: SparkSession, table: pa.Table, schema: T.StructType) -> DataFrame:
-    """The rows of an Arrow table. Spark forgets what stands behind a batch without rows, so it gets none; but one of a
-    table without rows, of whose nested columns it would not know the types.
+    """The rows of an Arrow table. Spark drops whatever follows an empty batch, so empty batches are left out; a table
+    without rows keeps one, without which Spark would not know the types of its nested columns.
     """
-    batches = [each for each in table.to_batches() if each.num_rows]
+    batches = [batch for batch in table.to_batches() if batch.num_rows]
     rows = pa.Table.from_batches(batches, table.schema) if batches else table.schema.empty_table()
     return spark.createDataFrame(rows, schema)
 
 
 def frame_from_rows(spark: SparkSession, rows: Sequence[Mapping[str, Any]], ddl: str) -> DataFrame:
-    """A few rows with the columns of SQL text, which Spark keeps in its plan: showing them takes no job."""
-    wanted = parse_columns(ddl)
-    return spark.createDataFrame(pa.Table.from_pylist([*rows], to_arrow(schema_of(wanted))), wanted)
+    """A few rows with columns in SQL text. Spark keeps the rows in its plan, so that showing them runs no job."""
+    schema = parse_columns(ddl)
+    return spark.createDataFrame(pa.Table.from_pylist([*rows], to_arrow(schema_of(schema))), schema)
 
 
-def unknown_row(spark: SparkSession, wanted: T.StructType) -> DataFrame:
-    """A row of these columns, of which Spark knows no value while it plans. Of rows that are known, or not there, its
-    optimizer leaves out what a query asks of them.
+def unknown_row(spark: SparkSession, schema: T.StructType) -> DataFrame:
+    """A row of these columns whose values Spark does not know while it plans. If rows were known, or absent, its
+    optimizer would remove the expressions over them.
     """
-    rows = F.array_repeat(F.lit(None).cast(wanted), F.col("id").cast("int"))
+    rows = F.array_repeat(F.lit(None).cast(schema), F.col("id").cast("int"))
     row = spark.range(1).select(F.explode(rows).alias("row"))
-    return row.select(*[row["row"][each.name].alias(each.name, metadata=each.metadata) for each in wanted.fields])
+    return row.select(*[row["row"][field.name].alias(field.name, metadata=field.metadata) for field in schema.fields])
 
 
 def _spark_field(field: Field) -> T.StructField:
-    said = {"comment": field.metadata["comment"]} if "comment" in field.metadata else {}
+    metadata = {"comment": field.metadata["comment"]} if "comment" in field.metadata else {}
     if (length := char_length([field])) is not None:
-        said[LENGTH] = f"char({length})"
-    return T.StructField(field.name, spark_type(field.type, field.name), True, said)
+        metadata[LENGTH] = f"char({length})"
+    return T.StructField(field.name, spark_type(field.type, field.name), True, metadata)
 
 
 # -- Spark to Delta ----------------------------------------------------------------------------------------------------
 
 
 def describe(rows: DataFrame) -> Struct:
-    """The columns of a DataFrame in Delta's words.
+    """The Delta columns of a DataFrame.
 
     Raises:
-        UnsupportedType: a column (named) has a type that Delta lacks, such as an interval.
-        InvalidSchema: two columns have one name, whatever the case.
+        UnsupportedType: a column has a type that Delta lacks, such as an interval.
+        InvalidSchema: two columns have the same name, ignoring case.
     """
     return schema_of(rows.schema)
 
 
 def schema_of(columns: T.StructType) -> Struct:
-    """As `describe`, for a Spark schema, such as the columns that a builder was given."""
+    """As `describe`, for a Spark schema, such as the columns passed to a builder."""
     return _struct(columns, "", 1)
 
 
 def declared_schema(columns: T.StructType) -> Struct:
-    """As `schema_of`, for columns that a table is declared with: their rules are kept, lengths of texts too.
+    """As `schema_of`, for the declared columns of a table: keeps rules, and lengths of texts.
 
     Raises:
         UnsupportedType, InvalidSchema: as for `describe`.
     """
-    both = zip(schema_of(columns), columns, strict=True)
-    return Struct(tuple(replace(field, metadata={**field.metadata, **_rules_in(spark)}) for field, spark in both))
+    pairs = zip(schema_of(columns), columns, strict=True)
+    return Struct(tuple(replace(field, metadata={**field.metadata, **_rules_in(spark)}) for field, spark in pairs))
 
 
 def _rules_in(field: T.StructField) -> dict[str, Any]:
-    """The rules in the metadata of a column, with the lengths that its type says."""
+    """The rules in the metadata of a column, with the lengths in its type."""
     metadata = {key: value for key, value in (field.metadata or {}).items() if key in _RULES}
     has_lengths = _has_lengths(field.dataType)
     return {**metadata, LENGTH: field.dataType.simpleString()} if has_lengths else metadata
@@ -230,7 +234,7 @@ def _has_lengths(data_type: T.DataType) -> bool:
         case T.CharType() | T.VarcharType():
             return True
         case T.StructType():
-            return any(_has_lengths(each.dataType) for each in data_type)
+            return any(_has_lengths(member.dataType) for member in data_type)
         case T.ArrayType():
             return _has_lengths(data_type.elementType)
         case T.MapType():
@@ -239,10 +243,10 @@ def _has_lengths(data_type: T.DataType) -> bool:
 
 
 def delta_type(spark: T.DataType, path: str, level: int = 1) -> DataType:
-    """Delta's type for one of Spark's; ``path`` is the name that an error gives, ``level`` how deep it lies.
+    """Delta's type for one of Spark's; ``path`` is the column's name in errors, ``level`` its depth of nesting.
 
     Raises:
-        UnsupportedType: there is none.
+        UnsupportedType: Delta has no such type.
         InvalidSchema: it is nested too deep.
     """
     check_depth(level)
@@ -269,31 +273,33 @@ def is_void(spark: T.DataType) -> bool:
     return isinstance(spark, T.NullType)
 
 
-def fill_void_types(found: T.DataType, wanted: DataType) -> T.DataType:
-    """A type in which every bare NULL, at any depth, gets the wanted type there; members of structs match by name."""
-    if is_void(found):
+def fill_void_types(source: T.DataType, wanted: DataType) -> T.DataType:
+    """A type in which every bare NULL, at any depth, gets the wanted type at its place; members of structs match by
+    name.
+    """
+    if is_void(source):
         return spark_type(wanted)
-    if isinstance(found, T.StructType) and isinstance(wanted, Struct):
-        return T.StructType([_fill_field(each, wanted.find(each.name)) for each in found])
-    if isinstance(found, T.ArrayType) and isinstance(wanted, Array):
-        return T.ArrayType(fill_void_types(found.elementType, wanted.element), found.containsNull)
-    if isinstance(found, T.MapType) and isinstance(wanted, Map):
-        key, value = fill_void_types(found.keyType, wanted.key), fill_void_types(found.valueType, wanted.value)
-        return T.MapType(key, value, found.valueContainsNull)
-    return found
+    if isinstance(source, T.StructType) and isinstance(wanted, Struct):
+        return T.StructType([_fill_field(member, wanted.find(member.name)) for member in source])
+    if isinstance(source, T.ArrayType) and isinstance(wanted, Array):
+        return T.ArrayType(fill_void_types(source.elementType, wanted.element), source.containsNull)
+    if isinstance(source, T.MapType) and isinstance(wanted, Map):
+        key, value = fill_void_types(source.keyType, wanted.key), fill_void_types(source.valueType, wanted.value)
+        return T.MapType(key, value, source.valueContainsNull)
+    return source
 
 
-def _fill_field(found: T.StructField, wanted: Field | None) -> T.StructField:
-    type_ = found.dataType if wanted is None else fill_void_types(found.dataType, wanted.type)
-    return T.StructField(found.name, type_, found.nullable)
+def _fill_field(member: T.StructField, wanted: Field | None) -> T.StructField:
+    type_ = member.dataType if wanted is None else fill_void_types(member.dataType, wanted.type)
+    return T.StructField(member.name, type_, member.nullable)
 
 
 def _struct(schema: T.StructType, prefix: str, level: int) -> Struct:
-    return distinct((_delta_field(each, prefix, level) for each in schema), prefix)
+    return distinct((_delta_field(field, prefix, level) for field in schema), prefix)
 
 
 def _delta_field(field: T.StructField, prefix: str, level: int) -> Field:
-    """Of the metadata a table remembers the comment; the rest is Spark's own bookkeeping."""
+    """A table keeps the comment from the metadata; the rest is for Spark's own use."""
     metadata: dict[str, Any] = field.metadata or {}
     comment = {"comment": metadata["comment"]} if "comment" in metadata else {}
     return Field(field.name, delta_type(field.dataType, prefix + field.name, level), field.nullable, comment)

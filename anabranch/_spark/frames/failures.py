@@ -1,7 +1,7 @@
-"""Failures: Spark's exceptions as errors of Anabranch.
+"""Translates Spark's exceptions to errors of Anabranch.
 
-Knows how PySpark wraps the JVM's errors, classic and Connect. Guarantee: the reason is Spark's own sentence, with no
-Java frame and no plan.
+Knows how PySpark wraps the JVM's errors, classic and Connect. Guarantee: the reason is Spark's own sentence, without
+Java frames and plans.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from anabranch.errors import AnabranchError, ExecutionFailed, InvalidCondition, 
 from anabranch.errors.rows import NOT_SHOWN, may_show_rows
 
 _CLASS = re.compile(r"^(?:: |Caused by: )?(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): ")
-# Spark suggests our own columns too where a name is misspelled, and spells the names of sides that we gave.
+# For a misspelled name Spark also suggests our own columns, and prints the aliases that we gave to sides.
 _OUR_FRAME = re.compile(r"(?<![\w.`])__anabranch_\w+\.")
 _OUR_SIDE = re.compile(r"`__anabranch_\w+`\.")
 _OURS = re.compile(r", (?:`[^`]+`\.)?`__anabranch_\w+`|(?:`[^`]+`\.)?`__anabranch_\w+`, ")
 _STATE = re.compile(r"\s*SQLSTATE: \w{5}\.?")
-_BYTES = re.compile(r",? but found \[[-\d, ]*\]")  # of a file that is no Parquet: it may be anybody's
+_BYTES = re.compile(r",? but found \[[-\d, ]*\]")  # the bytes of a file that is not Parquet: they may be anyone's data
 _NAMED = re.compile(r"(?:^|(?:Exception|Error): )\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]", re.MULTILINE)
 _UNFIT = re.compile(
     r"a value does not fit the column (?:(?!a value does not fit)[^:\n])+? of type [a-z_]+(?:\([\d, ]+\))?"
 )
-# How some versions print the argument of a function of Python: with what the JVM knows of the place in the code.
+# Some versions print the argument of a Python function in this way, with the JVM's position in the code.
 _PRINTED = re.compile(
     r"columnnodeexpression\(UnresolvedAttribute\(List\(([^()]*)\),(?:(?!columnnodeexpression\()[^'])*?,None,None\)\)\)"
 )
@@ -46,13 +46,14 @@ _PLACE = re.compile(r"(; line \d+,? pos \d+)?;?$")
 
 @contextmanager
 def translate_errors(expression: str, table: str, version: int | None = None) -> Iterator[None]:
-    """Turns Spark's exceptions into errors of Anabranch; ``version`` is that of the files read, where known.
+    """Translate Spark's exceptions in the block to errors of Anabranch; ``version`` is that of the files read, if
+    known.
 
     Raises:
-        MissingDataFile: a file is not there.
+        MissingDataFile: a file is missing.
         UnreadableExpression: the expression does not parse.
         InvalidCondition: it does not fit the columns, or is nested too deep.
-        Nondeterministic: it has another value each time, where Spark demands that it does not.
+        Nondeterministic: it may differ between evaluations, and Spark requires that it does not.
         ExecutionFailed: it cannot be evaluated on some row.
         RowViolation: a row breaks a rule of the table.
         MissingConnector, NoCredentials, NoSuchBucket: Spark cannot reach the store.
@@ -86,7 +87,9 @@ def translate_errors(expression: str, table: str, version: int | None = None) ->
 
 @contextmanager
 def translate_execution_errors(what: str, table: str) -> Iterator[None]:
-    """As `translate_errors`, of what Spark computes; what it says of the words of a query stays as it is."""
+    """As `translate_errors`, but only for errors of execution: errors of parsing and analysis are passed on
+    unchanged.
+    """
     try:
         yield
     except (AnabranchError, ParseException, AnalysisException):
@@ -97,53 +100,56 @@ def translate_execution_errors(what: str, table: str) -> Iterator[None]:
 
 
 def format_expression(expression: object) -> str:
-    """An expression as an error shows it: SQL text as it is, a Column as PySpark prints what it stands for.
+    """An expression for error messages: SQL text as it is, a Column as PySpark prints its contents.
 
     Example:
-        >>> shown(F.col("id") + 1)
+        >>> format_expression(F.col("id") + 1)
         '+(id, 1)'
     """
-    found = None if isinstance(expression, str) else _COLUMN.fullmatch(str(expression))
-    return _OUR_FRAME.sub("", found[1]) if found is not None else str(expression)
+    match = None if isinstance(expression, str) else _COLUMN.fullmatch(str(expression))
+    return _OUR_FRAME.sub("", match[1]) if match is not None else str(expression)
 
 
 def is_of_a_frame(error: AnalysisException) -> bool:
-    """Whether a column was taken from a DataFrame, as ``df["id"]``, that is not the one it meets."""
+    """Whether a column was taken from a DataFrame, as ``df["id"]``, other than the one in which it is used."""
     return (error.getCondition() or "").startswith(_FOREIGN_COLUMN)
 
 
 def is_too_deep(error: Exception) -> bool:
-    """Whether a client of Spark Connect could not write a Column down: each level of it is one of the message's."""
+    """Whether a Column is too deep for a Spark Connect client to serialise: each of its levels is a level of the
+    message.
+    """
     return isinstance(error, RecursionError) or type(error).__module__ == _MESSAGES
 
 
 def is_cancelled(error: Exception) -> bool:
-    """Whether somebody wanted this to end, so that it must not be tried in another way."""
+    """Whether the work was cancelled, so that it must not be tried in another way."""
     text = str(error).lower()
     return "cancel" in text or "interrupt" in text
 
 
 def unfit(column: str, data_type: str) -> str:
-    """What a query of ours raises for a value that no cast makes one of a column's type."""
+    """The sentence that our queries raise for a value that cannot be cast to a column's type."""
     return f"a value does not fit the column {column} of type {data_type}"
 
 
 def without_values(error: Exception) -> str:
-    """What went wrong by the name that Spark has for it, without Spark's own sentence, which may hold values of rows.
+    """What went wrong, by Spark's name for the condition, without Spark's own sentence, which may contain values of
+    rows.
 
     Example:
         >>> without_values(PySparkException("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012"))
         '[DIVIDE_BY_ZERO] it cannot be evaluated on some row; values of rows are not shown (anabranch.rowsInErrors).'
     """
     text = str(error)
-    own, named = _UNFIT.search(text), _NAMED.search(text)
-    kind = f"[{named[1]}] " if named is not None else ""
-    what = f"{own[0]}; " if own is not None else "it cannot be evaluated on some row; "
+    misfit, condition = _UNFIT.search(text), _NAMED.search(text)
+    kind = f"[{condition[1]}] " if condition is not None else ""
+    what = f"{misfit[0]}; " if misfit is not None else "it cannot be evaluated on some row; "
     return f"{kind}{what}{NOT_SHOWN}."
 
 
 def reason_of(error: Exception) -> str:
-    """Spark's own sentence on what went wrong.
+    """Spark's own sentence about what went wrong.
 
     Example:
         >>> reason_of(PySparkException("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012\\n== SQL (line 1) =="))

@@ -1,7 +1,7 @@
-"""Arrow first, then Spark: the one place where what Arrow could not do goes to Spark.
+"""Tries Arrow first, then Spark: the only place where work that Arrow could not do is passed to Spark.
 
-Knows errors, not rows. Guarantee: Spark begins anew, and only once; a cancelled job stays cancelled; why Arrow did not
-do it is told without a value of a row.
+Knows errors, not rows. Guarantee: Spark starts from the beginning, and only once; a cancelled job stays cancelled; the
+reason why Arrow did not do it contains no value of a row.
 """
 
 from __future__ import annotations
@@ -27,39 +27,40 @@ def arrow_else_spark(
     by_spark: Callable[[], _Other],
     refused: Callable[[str], object] = lambda reason: None,
 ) -> _T | _Other:
-    """What Arrow gives; where it fails what Spark gives, which begins anew, and says why, or can do it.
+    """The result of Arrow, or, if it fails, that of Spark, which starts from the beginning.
 
     Args:
-        refused: is told why Arrow does not do it, without the words of another's error, which may hold values of rows.
+        refused: called with the reason why Arrow does not do it, without texts of others' errors, which may contain
+            values of rows.
 
     Raises:
         PySparkException, Py4JJavaError: it was cancelled.
-        StagedFilesRemain: what Arrow has written stays, and would count twice.
+        StagedFilesRemain: files that Arrow has written remain, and would count twice.
     """
     try:
         return by_arrow()
     except StagedFilesRemain:
         raise
-    except Exception as error:  # whatever it is, Spark says it better, or can do it
+    except Exception as error:  # whatever the error, Spark reports it better, or succeeds
         is_sparks = isinstance(error, PySparkException | Py4JJavaError) and not isinstance(error, AnabranchError)
         if is_sparks and is_cancelled(error):
-            raise  # others may hold such a word in a rule or a path
+            raise  # only for Spark's errors: others may contain such a word in a rule or a path
         level = logging.DEBUG if isinstance(error, Unsupported | AnabranchError) or is_sparks else logging.WARNING
         _logger.log(level, "rows are left to Spark, since %s was raised", type(error).__name__)
-        refused(_why(error))
+        refused(_reason(error))
     return by_spark()
 
 
-def try_first(short_way: Callable[[], _T]) -> _T | None:
-    """What a short way gives, Arrow's or one small job; None where it fails, so that the long way says why.
+def try_first(shortcut: Callable[[], _T]) -> _T | None:
+    """The result of a shortcut, by Arrow or one small job; None if it fails, so that the long way reports the error.
 
     Raises:
         PySparkException, Py4JJavaError: it was cancelled.
     """
-    return arrow_else_spark(short_way, lambda: None)
+    return arrow_else_spark(shortcut, lambda: None)
 
 
-def _why(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     if isinstance(error, Unsupported):
         return str(error)
     return str(error.facts["reason"]) if isinstance(error, NeedsSpark) else f"Arrow raised {type(error).__name__}"

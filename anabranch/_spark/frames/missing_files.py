@@ -1,7 +1,7 @@
-"""Missing files: the error when a DataFrame needs a file that VACUUM has removed.
+"""Reports that a DataFrame needs a file that VACUUM has removed.
 
-Knows Spark's message for a missing file, and the version that a DataFrame of ours is pinned to. Guarantee: where the
-version is unknown, Spark's own error stays; nothing is ever read without a file that its version has.
+Knows Spark's message for a missing file, and the version to which our DataFrames are pinned. Guarantee: if the version
+is unknown, Spark's own error stays; rows are never read without a file of their version.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _STILL_NEEDED = (
 
 
 def file_in(error: Exception) -> str | None:
-    """The URL of the missing file, percent-decoded; None where the error is another one."""
+    """The URL of the missing file, percent-decoded; None for other errors."""
     if isinstance(error, AnalysisException):
         return path_in(error)
     match = _GONE.search(str(error))
@@ -38,11 +38,11 @@ def file_in(error: Exception) -> str | None:
 
 
 def path_in(error: AnalysisException) -> str | None:
-    """The path that Spark missed when it looked for the files of a query; None where the error is another one."""
+    """The path that Spark missed when it listed the files of a query; None for other errors."""
     if error.getCondition() != "PATH_NOT_FOUND":
         return None
     path = (error.getMessageParameters() or {}).get("path", "")
-    return re.sub(r"\\(.)", r"\1", path)  # wildcards are escaped in there
+    return re.sub(r"\\(.)", r"\1", path)  # its wildcards are escaped
 
 
 def is_within(table: str, file: str) -> bool:
@@ -54,7 +54,7 @@ def is_within(table: str, file: str) -> bool:
 
 
 def missing(table: str, file: str, version: int | None) -> MissingDataFile:
-    """The error for a file of a version that was removed while somebody read."""
+    """The error for a file of a version that was removed while the version was being read."""
     which = "the version that is read" if version is None else f"version {version}, which is read,"
     old = f"is not there any more: {which} is older than what a VACUUM retained. Read a newer version"
     reason = _STILL_NEEDED if is_live(table, file) else old
@@ -62,10 +62,13 @@ def missing(table: str, file: str, version: int | None) -> MissingDataFile:
 
 
 def is_live(table: str, file: str) -> bool:
-    """Whether the newest version still names a file, so that no VACUUM has removed it; False where nobody can say."""
+    """Whether the newest version still has a file, so that no VACUUM has removed it; False if this cannot be
+    determined.
+    """
     try:
         snapshot, name = Log(open_store(table)).newest(), store_name(table, file)
-        return snapshot is not None and name in {store_name(table, each) for each in snapshot.files["path"].to_pylist()}
+        paths = [] if snapshot is None else snapshot.files["path"].to_pylist()
+        return name in {store_name(table, path) for path in paths}
     except (AnabranchError, ValueError):
         return False
 
@@ -74,8 +77,8 @@ def missing_for(rows: DataFrame, error: Exception, pinned: tuple[str, int] | Non
     """The error of an action that failed because a file of the pinned version is gone; None for other failures.
 
     Args:
-        rows, error: what failed, and how.
-        pinned: the table and version where they are known; of a plan whose files are gone Spark Connect shows nothing.
+        rows, error: the failed DataFrame, and its error.
+        pinned: the table and version, if known; Spark Connect shows no plan if its files are gone.
     """
     file = file_in(error)
     if file is None:
@@ -91,5 +94,5 @@ def missing_for(rows: DataFrame, error: Exception, pinned: tuple[str, int] | Non
                 versions = versions_in_plan(rows, snapshot.metadata.id)
                 return missing(snapshot.table, file, min(versions)) if versions else None
     except (AnabranchError, PySparkException):
-        return None  # Spark's own error says more than this one
+        return None  # Spark's own error is more informative than this one
     return None

@@ -1,7 +1,7 @@
-"""Outlooks: what Spark knows of rows as soon as it has planned for them, without a job.
+"""Predicts the size of rows from Spark's plan, without a job.
 
-Reads printed plans, which PySpark gives in no other way. Guarantee: a size is said only where no step of the plan makes
-more rows than it gets, runs Python, or is one that is not known here.
+Parses printed plans, since PySpark offers no other access. Guarantee: a size is reported only if no step of the plan
+produces more rows than it receives, runs Python, or is unknown here.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _NEVER_MORE = frozenset(
     {"Relation", "LocalRelation", "Project", "Filter", "Range", "GlobalLimit", "LocalLimit", "Sort"}
 )
-"""Steps that make no row of none; those that run Python are others."""
+"""Steps that produce no additional rows; steps that run Python have other names."""
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """What is known of rows.
+    """What Spark's plan shows about rows.
 
     Attributes:
-        is_constant: whether Spark has computed them, so that to ask for them runs nothing.
-        bytes: about how much is read for them; None where nothing says so.
+        is_constant: whether Spark has computed the rows, so that collecting them runs nothing.
+        bytes: approximate bytes that are read for them; None if the plan does not show it.
     """
 
     is_constant: bool
@@ -36,9 +36,13 @@ class Outlook:
 
 
 def outlook(rows: DataFrame) -> Outlook:
-    """See `Outlook`. Raises what Spark does where something constant cannot be computed."""
+    """The outlook of rows. Raises Spark's error if a constant cannot be computed."""
     plan = printed_plan(rows, "cost")
     steps = [_NODE.fullmatch(line) for line in plan.partition("\n\n== Physical Plan ==")[0].splitlines()[1:]]
-    known = [step for step in steps if step is not None and step[1] in _NEVER_MORE and step[3] in _UNITS]
-    size = max(float(step[2]) * _UNITS[step[3]] for step in known) if known and len(known) == len(steps) else None
+    supported = [step for step in steps if step is not None and step[1] in _NEVER_MORE and step[3] in _UNITS]
+    size = (
+        max(float(step[2]) * _UNITS[step[3]] for step in supported)
+        if supported and len(supported) == len(steps)
+        else None
+    )
     return Outlook(_CONSTANT.search(plan) is not None, size)

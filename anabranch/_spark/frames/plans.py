@@ -1,9 +1,9 @@
-"""Plans: finds in Spark's printed plans the files that `inputFiles` misses.
+"""Finds in Spark's printed plans the files that `inputFiles` misses.
 
-Works on text alone. Knows that a subquery's plan is printed apart from the main one, and what is cached below an
+Works on text alone. Knows that a subquery's plan is printed apart from the main one, and cached plans below an
 ``InMemoryRelation``; and that a relation and its scan have the numbers of their columns in common. Guarantee: a scan of
-files that are not read by a DataFrame of ours is among `scans`; the hidden ones are those outside the main plan, of
-which `inputFiles` names every file.
+files by a DataFrame that is not ours is among `scans`; the hidden ones are those outside the main plan, in which
+`inputFiles` finds every file.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _SUBQUERIES = "===== Subqueries ====="
 
 @dataclass(frozen=True)
 class Relations:
-    """What an analysed plan reads of files.
+    """The relations over files in an analysed plan.
 
     Attributes:
-        foreign: whether a DataFrame that is not ours reads some.
-        ours: the numbers of the columns that DataFrames of ours read.
+        foreign: whether a DataFrame that is not ours reads files.
+        ours: numbers of the columns that our DataFrames read.
         is_cut: whether Spark abbreviated the plan.
     """
 
@@ -46,8 +46,8 @@ class Scan:
     """A scan of files.
 
     Attributes:
-        columns: the numbers of its columns.
-        place: the first place that it reads; None where Spark does not say.
+        columns: numbers of its columns.
+        place: the first place that it reads; None if Spark does not print it.
         has_more: whether it reads more places.
     """
 
@@ -57,8 +57,8 @@ class Scan:
 
 
 def is_told(extended: str) -> bool:
-    """Whether an extended explanation holds the whole analysed plan, with the names in it: Spark cuts what is longer
-    than the session allows, and masks what it takes for a secret.
+    """Whether an extended explanation contains the whole analysed plan, with its names: Spark truncates plans that are
+    longer than the session allows, and masks what it takes for a secret.
     """
     is_cut = _CUT_OFF.search(extended) is not None and "== Optimized Logical Plan ==" not in extended
     return _TOLD.search(extended) is not None and not is_cut and not _MASKED.search(extended)
@@ -69,9 +69,9 @@ class Whole:
     """A DataFrame of all rows of a table, as an analysed plan shows it.
 
     Attributes:
-        mark: of the table's id.
-        place: the digest of where it lies.
-        projections: what is above it, besides views.
+        mark: mark of the table's id.
+        place: digest of the table's location.
+        projections: the nodes above it, except views.
     """
 
     mark: str
@@ -80,7 +80,7 @@ class Whole:
 
 
 def relations(extended: str) -> Relations:
-    """What the analysed plan of an extended explanation reads of files."""
+    """The relations over files in the analysed plan of an extended explanation."""
     analysed = _analyzed_plan(extended)
     above: list[tuple[int, bool]] = []
     foreign, ours = False, set[str]()
@@ -103,12 +103,12 @@ def _analyzed_plan(extended: str) -> str:
 
 
 def whole_below(extended: str) -> Whole | None:
-    """What an analysed plan shows by views and projections alone; None where anything else is done to rows."""
+    """The table that an analysed plan shows through views and projections alone; None if the plan has other nodes."""
     projections: list[str] = []
-    for line in _analyzed_plan(extended).strip().splitlines()[1:]:  # the first says what columns there are
+    for line in _analyzed_plan(extended).strip().splitlines()[1:]:  # the first line lists the columns
         node = line.strip().removeprefix("+- ")
-        if found := _WHOLE.fullmatch(node):
-            return Whole(found[1], found[2], projections)
+        if match := _WHOLE.fullmatch(node):
+            return Whole(match[1], match[2], projections)
         if node.startswith("Project ["):
             projections.append(node)
         elif not node.startswith(("SubqueryAlias ", "View (")):
@@ -117,35 +117,35 @@ def whole_below(extended: str) -> Whole | None:
 
 
 def chooses_only(projections: Sequence[str], columns: Mapping[str, str]) -> bool:
-    """Whether each of these projections has just these columns under their names, as they are, or cast to the type that
-    they have; one that Spark abbreviated has not.
+    """Whether each of these projections has just these columns under their names, unchanged, or cast to their own type;
+    False for one that Spark abbreviated.
     """
-    each = (_projection_pattern(re.escape(name), re.escape(type_)) for name, type_ in columns.items())
-    as_they_are = re.compile(rf"Project \[{', '.join(each)}\]")
-    return all(map(as_they_are.fullmatch, projections))
+    column_patterns = (_projection_pattern(re.escape(name), re.escape(type_)) for name, type_ in columns.items())
+    unchanged = re.compile(rf"Project \[{', '.join(column_patterns)}\]")
+    return all(map(unchanged.fullmatch, projections))
 
 
 def _projection_pattern(name: str, type_: str) -> str:
-    here = rf"{name}#\d+L?"
-    return rf"(?:(?:{here} AS )?{here}|cast\({here} as {type_}\) AS {here})"
+    numbered_name = rf"{name}#\d+L?"
+    return rf"(?:(?:{numbered_name} AS )?{numbered_name}|cast\({numbered_name} as {type_}\) AS {numbered_name})"
 
 
 def scans(formatted: str, *, hidden: bool) -> Iterator[Scan]:
-    """The scans that a formatted explanation shows: all, or those in subqueries, and of what is cached."""
+    """The scans in a formatted explanation: all of them, or only those in subqueries and cached plans."""
     main, _, subqueries = formatted.partition(_SUBQUERIES)
-    seen = main.split("\n\n") if "InMemoryRelation" in main or not hidden else ()
-    for block in [*seen, *subqueries.split("\n\n")]:
+    main_blocks = main.split("\n\n") if "InMemoryRelation" in main or not hidden else ()
+    for block in [*main_blocks, *subqueries.split("\n\n")]:
         if re.match(r"\s*\(\d+\) (?:Batch)?Scan\b", block):
             yield _scan(block)
 
 
 def _scan(block: str) -> Scan:
     output = next((line for line in block.splitlines() if line.startswith("Output")), "")
-    columns, said = frozenset(_COLUMN.findall(output)), _LOCATION.search(block)
-    if said is None:
+    columns, location = frozenset(_COLUMN.findall(output)), _LOCATION.search(block)
+    if location is None:
         return Scan(columns, None, has_more=True)
-    place = _MORE.sub("", said[2])
-    if said[1] is not None:  # as a scan of version 2 says it
+    place = _MORE.sub("", location[2])
+    if location[1] is not None:  # the format of a scan of version 2
         place, _, rest = place.partition(", ")
         return Scan(columns, place, has_more=bool(rest))
-    return Scan(columns, place, has_more=place != said[2])
+    return Scan(columns, place, has_more=place != location[2])

@@ -1,1 +1,1 @@
-"""MERGE: its source, its join, its images; and what a statement's expressions read and fit."""
+"""MERGE in Spark: its source, its join and its images; and checks of a statement's expressions."""

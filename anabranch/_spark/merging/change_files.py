@@ -1,8 +1,8 @@
-"""Change files: changed rows written once more, each with what became of it.
+"""Writes changed rows as files of change data, with their change types.
 
-Knows rows; not which of them a transaction changed. Guarantee: a row is what it was in the files that are named, by its
-position, and what one evaluation made of it; nothing is computed a second time. So the new rows of an UPDATE are
-written to the change data first, and from there to the table.
+Knows rows; not which of them a transaction changed. Guarantee: an old row is read from the named files by its position,
+and a new row is the result of one evaluation; nothing is computed a second time. So the new rows of an UPDATE are
+written to the change data first, and copied from there to the table.
 
 PROTOCOL.md, section "Add CDC File".
 """
@@ -55,10 +55,10 @@ def record(spark: SparkSession, changes: Sequence[Images], folder: str) -> None:
     """
     files = changes[0].files
     with translate_errors("the rows that were changed", files.root, files.version):
-        rows = reduce(DataFrame.unionAll, [_rows(spark, each) for each in changes])
-        named = replace(files, schema=change_data_columns(files.schema))
-        count = sum(_most(each) for each in changes)
-        write_into(spark, _coalesce_by_count(rows, changes, count), named, folder, few=are_few(count))
+        rows = reduce(DataFrame.unionAll, [_rows(spark, images) for images in changes])
+        change_files = replace(files, schema=change_data_columns(files.schema))
+        count = sum(_max_rows(images) for images in changes)
+        write_into(spark, _coalesce_by_count(rows, changes, count), change_files, folder, few=are_few(count))
 
 
 def record_update(
@@ -69,9 +69,9 @@ def record_update(
 
     Arguments and errors as for `anabranch._spark.writing.write.update`.
     """
-    both, count = F.explode(F.array(F.lit(PREIMAGE), F.lit(POSTIMAGE))), count_of(marks)
-    found = coalesce_if_few(marked_rows(spark, files, marks), count, rows_in(files.restrict_to(dict(marks))))
-    rows = found.select("*", both.alias(CHANGE_TYPE))
+    change_types, count = F.explode(F.array(F.lit(PREIMAGE), F.lit(POSTIMAGE))), count_of(marks)
+    marked = coalesce_if_few(marked_rows(spark, files, marks), count, rows_in(files.restrict_to(dict(marks))))
+    rows = marked.select("*", change_types.alias(CHANGE_TYPE))
     is_new = column(CHANGE_TYPE) == POSTIMAGE
     images = assign_where(rows, files, assignments, is_new, beside=[CHANGE_TYPE])
     write_tracked(spark, change_data_files(files), images, text_of(assignments), folder, few=are_few(count))
@@ -84,22 +84,22 @@ def write_postimages(spark: SparkSession, files: FileSet, count: int, folder: st
     write_tracked(spark, files, images, "the updated rows", folder, few=are_few(count))
 
 
-def _most(images: Images) -> float:
-    """At most how many rows they are; infinite where nothing says it cheaply."""
+def _max_rows(images: Images) -> float:
+    """Upper bound on the number of rows; infinite if it cannot be found cheaply."""
     return rows_in(images.files) if images.rows is None else count_of(images.rows)
 
 
 def _coalesce_by_count(rows: DataFrame, changes: Sequence[Images], count: float) -> DataFrame:
-    """Rows in no more files than their number asks for. What a transaction has just written is read by the tasks that
-    write the files, without a shuffle; the table's own files are read by as many tasks as Spark likes.
+    """Limit the number of files for these rows. Rows that the transaction has just written are read by the tasks that
+    write the files, without a shuffle; the table's own files are read by as many tasks as Spark chooses.
     """
-    if any(each.rows is not None and each.joined is None for each in changes):
-        return coalesce_if_few(rows, count, sum(rows_in(each.files) for each in changes))
+    if any(images.rows is not None and images.joined is None for images in changes):
+        return coalesce_if_few(rows, count, sum(rows_in(images.files) for images in changes))
     return rows if count == inf else rows.coalesce(files_for(count))
 
 
 def _rows(spark: SparkSession, images: Images) -> DataFrame:
-    """The rows as they are in their files, or as a join has kept them."""
+    """The rows as they are in their files, or as a join has stored them."""
     files = images.selected_files
     if images.rows is None:
         rows = scan(spark, files)

@@ -1,7 +1,7 @@
-"""Expression queries: which version of its own table a command reads by its conditions and values.
+"""Finds the version of its own table that a command reads through queries in its conditions and values.
 
-Knows plans of expressions, over rows of which Spark knows nothing while it plans; a function that hides a query is a
-query there. Guarantee: no job is run; what does not fit its columns is an error.
+Knows plans of expressions, over rows of which Spark knows nothing while it plans; a function that contains a query
+shows up as one. Guarantee: no job is run; an expression that does not fit its columns is an error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from anabranch._spark.reading.row_addresses import alias_for_expressions, as_col
 def query_versions(
     spark: SparkSession, condition: Condition, values: Sequence[Any], schema: Struct, root: str, table_id: str
 ) -> SourceVersions | None:
-    """As `anabranch._spark.frames.dataframe_source.source_versions`, of the queries in a condition and in values.
+    """As `anabranch._spark.frames.dataframe_source.source_versions`, for the queries in a condition and in values.
 
     Raises:
         InvalidCondition: one does not fit the columns.
@@ -34,43 +34,45 @@ def query_versions(
     """
     with translate_errors(condition.text, root):
         row = unknown_row(spark, spark_schema(schema))
-        named = row if condition.alias is None else row.alias(condition.alias)
-        asking = named.filter(as_column(condition.expression, spark))
+        aliased = row if condition.alias is None else row.alias(condition.alias)
+        with_queries = aliased.filter(as_column(condition.expression, spark))
         if values:
-            asking = alias_for_expressions(asking, values).select(*[as_column(each, spark) for each in values])
-        return source_versions(asking, root, table_id)
+            with_queries = alias_for_expressions(with_queries, values).select(
+                *[as_column(value, spark) for value in values]
+            )
+        return source_versions(with_queries, root, table_id)
 
 
 def merge_versions(
     spark: SparkSession, matching: Matching, source: T.StructType, schema: Struct, root: str, table_id: str
 ) -> SourceVersions | None:
-    """The same of all expressions of a MERGE.
+    """As `query_versions`, for all expressions of a MERGE.
 
     Args:
         source: the columns of its source.
 
     Raises:
         InvalidCondition, UnknownColumn: one does not fit the columns.
-        UnknownSourceVersion: as of `query_versions`.
+        UnknownSourceVersion: as for `query_versions`.
     """
     with translate_clause_errors(f"MERGE ON {matching.on}", root):
-        asking = _asking(spark, matching, source, schema, root)
-        return all_versions(source_versions(each, root, table_id) for each in asking)
+        frames = _frames_with_expressions(spark, matching, source, schema, root)
+        return all_versions(source_versions(frame, root, table_id) for frame in frames)
 
 
-def _asking(
+def _frames_with_expressions(
     spark: SparkSession, matching: Matching, source: T.StructType, schema: Struct, root: str
 ) -> Iterator[DataFrame]:
     names = Names.beside([*schema.names, *source.names], matching)
     decider = Decider(root, schema, source.names, names)
     target = unknown_row(spark, spark_schema(schema)).alias(names.target)
     other = unknown_row(spark, source).alias(names.source)
-    both = target.crossJoin(other)
-    sides: dict[When, DataFrame] = {"matched": both, "not matched": other, "not matched by source": target}
-    yield both.filter(as_column(matching.on, spark))
+    pairs = target.crossJoin(other)
+    sides: dict[When, DataFrame] = {"matched": pairs, "not matched": other, "not matched by source": target}
+    yield pairs.filter(as_column(matching.on, spark))
     for when, rows in sides.items():
-        asking = rows
+        with_expressions = rows
         for clause in matching.of(when):
-            asking = decider.apply_expressions(asking, clause)
-        if asking is not rows:
-            yield asking
+            with_expressions = decider.apply_expressions(with_expressions, clause)
+        if with_expressions is not rows:
+            yield with_expressions

@@ -1,4 +1,4 @@
-"""Merge: joins a table's rows with a source's, and computes what each clause does.
+"""Joins a table's rows with the source of a MERGE in Spark, and computes what each clause does.
 
 Knows rows, Spark's joins, and how names of two sides are kept apart. Knows nothing of versions or conflicts.
 Guarantees: the source, the join, its conditions and its new values are evaluated once. Their results are kept in hidden
@@ -53,9 +53,9 @@ from anabranch._spark.writing.write import are_few, coalesce_if_few, put_few, ro
 from anabranch.errors import Nondeterministic
 
 BROADCAST_BYTES = 64 << 20
-"""Up to this size a source is broadcast, so that the table's rows need not be sorted.
+"""Maximum size of a source that is broadcast, so that the table's rows need not be sorted.
 
-Measured with 4 M rows in the table: a source of 24 MB takes half the time so, one of 73 MB the same.
+Measured with 4 M rows in the table: with broadcast a source of 24 MB takes half the time, one of 73 MB the same.
 """
 
 _RANDOM = "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED"
@@ -69,17 +69,17 @@ _KEPT = tuple(_OUTCOME)
 
 
 def check(spark: SparkSession, files: FileSet, matching: Matching, source: T.StructType) -> None:
-    """Raises an error unless a MERGE can run on a source of these columns; it runs no job.
+    """Raises an error unless a MERGE can run with a source of these columns; runs no job.
 
     Values may be nondeterministic, since each is evaluated once; conditions may not.
 
     Raises:
         InvalidCondition, UnknownColumn, SchemaMismatch: an expression does not fit, or needs more than a row.
-        Nondeterministic: a condition has another value each time.
-        UnsupportedType: a column (named) of the source has a type that Parquet cannot hold.
+        Nondeterministic: a condition may differ between evaluations.
+        UnsupportedType: Parquet cannot hold the type of a source's column.
     """
     check_types(source)
-    held = Held("", T.StructType([to_kept_field(each) for each in source]), 0, 0)
+    held = Held("", T.StructType([to_kept_field(column_field) for column_field in source]), 0, 0)
     columns = source_columns(source)
     checked: list[When] = []
     are_texts = all(map(is_text, matching.expressions))
@@ -119,34 +119,34 @@ def _check_conditions(
 def join(spark: SparkSession, files: FileSet, matching: Matching, held: Held, folder: str) -> Joined:
     """Match the live rows of these files with the source's in one job, and find what each clause does.
 
-    The MERGE is ambiguous where several source rows would change one row. Source rows that match but change nothing do
-    not count, as on Databricks from 16.1 on and in other databases; delta-spark counts them (delta-io/delta #3413).
+    The MERGE is ambiguous if several source rows would change one row. Source rows that match but change nothing do not
+    count, as on Databricks from 16.1 on and in other databases; delta-spark counts them (delta-io/delta #3413).
 
     Args:
-        matching: text or Columns; those of NOT MATCHED BY SOURCE clauses see the table's columns only.
+        matching: text or Columns; NOT MATCHED BY SOURCE clauses can refer to the table's columns only.
         folder: a folder of this transaction in the table; a hidden folder in it is written.
 
     Raises:
         InvalidCondition, SchemaMismatch: an expression does not fit the columns.
         AmbiguousMerge: several source rows would change one row.
-        ExecutionFailed: something cannot be evaluated, or does not fit its column, on some row.
+        ExecutionFailed: an expression cannot be evaluated, or does not fit its column, on some row.
     """
     updates, repeats = matching.columns_set(files.schema, "update"), matching.may_match_twice
     rows = _changes(spark, files, matching, held)
     if not len(files.files):
         return Joined({}, {})
     with translate_clause_errors(f"MERGE ON {matching.on}", files.root):
-        here = try_first(lambda: _few_changes(rows, files, held))
-        if here is not None:
-            result = JoinResult(here, updates, repeats, rows.schema)
-            return build_joined(outcome_of_table(here), result, files, matching)
+        collected = try_first(lambda: _few_changes(rows, files, held))
+        if collected is not None:
+            result = JoinResult(collected, updates, repeats, rows.schema)
+            return build_joined(outcome_of_table(collected), result, files, matching)
         url = keep(spark, rows, files.root, f"{folder}/_changes-{uuid4().hex}")
-        found = query_outcome(read_scratch(spark, [url], rows.schema), files)
-        return build_joined(found, JoinResult(url, updates, repeats, rows.schema), files, matching)
+        outcome = query_outcome(read_scratch(spark, [url], rows.schema), files)
+        return build_joined(outcome, JoinResult(url, updates, repeats, rows.schema), files, matching)
 
 
 def _few_changes(rows: DataFrame, files: FileSet, held: Held) -> pa.Table | None:
-    """The join's outcome, where both sides are few."""
+    """The join's result in memory, if both sides are few."""
     count = rows_in(files)
     if held.here is None or not few_rows.is_small(files, count):
         return None
@@ -154,19 +154,19 @@ def _few_changes(rows: DataFrame, files: FileSet, held: Held) -> pa.Table | None
 
 
 def write_images(spark: SparkSession, files: FileSet, joined: Joined, folder: str) -> Written:
-    """Write the new images of the rows that a join found to be updated below ``folder``; no clause is evaluated again.
-    Raises RowViolation: a new image breaks a rule of the table.
+    """Write the new images of updated rows below ``folder``; no clause is evaluated again. Raises RowViolation if a new
+    image breaks a rule of the table.
     """
     count = joined.updated + joined.updated_alone
     with translate_errors("the rows that MERGE updates", files.root, files.version):
         hidden = () if files.tracked is None else files.tracked.fields[:1]  # an image has no version of its own
-        whole = replace(files, schema=Struct((*files.schema.fields, *hidden)))
-        images = new_rows(spark, files, joined.handle, [each.name for each in hidden])
-        return _write(spark, images, whole, folder, count, joined.pairs)
+        image_files = replace(files, schema=Struct((*files.schema.fields, *hidden)))
+        images = new_rows(spark, files, joined.handle, [column_field.name for column_field in hidden])
+        return _write(spark, images, image_files, folder, count, joined.pairs)
 
 
 def _write(spark: SparkSession, rows: DataFrame, files: FileSet, folder: str, count: int, read: float) -> Written:
-    """Write so many rows, most likely, of so many that are read for that."""
+    """Write rows of which ``count`` are expected, from ``read`` rows."""
     written = put_few(rows, files, folder, count)
     if written is None:
         write_into(spark, coalesce_if_few(rows, count, read), files, folder, few=are_few(count))
@@ -174,16 +174,16 @@ def _write(spark: SparkSession, rows: DataFrame, files: FileSet, folder: str, co
 
 
 def new_rows(spark: SparkSession, files: FileSet, result: JoinResult, ids: Sequence[str] = ()) -> DataFrame:
-    """The rows that a join found to be updated, as they become, with their ids where ``ids`` names a column."""
+    """The new images of the rows that a join updates, with their ids if ``ids`` names a column."""
     rows = _left_behind(spark, files, result).filter(F.col("clause").isin(*result.updates))
     acting = free_name("__anabranch_clause", files.schema.names)
-    named = [F.col(_image(i)).alias(name) for i, name in enumerate(files.schema.names)]
-    images = rows.select(*named, *[F.col(ROW_ID).alias(each) for each in ids], F.col("clause").alias(acting))
+    values = [F.col(_image(i)).alias(name) for i, name in enumerate(files.schema.names)]
+    images = rows.select(*values, *[F.col(ROW_ID).alias(id_name) for id_name in ids], F.col("clause").alias(acting))
     return _obeying(images, files, result.updates, acting, beside=ids)
 
 
 def old_rows(spark: SparkSession, files: FileSet, result: JoinResult, *, deleted: bool) -> DataFrame:
-    """The rows that a join found to be updated, or to be deleted, as they were; it has recorded them."""
+    """The old images of updated, or deleted, rows, as the join has recorded them."""
     rows = _left_behind(spark, files, result).filter("clause IS NOT NULL")
     is_updated = F.col("clause").isin(*result.updates)
     rows = rows.filter(~is_updated if deleted else is_updated)
@@ -192,7 +192,7 @@ def old_rows(spark: SparkSession, files: FileSet, result: JoinResult, *, deleted
 
 
 def _left_behind(spark: SparkSession, files: FileSet, result: JoinResult) -> DataFrame:
-    """What a join left behind, whoever made it."""
+    """The result of a join, by Arrow or Spark."""
     schema = result.schema or T.StructType([_left_column(name, files.schema) for name in result.rows.column_names])
     return read_scratch(spark, [result.place], schema)
 
@@ -206,22 +206,23 @@ def _left_column(name: str, schema: Struct) -> T.StructField:
 def write_inserts(
     spark: SparkSession, files: FileSet, matching: Matching, held: Held, joined: Sequence[Joined], folder: str
 ) -> Written:
-    """Write what NOT MATCHED clauses make of the source rows that none of these joins matched, below ``folder``.
+    """Write the rows that NOT MATCHED clauses insert for the source rows that none of these joins matched, below
+    ``folder``.
 
     Raises:
         InvalidCondition, SchemaMismatch: an expression does not fit the source's columns.
-        ExecutionFailed: something cannot be evaluated, or does not fit its column, on some row.
+        ExecutionFailed: an expression cannot be evaluated, or does not fit its column, on some row.
         RowViolation: a new row breaks a rule of the table.
     """
     clauses = matching.enumerate_clauses("not matched")
     if not clauses:
         return []
     names = _names(files, matching, held)
-    left, others = held.left(joined)
-    if left.here is not None and not len(left.here):
+    unmatched, other_joins = held.left(joined)
+    if unmatched.here is not None and not len(unmatched.here):
         return []
-    if held.here is not None:  # its rows are numbered from 0 on
-        held, joined = left, others
+    if held.here is not None:  # its rows are numbered from 0
+        held, joined = unmatched, other_joins
     source = source_frame(spark, held, names)
     rows = _unmatched_source_rows(spark, source, joined, names)
     if any(isinstance(value, Reserved) for _, clause in clauses for value in clause.values.values()):
@@ -237,7 +238,7 @@ def write_inserts(
 
 
 def _rows_to_insert(files: FileSet, matching: Matching, held: Held, rows: DataFrame) -> DataFrame:
-    """Rows of the source with what NOT MATCHED clauses make of them, as far as one acts."""
+    """Rows of the source with the images that NOT MATCHED clauses make, where one acts."""
     names, decider = _decider(files, matching, held)
 
     def default(field: Field) -> Column:
@@ -256,8 +257,8 @@ def _obeying(
     new: bool = False,
     beside: Sequence[str] = (),
 ) -> DataFrame:
-    """The images as the table's rules want them, by what the clause that made each of them sets."""
-    writings = [Writing(column(acting) == i, given, new) for i, given in clauses.items()]
+    """The images with the table's rules enforced, by the columns that the acting clause sets."""
+    writings = [Writing(column(acting) == i, assigned, new) for i, assigned in clauses.items()]
     return obeying(images, files.schema, files.rules, writings, files.root, beside=beside)
 
 
@@ -267,38 +268,40 @@ def _obeying(
 def _target(spark: SparkSession, files: FileSet, names: Names, matching: Matching, held: Held) -> DataFrame:
     """The table's rows with their addresses: all of them, or those that can match."""
     address = address_of(files.schema)
-    there = [name for name in files.schema.names if name not in matching.added]
-    own = [column(name) for name in there]
-    ours = [column(address.path).alias(names.path), column(address.row).alias(names.row)]
+    present = [name for name in files.schema.names if name not in matching.added]
+    columns_of_table = [column(name) for name in present]
+    address_columns = [column(address.path).alias(names.path), column(address.row).alias(names.row)]
     ids = [files.tracked.row_id] if files.tracked is not None and _keeps_ids(files, matching) else []
-    ours += [column(each).alias(names.row_id) for each in ids]
-    site, columns = site_of(spark, files.root), [*there, *ids]
-    here = try_first(lambda: fetch_candidates(site, files, matching, held.source, columns, address))
-    rows = scan(spark, files, address=True, ids=bool(ids)) if here is None else arrow_rows(spark, here)
-    return rows.select(*own, *ours).alias(names.target)
+    address_columns += [column(id_name).alias(names.row_id) for id_name in ids]
+    site, columns = site_of(spark, files.root), [*present, *ids]
+    candidates = try_first(lambda: fetch_candidates(site, files, matching, held.source, columns, address))
+    rows = scan(spark, files, address=True, ids=bool(ids)) if candidates is None else arrow_rows(spark, candidates)
+    return rows.select(*columns_of_table, *address_columns).alias(names.target)
 
 
 def _keeps_ids(files: FileSet, matching: Matching) -> bool:
-    """Whether there are images that have to keep the ids of their rows."""
+    """Whether there are images that keep the ids of their rows."""
     return files.tracked is not None and bool(matching.columns_set(files.schema, "update"))
 
 
 def _unmatched_source_rows(spark: SparkSession, source: DataFrame, joined: Sequence[Joined], names: Names) -> DataFrame:
     """The source rows that none of these joins matched."""
-    found: list[JoinResult] = [each.handle for each in joined if each.handle is not None]
-    if not found:
+    results: list[JoinResult] = [joined_part.handle for joined_part in joined if joined_part.handle is not None]
+    if not results:
         return source
-    address = T.StructType([T.StructField(*each) for each in _OUTCOME.items()])  # whatever images some may have
-    matched = read_scratch(spark, [each.place for each in found], address).select(
+    address = T.StructType(
+        [T.StructField(name, type_) for name, type_ in _OUTCOME.items()]
+    )  # without images, which may differ
+    matched = read_scratch(spark, [result.place for result in results], address).select(
         F.col("number").alias(f"{names.number}_")
     )
     return source.join(matched, column(names.number) == column(f"{names.number}_"), "left_anti")
 
 
 def is_broadcast(held: Held, master: str | None) -> bool:
-    """Whether a source is small enough. In a local session its rows go nowhere. On a cluster all of them pass through
-    the driver, so what counts is what they take in its memory: eight bytes for each value, for the row and for its
-    number, and what is of no fixed size. Columns that repeat themselves take next to nothing in a file.
+    """Whether a source is small enough to broadcast. In a local session its rows stay in this process. On a cluster
+    they all pass through the driver, so their size in its memory counts: eight bytes for each value, for the row and
+    for its number, and the bytes of variable-length values. Repetitive columns take next to nothing in a file.
     """
     if master is not None and master.startswith("local"):
         return held.bytes <= BROADCAST_BYTES
@@ -306,19 +309,19 @@ def is_broadcast(held: Held, master: str | None) -> bool:
 
 
 def _changes(spark: SparkSession, files: FileSet, matching: Matching, held: Held) -> DataFrame:
-    """The join's outcome, not yet evaluated: address, source row, acting clause, and images if some clause updates."""
+    """The plan of the join's result: address, source row, acting clause, and images if some clause updates."""
     names, decider = _decider(files, matching, held)
     sides = _sides(spark, _target(spark, files, names, matching, held), files, matching, held)
     kind = "left" if matching.acts_without_match else "inner"
     with translate_clause_errors(f"MERGE ON {matching.on}", files.root):
         rows = sides[0].join(sides[1], as_column(matching.on, spark), kind)
-        _ = rows.schema  # else Spark Connect looks at the condition only later
+        _ = rows.schema  # otherwise Spark Connect analyses the condition only later
     old = _old(names, matching)
-    olds = {names.old(i): old(each) for i, each in enumerate(files.schema) if matching.recorded}
-    rows = rows.select("*", *[value.alias(name) for name, value in olds.items()])
+    old_values = {names.old(i): old(field) for i, field in enumerate(files.schema) if matching.recorded}
+    rows = rows.select("*", *[value.alias(name) for name, value in old_values.items()])
     is_matched = column(names.number).isNotNull()
     rows = decider.decide(rows, matching.enumerate_clauses("matched"), is_matched, old)
-    beside = [*([names.row_id] if _keeps_ids(files, matching) else ()), *olds]
+    beside = [*([names.row_id] if _keeps_ids(files, matching) else ()), *old_values]
     if matching.acts_without_match:
         rows = _decide_without_match(decider, rows, matching, beside)
     kept_columns = [
@@ -329,17 +332,17 @@ def _changes(spark: SparkSession, files: FileSet, matching: Matching, held: Held
         kept_columns += _images(names, files.schema, _image)
     if _keeps_ids(files, matching):
         kept_columns.append(column(names.row_id).alias(ROW_ID))
-    kept_columns += [column(name).alias(_old_image(i)) for i, name in enumerate(olds)]
+    kept_columns += [column(name).alias(_old_image(i)) for i, name in enumerate(old_values)]
     return rows.select(*kept_columns)
 
 
 def _sides(
     spark: SparkSession, target: DataFrame, files: FileSet, matching: Matching, held: Held
 ) -> tuple[DataFrame, DataFrame]:
-    """The table's rows and the source's, as they are joined best."""
+    """The table's rows and the source's, with the best hints for their join."""
     source = source_frame(spark, held, _names(files, matching, held))
     if matching.keys and held.here is not None and few_rows.is_small(files, rows_in(files)):
-        # One task, since a broadcast is a job of its own.
+        # In one task, since a broadcast is a job of its own.
         return target.coalesce(1), source.coalesce(1).hint("shuffle_hash")
     if is_broadcast(held, spark.conf.get("spark.master", None)):
         source = F.broadcast(source)
@@ -347,24 +350,24 @@ def _sides(
 
 
 def _old(names: Names, matching: Matching) -> Callable[[Field], Column]:
-    """The value that a column of the table has had; none has one that the MERGE adds."""
-    return lambda each: null_of(each) if each.name in matching.added else of_side(names.target, each.name)
+    """The old value of a column of the table; NULL for columns that the MERGE adds."""
+    return lambda field: null_of(field) if field.name in matching.added else of_side(names.target, field.name)
 
 
 def _decide_without_match(decider: Decider, rows: DataFrame, matching: Matching, beside: Sequence[str]) -> DataFrame:
-    """Of rows that were decided where they match: decided where they do not, by the table's columns alone; with their
-    addresses and the columns ``beside`` those.
+    """Decide the rows without a match, by the table's columns alone, in rows whose matches have been decided. Keeps
+    addresses and the columns ``beside``.
     """
     names, schema = decider.names, decider.schema
     address = [names.path, names.row, names.number, *beside]
     decided = [names.clause, *map(names.image, range(len(schema)))]
     clauses = matching.enumerate_clauses("not matched by source")
-    own = [of_side(names.target, name).alias(name) for name in schema.names if name not in matching.added]
+    table_columns = [of_side(names.target, name).alias(name) for name in schema.names if name not in matching.added]
     before = [column(name).alias(f"{name}_before") for name in decided]
-    alone, is_alone = rows.select(*own, *map(column, address), *before), column(names.number).isNull()
+    alone, is_alone = rows.select(*table_columns, *map(column, address), *before), column(names.number).isNull()
     rows = decider.decide(alone.alias(names.target), clauses, is_alone, _old(names, matching))
-    both = [F.when(is_alone, column(name)).otherwise(column(f"{name}_before")).alias(name) for name in decided]
-    rows = rows.select(*map(column, address), *both)
+    merged = [F.when(is_alone, column(name)).otherwise(column(f"{name}_before")).alias(name) for name in decided]
+    rows = rows.select(*map(column, address), *merged)
     return rows.filter(column(names.number).isNotNull() | column(names.clause).isNotNull())
 
 

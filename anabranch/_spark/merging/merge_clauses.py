@@ -1,7 +1,7 @@
-"""Clauses: which WHEN clause of a MERGE acts on a row, and the new image that it makes.
+"""Decides which WHEN clause of a MERGE acts on a row, and computes its new image.
 
-Knows expressions over two sides, and how names on them are told apart. Knows nothing of joins or files. Guarantees: of
-the clauses given the first whose condition is TRUE acts, NULL is not TRUE; what is random is evaluated once; a value
+Knows expressions over two sides, and how names on them are told apart. Knows nothing of joins or files. Guarantees: the
+first clause whose condition is TRUE acts; NULL is not TRUE; nondeterministic expressions are evaluated once; a value
 that its column cannot hold stops the query.
 """
 
@@ -34,17 +34,17 @@ Numbered = Sequence[tuple[int, Clause]]
 
 @dataclass(frozen=True)
 class Names:
-    """Names for columns of ours, which no column of either side has, and the names of the two sides."""
+    """Names for our own columns, which neither side uses, and the aliases of the two sides."""
 
     prefix: str
     target: str
     source: str
 
     @classmethod
-    def beside(cls, taken: Sequence[str], matching: Matching) -> Names:
+    def beside(cls, used_names: Sequence[str], matching: Matching) -> Names:
         """Names that differ from these in more than case; a side without an alias gets one."""
         prefix = "__anabranch_m"
-        while any(name.lower().startswith(prefix) for name in taken):
+        while any(name.lower().startswith(prefix) for name in used_names):
             prefix += "_"
         return cls(prefix, matching.target or f"{prefix}target", matching.source or f"{prefix}source")
 
@@ -55,27 +55,27 @@ class Names:
 
     @property
     def row(self) -> str:
-        """Its position there."""
+        """The position of the table's row in its file."""
         return f"{self.prefix}row"
 
     @property
     def number(self) -> str:
-        """The number of the source's row; NULL where none matches."""
+        """The number of the source's row; NULL if none matches."""
         return f"{self.prefix}number"
 
     @property
     def row_id(self) -> str:
-        """The id of the table's row, where it keeps one."""
+        """The id of the table's row, if it keeps one."""
         return f"{self.prefix}rowid"
 
     @property
     def place(self) -> str:
-        """How many source rows come before the row's, where values were reserved."""
+        """The number of source rows before this one, if values were reserved."""
         return f"{self.prefix}place"
 
     @property
     def clause(self) -> str:
-        """The number of the clause that acts; NULL where none does."""
+        """The number of the clause that acts; NULL if none does."""
         return f"{self.prefix}clause"
 
     def image(self, i: int) -> str:
@@ -83,17 +83,17 @@ class Names:
         return f"{self.prefix}image{i}"
 
     def old(self, i: int) -> str:
-        """The value of the table's column ``i`` before, where it is recorded."""
+        """The old value of the table's column ``i``, if changes are recorded."""
         return f"{self.prefix}old{i}"
 
     def value(self, clause: int, i: int) -> str:
-        """The ``i``-th value that a clause assigns, before it is fitted."""
+        """The ``i``-th value that a clause assigns, before it is cast."""
         return f"{self.prefix}value{clause}_{i}"
 
 
 @dataclass(frozen=True)
 class Decider:
-    """What clauses decide about rows, for one table and one source."""
+    """Evaluates clauses over rows, for one table and one source."""
 
     table: str
     schema: Struct
@@ -104,13 +104,13 @@ class Decider:
     def decide(
         self, rows: DataFrame, clauses: Numbered, where: Column, rest: Callable[[Field], Column] | None = None
     ) -> DataFrame:
-        """The rows, with which of these clauses acts where ``where`` holds, and with the image that it makes.
+        """The rows, with the clause that acts where ``where`` holds, and the image that it makes.
 
         Args:
             rows: rows of one side or both.
-            clauses: with their numbers.
-            where: none acts elsewhere.
-            rest: the value of a column that a clause does not name; NULL where None.
+            clauses: clauses with their numbers.
+            where: no clause acts elsewhere.
+            rest: the value of a column that a clause does not assign; None: NULL.
 
         Raises:
             InvalidCondition, UnknownColumn, SchemaMismatch: an expression does not fit the columns.
@@ -120,32 +120,32 @@ class Decider:
         with translate_clause_errors("; ".join(text_of(clause) for _, clause in clauses), self.table):
             spark = rows.sparkSession
             rows = rows.select("*", F.when(where, first_acting(clauses, spark)).alias(self.names.clause))
-            # A column of its own each: what is random must not be evaluated a second time when it is fitted.
-            values = [each for i, clause in clauses for each in self._values(i, clause, spark)]
+            # In columns of their own, because the cast would evaluate nondeterministic expressions a second time.
+            values = [value for i, clause in clauses for value in self._values(i, clause, spark)]
             rows = rows.select("*", *values)
             return rows.select("*", *self._images(clauses, rows.schema, rest or null_of))
 
     def apply_expressions(self, rows: DataFrame, clause: Clause) -> DataFrame:
-        """The rows, in a plan that has every expression of a clause; raises as `decide` unless these fit rows of such
-        columns, each by itself.
+        """The rows, in a plan that contains every expression of a clause. Raises as `decide` unless each expression
+        fits rows with such columns.
 
-        A WHERE takes only what is decided row by row; a SELECT would take aggregates and generators too.
+        A WHERE accepts only expressions over single rows; a SELECT would accept aggregates and generators too.
         """
         spark = rows.sparkSession
         with translate_clause_errors(text_of(clause), self.table):
             if clause.condition is not None:
                 rows = rows.filter(as_column(clause.condition, spark))
-            ours = (SourceColumn, Reserved)
-            values = [as_column(each, spark) for _, each in leaves(clause.values) if not isinstance(each, ours)]
+            own_kinds = (SourceColumn, Reserved)
+            values = [as_column(value, spark) for _, value in leaves(clause.values) if not isinstance(value, own_kinds)]
             if values:
-                rows = rows.filter(tree_reduce(Column.__or__, [each.isNull() for each in values]))
-            _ = rows.schema  # else Spark Connect looks at it only later
+                rows = rows.filter(tree_reduce(Column.__or__, [value.isNull() for value in values]))
+            _ = rows.schema  # otherwise Spark Connect analyses it only later
             return rows
 
     def _values(self, number: int, clause: Clause, spark: SparkSession) -> Iterator[Column]:
         for i, (_, value) in enumerate(leaves(clause.values)):
-            said = F.when(column(self.names.clause) == number, self._to_column(value, spark))
-            yield said.alias(self.names.value(number, i))
+            clause_value = F.when(column(self.names.clause) == number, self._to_column(value, spark))
+            yield clause_value.alias(self.names.value(number, i))
 
     def _to_column(self, value: Any, spark: SparkSession) -> Column:
         if isinstance(value, Reserved):
@@ -153,50 +153,52 @@ class Decider:
         return self._of_source(value) if isinstance(value, SourceColumn) else as_column(value, spark)
 
     def _of_source(self, value: SourceColumn) -> Column:
-        if value.name.lower() not in {each.lower() for each in self.source_names}:
+        if value.name.lower() not in {name.lower() for name in self.source_names}:
             reason = f"the source has no column {value.name}; it has {', '.join(self.source_names)}."
             raise InvalidCondition(expression=value.name, table=self.table, reason=reason)
         return reduce(Column.getField, value.members, of_side(self.names.source, value.name))
 
     def _images(self, clauses: Numbered, types: T.StructType, rest: Callable[[Field], Column]) -> Iterator[Column]:
-        """The columns of the new image: NULL where no clause acts, or one that deletes."""
-        writing = [(i, self._given_of_clause(i, each, types)) for i, each in clauses if each.action != "delete"]
+        """The columns of the new image: NULL if no clause acts, or one that deletes."""
+        assignments = [
+            (i, self._given_of_clause(i, clause, types)) for i, clause in clauses if clause.action != "delete"
+        ]
         for i, field in enumerate(self.schema):
-            image = _nothing(null_of(field))
-            for number, given in writing:
-                value = self._image(field, given, rest)
+            image = _empty_case(null_of(field))
+            for number, assigned in assignments:
+                value = self._image(field, assigned, rest)
                 image = image.when(column(self.names.clause) == number, value)
             yield image.alias(self.names.image(i))
 
     def _image(self, field: Field, given: Given, rest: Callable[[Field], Column]) -> Column:
-        """A column's new value; what it is otherwise is asked for only where that shows."""
+        """A column's new value; ``rest`` is called only if it matters."""
         if not is_set(field, given.new):
             return rest(field)
         return rebuilt(field, null_of(field) if (field.name,) in given.new else rest(field), given)
 
     def _given_of_clause(self, number: int, clause: Clause, types: T.StructType) -> Given:
-        """What a clause sets, and where the values lie."""
+        """The columns that a clause sets, and where their values are."""
         new = {
             self._resolve_path(path): self.names.value(number, i) for i, (path, _) in enumerate(leaves(clause.values))
         }
-        from_one = {self._resolve_path(path): self._of_source(value) for path, value in wholes(clause.values)}
-        return Given(new, types, self.table, self.partial, from_one)
+        wholes_by_path = {self._resolve_path(path): self._of_source(value) for path, value in wholes(clause.values)}
+        return Given(new, types, self.table, self.partial, wholes_by_path)
 
     def _resolve_path(self, path: Path) -> Path:
-        """A path as the table spells it."""
-        known = find_path(path, self.schema)
-        if known is None:
+        """A path in the table's spelling."""
+        resolved = find_path(path, self.schema)
+        if resolved is None:
             raise UnknownColumn(table=self.table, column=".".join(path), columns=", ".join(self.schema.names))
-        return known
+        return resolved
 
 
 def of_side(alias: str, name: str) -> Column:
-    """The column of one side; it is found before a member of a struct that has the side's name."""
+    """The column of one side; it takes precedence over a member of a struct that has the side's name."""
     return F.col(f"{quote_identifier(alias)}.{quote_identifier(name)}")
 
 
 def text_of(clause: Clause) -> str:
-    """A clause as an error shows it."""
+    """A clause for error messages."""
     condition = "" if clause.condition is None else f" AND {format_expression(clause.condition)}"
     values = ", ".join(f"{'.'.join(path)} = {format_expression(value)}" for path, value in leaves(clause.values))
     return f"WHEN {clause.when.upper()}{condition} THEN {clause.action.upper()} {values}".rstrip()
@@ -222,7 +224,7 @@ def translate_clause_errors(expression: str, table: str) -> Iterator[None]:
 
 
 def _describe_unresolved(expression: str, error: AnalysisException) -> str:
-    """Which name of a clause means no column, and in which part of the MERGE, in delta-spark's words."""
+    """States which name of a clause is not a column, and in which part of the MERGE, in delta-spark's words."""
     name = (error.getMessageParameters() or {}).get("objectName", "").replace("`", "")
     if expression.startswith("MERGE ON"):
         return f"Cannot resolve {name} in search condition"
@@ -232,16 +234,16 @@ def _describe_unresolved(expression: str, error: AnalysisException) -> str:
 
 
 def first_acting(clauses: Numbered, spark: SparkSession) -> Column:
-    """The number of the first clause whose condition is TRUE, else NULL."""
-    first = _nothing(F.lit(None).cast("int"))
+    """The number of the first clause whose condition is TRUE, otherwise NULL."""
+    first = _empty_case(F.lit(None).cast("int"))
     for number, clause in clauses:
         acts = F.lit(True) if clause.condition is None else as_column(clause.condition, spark)
         first = first.when(acts, number)
     return first
 
 
-def _nothing(null: Column) -> Column:
-    """A CASE that has no case yet."""
+def _empty_case(null: Column) -> Column:
+    """A CASE without branches."""
     return F.when(F.lit(False), null)
 
 

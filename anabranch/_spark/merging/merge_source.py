@@ -1,7 +1,7 @@
-"""The source of a MERGE: evaluated once, kept in a hidden folder, and read from there.
+"""Evaluates the source of a MERGE once, and keeps its rows in memory or in a hidden folder.
 
-Knows Spark's plans and folders of kept rows. Knows nothing of the table. Guarantee: whatever is asked of a source after
-`hold` is asked of the rows that were kept; the source itself is evaluated once.
+Knows Spark's plans and folders of kept rows. Knows nothing of the table. Guarantee: after `hold` only the kept rows are
+read; the source itself is evaluated once.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ from anabranch.errors import ExecutionFailed
 
 _NUMBER = T.StructField("number", T.LongType())
 _SMALL_BYTES, _MOST_ROWS = 4 << 20, 100_000
-"""What a source reads, and how many rows it has, at most, to be brought here instead of being kept in files."""
+"""Maximum bytes that a source reads, and maximum number of its rows, to be collected instead of being written to
+files.
+"""
 NOT_SMALL = "its rows are too many, or too large, to be held here"
 _KEEPS_NAMES = ("Filter", "Sort", "GlobalLimit", "LocalLimit", "Deduplicate", "Repartition", "ResolvedHint")
 _ALIAS = re.compile(r"SubqueryAlias (?:.*\.)?(?:`((?:[^`]|``)+)`|([^`.]+))")
@@ -49,7 +51,7 @@ _ALIAS = re.compile(r"SubqueryAlias (?:.*\.)?(?:`((?:[^`]|``)+)`|([^`.]+))")
 
 @dataclass(frozen=True, eq=False)
 class TableRows:
-    """All rows of a version of a table, as a source: a DataFrame of them, and the files, which may take no Spark."""
+    """All rows of a version of a table, as a source: as a DataFrame, and as files, which Arrow may be able to read."""
 
     frame: DataFrame
     files: FileSet
@@ -57,15 +59,15 @@ class TableRows:
 
 @dataclass(frozen=True)
 class Held:
-    """A source that was evaluated.
+    """A source that has been evaluated.
 
     Attributes:
-        url: the folder of its rows; empty where they were at hand.
+        url: folder of its rows; empty if they were in memory from the start.
         schema: its columns.
-        rows: how many rows it has.
-        bytes: their size in the folder.
-        here: the rows and their numbers, from 0 on, where they are few.
-        arrow: the rows and their numbers, where they are few, or may be read by Arrow.
+        rows: number of rows.
+        bytes: size of the rows in the folder.
+        here: the rows and their numbers, from 0, if they are few.
+        arrow: the rows and their numbers, if they are few, or if Arrow may read them.
     """
 
     url: str
@@ -77,28 +79,30 @@ class Held:
 
     @property
     def columns(self) -> SourceColumns:
-        """Its columns as Arrow sees them."""
+        """The columns as Arrow sees them."""
         return source_columns(self.schema)
 
     @property
     def source(self) -> SourceRows:
-        """Its rows. Raises Unsupported: they are too large to be held here."""
+        """The rows. Raises Unsupported if they do not fit into memory."""
         if self.arrow is None:
             raise Unsupported("the rows of the source are too large to be held here")
         return SourceRows(self.columns, self.arrow)
 
     def left(self, joined: Sequence[Joined]) -> tuple[Held, Sequence[Joined]]:
-        """A source that is here without the rows that joins have matched whose outcome is here, and the other joins."""
-        tables = [(each, each.handle.place) for each in joined if each.handle is not None]
-        others = [each for each, place in tables if isinstance(place, str)]
-        if self.arrow is None or (self.here is None and others):
+        """If the source is in memory, the source without the rows that joins have matched whose results are in memory,
+        and the other joins.
+        """
+        tables = [(result, result.handle.place) for result in joined if result.handle is not None]
+        on_spark = [result for result, place in tables if isinstance(place, str)]
+        if self.arrow is None or (self.here is None and on_spark):
             return self, joined
-        left = self.source.without([place["number"] for _, place in tables if not isinstance(place, str)]).table
-        return replace(self, here=left, arrow=left, rows=len(left)), others
+        unmatched = self.source.without([place["number"] for _, place in tables if not isinstance(place, str)]).table
+        return replace(self, here=unmatched, arrow=unmatched, rows=len(unmatched)), on_spark
 
     @property
     def place(self) -> str | pa.Table:
-        """Where its rows are."""
+        """The place of its rows."""
         return self.url if self.here is None else self.here
 
 
@@ -108,35 +112,35 @@ def source_columns(schema: T.StructType) -> SourceColumns:
 
 
 def _try_arrow_type(field: T.StructField) -> DataType | None:
-    """Delta's type of a source's column; None where it is none that Arrow sees as Spark does, or padded."""
+    """Delta's type of a source's column; None if Arrow reads other values than Spark, or the column is padded."""
     if LENGTH in (field.metadata or {}) or not few_rows.are_plain(T.StructType([field])):
         return None
     return delta_type(field.dataType, field.name)
 
 
 def hold(spark: SparkSession, source: DataFrame, root: str, folder: str) -> Held:
-    """Evaluate a source once, and keep its rows, numbered, in a hidden folder below ``root/folder``.
+    """Evaluate a source once, and keep its rows, numbered, in memory or in a hidden folder below ``root/folder``.
 
     Raises:
-        UnsupportedType: a column (named) has a type that Parquet cannot hold.
+        UnsupportedType: Parquet cannot hold a column's type.
         ExecutionFailed: a row could not be computed.
     """
     with translate_errors("the source of the MERGE", root):
-        schema = T.StructType([to_kept_field(each) for each in source.schema])
-        here = try_first(lambda: _at_once(source, is_here=is_here(spark, root)))
-        if here is not None:
-            return _few(_with_numbers(here), schema, here.nbytes)
+        schema = T.StructType([to_kept_field(column_field) for column_field in source.schema])
+        collected = try_first(lambda: _at_once(source, is_here=is_here(spark, root)))
+        if collected is not None:
+            return _few(_with_numbers(collected), schema, collected.nbytes)
         rows = source.select("*", F.monotonically_increasing_id().alias("number"))
-        inside = f"{folder}/_source-{uuid4().hex}"
-        url, files = keep(spark, rows, root, inside), few_rows.files_in(root, inside)
+        subfolder = f"{folder}/_source-{uuid4().hex}"
+        url, files = keep(spark, rows, root, subfolder), few_rows.files_in(root, subfolder)
         if files is None:
             return Held(url, schema, *size_of(spark, url))
         most = MOST_BYTES if is_here(spark, root) else few_rows.MOST_BYTES
-        count, found = few_rows.count_and_read_rows(root, files, T.StructType([*schema, _NUMBER]), most)
-        size = sum(each.size for each in files)
-        if found is not None and few_rows.are_few(schema, count) and found.nbytes <= few_rows.MOST_BYTES:
-            return _few(_renumber(found), schema, size, url)
-        return Held(url, schema, count, size, arrow=found)
+        count, arrow_rows = few_rows.count_and_read_rows(root, files, T.StructType([*schema, _NUMBER]), most)
+        size = sum(file.size for file in files)
+        if arrow_rows is not None and few_rows.are_few(schema, count) and arrow_rows.nbytes <= few_rows.MOST_BYTES:
+            return _few(_renumber(arrow_rows), schema, size, url)
+        return Held(url, schema, count, size, arrow=arrow_rows)
 
 
 def _few(rows: pa.Table, schema: T.StructType, size: int, url: str = "") -> Held:
@@ -144,21 +148,21 @@ def _few(rows: pa.Table, schema: T.StructType, size: int, url: str = "") -> Held
 
 
 def try_hold_here(spark: SparkSession, source: pa.Table | TableRows) -> Held | None:
-    """A source that takes no Spark, as if it had been kept; None where it is not small, or takes Spark after all."""
+    """A source that does not need Spark, as if it had been kept; None if it is not small, or needs Spark after all."""
     return _of_arrow(source) if isinstance(source, pa.Table) else _of_table(spark, source)
 
 
 def _of_arrow(source: pa.Table) -> Held | None:
-    found = from_arrow(source.schema)
-    schema = spark_schema(found)
+    columns = from_arrow(source.schema)
+    schema = spark_schema(columns)
     if not few_rows.are_few(schema, len(source)) or source.nbytes > few_rows.MOST_BYTES:
         return None
-    return _few(_with_numbers(source.cast(to_arrow(found), safe=False)), schema, source.nbytes)
+    return _few(_with_numbers(source.cast(to_arrow(columns), safe=False)), schema, source.nbytes)
 
 
 def reading(whole: FileSet | None) -> Step:
-    """The step that reads a source, all rows of a table or, where that is None, a query's; what is in the files decides
-    too.
+    """The step that reads a source: all rows of a table, or, if None, the rows of a query. The contents of files may
+    change the step.
     """
     if whole is None:
         return Step(READ_SOURCE, OF_A_QUERY)
@@ -175,17 +179,21 @@ def _of_table(spark: SparkSession, source: TableRows) -> Held | None:
     rows = try_first(lambda: finding.live(site_of(spark, source.files.root), source.files))
     if rows is None or len(rows) > _MOST_ROWS or rows.nbytes > few_rows.MOST_BYTES:
         return None
-    return _few(_with_numbers(rows), T.StructType([to_kept_field(each) for each in source.frame.schema]), rows.nbytes)
+    return _few(
+        _with_numbers(rows),
+        T.StructType([to_kept_field(column_field) for column_field in source.frame.schema]),
+        rows.nbytes,
+    )
 
 
 def _at_once(source: DataFrame, *, is_here: bool) -> pa.Table | None:
-    """The rows of a source that Spark knows as soon as it has planned, or that are read in no time and go nowhere."""
+    """The rows of a source that Spark knows once it has planned, or that are small and stay on this machine."""
     if not few_rows.are_few(source.schema, 1):
         return None
-    found = outlook(source)
-    if not found.is_constant and not (is_here and found.bytes is not None and found.bytes <= _SMALL_BYTES):
+    plan = outlook(source)
+    if not plan.is_constant and not (is_here and plan.bytes is not None and plan.bytes <= _SMALL_BYTES):
         return None
-    most = few_rows.MOST_ROWS if found.is_constant else _MOST_ROWS
+    most = few_rows.MOST_ROWS if plan.is_constant else _MOST_ROWS
     return few_rows.try_collect(source.toDF(*(f"c{i}" for i in range(len(source.schema)))), inf, most)
 
 
@@ -198,9 +206,9 @@ def _with_numbers(rows: pa.Table) -> pa.Table:
 
 
 def to_kept_field(field: T.StructField) -> T.StructField:
-    """A source's column as it is kept: with the length of a char, by which Spark compares it."""
-    said = {key: value for key, value in (field.metadata or {}).items() if key == LENGTH}
-    return T.StructField(field.name, field.dataType, True, said)
+    """A source's column as it is kept: with the length of a char, which affects Spark's comparisons."""
+    metadata = {key: value for key, value in (field.metadata or {}).items() if key == LENGTH}
+    return T.StructField(field.name, field.dataType, True, metadata)
 
 
 def source_frame(spark: SparkSession, held: Held, names: Names) -> DataFrame:
@@ -212,25 +220,25 @@ def source_frame(spark: SparkSession, held: Held, names: Names) -> DataFrame:
 
 
 def few_values(spark: SparkSession, held: Held, column_name: str, limit: int) -> list[Any] | None:
-    """The distinct values of a column of the kept rows; None where there are more than ``limit``."""
+    """The distinct values of a column of the kept rows; None if there are more than ``limit``."""
     rows = read_scratch(spark, [held.place], T.StructType([*held.schema, _NUMBER]))
-    found = rows.select(column(column_name).alias("value")).distinct().limit(limit + 1).toArrow()
-    return found["value"].to_pylist() if len(found) <= limit else None
+    values = rows.select(column(column_name).alias("value")).distinct().limit(limit + 1).toArrow()
+    return values["value"].to_pylist() if len(values) <= limit else None
 
 
 def _is_choice_of_columns(node: str) -> bool:
-    """Whether a node only chooses among columns, which stay those of their table, as the star of a query does."""
+    """Whether a node only selects columns, as the star of a query does, so that they remain those of their table."""
     return node.startswith("Project [") and " AS " not in node
 
 
 def alias_of(rows: DataFrame) -> str | None:
-    """The alias of a DataFrame, or the name of the view or table that it is; None without one."""
-    nothing = rows.select(F.lit(1).alias("one"))  # else the names of columns stand first, with whatever is in them
+    """The alias of a DataFrame, or the name of its view or table; None without one."""
+    constant = rows.select(F.lit(1).alias("one"))  # otherwise the plan begins with names of columns, whatever they are
     try:
         with translate_errors("the source of the MERGE", "the MERGE"):
-            analysed = printed_plan(nothing).partition("== Analyzed Logical Plan ==\n")[2]
+            analysed = printed_plan(constant).partition("== Analyzed Logical Plan ==\n")[2]
     except ExecutionFailed:
-        return None  # Spark computes what is constant while it plans; `hold` says what failed, and for which table
+        return None  # Spark evaluates constants while it plans; `hold` reports the error with the table's name
     for line in analysed.splitlines()[2:]:
         node = line.lstrip(" +-")
         if match := _ALIAS.fullmatch(node):

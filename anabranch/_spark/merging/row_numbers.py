@@ -1,4 +1,4 @@
-"""Row numbers: numbers the rows of a kept source from 0 on, without a gap.
+"""Numbers the rows of a kept source from 0, without gaps.
 
 Knows how Spark numbers rows (a partition's number in the high bits) and folders of kept rows. Guarantee: a row has the
 same number in every query, since the rows were evaluated once.
@@ -19,31 +19,31 @@ from anabranch._spark.columns.types import column
 from anabranch._spark.writing.scratch import read_scratch
 
 _IN_PARTITION = 33
-"""Bits that `monotonically_increasing_id` leaves for the rows of one partition."""
+"""Number of bits that `monotonically_increasing_id` leaves for the rows of one partition."""
 
 
 def with_numbers(
     spark: SparkSession, place: str | pa.Table, schema: T.StructType, values: Mapping[str, range]
 ) -> DataFrame:
     """The rows kept in a place (`anabranch._spark.writing.scratch.keep`, whose last column numbers them), with one more
-    column for each name of ``values``: one of its values for each row, none twice; there are enough. ``schema`` has the
-    other columns.
+    column for each name of ``values``: a distinct value of its range for each row, of which there are enough.
+    ``schema`` has the other columns.
     """
     number = free_name("__anabranch_number", schema.names)
     rows = read_scratch(spark, [place], T.StructType([*schema, T.StructField(number, T.LongType())]))
     before = count_rows_before(rows, number)
-    return rows.select("*", *[value_at(before, each).alias(name) for name, each in values.items()]).drop(number)
+    return rows.select("*", *[value_at(before, reserved).alias(name) for name, reserved in values.items()]).drop(number)
 
 
 def count_rows_before(rows: DataFrame, number: str) -> Column:
-    """For each row the number of rows before it, by the column that numbers them; runs one small query."""
+    """For each row the number of rows before it, from the column that numbers them; runs one small query."""
     part, row = F.shiftright(column(number), _IN_PARTITION), column(number).bitwiseAND(F.lit((1 << _IN_PARTITION) - 1))
     counts = rows.groupBy(part.alias("part")).count().orderBy("part").collect()
     if not counts:
         return row
     before = [0, *accumulate(count for _, count in counts)]
-    pairs = zip((each for each, _ in counts), before, strict=False)
-    return F.create_map(*(F.lit(each).cast("long") for each in chain.from_iterable(pairs)))[part] + row
+    pairs = zip((partition for partition, _ in counts), before, strict=False)
+    return F.create_map(*(F.lit(entry).cast("long") for entry in chain.from_iterable(pairs)))[part] + row
 
 
 def value_at(place: Column, values: range) -> Column:

@@ -1,1 +1,1 @@
-"""Rows that Spark reads: by their addresses, as a version, as changes."""
+"""Rows that Spark reads: by address, as a version, and as changes."""

@@ -1,10 +1,10 @@
-"""Change feed: the changes of a range of versions as a DataFrame.
+"""Reads the changes of a range of versions as a DataFrame.
 
-Knows rows, and of versions only their numbers. Guarantee: each row is shown with the version that inserted or deleted
-it; what a vector hides is never shown, and no file is left out silently.
+Knows rows, and the numbers of versions. Guarantee: each row is shown with the version that inserted or deleted it; rows
+that a deletion vector hides are never shown, and no file is left out silently.
 
 Each file is opened once, however many versions name it. The changes are joined to its rows by file, or by file and
-position where only some rows changed, so the cost follows how much changed and not how often.
+position if only some rows changed, so the cost depends on how many rows changed and not on how often.
 
 PROTOCOL.md, sections "Add CDC File" and "Deletion Vectors".
 """
@@ -48,10 +48,10 @@ _MOMENT = pa.timestamp("us", "UTC")
 
 
 def changes(spark: SparkSession, feed: Feed) -> DataFrame:
-    """The rows that were inserted and deleted, with `anabranch._protocol.change_feed.COLUMNS` behind their own.
+    """The rows that were inserted and deleted, followed by `anabranch._protocol.change_feed.COLUMNS`.
 
     Raises:
-        ChangeFilesMissing: a file is gone, naming the first version of whose changes it is one.
+        ChangeFilesMissing: a file is gone; the error names the first version whose changes it holds.
         InvalidPartitionValue, CorruptLog, UnknownStore: the files cannot be read.
 
     Example:
@@ -64,26 +64,26 @@ def changes(spark: SparkSession, feed: Feed) -> DataFrame:
 
 
 def _parts(spark: SparkSession, feed: Feed) -> Iterator[DataFrame]:
-    if any(len(each.whole) for each in feed.versions):
+    if any(len(version.whole) for version in feed.versions):
         yield _whole(spark, feed)
-    if any(len(each.partly) for each in feed.versions):
+    if any(len(version.partly) for version in feed.versions):
         yield _partly(spark, feed)
-    if any(len(each.written) for each in feed.versions):
+    if any(len(version.written) for version in feed.versions):
         yield _rows_of_change_files(spark, feed)
 
 
 def _whole(spark: SparkSession, feed: Feed) -> DataFrame:
     """Files in which every row changed, except those deleted before."""
-    found = pa.concat_tables(each.whole for each in feed.versions)
-    opened = _open_change_files(spark, feed, found)
-    hidden = [each.hidden.get(path, BitMap64()) for each in feed.versions for path in each.whole["path"].to_pylist()]
+    changed_files = pa.concat_tables(entry.whole for entry in feed.versions)
+    opened = _open_change_files(spark, feed, changed_files)
+    hidden = [entry.hidden.get(path, BitMap64()) for entry in feed.versions for path in entry.whole["path"].to_pylist()]
     facts = {
-        **_facts(feed.versions, [len(each.whole) for each in feed.versions]),
-        "change": found["change"].combine_chunks(),
+        **_facts(feed.versions, [len(entry.whole) for entry in feed.versions]),
+        "change": changed_files["change"].combine_chunks(),
         "bits": word_lists([words_of(rows) for rows in hidden]),
     }
     joined, (version, moment, change, bits) = with_facts(
-        spark, opened.rows, opened.file, _spark_file_names(opened, found), facts
+        spark, opened.rows, opened.file, _spark_file_names(opened, changed_files), facts
     )
     live = joined.filter(~is_in_words(column(bits), column(opened.address.row)))
     return _with_feed_columns(live, change, version, moment)
@@ -91,20 +91,20 @@ def _whole(spark: SparkSession, feed: Feed) -> DataFrame:
 
 def _partly(spark: SparkSession, feed: Feed) -> DataFrame:
     """The changed rows of files in which other rows did not change."""
-    found = pa.concat_tables(each.partly for each in feed.versions)
-    opened = _open_change_files(spark, feed, found)
+    changed_files = pa.concat_tables(entry.partly for entry in feed.versions)
+    opened = _open_change_files(spark, feed, changed_files)
     places = {place.log: i for i, place in enumerate(opened.places)}
     numbers = {"number": pa.array(range(len(places)), pa.int64())}
     numbered, (number,) = with_facts(spark, opened.rows, opened.file, [place.shown for place in opened.places], numbers)
-    sets = [rows for each in feed.versions for rows in each.rows]
+    sets = [rows for entry in feed.versions for rows in entry.rows]
     repeats = np.repeat(np.arange(len(sets)), [len(rows) for rows in sets])
     facts = {
-        "file": pa.array([places[path] for path in found["path"].to_pylist()], pa.int64()),
-        **_facts(feed.versions, [len(each.partly) for each in feed.versions]),
-        "change": found["change"].combine_chunks(),
+        "file": pa.array([places[path] for path in changed_files["path"].to_pylist()], pa.int64()),
+        **_facts(feed.versions, [len(entry.partly) for entry in feed.versions]),
+        "change": changed_files["change"].combine_chunks(),
     }
     names = [free_name(f"__anabranch_{name}", numbered.columns) for name in (*facts, "position")]
-    changed = pa.table([each.take(pa.array(repeats)) for each in facts.values()], names=names[:-1])
+    changed = pa.table([values.take(pa.array(repeats)) for values in facts.values()], names=names[:-1])
     positions = np.concatenate([np.asarray(rows.to_array(), np.int64) for rows in sets])
     changed = changed.append_column(names[-1], pa.array(positions))
     file, version, moment, change, position = names
@@ -113,12 +113,14 @@ def _partly(spark: SparkSession, feed: Feed) -> DataFrame:
 
 
 def _rows_of_change_files(spark: SparkSession, feed: Feed) -> DataFrame:
-    """Files of change data, whose rows say what became of them."""
-    found = pa.concat_tables(each.written for each in feed.versions)
+    """Rows of files of change data, which hold their change types."""
+    written_files = pa.concat_tables(entry.written for entry in feed.versions)
     layouts = {path: change_data_columns(layout) for path, layout in feed.layouts.items()}
-    opened = _open_change_files(spark, feed, found, schema=change_data_columns(feed.schema), layouts=layouts)
-    facts = _facts(feed.versions, [len(each.written) for each in feed.versions])
-    joined, (version, moment) = with_facts(spark, opened.rows, opened.file, _spark_file_names(opened, found), facts)
+    opened = _open_change_files(spark, feed, written_files, schema=change_data_columns(feed.schema), layouts=layouts)
+    facts = _facts(feed.versions, [len(entry.written) for entry in feed.versions])
+    joined, (version, moment) = with_facts(
+        spark, opened.rows, opened.file, _spark_file_names(opened, written_files), facts
+    )
     return _with_feed_columns(joined, CHANGE_TYPE, version, moment)
 
 
@@ -128,39 +130,44 @@ def _rows_of_change_files(spark: SparkSession, feed: Feed) -> DataFrame:
 def _open_change_files(
     spark: SparkSession,
     feed: Feed,
-    found: pa.Table,
+    changed_files: pa.Table,
     schema: Struct | None = None,
     layouts: dict[str, Struct] | None = None,
 ) -> Opened:
-    """All rows of these files, each opened once. Raises ChangeFilesMissing: one is gone."""
-    paths = found["path"].to_pylist()
+    """All rows of these files, each opened once. Raises ChangeFilesMissing if one is gone."""
+    paths = changed_files["path"].to_pylist()
     first = {path: i for i, path in reversed(list(enumerate(paths)))}
-    once = found.take(pa.array(sorted(first.values()), pa.int64()))
-    columns = [once[each.name] if each.name in once.column_names else pa.nulls(len(once), each.type) for each in FILES]
-    known = feed.layouts if layouts is None else layouts
+    once = changed_files.take(pa.array(sorted(first.values()), pa.int64()))
+    columns = [
+        once[field.name] if field.name in once.column_names else pa.nulls(len(once), field.type) for field in FILES
+    ]
+    all_layouts = feed.layouts if layouts is None else layouts
     files_of = FileSet(
         feed.root,
         schema or feed.schema,
         feed.metadata.partition_columns,
         pa.table(columns, schema=FILES),
         {},
-        layouts={path: known[path] for path in first if path in known},
+        layouts={path: all_layouts[path] for path in first if path in all_layouts},
         allowed=feed.allowed,
     )
     try:
         with translate_errors("the changes", feed.root):
             opened = open_files(spark, files_of)
-            _ = opened.rows.columns  # else Spark Connect looks for the files only later
+            _ = opened.rows.columns  # otherwise Spark Connect looks for the files only later
         return opened
     except MissingDataFile as error:
         raise _missing(feed, first, error) from None
 
 
 def _missing(feed: Feed, paths: Iterable[str], error: MissingDataFile) -> MissingDataFile:
-    said = _plain(str(error.facts["file"]))
-    spelled = ((each, _plain(unquote(each))) for each in paths)
-    path = next((each for each, plain in spelled if said.endswith((plain, without_partitions(plain)))), None)
-    if path is None or "version" not in error.facts:  # the latter is of a file that is there, and that Spark overlooks
+    missing_path = _plain(str(error.facts["file"]))
+    pairs = ((candidate, _plain(unquote(candidate))) for candidate in paths)
+    path = next(
+        (candidate for candidate, plain in pairs if missing_path.endswith((plain, without_partitions(plain)))),
+        None,
+    )
+    if path is None or "version" not in error.facts:  # without one, the file exists, but Spark overlooks it
         return error
     return ChangeFilesMissing(table=feed.root, file=path, version=feed.version_of(path), reason="is gone")
 
@@ -169,25 +176,25 @@ def _plain(path: str) -> str:
     return re.sub("/+", "/", path)
 
 
-def _spark_file_names(opened: Opened, found: pa.Table) -> list[str]:
-    """The name by which Spark shows the file of each of these changes."""
+def _spark_file_names(opened: Opened, changed_files: pa.Table) -> list[str]:
+    """Spark's name for the file of each of these changes."""
     shown = {place.log: place.shown for place in opened.places}
-    return [shown[path] for path in found["path"].to_pylist()]
+    return [shown[path] for path in changed_files["path"].to_pylist()]
 
 
 # -- columns -----------------------------------------------------------------------------------------------------------
 
 
 def _facts(versions: Iterable[VersionChanges], counts: list[int]) -> dict[str, pa.Array]:
-    """The number and time of each version, repeated as often as it has changes."""
-    numbers = [(each.version, each.timestamp * 1000) for each in versions]
+    """The number and time of each version, repeated for each of its changes."""
+    numbers = [(entry.version, entry.timestamp * 1000) for entry in versions]
     repeated = np.repeat(np.array(numbers, np.int64).reshape(-1, 2), counts, axis=0)
     return {"version": pa.array(repeated[:, 0]), "moment": pa.array(repeated[:, 1]).cast(_MOMENT)}
 
 
 def _with_feed_columns(rows: DataFrame, change: str, version: str, moment: str) -> DataFrame:
-    named = {CHANGE_TYPE: column(change), COMMIT_VERSION: column(version), COMMIT_TIMESTAMP: column(moment)}
-    return rows.withColumns(named)
+    feed_columns = {CHANGE_TYPE: column(change), COMMIT_VERSION: column(version), COMMIT_TIMESTAMP: column(moment)}
+    return rows.withColumns(feed_columns)
 
 
 def _nothing(spark: SparkSession, feed: Feed) -> DataFrame:

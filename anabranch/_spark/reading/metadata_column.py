@@ -1,7 +1,7 @@
-"""The column ``_metadata``: from which file each row is read, where in it, and by what it is known.
+"""The column ``_metadata``: the file and position of each row, and its ids.
 
-Knows the fields that Spark gives of files, and those that Delta adds where rows are tracked. Guarantee: whatever the
-files are, the column has the same fields, as Spark and delta-spark name them.
+Knows Spark's fields about files, and those that Delta adds if rows are tracked. Guarantee: whatever the files are, the
+column has the same fields, under the names of Spark and delta-spark.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _OF_ROWS = ("base_row_id", "default_row_commit_version", "row_id", "row_commit_v
 
 def type_of(files: FileSet) -> T.StructType:
     """The type of the column in a table."""
-    found = T.StructType()
+    struct = T.StructType()
     for name, type_ in {**_OF_FILES, **dict.fromkeys(_OF_ROWS if files.tracked else (), T.LongType())}.items():
-        found = found.add(name, type_)
-    return found
+        struct = struct.add(name, type_)
+    return struct
 
 
 def with_all_fields(rows: DataFrame, files: FileSet) -> DataFrame:
-    """Rows with all of the column's fields, where it has Spark's own until now."""
+    """Rows with all fields of the column, which has only Spark's own so far."""
     fields = [column(NAME)[name].alias(name) for name in _OF_FILES]
     if files.tracked is not None:
         of_rows = (*row_ids.defaults_from_log(files), *row_ids.names_of(files))

@@ -1,7 +1,7 @@
-"""Paths: how the log, Spark's reader and Spark's ``_metadata.file_path`` spell a data file.
+"""Translates a data file's path between the log, Spark's reader and Spark's ``_metadata.file_path``.
 
 Knows PROTOCOL.md, section "Add File and Remove File" (paths are URL-encoded), Hadoop's schemes and the quoting of
-Java's URIs. Knows nothing of rows. Guarantee: two files of one file set never share a spelling; a file that Spark
+Java's URIs. Knows nothing of rows. Guarantee: two files of one file set never have the same path; a file that Spark
 would silently leave out, or could not open, is refused.
 
 ::
@@ -37,7 +37,7 @@ _UNREACHABLE = {
 
 @dataclass(frozen=True)
 class Place:
-    """One data file in its three spellings."""
+    """The path of one data file in its three forms."""
 
     log: str
     reader: str
@@ -46,7 +46,7 @@ class Place:
 
 def spark_root(spark: SparkSession, root: str) -> str:
     """The URL of a table's root for Spark; ``s3://`` becomes ``s3a://`` unless the session maps ``s3`` itself. Raises
-    UnknownStore: a store that Spark cannot reach.
+    UnknownStore if Spark cannot reach the store.
     """
     scheme, _, rest = root.partition(":")
     if root.startswith("/"):
@@ -58,36 +58,37 @@ def spark_root(spark: SparkSession, root: str) -> str:
 
 
 def places(spark: SparkSession, root: str, paths: Iterable[str], allowed: Sequence[str] = ()) -> list[Place]:
-    """The files of these log paths, in order; ``allowed`` names other stores on which they may lie.
+    """The places of files, in the order of their log paths; ``allowed`` names other stores on which files may lie.
 
     Raises:
-        CorruptLog: two paths mean one file, or one leaves the table's folder.
+        CorruptLog: two paths refer to the same file, or one leaves the table's folder.
         FileOutsideTable: a file lies on a store that is neither the table's own nor allowed.
         MissingDataFile: Spark would leave a file out silently, or could not open it.
     """
     base = spark_root(spark, root)
-    found = [_place(spark, root, base, path, allowed) for path in paths]
+    file_places = [_place(spark, root, base, path, allowed) for path in paths]
     seen: dict[str, str] = {}
-    for place in found:
+    for place in file_places:
         if place.shown in seen:
             raise CorruptLog(table=root, file=place.log, reason=f"it is the same file as {seen[place.shown]}.")
         seen[place.shown] = place.log
-    return found
+    return file_places
 
 
-def log_prefix(found: Iterable[Place]) -> str | None:
-    """The prefix of the shown spelling before the log's, where it is the same for all files; else None.
+def log_prefix(file_places: Iterable[Place]) -> str | None:
+    """The prefix that turns a path in the log into the shown one, if it is the same for all files; otherwise None.
 
-    That is the common case: relative paths without characters that Java and the log quote differently.
+    It usually is: relative paths without characters that Java and the log quote differently.
     """
-    prefixes = {place.shown[: -len(place.log)] if place.shown.endswith(place.log) else None for place in found}
+    prefixes = {place.shown[: -len(place.log)] if place.shown.endswith(place.log) else None for place in file_places}
     return prefixes.pop() if len(prefixes) == 1 else None
 
 
 def literal(reader: str) -> str:
-    """A path with its wildcards escaped, for the reader to take as it is.
+    r"""A path with its wildcards escaped, for the reader to take literally.
 
-    The reader's option ``__globPaths__`` does not help: with several paths, one with a wildcard means all of them.
+    The reader's option ``__globPaths__`` does not help: if one of several paths has a wildcard, it applies to all of
+    them.
 
     Example:
         >>> literal("file:///data/a[1].parquet")
@@ -97,15 +98,15 @@ def literal(reader: str) -> str:
 
 
 def on_disk(reader: str) -> str | None:
-    """The path of a ``file:`` URL; None of any other."""
+    """The path in a ``file:`` URL; None for other URLs."""
     return reader.removeprefix("file://") if reader.startswith("file:///") else None
 
 
 def metadata_file_path(reader: str) -> str:
-    """The ``_metadata.file_path`` of a path that the reader was given.
+    """The ``_metadata.file_path`` of a file that was passed to the reader with this path.
 
     Example:
-        >>> shown("file:///data/50% of é.parquet")
+        >>> metadata_file_path("file:///data/50% of é.parquet")
         'file:/data/50%25%20of%20é.parquet'
     """
     scheme, authority, path = _parts(reader)
@@ -122,18 +123,18 @@ def _place(spark: SparkSession, root: str, base: str, path: str, allowed: Sequen
 
 
 def _unread(reader: str) -> str | None:
-    """Why Spark would not read such a file, even where it is asked for by itself; None if it would."""
+    """Why Spark would not read such a file, even when requested individually; None if it would."""
     name = posixpath.basename(reader)
     if (name.startswith("_") and "=" not in name) or name.startswith(".") or name.endswith("._COPYING_"):
-        return "Spark leaves out, for it takes such names for hidden"
+        return "Spark leaves out, because it takes such names for hidden files"
     if _OF_A_SINK in reader:
-        return f"Spark leaves out, for it takes what is below {_OF_A_SINK} for the log of a stream"
+        return f"Spark leaves out, because it takes files below {_OF_A_SINK} for the log of a stream"
     if ":" in name and on_disk(reader):
-        return "Spark cannot open, for it has a colon in its name"
+        return "Spark cannot open, because its name has a colon"
     return None
 
 
 def _parts(url: str) -> tuple[str, str, str]:
     match = _URL.fullmatch(url)
-    assert match is not None, f"{url} is no URL"
+    assert match is not None, f"{url} is not a URL"
     return match[1], match[2] or "", match[3]

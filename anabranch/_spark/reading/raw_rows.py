@@ -1,8 +1,8 @@
-"""Raw rows: every row of some files, deleted or not, with its address.
+"""Reads every row of some files, deleted or not, with its address.
 
 Knows how Spark reads Parquet and names what it reads. Knows nothing of versions or conflicts. Guarantees: partition
-values are the log's, whatever the folders say; columns that a file lacks, and void ones, are NULL; exactly these files
-are read, and none is left out silently.
+values come from the log, not from folders; columns that a file lacks, and void ones, are NULL; exactly these files are
+read, and none is left out silently.
 
 PROTOCOL.md, sections "Add File and Remove File" and "Partition Value Serialization".
 """
@@ -38,7 +38,7 @@ from anabranch._spark.sessions.listing import few_tasks
 from anabranch._storage.told import call_options
 
 _READ_OPTIONS = {
-    "ignoreMissingFiles": "false",  # whatever the session says: rows never vanish silently
+    "ignoreMissingFiles": "false",  # whatever the session's setting: rows never vanish silently
     "ignoreCorruptFiles": "false",
     "mergeSchema": "false",
 }
@@ -46,7 +46,7 @@ _TO_THE_END = 1 << 30
 
 
 def read_options() -> dict[str, str]:
-    """Options of every reader of a table's files: ours, and what is given of file systems for this call alone."""
+    """Options of every reader of a table's files: our own, and settings of file systems for this call."""
     return {**call_options(), **_READ_OPTIONS}
 
 
@@ -61,9 +61,9 @@ class Opened:
     places: tuple[Place, ...]
 
     def with_mark_flag(self, marks: Marks) -> tuple[Opened, Column]:
-        """Whether each row is marked: the same rows, and a boolean column over them. A file without marks has none."""
-        known = {place.shown: marks.get(place.log, BitMap64()) for place in self.places}
-        rows, mark = is_marked(self.spark, self.rows, self.file, self.address.row, known)
+        """The same rows, and a boolean column that is TRUE for marked rows. Files may have no marks."""
+        marks_by_file = {place.shown: marks.get(place.log, BitMap64()) for place in self.places}
+        rows, mark = is_marked(self.spark, self.rows, self.file, self.address.row, marks_by_file)
         return replace(self, rows=rows), mark
 
 
@@ -71,64 +71,70 @@ def open_plain(spark: SparkSession, files: FileSet) -> DataFrame:
     """All rows of these files without addresses: at least the schema's columns, as cheaply as Spark can."""
     if files.layouts or not folders_agree(files):
         return open_files(spark, files).rows
-    found = places(spark, files.root, files.files["path"].to_pylist(), files.allowed)
-    read = _read(spark, files, found, files.schema)
-    as_it_is = not is_renamed(files.schema) and not has_void(files.schema) and not any(map(_pads_inside, files.schema))
-    return read if as_it_is else read.select(*_logical(files.schema))
+    file_places = places(spark, files.root, files.files["path"].to_pylist(), files.allowed)
+    read = _read(spark, files, file_places, files.schema)
+    is_unchanged = (
+        not is_renamed(files.schema) and not has_void(files.schema) and not any(map(_pads_inside, files.schema))
+    )
+    return read if is_unchanged else read.select(*_logical(files.schema))
 
 
 def open_files(spark: SparkSession, files: FileSet, *, ids: bool = False, metadata: bool = False) -> Opened:
-    """All rows of these files, with their addresses, with their ``ids`` where the table tracks its rows, and with what
-    Spark calls their ``_metadata``.
+    """All rows of these files with their addresses; with ``ids`` if the table tracks its rows, and with Spark's
+    ``_metadata`` column on request.
 
     Raises:
         InvalidPartitionValue, MissingDataFile, CorruptLog, UnknownStore: the files cannot be read. (On Spark Connect a
-            file that is not there is missed only when rows are asked for.)
+            missing file is noticed only when rows are requested.)
     """
-    found = places(spark, files.root, files.files["path"].to_pylist(), files.allowed)
+    file_places = places(spark, files.root, files.files["path"].to_pylist(), files.allowed)
     whole = not files.layouts and folders_agree(files)
     address, file = address_of(files.schema), free_name("__anabranch_file", files.schema.names)
     tracked = files.tracked if ids else None
-    rows = _with_addresses(spark, files, found, whole, file, address.row, tracked, metadata)
-    prefix, facts = log_prefix(found), {} if whole else _partition_values(files)
+    rows = _with_addresses(spark, files, file_places, whole, file, address.row, tracked, metadata)
+    prefix, facts = log_prefix(file_places), {} if whole else _partition_values(files)
     if prefix is None:
         facts[address.path] = files.files["path"].combine_chunks()
     else:
         rows = rows.withColumn(address.path, _without(prefix, column(file)))
-    known = {} if tracked is None else row_ids.defaults_from_log(files)
-    rows = _with(spark, rows, files.schema, file, found, {**facts, **known})
+    id_defaults = {} if tracked is None else row_ids.defaults_from_log(files)
+    rows = _with(spark, rows, files.schema, file, file_places, {**facts, **id_defaults})
     if tracked is not None:
-        rows = row_ids.resolve_row_ids(rows, tracked, address.row, *known)
-    return Opened(spark, rows, address, file, tuple(found))
+        rows = row_ids.resolve_row_ids(rows, tracked, address.row, *id_defaults)
+    return Opened(spark, rows, address, file, tuple(file_places))
 
 
 def _with_addresses(
     spark: SparkSession,
     files: FileSet,
-    found: list[Place],
+    file_places: list[Place],
     whole: bool,
     file: str,
     row: str,
     tracked: Tracked | None,
     shown: bool,
 ) -> DataFrame:
-    """The rows with their places, and the ids that their files hold; files with other physical names are read apart."""
+    """The rows with their addresses, and the ids that their files store. Files with other physical names are read
+    separately.
+    """
     parts = []
-    for schema, some in _by_layout(files, found):
-        wanted = schema if whole else Struct(tuple(each for each in schema if each.name not in files.partition_columns))
-        wanted = wanted if tracked is None else tracked.beside(wanted)
-        read = _read(spark, files, some, wanted, whole=whole)
+    for schema, layout_places in _by_layout(files, file_places):
+        selected = (
+            schema if whole else Struct(tuple(field for field in schema if field.name not in files.partition_columns))
+        )
+        selected = selected if tracked is None else tracked.beside(selected)
+        read = _read(spark, files, layout_places, selected, whole=whole)
         metadata = read.metadataColumn("_metadata")  # the hidden one, should the table have a column of that name
-        columns = [*_logical(wanted), *([metadata.alias("_metadata")] if shown else ())]
+        columns = [*_logical(selected), *([metadata.alias("_metadata")] if shown else ())]
         parts.append(read.select(*columns, metadata["file_path"].alias(file), metadata["row_index"].alias(row)))
     return tree_reduce(DataFrame.unionAll, parts)
 
 
-def _by_layout(files: FileSet, found: list[Place]) -> list[tuple[Struct, list[Place]]]:
-    """The files with the schema that has their names for physical ones."""
+def _by_layout(files: FileSet, file_places: list[Place]) -> list[tuple[Struct, list[Place]]]:
+    """The files by the schema that has their physical names."""
     groups: list[tuple[Struct, list[Place]]] = []
     by_text: dict[str, list[Place]] = {}
-    for place in found:
+    for place in file_places:
         schema = files.layouts.get(place.log, files.schema)
         key = schema_json(schema) if place.log in files.layouts else ""
         if key not in by_text:
@@ -143,24 +149,26 @@ def _without(prefix: str, text: Column) -> Column:
     return F.substring(text.cast("binary"), len(prefix.encode()) + 1, _TO_THE_END).cast("string")
 
 
-def _read(spark: SparkSession, files: FileSet, found: list[Place], schema: Struct, *, whole: bool = True) -> DataFrame:
-    """All rows under physical names; partition columns too where Spark may find them by itself, as a ``whole``."""
+def _read(
+    spark: SparkSession, files: FileSet, file_places: list[Place], schema: Struct, *, whole: bool = True
+) -> DataFrame:
+    """All rows under physical names; if ``whole``, Spark finds partition columns by itself."""
     reader = spark.read.schema(spark_schema(physical_schema(columns_in_files(schema)))).options(**read_options())
     if files.partition_columns and whole:
-        # Several job folders may hold one partition each; without the second option Spark refuses that.
+        # Several job folders may each hold a single partition, which Spark refuses without the second option.
         reader = reader.options(basePath=spark_root(spark, files.root), ignoreInvalidPartitionPaths="true")
     else:
-        # No folder is looked into, since all paths are files; but for each query Spark would ask about each of them.
+        # All paths are files, so no folder is searched; without it Spark would query the store about each path.
         reader = reader.option("recursiveFileLookup", "true")
-    with translate_errors("the scan", files.root, files.version), few_tasks(spark, files.root, len(found)):
-        read = reader.parquet(*[literal(place.reader) for place in found])
+    with translate_errors("the scan", files.root, files.version), few_tasks(spark, files.root, len(file_places)):
+        read = reader.parquet(*[literal(place.reader) for place in file_places])
     return _with_chars(read, files, schema) if whole else read
 
 
 def _logical(schema: Struct) -> list[Column]:
-    """The columns of what was read under logical names, with the blanks that Spark reads in chars inside of one."""
-    both = zip(schema, logical(schema), strict=True)
-    return [pad_chars(field, value).alias(field.name) if _pads_inside(field) else value for field, value in both]
+    """The columns of read rows under logical names, with chars inside columns padded as Spark does."""
+    pairs = zip(schema, logical(schema), strict=True)
+    return [pad_chars(field, value).alias(field.name) if _pads_inside(field) else value for field, value in pairs]
 
 
 def _pads_inside(field: Field) -> bool:
@@ -168,13 +176,17 @@ def _pads_inside(field: Field) -> bool:
 
 
 def _with_chars(read: DataFrame, files: FileSet, schema: Struct) -> DataFrame:
-    """The rows with partition columns of char as other columns of char are: of those Spark forgets the length."""
-    chars = [each for each in schema if each.name in files.partition_columns and char_length([each]) is not None]
-    names = {each.physical_name: _cast_column(column(each.physical_name), each, each.physical_name) for each in chars}
+    """The rows with char partition columns treated as other char columns: Spark forgets the length of partition
+    columns.
+    """
+    chars = [field for field in schema if field.name in files.partition_columns and char_length([field]) is not None]
+    names = {
+        field.physical_name: _cast_column(column(field.physical_name), field, field.physical_name) for field in chars
+    }
     return read.withColumns(names) if names else read
 
 
-# -- what only the log says --------------------------------------------------------------------------------------------
+# -- columns from the log ----------------------------------------------------------------------------------------------
 
 
 def _partition_values(files: FileSet) -> dict[str, pa.Array]:
@@ -183,8 +195,8 @@ def _partition_values(files: FileSet) -> dict[str, pa.Array]:
 
 
 def _as_spark_reads(files: FileSet, name: str, values: pa.Array) -> pa.Array:
-    """The values, or the texts of timestamps without a zone: those mean the session's, as in delta-spark. An empty text
-    is null there, too.
+    """The values, or, for timestamps without a zone, their texts, which are in the session's zone as in delta-spark. An
+    empty text is null there, too.
     """
     field = files.schema.field(name)
     if field.type == "timestamp" and names_no_instant(files.files, field.physical_name):
@@ -194,18 +206,23 @@ def _as_spark_reads(files: FileSet, name: str, values: pa.Array) -> pa.Array:
 
 
 def _with(
-    spark: SparkSession, rows: DataFrame, schema: Struct, file: str, found: list[Place], facts: Mapping[str, pa.Array]
+    spark: SparkSession,
+    rows: DataFrame,
+    schema: Struct,
+    file: str,
+    file_places: list[Place],
+    facts: Mapping[str, pa.Array],
 ) -> DataFrame:
     """The rows with one more column for each fact about their files."""
     if not facts:
         return rows
-    joined, names = with_facts(spark, rows, file, [place.shown for place in found], facts)
-    both = zip(facts, names, strict=True)
-    return joined.withColumns({fact: _cast_column(column(name), schema.find(fact), fact) for fact, name in both})
+    joined, names = with_facts(spark, rows, file, [place.shown for place in file_places], facts)
+    pairs = zip(facts, names, strict=True)
+    return joined.withColumns({fact: _cast_column(column(name), schema.find(fact), fact) for fact, name in pairs})
 
 
 def _cast_column(value: Column, field: Field | None, name: str) -> Column:
-    """A value as Spark reads a column: one of char is padded, and known as such to comparisons."""
+    """A value as Spark reads a column: a char is padded, and marked as char for comparisons."""
     if field is None:
         return value
     value, length = value.cast(spark_type(field.type)), char_length([field])

@@ -1,9 +1,9 @@
-"""Relations: frames over the many files of a version, made once and used again.
+"""Reuses frames over the many files of a version.
 
-To make one, Spark takes each path by itself and asks the store about it: a second or more for ten thousand files. What
-was made is used again for the same files, under the same settings, by the same session. Knows nothing of versions: the
-files are the same if they are the very table of Arrow that was given before, which nothing can change. Guarantee: each
-use has columns of its own, so that a join of two uses never takes the columns of one for those of the other.
+To create such a frame, Spark queries the store about each path individually: a second or more for ten thousand files. A
+frame is reused for the same files, under the same settings, by the same session. Knows nothing of versions: files are
+the same if they are the very same Arrow table, which is immutable. Guarantee: each use has columns of its own, so that
+a join of two uses never mistakes the columns of one for those of the other.
 """
 
 from __future__ import annotations
@@ -20,20 +20,22 @@ from anabranch._storage.told import call_options
 from anabranch.errors.process_state import cache
 
 _FEW, _TOO_MANY = 32, 250_000
-"""So few files are listed faster than they are looked up; so many take too much of the JVM's memory to be kept."""
+"""Number of files up to which listing is faster than reuse, and above which frames take too much of the JVM's
+memory.
+"""
 _SETTINGS = (
     "spark.sql.session.timeZone",
     "spark.sql.caseSensitive",
     "spark.sql.ansi.enabled",
     "spark.hadoop.fs.s3.impl",
 )
-"""On which it depends how paths and partition values are read when a relation is made."""
+"""Settings that change how paths and partition values are read when a frame is created."""
 _made = cache("relations of many files", 4)
 
 
 @dataclass(frozen=True, eq=False)
 class _Made:
-    """Frames, and what they were made of."""
+    """Frames, and the files that they read."""
 
     files: FileSet
     parts: tuple[DataFrame, ...]
@@ -41,25 +43,25 @@ class _Made:
     def are_for(self, spark: SparkSession, files: FileSet) -> bool:
         ours = self.files
         return (
-            all(each.sparkSession is spark for each in self.parts)
+            all(part.sparkSession is spark for part in self.parts)
             and ours.files is files.files
             and (ours.schema, ours.layouts, ours.allowed) == (files.schema, files.layouts, files.allowed)
         )
 
 
 def reuse_or_make(spark: SparkSession, files: FileSet, make: Callable[[], Sequence[DataFrame]]) -> Sequence[DataFrame]:
-    """The frames that ``make`` gives for these files, or those that it gave before. On Spark Connect each is made anew,
-    since a server keeps nothing of it; so is what is read with settings of one call, such as credentials.
+    """The frames that ``make`` returns for these files, or returned before. They are always made anew on Spark Connect,
+    where the server keeps nothing of them, and with settings for a single call, such as credentials.
     """
     if not _FEW < len(files.files) <= _TOO_MANY or is_connect(spark) or call_options():
         return make()
     key = (id(spark), files.root, files.table_id, files.version, *(spark.conf.get(name, None) for name in _SETTINGS))
-    made = _made.get(key)
-    if made is None or not made.are_for(spark, files):
-        made = _made[key] = _Made(files, tuple(make()))
-    return [_anew(part) for part in made.parts]
+    frames = _made.get(key)
+    if frames is None or not frames.are_for(spark, files):
+        frames = _made[key] = _Made(files, tuple(make()))
+    return [_with_new_columns(part) for part in frames.parts]
 
 
-def _anew(rows: DataFrame) -> DataFrame:
-    """The same rows under columns that are new to Spark; hidden ones stay behind them."""
+def _with_new_columns(rows: DataFrame) -> DataFrame:
+    """The same rows under columns that are new to Spark; hidden columns remain available."""
     return rows.select(*[column(name).alias(name) for name in rows.columns])

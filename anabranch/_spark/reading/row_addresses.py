@@ -1,7 +1,7 @@
-"""Row addresses: which rows of which files a condition selects.
+"""Finds the addresses of the rows that a condition selects.
 
-Knows rows and bitmaps, and not what they are used for. Guarantee: exactly the live rows for which the
-condition is TRUE, each once; nothing but the condition's columns is read, and no Python runs on the executors.
+Knows rows and bitmaps, and not what they are used for. Guarantee: exactly the live rows for which the condition is
+TRUE, without duplicates; only the condition's columns are read, and no Python runs on the executors.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _FEW_FILES, _FEW_ROWS = 64, 500_000
 
 
 def find(spark: SparkSession, files: FileSet, condition: Condition) -> dict[str, BitMap64]:
-    """The live rows for which ``condition`` is TRUE: path as in the log -> positions; files without any are left out.
+    """Live rows for which ``condition`` is TRUE: path as in the log -> positions. Files without such rows are
+    left out.
 
     Raises:
         InvalidCondition: the condition does not parse, does not fit the columns, or is not a condition.
@@ -50,7 +51,7 @@ def find(spark: SparkSession, files: FileSet, condition: Condition) -> dict[str,
 
 @dataclass(frozen=True, eq=False)
 class Named:
-    """A Column that may speak of the table's columns by an alias."""
+    """A Column that may refer to the table's columns by an alias."""
 
     column: Column
     alias: str
@@ -60,34 +61,34 @@ class Named:
 
 
 def _check(spark: SparkSession, files: FileSet, condition: Condition) -> None:
-    """Raises an error unless a condition fits the columns; needed where there is no file to scan."""
+    """Raises an error unless a condition fits the columns; needed if there is no file to scan."""
     with translate_errors(condition.text, files.root, files.version):
-        nothing = spark.createDataFrame([], spark_schema(files.schema))
-        named = nothing if condition.alias is None else nothing.alias(condition.alias)
-        _ = named.filter(as_column(condition.expression, spark)).schema
+        no_rows = spark.createDataFrame([], spark_schema(files.schema))
+        aliased = no_rows if condition.alias is None else no_rows.alias(condition.alias)
+        _ = aliased.filter(as_column(condition.expression, spark)).schema
 
 
-def as_column(given: object, spark: SparkSession) -> Column:
-    """An expression as the engine gets it: SQL text, or a Column already."""
-    given = given.expression if isinstance(given, Computed) else given
-    if isinstance(given, Named):
-        return given.column
-    return expression(given, spark) if isinstance(given, str) else given  # type: ignore[return-value]
+def as_column(value: object, spark: SparkSession) -> Column:
+    """An expression as a Column; it may be SQL text, or a Column already."""
+    value = value.expression if isinstance(value, Computed) else value
+    if isinstance(value, Named):
+        return value.column
+    return expression(value, spark) if isinstance(value, str) else value  # type: ignore[return-value]
 
 
-def is_text(given: object) -> bool:
-    """Whether an expression is SQL text, and no Column, of which only Spark knows to which DataFrame it is bound."""
-    return isinstance(given.expression if isinstance(given, Computed) else given, str)
+def is_text(value: object) -> bool:
+    """Whether an expression is SQL text. Of a Column only Spark knows to which DataFrame it is bound."""
+    return isinstance(value.expression if isinstance(value, Computed) else value, str)
 
 
 def alias_for_expressions(rows: DataFrame, expressions: Iterable[object]) -> DataFrame:
-    """The rows under the alias by which expressions speak of them, where they do."""
-    plain = [each.expression if isinstance(each, Computed) else each for each in expressions]
-    aliases = {each.alias for each in plain if isinstance(each, Named)}
+    """The rows under the alias that the expressions use for them, if any."""
+    plain = [value.expression if isinstance(value, Computed) else value for value in expressions]
+    aliases = {named.alias for named in plain if isinstance(named, Named)}
     return rows.alias(aliases.pop()) if aliases else rows
 
 
-# -- bringing addresses here -------------------------------------------------------------------------------------------
+# -- collecting addresses ----------------------------------------------------------------------------------------------
 
 
 def collect_rows(hits: DataFrame, address: Address, paths: list[str]) -> dict[str, BitMap64]:
@@ -96,40 +97,43 @@ def collect_rows(hits: DataFrame, address: Address, paths: list[str]) -> dict[st
     One Spark stage, and 16 bytes per row: half the time of `collect_words` on a small table.
     """
     path_of, key = keys_of(paths)
-    found = hits.select(key(column(address.path)).alias("key"), column(address.row).alias("row")).toArrow()
-    return {path_of[each]: bitmap(np.asarray(rows["row"])) for each, rows in by_key(found.sort_by("key"))}
+    addresses = hits.select(key(column(address.path)).alias("key"), column(address.row).alias("row")).toArrow()
+    return {path_of[file_key]: bitmap(np.asarray(rows["row"])) for file_key, rows in by_key(addresses.sort_by("key"))}
 
 
 def collect_words(hits: DataFrame, address: Address, paths: list[str]) -> dict[str, BitMap64]:
-    """As `collect_rows`, for rows without number: 64 of them are OR-ed into one word where they are.
+    """As `collect_rows`, for any number of rows: executors combine 64 of them into one word.
 
     Two Spark stages, and at most 24 bytes for 64 rows.
     """
     path_of, key = keys_of(paths)
     bit = F.expr(f"shiftleft(1L, cast({quote_identifier(address.row)} & 63 as int))")
     words = hits.groupBy(key(column(address.path)).alias("key"), F.shiftright(column(address.row), 6).alias("number"))
-    found = words.agg(F.bit_or(bit).alias("word")).toArrow().sort_by([("key", "ascending"), ("number", "ascending")])
+    addresses = (
+        words.agg(F.bit_or(bit).alias("word")).toArrow().sort_by([("key", "ascending"), ("number", "ascending")])
+    )
     return {
-        path_of[each]: rows_of(np.asarray(rows["number"]), np.asarray(rows["word"])) for each, rows in by_key(found)
+        path_of[file_key]: rows_of(np.asarray(rows["number"]), np.asarray(rows["word"]))
+        for file_key, rows in by_key(addresses)
     }
 
 
 def _are_few(files: pa.Table) -> bool:
-    """Whether statistics say that these files hold few rows, if not too many files to ask."""
+    """Whether statistics show that these files hold few rows, unless there are too many files to check."""
     counts = [num_records(stats) for stats in files["stats"].slice(0, _FEW_FILES + 1).to_pylist()]
     return len(counts) <= _FEW_FILES and None not in counts and sum(filter(None, counts)) <= _FEW_ROWS
 
 
 def keys_of(paths: list[str]) -> tuple[dict[int | str, str], Callable[[Column], Column]]:
-    """The path of each key of `file_keys`, and the expression that gives a path's key."""
+    """The path for each key of `file_keys`, and the expression that computes a path's key."""
     keys, key = file_keys(paths)
     return dict(zip(keys.to_pylist(), paths, strict=True)), key
 
 
-def by_key(found: pa.Table) -> Iterator[tuple[int | str, pa.Table]]:
-    """The parts of a table that is sorted by key."""
-    runs = pc.run_end_encode(found["key"].combine_chunks())
+def by_key(table: pa.Table) -> Iterator[tuple[int | str, pa.Table]]:
+    """Split a table that is sorted by key."""
+    runs = pc.run_end_encode(table["key"].combine_chunks())
     start = 0
     for key, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
-        yield key, found.slice(start, end - start)
+        yield key, table.slice(start, end - start)
         start = end

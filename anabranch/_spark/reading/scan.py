@@ -1,8 +1,8 @@
-"""Scan: the live rows of a file set as a DataFrame.
+"""Scans the live rows of a file set into a DataFrame.
 
-Knows rows. Knows nothing of versions or conflicts. Guarantees: deleted rows are never shown; a file that Spark names in
-an unknown way makes the query fail; the DataFrame is lazy and reads these files whatever happens to the table. Files
-without vectors cost what a plain ``spark.read.parquet`` costs; those with vectors are a branch of the plan.
+Knows rows. Knows nothing of versions or conflicts. Guarantees: deleted rows are never shown; a file with an unexpected
+path makes the query fail; the DataFrame is lazy and reads these files whatever happens to the table. Files without
+vectors cost as much as a plain ``spark.read.parquet``; those with vectors are a branch of the plan.
 
 PROTOCOL.md, section "Deletion Vectors".
 """
@@ -39,12 +39,12 @@ def scan(
     """The live rows of these files.
 
     Args:
-        files: what to read.
-        columns: the columns wanted, in this order; all of the schema where None.
+        files: the files to read.
+        columns: names of columns, in this order; None: all of the schema.
         address: add the two columns of `anabranch._spark.reading.raw_rows.address_of`: the file's path as in the log,
             and the position in that file, counted from 0.
-        ids: add the hidden columns with what each row is known by, where the table tracks its rows.
-        metadata: add the column of `anabranch._spark.reading.metadata_column`, where the table has none of that name.
+        ids: add the hidden id columns, if the table tracks its rows.
+        metadata: add the column of `anabranch._spark.reading.metadata_column`, unless the table has one of that name.
 
     Raises:
         UnknownColumn: one of ``columns`` is not in the schema.
@@ -57,7 +57,7 @@ def scan(
     parts = parts_of(spark, files, columns, address, ids=ids, metadata=metadata)
     if parts:
         return reduce(DataFrame.unionAll, parts)
-    return _nothing(spark, files, _names_to_scan(files, columns, address, ids, metadata))
+    return _no_rows(spark, files, _names_to_scan(files, columns, address, ids, metadata))
 
 
 def parts_of(
@@ -69,28 +69,28 @@ def parts_of(
     ids: bool = False,
     metadata: bool = False,
 ) -> list[DataFrame]:
-    """The frames whose union a `scan` is: one of the files without deleted rows, and one of the others."""
-    wanted = _names_to_scan(files, columns, address, ids, metadata)
+    """The frames whose union is a `scan`: one of the files without deleted rows, and one of the others."""
+    names = _names_to_scan(files, columns, address, ids, metadata)
     if address or ids or metadata:
-        return [part.select(*map(column, wanted)) for part in _parts(spark, files, address, ids, metadata)]
+        return [part.select(*map(column, names)) for part in _parts(spark, files, address, ids, metadata)]
 
     def make_parts() -> list[DataFrame]:
         return [part.select(*map(column, files.schema.names)) for part in _parts(spark, files, False, False, False)]
 
     parts = reuse_or_make(spark, files, make_parts)
-    return list(parts) if columns is None else [part.select(*map(column, wanted)) for part in parts]
+    return list(parts) if columns is None else [part.select(*map(column, names)) for part in parts]
 
 
 def _names_to_scan(
     files: FileSet, columns: Sequence[str] | None, address: bool, ids: bool, metadata: bool
 ) -> list[str]:
     names = files.schema.names if columns is None else [files.schema.field(name).name for name in columns]
-    wanted = [*names, *(address_of(files.schema) if address else ()), *(names_of(files) if ids else ())]
-    return [*wanted, metadata_column.NAME] if metadata else wanted
+    all_names = [*names, *(address_of(files.schema) if address else ()), *(names_of(files) if ids else ())]
+    return [*all_names, metadata_column.NAME] if metadata else all_names
 
 
 def with_vectors(files: FileSet) -> tuple[FileSet, FileSet]:
-    """The files that have deleted rows, and the others. Raises CorruptVector: as `check_vectors`."""
+    """The files that have deleted rows, and the others. Raises CorruptVector, as `check_vectors`."""
     check_vectors(files)
     paths = files.files["path"]
     has = pc.is_in(paths, value_set=pa.array([path for path, rows in files.vectors.items() if rows], pa.string()))
@@ -112,11 +112,11 @@ def _parts(spark: SparkSession, files: FileSet, address: bool, ids: bool, metada
         yield metadata_column.with_all_fields(rows, marked) if metadata else rows
 
 
-def _nothing(spark: SparkSession, files: FileSet, wanted: Sequence[str]) -> DataFrame:
+def _no_rows(spark: SparkSession, files: FileSet, columns: Sequence[str]) -> DataFrame:
     path, row = address_of(files.schema)
     schema = spark_schema(files.schema).add(path, T.StringType()).add(row, T.LongType())
     for name in names_of(files):
         schema = schema.add(name, T.LongType())
     if files.schema.find(metadata_column.NAME) is None:
         schema = schema.add(metadata_column.NAME, metadata_column.type_of(files))
-    return spark.createDataFrame([], schema).select(*map(column, wanted))
+    return spark.createDataFrame([], schema).select(*map(column, columns))

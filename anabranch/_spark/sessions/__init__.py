@@ -1,1 +1,1 @@
-"""What a session is, says and is told: its settings, its folder, its Python, the rows that it keeps."""
+"""Spark sessions: their settings, working folder, Python objects, and the rows that they cache."""

@@ -1,8 +1,9 @@
-"""Cached rows: DataFrames of tables that Spark keeps in memory or on disk, for as long as a session wants them.
+"""Keeps DataFrames of tables cached by Spark for as long as a session wants them.
 
-Spark finds cached rows by the plan that makes them, and a plan of ours names the files of one version. So what is kept
-is that very DataFrame, under what it shows. Knows nothing of versions: who asks says which state of a table is meant.
-Guarantee: rows of another state are never given; where a newer one is asked for, the older one is let go of.
+Spark finds cached rows by the plan that makes them, and our plans name the files of one version. So the cached
+DataFrame itself is kept here, under the state that it shows. Knows nothing of versions: the caller states which state
+of a table is meant. Guarantee: rows of another state are never returned; when a newer state is requested, the older one
+is released.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ DEFAULT = StorageLevel.MEMORY_AND_DISK_DESER
 
 @dataclass(frozen=True)
 class Kept:
-    """What is kept of a table.
+    """Cached rows of a table.
 
     Attributes:
-        owner: which table it is, whatever its state.
-        state: what of it ``rows`` show.
-        level: where they are kept.
+        owner: the table, whatever its state.
+        state: the state that ``rows`` show.
+        level: where the rows are stored.
     """
 
     owner: Hashable
@@ -44,73 +45,73 @@ _kept: PerSession[dict[str, Kept]] = hold(
 
 
 def level_of(name: str | None) -> StorageLevel:
-    """The storage level of a name; Spark's own default for None. Raises InvalidOption: there is none such."""
+    """The storage level of a name; Spark's default for None. Raises InvalidOption if there is no such level."""
     if name is None:
         return DEFAULT
-    found = _LEVELS.get(name.upper())
-    if found is None or not (found.useDisk or found.useMemory):
+    level = _LEVELS.get(name.upper())
+    if level is None or not (level.useDisk or level.useMemory):
         reason = f"it takes one of {', '.join(sorted(set(_LEVELS) - {'NONE'}))}."
         raise InvalidOption(option="storageLevel", value=name, reason=reason)
-    return found
+    return level
 
 
-def keep(spark: SparkSession, table: str, found: Kept) -> None:
-    """Keep rows of a table from now on, in the place of what was kept of it."""
+def keep(spark: SparkSession, table: str, entry: Kept) -> None:
+    """Cache rows of a table, in place of those cached before."""
     with _kept.lock:
         let_go(spark, table)
-        found.rows.persist(found.level)
-        _kept.setdefault(spark, {})[table] = found
+        entry.rows.persist(entry.level)
+        _kept.setdefault(spark, {})[table] = entry
 
 
 def let_go(spark: SparkSession, table: str) -> None:
-    """Keep nothing of a table; nothing happens where nothing is kept."""
+    """Release the cached rows of a table, if any."""
     with _kept.lock:
-        found = _kept.get(spark, {}).pop(table, None)
-        if found is not None:
-            found.rows.unpersist()
+        entry = _kept.get(spark, {}).pop(table, None)
+        if entry is not None:
+            entry.rows.unpersist()
 
 
 def is_kept(spark: SparkSession, table: str) -> bool:
-    """Whether any rows of a table are kept, and Spark was not told by other means to forget them."""
-    found = _kept.get(spark, {}).get(table)
-    return found is not None and not _is_cleared(found.rows)
+    """Whether rows of a table are cached, and Spark was not told by other means to drop them."""
+    entry = _kept.get(spark, {}).get(table)
+    return entry is not None and not _is_cleared(entry.rows)
 
 
 def find_kept_rows(
     spark: SparkSession, table: str, owner: Hashable, state: Hashable, newer: Callable[[], DataFrame] | None
 ) -> DataFrame | None:
-    """The kept rows of a table in this state; None where there are none.
+    """The cached rows of a table in this state; None if there are none.
 
     Args:
-        newer: makes the rows, if this is the newest state, which is then kept in the place of an older one.
+        newer: makes the rows, if this is the newest state, which then replaces an older one.
     """
-    found = _kept.get(spark, {}).get(table)
-    if found is None:
+    entry = _kept.get(spark, {}).get(table)
+    if entry is None:
         return None
-    if _is_cleared(found.rows) or (newer is not None and found.owner != owner):
+    if _is_cleared(entry.rows) or (newer is not None and entry.owner != owner):
         let_go(spark, table)
         return None
-    if (found.owner, found.state) == (owner, state):
-        return _apart(found.rows)
+    if (entry.owner, entry.state) == (owner, state):
+        return _apart(entry.rows)
     if newer is None:
         return None
     rows = newer()
-    keep(spark, table, Kept(owner, state, rows, found.level))
+    keep(spark, table, Kept(owner, state, rows, entry.level))
     return _apart(rows)
 
 
 def is_held(rows: DataFrame) -> bool:
-    """Whether Spark keeps these rows, or will as soon as they are read."""
+    """Whether Spark caches these rows, or will as soon as they are read."""
     return bool(rows.storageLevel.useMemory or rows.storageLevel.useDisk)
 
 
 def _is_cleared(rows: DataFrame) -> bool:
-    """Whether Spark was told by other means to forget them."""
+    """Whether Spark was told by other means to drop them."""
     return not is_held(rows)
 
 
 def _apart(rows: DataFrame) -> DataFrame:
-    """The same rows by a plan around the one that is cached: Spark forgets what it has cached of a view's very plan as
-    soon as that view is dropped, and a statement gets its DataFrames as views.
+    """The same rows under a plan around the cached one. Spark drops the cache of a view's own plan as soon as the view
+    is dropped, and a statement receives its DataFrames as views.
     """
     return rows.where(F.lit(True))

@@ -1,7 +1,7 @@
-"""Connectors: what Spark needs to reach a store, and what it says where that is missing.
+"""Knows what Spark needs to reach a store, and recognises its errors when that is missing.
 
-Knows Hadoop's words, and its JARs beside Spark's; asks nothing of Spark. Guarantee: what a text says of another store,
-or of another bucket, is never told of the table's.
+Knows Hadoop's names, and its JARs beside Spark's; does not query Spark. Guarantee: an error about another store, or
+another bucket, is never reported as one of the table's.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class Connector:
     """What Spark needs for one kind of store.
 
     Attributes:
-        package: has the connector; of Hadoop's the version is that of Spark's own Hadoop JARs.
-        missing: what Spark says where it is not there.
-        settings: give Spark credentials.
+        package: the package of the connector; for Hadoop's the version is that of Spark's own Hadoop JARs.
+        missing: pattern of Spark's error if the connector is missing.
+        settings: settings that give Spark credentials.
     """
 
     package: str
@@ -50,20 +50,20 @@ CONNECTORS = {
         "spark.hadoop.fs.gs.auth.type and what it asks for",
     ),
 }
-"""By the scheme of a table's URL."""
+"""Connectors by the scheme of a table's URL."""
 
 _CLIENT = re.compile(r"hadoop-client-api-(\d[\w.-]*)\.jar")
 
 
 def package_of(scheme: str) -> str | None:
-    """The package of the connector for a scheme of tables' URLs; None where Spark brings it. One of Hadoop's own has
-    the version of the Hadoop that lies with the Spark of this Python, if there is one.
+    """The package of the connector for a scheme of tables' URLs; None if Spark includes it. Hadoop's own package gets
+    the version of the Hadoop JARs of this Python's Spark, if there is a single one.
     """
     connector = CONNECTORS.get(scheme)
     if connector is None:
         return None
-    jars = (_CLIENT.fullmatch(each.name) for each in (spark_home() / "jars").glob("hadoop-client-api-*.jar"))
-    versions = {found[1] for found in jars if found is not None}
+    jars = (_CLIENT.fullmatch(jar.name) for jar in (spark_home() / "jars").glob("hadoop-client-api-*.jar"))
+    versions = {match[1] for match in jars if match is not None}
     is_one = len(versions) == 1 and re.fullmatch(r"org\.apache\.hadoop:[\w-]+", connector.package)
     return f"{connector.package}:{versions.pop()}" if is_one else connector.package
 
@@ -77,21 +77,23 @@ _BUCKET = re.compile(r"\b(?:s3a?|gs|abfss?)://([^/\s'`\":]+)")
 
 
 def check_reached(error: Exception, table: str) -> None:
-    """Raise an error where Spark's exception says that it cannot reach the store of a table.
+    """Raise an error if Spark's exception shows that it cannot reach the store of a table.
 
     Raises:
-        MissingConnector: the JAR is missing. NoCredentials, NoSuchBucket: so is what the name says.
+        MissingConnector: the JAR is missing.
+        NoCredentials: Spark has no credentials.
+        NoSuchBucket: the bucket does not exist.
     """
     store, text = table.partition(":")[0], str(error)
     connector = CONNECTORS.get(store)
     if connector is None or isinstance(error, PythonException) or "USER_RAISED_EXCEPTION" in text:
-        return  # what a user's own code says is no answer of a store
+        return  # an error in a user's own code does not come from a store
     if connector.missing.search(text):
         raise MissingConnector(root=table, package=package_of(store)) from None
     if _NO_CREDENTIALS.search(text):
         raise NoCredentials(
             root=table, instead=f"Spark has credentials of its own, set {connector.settings}."
         ) from None
-    buckets = {each.lower() for each in _BUCKET.findall(text)}
+    buckets = {bucket.lower() for bucket in _BUCKET.findall(text)}
     if _NO_BUCKET.search(text) and (not buckets or table.partition("://")[2].partition("/")[0].lower() in buckets):
         raise NoSuchBucket(root=table) from None

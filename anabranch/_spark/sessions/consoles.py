@@ -1,8 +1,9 @@
-"""Consoles: what a session that Anabranch makes writes there, and which settings of the site count more than ours.
+"""Decides what a session that Anabranch creates writes to the console, and finds settings that take precedence over
+ours.
 
 Knows Spark's configuration files and its loggers. A mistake is one exception in Python; so such a session does not also
-write the frames of Java that a failed task leaves. Guarantee: what a site or user says of logging stays, and a session
-that somebody else made is never touched.
+write the Java stack traces of failed tasks. Guarantee: logging that a site or user configures stays, and a session that
+somebody else created is never touched.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import pyspark
 from pyspark.logger import PySparkLogger
 
 LOGGING = Path(__file__).parents[1] / "log4j2.properties"
-"""What log4j is told: errors, without those of failed tasks."""
+"""Configuration for log4j: errors, without those of failed tasks."""
 
 _JAVA_DEFAULTS = "spark.driver.defaultJavaOptions"  # Spark puts the user's own options behind these
 _LEVEL = "spark.log.level"
@@ -29,41 +30,39 @@ _NAME = re.compile(r"^\s*(spark\.[\w.]+)", re.MULTILINE)
 
 
 def find_site_settings(environment: Mapping[str, str] = os.environ) -> frozenset[str]:
-    """The settings that Spark's configuration files or `PYSPARK_SUBMIT_ARGS` name; Spark's own level of logging among
-    them where a file or the environment configures log4j, and a server that the environment names.
+    """Names of settings in Spark's configuration files or `PYSPARK_SUBMIT_ARGS`. Spark's log level counts as set if a
+    file or the environment configures log4j; so does a remote server that the environment names.
     """
     folder = _folder(environment)
-    named = set(_NAME.findall(_text(folder / "spark-defaults.conf"))) | _of_submit(environment)
+    names = set(_NAME.findall(_text(folder / "spark-defaults.conf"))) | _of_submit(environment)
     configured = any(folder.glob("log4j2.*"))
-    if configured or any("log4j" in environment.get(each, "") for each in _FROM_ENVIRONMENT):
-        named.add(_LEVEL)
+    if configured or any("log4j" in environment.get(variable, "") for variable in _FROM_ENVIRONMENT):
+        names.add(_LEVEL)
     if environment.get("SPARK_REMOTE"):
-        named.add("spark.remote")
-    return frozenset(named)
+        names.add("spark.remote")
+    return frozenset(names)
 
 
 def outlives_sessions(by_site: Collection[str]) -> bool:
-    """Whether a new session may know names of tables: the site configures a catalog, or a server."""
+    """Whether a new session may know names of tables, because the site configures a catalog or a server."""
     return any(name.startswith(("spark.sql.catalog", "spark.remote", "spark.api.mode")) for name in by_site)
 
 
 def quiet(conf: Mapping[str, str], by_site: Collection[str]) -> dict[str, str]:
-    """The settings with which a new JVM writes no frames of failed tasks; none where somebody configures its logging.
+    """Settings that keep a new JVM from writing stack traces of failed tasks; none if its logging is configured.
 
     Args:
         conf: settings of the user.
-        by_site: the names of settings that the site says.
+        by_site: names of settings that the site configures.
     """
-    said = {*conf, *by_site}
-    if _LEVEL in said or _JAVA_DEFAULTS in said:
+    configured = {*conf, *by_site}
+    if _LEVEL in configured or _JAVA_DEFAULTS in configured:
         return {}
     return {_JAVA_DEFAULTS: f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"}
 
 
 def quiet_python() -> None:
-    """Let PySpark not write each error with its frames to the console beside raising it; a level that somebody has set
-    stays.
-    """
+    """Stop PySpark from printing each error's stack trace besides raising it; a level that somebody has set stays."""
     for name in CONTEXT_LOGGERS:
         logger = PySparkLogger.getLogger(name)
         if logger.level in (logging.NOTSET, logging.WARNING):  # the latter is PySpark's own
@@ -76,8 +75,8 @@ def spark_home(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def _folder(environment: Mapping[str, str]) -> Path:
-    if said := environment.get("SPARK_CONF_DIR"):
-        return Path(said)
+    if folder := environment.get("SPARK_CONF_DIR"):
+        return Path(folder)
     return spark_home(environment) / "conf"
 
 

@@ -1,7 +1,7 @@
-"""File settings: what a session says of file systems reaches our own client, too.
+"""Passes a session's settings of file systems to our own client.
 
-Knows where a session keeps the settings of Hadoop. Guarantee: they count within a call of a method of that session, and
-nowhere else; of them, those of its kind are read when a bucket is opened, and never shown.
+Knows where a session keeps the settings of Hadoop. Guarantee: they apply within a call of a method of that session, and
+nowhere else; opening a bucket reads only the settings of its kind, and they are never shown.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _Door = TypeVar("_Door")
 
 
 def speaking(spark: SparkSession, given: Mapping[str, str] | None = None) -> AbstractContextManager[None]:
-    """Within the block, buckets are opened as this session says, where the environment does not, and a path without a
-    scheme means what it means to the session.
+    """Within the block, buckets are opened with this session's settings, unless the environment has its own, and paths
+    without a scheme are resolved as by the session.
 
     Args:
         spark: the session.
@@ -38,26 +38,26 @@ def speaking(spark: SparkSession, given: Mapping[str, str] | None = None) -> Abs
 
 
 def settings_of(spark: SparkSession, prefixes: tuple[str, ...]) -> dict[str, str]:
-    """A session's settings of file systems as Hadoop has them: those without ``spark.hadoop.`` before them count
-    more, since Spark puts a session's own over those of its context.
+    """A session's settings of file systems, under Hadoop's names. Those without the prefix ``spark.hadoop.`` take
+    precedence, since Spark puts a session's own over those of its context.
 
     Args:
         spark: the session.
-        prefixes: how their names begin; a secret of another kind of file system is not asked for.
+        prefixes: prefixes of the names; secrets of other kinds of file systems are not read.
     """
-    found = find_settings(spark, (*prefixes, *(_HADOOP + each for each in prefixes)))
-    own = {name: value for name, value in found.items() if not name.startswith(_HADOOP)}
-    return {name.removeprefix(_HADOOP): value for name, value in found.items()} | own
+    settings = find_settings(spark, (*prefixes, *(_HADOOP + prefix for prefix in prefixes)))
+    session_settings = {name: value for name, value in settings.items() if not name.startswith(_HADOOP)}
+    return {name.removeprefix(_HADOOP): value for name, value in settings.items()} | session_settings
 
 
 def settings_as_texts(given: Mapping[Any, Any]) -> dict[str, str]:
-    """Settings as texts, as Hadoop has them."""
+    """Settings as texts, in Hadoop's format."""
     return {str(key): str(value).lower() if isinstance(value, bool) else str(value) for key, value in given.items()}
 
 
 def speaks(door: type[_Door]) -> type[_Door]:
-    """Let the methods of a class speak for its session: its ``_spark``, its ``spark`` or its engine's; and for what is
-    given for it alone, its ``_file_settings``.
+    """Decorate a class so that its methods use the settings of its session: its ``_spark``, its ``spark`` or its
+    engine's; and its own additional settings, ``_file_settings``.
 
     Example:
         >>> @speaks
@@ -70,17 +70,17 @@ def speaks(door: type[_Door]) -> type[_Door]:
 
 
 def speaking_method(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method of a door that speaks for its session, as `speaks` makes all of them."""
+    """Decorate a method of a door so that it uses its session's settings; `speaks` does this for all methods."""
 
     @wraps(method)
-    def run(self: Any, *args: Any, **named: Any) -> Any:
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         with speaking(_session_of(self), vars(self).get("_file_settings")):
-            return method(self, *args, **named)
+            return method(self, *args, **kwargs)
 
     return run
 
 
 def _session_of(door: Any) -> SparkSession:
-    held = getattr(door, "engine", door)
-    found: SparkSession = held._spark if hasattr(held, "_spark") else held.spark
-    return found
+    holder = getattr(door, "engine", door)
+    session: SparkSession = holder._spark if hasattr(holder, "_spark") else holder.spark
+    return session

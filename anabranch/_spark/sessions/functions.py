@@ -1,4 +1,4 @@
-"""Functions: which function names mean Spark's own."""
+"""Tells which function names refer to Spark's own functions."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ _OWN = "org.apache.spark.sql.catalyst.expressions."
 
 
 def are_builtin(spark: SparkSession, names: Iterable[str]) -> bool:
-    """Whether in SQL text each of these function names means Spark's own, and not what a user registered under it.
+    """Whether each of these function names, in SQL text, refers to Spark's own function and not to a user's.
 
     Up to Spark 4.2 a registered function hides Spark's own of that name, and ``SHOW USER FUNCTIONS`` does not list it;
-    the class behind the name tells. A Column that calls an unregistered Python function of the name is not recognised.
+    the class behind the name shows which one it is. A Column that calls an unregistered Python function of the name is
+    not recognised.
     """
     return all(_class_of(spark, name).startswith(_OWN) for name in names)
 

@@ -1,7 +1,7 @@
-"""Held settings: a setting of a session has another value while a block runs, and then its own again.
+"""Overrides a setting of a session within a block, and restores it afterwards.
 
-Guarantee: what a session says outside such blocks is what its user said, also if several threads hold one setting, and
-if a block fails.
+Guarantee: outside such blocks a session has the user's value, also if several threads override one setting, and if a
+block fails.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from anabranch.errors.process_state import hold
 
 
 @dataclass
-class _Held:
+class _Override:
     before: str
     blocks: int = 0
 
 
-_held: PerSession[dict[str, _Held]] = hold("held settings", "they go when a block ends")(PerSession())
+_held: PerSession[dict[str, _Override]] = hold("held settings", "they go when a block ends")(PerSession())
 
 
 @contextmanager
 def hold_setting(spark: SparkSession, setting: str, value: str) -> Iterator[None]:
-    """The setting has this value for as long as the block lasts; of several values at a time the latest counts."""
+    """Give the setting this value within the block; of concurrent blocks the latest value applies."""
     with _held.lock:
-        known = _held.setdefault(spark, {})
-        found = known.get(setting) or _Held(str(spark.conf.get(setting)))
+        overrides = _held.setdefault(spark, {})
+        override = overrides.get(setting) or _Override(str(spark.conf.get(setting)))
         spark.conf.set(setting, value)
-        found.blocks += 1
-        known[setting] = found
+        override.blocks += 1
+        overrides[setting] = override
     try:
         yield
     finally:
@@ -41,10 +41,10 @@ def hold_setting(spark: SparkSession, setting: str, value: str) -> Iterator[None
 
 
 def _release(spark: SparkSession, setting: str) -> None:
-    """Only the last of several blocks puts the setting back."""
+    """Restore the setting if this is the last of its concurrent blocks."""
     with _held.lock:
-        found = _held[spark][setting]
-        found.blocks -= 1
-        if found.blocks == 0:
+        override = _held[spark][setting]
+        override.blocks -= 1
+        if override.blocks == 0:
             del _held[spark][setting]
-            spark.conf.set(setting, found.before)
+            spark.conf.set(setting, override.before)

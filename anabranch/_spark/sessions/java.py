@@ -1,4 +1,4 @@
-"""Java: the one that Spark starts, and how to get one. Needs no PySpark."""
+"""Finds the Java that Spark starts, and advises how to install one. Needs no PySpark."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _RELEASE = re.compile(r'^JAVA_VERSION="(\d+)', re.MULTILINE)
 
 
 def check_java() -> str:
-    """The ``java`` that Spark will start. Raises MissingJava: there is none, or it is too old."""
+    """The ``java`` that Spark will start. Raises MissingJava if there is none, or it is too old."""
     java = find_java()
     version = _version(java)
     if version is None or version < OLDEST_JAVA:
-        found = f"the one at {java} is version {version}." if version else f"{java} does not start."
-        raise MissingJava(reason=found, instead=java_advice())
+        reason = f"the one at {java} is version {version}." if version else f"{java} does not start."
+        raise MissingJava(reason=reason, instead=java_advice())
     return java
 
 
 def find_java() -> str:
-    """The ``java`` at `JAVA_HOME`, or else on `PATH`. Raises MissingJava: there is none."""
+    """The ``java`` at `JAVA_HOME`, or else on `PATH`. Raises MissingJava if there is none."""
     home = os.environ.get("JAVA_HOME")
     java = os.path.join(home, "bin", "java") if home else shutil.which("java")
     if java is None or not os.path.exists(java):
@@ -39,8 +39,8 @@ def find_java() -> str:
 
 
 def release_of(java: str) -> int | None:
-    """The feature release of a ``java`` by the file that its distribution has for this, so that no JVM starts; None
-    where that does not say.
+    """The feature release of a ``java``, from the release file of its distribution, without starting a JVM; None if the
+    file does not have it.
     """
     folder = Path(java).resolve().parents[1]
     try:
@@ -51,17 +51,17 @@ def release_of(java: str) -> int | None:
 
 
 def _version(java: str) -> int | None:
-    """The feature release that a ``java`` says it is; 1 for Java 8 and older."""
+    """The feature release that ``java -version`` reports; 1 for Java 8 and older."""
     try:
-        done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
+        process = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except OSError:
         return None
-    match = _VERSION.search(done.stderr + done.stdout)
+    match = _VERSION.search(process.stderr + process.stdout)
     return int(match[1]) if match else None
 
 
 def java_advice() -> str:
-    """How to get one on this system."""
+    """How to install Java on this system."""
     how = {
         "darwin": "brew install openjdk@17",
         "linux": "apt-get install openjdk-17-jre-headless (or dnf install java-17-openjdk-headless)",

@@ -1,13 +1,13 @@
-"""Known sessions: which Python objects stand for one session of Spark, and which sessions are installed.
+"""Tracks which Python objects represent one Spark session, and which sessions are installed.
 
-PySpark makes an object anew for a session wherever it meets one: for ``SparkSession(sc)``, ``getActiveSession()``, each
-batch of a stream. Knows nothing of the doors. Guarantees: a session that is installed is so by whichever object it is
-reached, and its clones are; a new session is not. Nothing but `uninstall` takes that away. Each object asks its session
-once, and a process in which nothing is installed asks nothing.
+PySpark often creates a new object for a session: for ``SparkSession(sc)``, ``getActiveSession()``, each batch of a
+stream. Knows nothing of the doors. Guarantees: an installed session is recognised through each of its objects, and so
+are its clones; a new session is not installed. Only `uninstall` ends an installation. Each object queries its session
+once per installation, and a process in which nothing is installed queries none.
 
-`install` leaves a setting in the session, which its clones get with all others and which no other process reads, since
-its name is of this process alone. Whether an object stands for a session that is known, or for a clone of it, shows
-when a new value is set through the one and read through the other.
+`install` leaves a setting in the session. Clones inherit it with all others; no other process reads it, since its name
+belongs to this process alone. To learn whether an object represents a known session, or a clone of it, a new value is
+set through one object and read through the other.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _V = TypeVar("_V")
 
 @dataclass(eq=False)
 class Session:
-    """A session of Spark, for as long as an object lives that stands for it.
+    """A Spark session, for as long as an object that represents it lives.
 
     Attributes:
-        objects: what stands for it.
-        formats: the formats that are ours in it; none where it is not installed.
-        mark: the newest value that was set in it; None where it was never installed.
-        is_clone: whether it was installed since it is the clone of one that was.
-        asked_at: how many installations there had been when it was asked last.
+        objects: the objects that represent it.
+        formats: the formats that are ours in it; empty if it is not installed.
+        mark: the newest value set in it; None if it was never installed.
+        is_clone: whether it is installed only because it is the clone of an installed session.
+        asked_at: the number of installations when it was last queried.
     """
 
     objects: WeakSet[SparkSession] = field(default_factory=WeakSet)
@@ -53,7 +53,7 @@ class Session:
 
 @dataclass(eq=False)
 class _Count:
-    """Of all installations of this process."""
+    """The number of installations in this process, and the marks given out."""
 
     installations: int = 0
     marks: Iterator[int] = field(default_factory=itertools.count)
@@ -64,94 +64,94 @@ _sessions: PerObject[SparkSession, Session] = hold("installed sessions", "they a
 
 
 def session_of(spark: SparkSession) -> Session:
-    """The session for which an object stands."""
-    found = _sessions.get(spark)
-    if found is not None and (found.formats or found.asked_at == _count.installations):
-        return found
+    """The session that an object represents."""
+    session = _sessions.get(spark)
+    if session is not None and (session.formats or session.asked_at == _count.installations):
+        return session
     with _sessions.lock:
         return _look_up_or_add(spark)
 
 
 def formats_of(spark: SparkSession) -> frozenset[str]:
-    """The formats that are ours in a session; none where it is not installed."""
+    """The formats that are ours in a session; empty if it is not installed."""
     return session_of(spark).formats
 
 
 def note_installed(spark: SparkSession) -> None:
-    """Let a session be installed, by whichever object it is reached from now on. One that is told so by the same object
-    again gets no setting.
-    """
+    """Record that a session is installed. The setting is written only if the session does not have it already."""
     with _sessions.lock:
-        found = session_of(spark)
+        session = session_of(spark)
         formats = _formats(spark)
-        if found.formats != formats or found.is_clone or spark.conf.get(SETTING, None) != found.mark:
-            _mark(found, spark, is_clone=False)
-        found.formats = formats
+        if session.formats != formats or session.is_clone or spark.conf.get(SETTING, None) != session.mark:
+            _mark(session, spark, is_clone=False)
+        session.formats = formats
         _count.installations += 1
 
 
 def note_uninstalled(spark: SparkSession) -> None:
-    """Let a session be installed no longer, by none of its objects; its clones stay as they are."""
+    """Record that a session is no longer installed; its clones remain as they are."""
     with _sessions.lock:
-        found = session_of(spark)
-        if found.formats:
+        session = session_of(spark)
+        if session.formats:
             spark.conf.unset(SETTING)
-            found.formats, found.mark = _NOTHING, None
+            session.formats, session.mark = _NOTHING, None
 
 
 def leave_mark(spark: SparkSession) -> None:
-    """Set what marks an installed session anew, which somebody may have taken away with all other settings."""
+    """Restore the mark of an installed session, in case all settings were reset."""
     with _sessions.lock:
-        found = session_of(spark)
-        if found.formats:
-            _mark(found, spark, is_clone=found.is_clone)
+        session = session_of(spark)
+        if session.formats:
+            _mark(session, spark, is_clone=session.is_clone)
 
 
 def are_installed() -> bool:
-    """Whether any session is installed by itself, and not as a clone."""
-    return any(each.formats and not each.is_clone for each in list(_sessions.values()))
+    """Whether any session is installed itself, rather than as a clone."""
+    return any(session.formats and not session.is_clone for session in list(_sessions.values()))
 
 
 def _look_up_or_add(spark: SparkSession) -> Session:
-    found = _sessions.get(spark)
-    if found is None:
-        found = _sessions[spark] = Session(WeakSet([spark]))
-    if found.formats or not _count.installations:
-        return found
+    session = _sessions.get(spark)
+    if session is None:
+        session = _sessions[spark] = Session(WeakSet([spark]))
+    if session.formats or not _count.installations:
+        return session
     try:
-        found = _recognize(spark, found)
-    except Exception as error:  # the session has ended, or its server is away, which it tells by itself when it is used
-        _logger.debug("a session does not tell its settings: %s", type(error).__name__)
-        return found
-    found.asked_at = _count.installations
-    return found
+        session = _recognize(spark, session)
+    except Exception as error:  # the session has ended, or its server is away; using it will raise that error
+        _logger.debug("a session does not return its settings: %s", type(error).__name__)
+        return session
+    session.asked_at = _count.installations
+    return session
 
 
-def _recognize(spark: SparkSession, found: Session) -> Session:
+def _recognize(spark: SparkSession, session: Session) -> Session:
     mark = spark.conf.get(SETTING, None)
     if mark is None:
-        return found
+        return session
     formats = _formats(spark)
-    known = next((each for each in list(_sessions.values()) if each.formats and each.mark == mark), None)
-    _mark(found, spark, is_clone=known is not None or mark.startswith(_CLONE))
-    if known is None or not _reads(known, found.mark):
-        found.formats = formats
-        return found
-    _mark(known, spark, is_clone=known.is_clone)
-    known.objects.update(found.objects)
-    for each in list(known.objects):
-        _sessions[each] = known
-    return known
+    twin = next(
+        (candidate for candidate in list(_sessions.values()) if candidate.formats and candidate.mark == mark), None
+    )
+    _mark(session, spark, is_clone=twin is not None or mark.startswith(_CLONE))
+    if twin is None or not _reads(twin, session.mark):
+        session.formats = formats
+        return session
+    _mark(twin, spark, is_clone=twin.is_clone)
+    twin.objects.update(session.objects)
+    for twin_object in list(twin.objects):
+        _sessions[twin_object] = twin
+    return twin
 
 
-def _reads(known: Session, mark: str | None) -> bool:
-    """Whether a value that was set in another object's session is set in this one."""
-    return any(each.conf.get(SETTING, None) == mark for each in list(known.objects)[:1])
+def _reads(session: Session, mark: str | None) -> bool:
+    """Whether a value that was set through another session's object is set in this session."""
+    return any(session_object.conf.get(SETTING, None) == mark for session_object in list(session.objects)[:1])
 
 
-def _mark(found: Session, spark: SparkSession, *, is_clone: bool) -> None:
-    found.mark, found.is_clone = f"{_CLONE if is_clone else ''}{next(_count.marks)}", is_clone
-    spark.conf.set(SETTING, found.mark)
+def _mark(session: Session, spark: SparkSession, *, is_clone: bool) -> None:
+    session.mark, session.is_clone = f"{_CLONE if is_clone else ''}{next(_count.marks)}", is_clone
+    spark.conf.set(SETTING, session.mark)
 
 
 def _formats(spark: SparkSession) -> frozenset[str]:
@@ -159,27 +159,28 @@ def _formats(spark: SparkSession) -> frozenset[str]:
 
 
 class PerSession(MutableMapping[SparkSession, _V], Generic[_V]):
-    """What is kept of sessions, by whichever object they are reached, for as long as any of these lives.
+    """A mapping from sessions to values. Each object of a session finds the entry, which lives as long as any of
+    them.
 
     Attributes:
-        lock: to be held where several steps belong together.
+        lock: to be held while several operations belong together.
     """
 
     def __init__(self) -> None:
-        self._kept: PerObject[Session, _V] = PerObject()
-        self.lock = self._kept.lock
+        self._values: PerObject[Session, _V] = PerObject()
+        self.lock = self._values.lock
 
     def __getitem__(self, spark: SparkSession) -> _V:
-        return self._kept[session_of(spark)]
+        return self._values[session_of(spark)]
 
     def __setitem__(self, spark: SparkSession, value: _V) -> None:
-        self._kept[session_of(spark)] = value
+        self._values[session_of(spark)] = value
 
     def __delitem__(self, spark: SparkSession) -> None:
-        del self._kept[session_of(spark)]
+        del self._values[session_of(spark)]
 
     def __iter__(self) -> Iterator[SparkSession]:
-        return iter([each for session in list(self._kept) for each in list(session.objects)[:1]])
+        return iter([session_object for session in list(self._values) for session_object in list(session.objects)[:1]])
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._values)

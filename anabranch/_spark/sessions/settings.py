@@ -1,13 +1,13 @@
-"""Settings: a session's settings for Delta Lake, read once for each command and checked.
+"""Reads a session's settings for Delta Lake once for each command, and checks them.
 
 Knows how to read settings cheaply, on classic sessions and on Connect. `anabranch._protocol.settings` decides which are
-honoured, harmless or refused. Guarantees: no setting of a session is ever changed, except ``txnVersion`` where the
-session asks for that by ``autoReset``; each process warns of an undocumented setting once.
+honoured, harmless or refused. Guarantees: no setting of a session is ever changed, except ``txnVersion`` if the session
+requests that by ``autoReset``; each process warns of an undocumented setting once.
 
-On a classic session asking for one setting takes some 0.1 ms and listing them all some 15; on Connect either is one
-round trip. So there the list is asked for; here the settings that are acted upon are asked for by their names, and the
-list once a second at most, for the warnings, or where a command needs it, once for that command. The list comes as rows
-of a query, in which Spark hides secrets: what PySpark asks of the JVM is written to its log at DEBUG, with the answers.
+On a classic session reading one setting takes some 0.1 ms and listing them all some 15 ms; on Connect either is one
+round trip. So Connect sessions are listed; on classic sessions the settings with an effect are read by name, and all
+are listed once a second at most, for the warnings, or once for a command that needs the list. The list comes as rows of
+a query, in which Spark hides secrets: what PySpark asks of the JVM is written to its log at DEBUG, with the answers.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ from anabranch.errors import UnknownSetting
 from anabranch.errors.process_state import cache, per_object
 
 LISTED_S = 1.0
-"""For so many seconds all settings of a session are not listed again."""
+"""Minimum interval between two listings of a session's settings, in seconds."""
 _listed = per_object("when a session's settings were listed")
 _warned = cache("settings warned of", 1000)
 _command: ContextVar[tuple[SparkSession, dict[str, str]] | None] = ContextVar("anabranch_settings", default=None)
-"""The session of the command that runs, and its settings, once they were listed."""
+"""The session of the running command, and its settings once they are listed."""
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
 @contextmanager
 def honour_settings(spark: SparkSession, verb: str) -> Iterator[None]:
-    """Run a command of a session as the session's settings say; inside of another one's, this does nothing.
+    """Run the block as a command that honours its session's settings; within another command this does nothing.
 
     Args:
         spark: the session.
         verb: the command's name in messages; some settings are refused for some verbs only.
 
     Raises:
-        UnsupportedSetting: a setting asks for what is not built. Nothing has been done.
+        UnsupportedSetting: a setting requests what is not built. Nothing has been done.
 
     Example:
-        >>> with honoured(spark, "DELETE"):
+        >>> with honour_settings(spark, "DELETE"):
         ...     Delete("/data/flights", where).run(engine)
     """
     if is_said():
@@ -63,16 +63,16 @@ def honour_settings(spark: SparkSession, verb: str) -> Iterator[None]:
     try:
         values = _read(spark)
         settings.check(values, verb)
-        with honouring(_build_said(spark, values)) as held:
+        with honouring(_build_said(spark, values)) as context:
             yield
     finally:
         _command.reset(token)
-    if held.used_txn and settings.flag(values, settings.TXN_RESET, False):
+    if context.used_txn and settings.flag(values, settings.TXN_RESET, False):
         spark.conf.unset(settings.TXN_VERSION)
 
 
 def honours(verb: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Make a method of a door one command of its session: its ``_spark``, its ``spark`` or its engine's.
+    """Decorate a method of a door as one command of its session: its ``_spark``, its ``spark`` or its engine's.
 
     Example:
         >>> @honours("DELETE")
@@ -83,8 +83,10 @@ def honours(verb: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
         @wraps(method)
         def run(*args: _P.args, **kwargs: _P.kwargs) -> _R:
             owner: Any = args[0]
-            held = getattr(owner, "engine", owner)
-            with honour_settings(held._spark if hasattr(held, "_spark") else held.spark, verb):
+            session_owner = getattr(owner, "engine", owner)
+            with honour_settings(
+                session_owner._spark if hasattr(session_owner, "_spark") else session_owner.spark, verb
+            ):
                 return method(*args, **kwargs)
 
         return run
@@ -93,8 +95,8 @@ def honours(verb: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
 
 
 def list_settings(spark: SparkSession) -> Mapping[str, str]:
-    """Every setting of a session, without the values that Spark takes for secrets; while a command of it runs, as they
-    were when they were first asked for.
+    """All settings of a session, without the values that Spark takes for secrets. While a command of the session runs,
+    the values are those of the first call.
     """
     running = _command.get()
     if running is None or running[0] is not spark:
@@ -105,34 +107,34 @@ def list_settings(spark: SparkSession) -> Mapping[str, str]:
 
 
 def find_settings(spark: SparkSession, prefixes: tuple[str, ...]) -> dict[str, str]:
-    """The settings of a session whose names begin so, secrets among them; no other secret is asked for."""
-    found: dict[str, str | None] = {
-        name: said for name, said in list_settings(spark).items() if name.startswith(prefixes)
+    """The settings of a session with these prefixes, including secrets; no other secret is read."""
+    values: dict[str, str | None] = {
+        name: value for name, value in list_settings(spark).items() if name.startswith(prefixes)
     }
-    found |= {name: spark.conf.get(name, None) for name, said in found.items() if said == HIDDEN}
-    return {name: said for name, said in found.items() if said is not None}
+    values |= {name: spark.conf.get(name, None) for name, value in values.items() if value == HIDDEN}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 @contextmanager
 def listing(spark: SparkSession) -> Iterator[None]:
-    """List the settings of a running command while the block waits for Spark, and not after it. A failure is left to
-    whoever needs the list.
+    """List the settings of a running command while the block waits for Spark. If that fails, the error is raised where
+    the list is needed.
     """
     running = _command.get()
     if running is None or running[0] is not spark or running[1] or is_connect(spark):
         yield
         return
-    inheriting: Any = inheritable_thread_target(spark)  # which closes the thread's connection to the JVM behind it
+    inheriting: Any = inheritable_thread_target(spark)  # it closes the thread's connection to the JVM at its end
     with ThreadPoolExecutor(1, thread_name_prefix="anabranch-settings") as pool:
         pool.submit(inheriting(partial(copy_context().run, list_settings, spark)))
         yield
 
 
 def setting(spark: SparkSession, name: str, default: bool) -> bool:
-    """Whether a setting says true.
+    """The value of a boolean setting.
 
     Raises:
-        UnsupportedSetting: it says neither true nor false.
+        UnsupportedSetting: it is neither true nor false.
     """
     value = spark.conf.get(name, None)
     return settings.flag({} if value is None else {name: value}, name, default)
@@ -156,13 +158,13 @@ def _build_said(spark: SparkSession, values: Mapping[str, str]) -> Said:
 
 
 def _read(spark: SparkSession) -> dict[str, str]:
-    """The settings that may be acted upon, as far as they are set."""
+    """The settings with an effect, as far as they are set."""
     if is_connect(spark):
         return _all(spark)
     if time.monotonic() - _listed.get(spark, -LISTED_S) >= LISTED_S:
         return _all(spark)
-    found = {name: spark.conf.get(name, None) for name in settings.NAMED}
-    return {name: value for name, value in found.items() if value is not None}
+    values = {name: spark.conf.get(name, None) for name in settings.NAMED}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _list(spark: SparkSession) -> dict[str, str]:
@@ -171,11 +173,11 @@ def _list(spark: SparkSession) -> dict[str, str]:
 
 
 def _all(spark: SparkSession) -> dict[str, str]:
-    """Every setting that may be acted upon, or of Delta Lake; those that nobody documents are warned of."""
-    found = find_settings(spark, (settings.PREFIX, settings.ASSIGNS))
+    """All settings with an effect, or of Delta Lake; warns of undocumented ones."""
+    values = find_settings(spark, (settings.PREFIX, settings.ASSIGNS))
     _listed[spark] = time.monotonic()
-    for name, hint in settings.unknown(found).items():
+    for name, hint in settings.unknown(values).items():
         if _warned.add(name, True):
-            said = f"The session's setting {name} is none that Delta Lake documents, and does nothing here.{hint}"
-            warnings.warn(said, UnknownSetting, stacklevel=4)
-    return found
+            warning = f"The session's setting {name} is not documented by Delta Lake, and has no effect here.{hint}"
+            warnings.warn(warning, UnknownSetting, stacklevel=4)
+    return values

@@ -1,4 +1,4 @@
-"""Timestamps: INT64 microseconds in every file, whatever the session says.
+"""Writes timestamps as INT64 microseconds in every file, whatever the session's settings.
 
 Knows how each version of Spark chooses between INT96, which has no statistics in the footer, and INT64. Guarantee: from
 Spark 4.2 on no setting of the session is changed; before, one is set while a write runs, and restored.
@@ -16,11 +16,13 @@ SETTING = "spark.sql.parquet.outputTimestampType"
 MICROS = "TIMESTAMP_MICROS"
 
 OPTIONS = {SETTING: MICROS}
-"""For the writer, which takes them from Spark 4.2 on. The name without its prefix has no effect in any version."""
+"""Options for the writer, which accepts them from Spark 4.2 on. The name without its prefix has no effect in any
+version.
+"""
 
 
 def in_micros(spark: SparkSession) -> AbstractContextManager[None]:
-    """Writes inside give INT64 timestamps, also before Spark 4.2, and also while other threads write."""
+    """Within the block, writes use INT64 timestamps, also before Spark 4.2 and while other threads write."""
     return nullcontext() if _option_counts(spark.version) else hold_setting(spark, SETTING, MICROS)
 
 

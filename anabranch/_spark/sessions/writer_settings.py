@@ -1,7 +1,7 @@
-"""Settings of Spark's Parquet writer: whether a file of Arrow's is what this session's own writer would have written.
+"""Decides whether a file that Arrow writes is what the session's own Parquet writer would have written.
 
-Knows names of settings, and what a footer says of the calendar. Guarantee: where a session says anything that Arrow
-cannot do, it is known to.
+Knows names of settings, and the footer's entry on the calendar. Guarantee: if a session requires anything that Arrow
+cannot do, this is detected.
 """
 
 from __future__ import annotations
@@ -23,33 +23,36 @@ _NEEDED = {
     "spark.sql.parquet.writeLegacyFormat": "false",
     "spark.sql.sources.commitProtocolClass": _COMMITS.lower(),
 }
-"""What a session must say, or leave at the default, which is the same since Spark 4."""
+"""Settings with the values that a session must have, which are Spark's defaults since Spark 4."""
 _HADOOP = ("parquet.", "spark.hadoop.parquet.", "spark.sql.sources.outputCommitterClass")
-"""Settings of Spark's writer that begin so are its own; there is no reading them all."""
+"""Prefixes of settings of Spark's own writer, too many to interpret."""
 _were_not = per_object("sessions that said what only Spark's writer can do")
 
 
 def may_be_plain(spark: SparkSession) -> bool:
-    """Whether `are_plain` may say so: to ask it takes 10 ms, in which rows can be computed that it is asked about. Of a
-    session of which it said otherwise, it is asked before.
+    """False if the session is known to need Spark's writer; True if it does not, or if this has not been checked yet.
+    The check takes 10 ms, during which the rows to be written can be computed; only sessions that have failed it before
+    are checked right away.
     """
     return spark not in _were_not or are_plain(spark)
 
 
 def are_plain(spark: SparkSession) -> bool:
-    """Whether the session leaves Spark's writer as it is, or says what Arrow's can do."""
-    said = list_settings(spark)
-    own = any(name.startswith(_HADOOP) for name in said)
-    found = not own and all(said.get(name, wanted).lower() == wanted for name, wanted in _NEEDED.items())
-    if found:
+    """Whether the session leaves Spark's writer at its defaults, or sets only what Arrow can do."""
+    settings = list_settings(spark)
+    has_writer_settings = any(name.startswith(_HADOOP) for name in settings)
+    is_plain = not has_writer_settings and all(
+        settings.get(name, required).lower() == required for name, required in _NEEDED.items()
+    )
+    if is_plain:
         _were_not.pop(spark, None)
     else:
         _were_not[spark] = True
-    return found
+    return is_plain
 
 
 def footer_metadata(spark: SparkSession) -> dict[str, str]:
-    """What a footer says of Spark. By its version Spark knows how days are counted; without one a session may take them
-    for Julian ones.
+    """Key-value metadata of footers about Spark. Spark infers the calendar of dates from its version; without one a
+    session may take them for Julian dates.
     """
     return {"org.apache.spark.version": spark.version.partition("-")[0]}

@@ -1,1 +1,1 @@
-"""Rows that Spark writes, or leaves to Arrow, and files that are written anew."""
+"""Rows that Spark writes, or leaves to Arrow, and files that are rewritten."""

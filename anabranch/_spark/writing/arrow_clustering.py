@@ -1,6 +1,6 @@
-"""Lays rows along a curve by Arrow, in a task of Spark's or here: `anabranch._arrow.clustering` says how.
+"""Lays rows along a curve with Arrow (`anabranch._arrow.clustering`), in a task of Spark or in this process.
 
-Knows which sessions' executors run Arrow, and that reading here takes memory of the driver's.
+Knows which sessions' executors run Arrow, and that reading in this process takes memory of the driver.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from anabranch._spark.writing.sites import site_of
 
 _logger = logging.getLogger(__name__)
 MOST_BYTES_HERE = 128 << 20
-"""Of rows in memory in the driver's process, where tasks run in others."""
+"""Maximum bytes of rows in the driver's memory, if tasks run in other processes."""
 _ANSWER = "number long, path string, moves string, rows long, refused string"
 
 
 def try_cluster(
     spark: SparkSession, files: FileSet, curve: Curve, outputs: int, folder: str, moves: str | None
 ) -> bool:
-    """Do what `anabranch._spark.writing.relocating.cluster` does, if Arrow can: whether it is. If not, nothing is left.
+    """Do what `anabranch._spark.writing.relocating.cluster` does, if Arrow can, and return whether it has. If not,
+    nothing is left behind.
 
     Raises:
         InvalidPartitionValue, MissingDataFile, CorruptLog, UnknownStore: the files cannot be read.
@@ -40,25 +41,25 @@ def try_cluster(
     if task is None:
         return False
     slots = slots_here(spark)
-    said = {**task.said, "threads": clustering.threads(slots)}
-    made = _here(said, slots) if slots or task.size <= SMALL_BYTES else _there(spark, said)
-    return clustering.adopt_outputs(made, said)
+    values = {**task.said, "threads": clustering.threads(slots)}
+    results = _run_in_process(values, slots) if slots or task.size <= SMALL_BYTES else _run_on_executor(spark, values)
+    return clustering.adopt_outputs(results, values)
 
 
-def _here(said: Mapping[str, Any], slots: int) -> list[Output] | None:
-    most = said["most_bytes"] if slots else min(said["most_bytes"], MOST_BYTES_HERE)
+def _run_in_process(values: Mapping[str, Any], slots: int) -> list[Output] | None:
+    most = values["most_bytes"] if slots else min(values["most_bytes"], MOST_BYTES_HERE)
     try:
-        return orders.write_along_curve({**said, "most_bytes": most})
-    except Exception as error:  # whatever it is, Spark says it better, or can do it
-        _logger.debug("Arrow does not cluster into %s: %s", said["folder"], type(error).__name__)
+        return orders.write_along_curve({**values, "most_bytes": most})
+    except Exception as error:  # whatever the error, Spark reports it better, or succeeds
+        _logger.debug("Arrow does not cluster into %s: %s", values["folder"], type(error).__name__)
         return None
 
 
-def _there(spark: SparkSession, said: Mapping[str, Any]) -> list[Output] | None:
-    rows = run_on_executors(spark, 1, orders.running(said), _ANSWER)
+def _run_on_executor(spark: SparkSession, values: Mapping[str, Any]) -> list[Output] | None:
+    rows = run_on_executors(spark, 1, orders.running(values), _ANSWER)
     refused = [row["refused"] for row in rows if row["refused"] is not None]
     if refused:
-        _logger.debug("Arrow does not cluster into %s: %s", said["folder"], refused[0])
+        _logger.debug("Arrow does not cluster into %s: %s", values["folder"], refused[0])
     if refused or not rows:
         return None
     return [(row["number"], row["path"], row["moves"], row["rows"]) for row in rows]

@@ -1,12 +1,13 @@
-"""Packs files by Arrow, a task for each new file, without a row in the JVM: `anabranch._arrow.files` does it.
+"""Packs files with Arrow (`anabranch._arrow.files`), one task for each new file, without passing rows through the
+JVM.
 
-Knows where Arrow is known to do as Spark does, and leaves all else to Spark: tables on disks alone, no column whose
-values Spark changes as it reads them (char), or that Arrow does not know (variant, void), and no session that tells
-Spark's writer what Arrow does not honour. Guarantees: an attempt writes where no reader looks; what only one finished
-attempt has written gets a name that readers see, so repeated and killed attempts count for nothing; what could not be
-packed is told, and nothing is left of it.
+Knows where Arrow writes what Spark would, and leaves everything else to Spark: only tables on disks; no column whose
+values Spark changes as it reads them (char), or that Arrow does not know (variant, void); no session with writer
+settings that Arrow does not honour. Guarantees: an attempt writes where no reader looks; only the output of one
+finished attempt is renamed to where readers look, so repeated and killed attempts have no effect; bins that could not
+be packed are reported, and leave nothing behind.
 
-What is small is packed here, without a Spark job, and so is all where Spark's tasks would run in this process.
+Small bins are packed in this process, without a Spark job, and so are all bins if Spark's tasks would run in it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from anabranch.errors.process_state import per_object
 
 _logger = logging.getLogger(__name__)
 Bin = tuple[FileSet, str]
-"""Files that share their partition values, and the folder of that partition for what they become."""
+"""Files that share their partition values, and the folder of that partition for the new file."""
 
 SMALL_BYTES = 32 << 20
 _SMALL_WORKERS = 4
@@ -45,16 +46,16 @@ _LOCAL = re.compile(r"local(?:\[([0-9]+|\*)(?:,\s*[0-9]+)?\])?")
 _ANSWER = "number long, path string, rows long, refused string"
 _MOST_BINS = 256
 _MOST_SAID_BYTES = 8 << 20
-"""What one Spark job is told at most, since each of its tasks is told all of it."""
+"""Maximum bytes of the task descriptions of one Spark job, since each of its tasks receives all of them."""
 _NO_PYTHON = ("ModuleNotFoundError", "ImportError", "PYTHON_VERSION", "Cannot run program", "pyarrow")
 _TRAVELLING = (ahead, dictionaries, arrow_files, orders, arrow_places, unsupported)
-"""The modules that executors get by value."""
+"""The modules that are sent to executors by value."""
 _unable = per_object("sessions whose executors cannot run Arrow")
 
 
 def pack_bins(spark: SparkSession, bins: Sequence[Bin]) -> frozenset[int]:
-    """Pack each of these bins as one file, as far as Arrow can: the numbers of those that are packed. Of the others
-    nothing is left.
+    """Pack each of these bins as one file, if Arrow can, and return the numbers of packed bins. Nothing is left behind
+    of the others.
 
     Raises:
         InvalidPartitionValue, MissingDataFile, CorruptLog, UnknownStore: the files cannot be read.
@@ -63,54 +64,54 @@ def pack_bins(spark: SparkSession, bins: Sequence[Bin]) -> frozenset[int]:
     if not bins or not is_able(spark):
         return frozenset()
     site, says = site_of(spark, bins[0][0].root), writer_settings.footer_metadata(spark)
-    likely = [number for number, (files, _) in enumerate(bins) if fits(site, files)]
-    found = (task_of(site, number, *bins[number], says) for number in likely)
-    tasks = [each for each in found if each is not None]
-    done, slots = set[int](), slots_here(spark)
-    if slots or sum(each.size for each in tasks) <= SMALL_BYTES:
-        done.update(adopt_attempts(tasks, run_here(tasks, slots or _SMALL_WORKERS)))
+    candidates = [number for number, (files, _) in enumerate(bins) if fits(site, files)]
+    tasks_or_none = (task_of(site, number, *bins[number], says) for number in candidates)
+    tasks = [task for task in tasks_or_none if task is not None]
+    packed, slots = set[int](), slots_here(spark)
+    if slots or sum(task.size for task in tasks) <= SMALL_BYTES:
+        packed.update(adopt_attempts(tasks, run_here(tasks, slots or _SMALL_WORKERS)))
     else:
-        for several in _jobs(tasks):
-            done.update(adopt_attempts(several, _run(spark, several)))
-    return frozenset(done)
+        for job in _jobs(tasks):
+            packed.update(adopt_attempts(job, _run(spark, job)))
+    return frozenset(packed)
 
 
 # -- whether Arrow can -------------------------------------------------------------------------------------------------
 
 
 def is_able(spark: SparkSession) -> bool:
-    """Whether executors are not known to lack Arrow, and the session says nothing that Arrow cannot do."""
+    """Whether executors are not known to lack Arrow, and the session has no settings that Arrow cannot honour."""
     return spark not in _unable and writer_settings.are_plain(spark)
 
 
 def slots_here(spark: SparkSession) -> int:
-    """How many tasks at once the session runs in this very process; 0 where executors do. Threads do the same then,
-    and no worker has to start.
+    """Number of tasks that the session runs at once in this process; 0 if executors are elsewhere. Threads then do the
+    same work, and no worker has to start.
     """
-    found = None if is_connect(spark) else _LOCAL.fullmatch(list_settings(spark).get("spark.master", ""))
-    if found is None:
+    match = None if is_connect(spark) else _LOCAL.fullmatch(list_settings(spark).get("spark.master", ""))
+    if match is None:
         return 0
-    return (os.cpu_count() or 1) if found[1] == "*" else max(1, int(found[1] or 1))
+    return (os.cpu_count() or 1) if match[1] == "*" else max(1, int(match[1] or 1))
 
 
 # -- running -----------------------------------------------------------------------------------------------------------
 
 
 def _jobs(tasks: Iterable[Task]) -> Iterator[list[Task]]:
-    """The tasks by jobs, each of which is told little enough."""
-    several, said = list[Task](), 0
+    """Distribute the tasks over jobs, within the limits of a job."""
+    job, job_bytes = list[Task](), 0
     for task in tasks:
         size = sum(len(file["deleted"] or b"") + len(file["path"]) for file in task.said["files"])
-        if several and (len(several) >= _MOST_BINS or said + size > _MOST_SAID_BYTES):
-            yield several
-            several, said = [], 0
-        several, said = [*several, task], said + size
-    if several:
-        yield several
+        if job and (len(job) >= _MOST_BINS or job_bytes + size > _MOST_SAID_BYTES):
+            yield job
+            job, job_bytes = [], 0
+        job, job_bytes = [*job, task], job_bytes + size
+    if job:
+        yield job
 
 
 def _run(spark: SparkSession, tasks: Sequence[Task]) -> list[Attempt]:
-    """One Spark job, with a task for each new file; no attempt where executors cannot run Arrow."""
+    """Run one Spark job, with a task for each new file; no attempts if executors cannot run Arrow."""
     rows = run_on_executors(spark, len(tasks), arrow_files.running([task.said for task in tasks]), _ANSWER)
     for row in rows:
         if row["path"] is None:
@@ -119,8 +120,11 @@ def _run(spark: SparkSession, tasks: Sequence[Task]) -> list[Attempt]:
 
 
 def run_on_executors(spark: SparkSession, tasks: int, run: Any, columns: str) -> list[Any]:
-    """What so many tasks answer, each of which is given its number; nothing where executors cannot run Arrow. Raises
-    PySparkException, Py4JJavaError: the job was cancelled.
+    """The rows that this number of tasks return, each of which receives its number; empty if executors cannot run
+    Arrow.
+
+    Raises:
+        PySparkException, Py4JJavaError: the job was cancelled.
     """
     for module in _TRAVELLING:
         cloudpickle.register_pickle_by_value(module)

@@ -1,7 +1,7 @@
-"""Few rows: rows that are brought here instead of being kept in files, and written from here without a job of Spark.
+"""Collects few rows into memory instead of files, so that they are written without a job of Spark.
 
 Knows Arrow, Parquet and stores; not what the rows mean. Guarantees: at most `MOST_ROWS` rows are ever held, and texts
-of at most about `MOST_BYTES`; what is more, or of a type that Arrow and Spark may see differently, is left to Spark.
+of at most about `MOST_BYTES`; larger sets, and types that Arrow and Spark may read differently, are left to Spark.
 Files hold what Spark's own writer would have put there.
 """
 
@@ -27,7 +27,7 @@ from anabranch._storage.native import native_file
 MOST_ROWS = 10_000
 MOST_BYTES = 8 << 20
 _VALUE_BYTES = 16
-"""So much, at most, takes a value that is no text."""
+"""Upper bound on the bytes of a fixed-width value."""
 
 _MOST_FILES = 16
 _AT_ONCE = 1 << 12
@@ -41,13 +41,13 @@ _OLD_CALENDAR = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyIN
 
 
 def are_few(schema: T.StructType, count: float) -> bool:
-    """Whether so many rows of these columns may be held, as far as that can be told before their texts are seen."""
+    """Whether this number of rows may be held, judging by the columns alone, before the sizes of texts are known."""
     return are_plain(schema) and count <= MOST_ROWS and count * len(schema) * _VALUE_BYTES <= MOST_BYTES
 
 
 def are_plain(schema: T.StructType, *, nested: bool = False) -> bool:
-    """Whether Arrow and Spark see the same in values of these columns, which may be ``nested``."""
-    return all(_is_plain(each.dataType, nested=nested) for each in schema)
+    """Whether Arrow reads values of these columns, which may be ``nested``, just as Spark does."""
+    return all(_is_plain(field.dataType, nested=nested) for field in schema)
 
 
 def _is_plain(kind: T.DataType, *, nested: bool) -> bool:
@@ -62,90 +62,95 @@ def _is_plain(kind: T.DataType, *, nested: bool) -> bool:
 
 
 def is_small(files: FileSet, count: float) -> bool:
-    """Whether files with at most so many rows are read in no time."""
+    """Whether files with at most this number of rows are fast to read."""
     return count <= MOST_ROWS and sum(files.files["size"].to_pylist()) <= MOST_BYTES
 
 
 def try_collect(rows: DataFrame, count: float, most_rows: int | None = None) -> pa.Table | None:
-    """Evaluate rows, at most ``count`` by what the caller knows (less than infinite), and bring them here; None where
-    they turn out to be too many (more than ``most_rows``, `MOST_ROWS` where None) or too large.
+    """Evaluate rows and collect them; None if they turn out to be too many or too large.
 
-    Their names must differ. Whatever comes back was evaluated once, and None says that nothing of it is used.
+    Their names must differ. Rows that are returned were evaluated once; if None is returned, no result is used.
+
+    Args:
+        count: upper bound on the number of rows, or infinity if unknown.
+        most_rows: maximum number of rows; None: `MOST_ROWS`.
     """
     limit = MOST_ROWS if most_rows is None else most_rows
     schema, most = rows.schema, int(min(count, limit))
     if not are_few(schema, min(most, MOST_ROWS)):
         return None
     rows = rows if count <= limit else rows.limit(most + 1)
-    texts = [each.name for each in schema if each.dataType in _TEXTS]
-    found = (_without_long(rows, texts, MOST_BYTES // max(min(most, MOST_ROWS), 1)) if texts else rows).toArrow()
-    if len(found) > most or (texts and pc.any(found.column(len(schema))).as_py()):
+    texts = [field.name for field in schema if field.dataType in _TEXTS]
+    collected = (_without_long(rows, texts, MOST_BYTES // max(min(most, MOST_ROWS), 1)) if texts else rows).toArrow()
+    if len(collected) > most or (texts and pc.any(collected.column(len(schema))).as_py()):
         return None
-    return as_arrow(found.select(range(len(schema))), schema)
+    return as_arrow(collected.select(range(len(schema))), schema)
 
 
 def _without_long(rows: DataFrame, texts: Sequence[str], most: int) -> DataFrame:
-    """The rows, and whether the texts of each have more bytes than they may; then they are not there.
+    """The rows, and a column that is TRUE for rows whose texts have more than ``most`` bytes; these texts become NULL.
 
-    As SQL, since each Column that is made costs calls into the JVM, which a small write consists of.
+    As SQL text, because creating a Column costs calls into the JVM, which dominate the time of a small write.
     """
     sizes = [f"octet_length({quote_identifier(name)})" for name in texts]
-    if len(sizes) > 1:  # of one alone, NULL says as well that nothing is too long
-        sizes = [f"coalesce({each}, 0)" for each in sizes]
+    if len(sizes) > 1:  # for a single text, NULL likewise means that nothing is too long
+        sizes = [f"coalesce({size}, 0)" for size in sizes]
     fits = f"{' + '.join(sizes)} <= {most}"
-    named = {name: quote_identifier(name) for name in rows.columns}
-    shown = [f"CASE WHEN {fits} THEN {each} END AS {each}" if name in texts else each for name, each in named.items()]
+    quoted = {name: quote_identifier(name) for name in rows.columns}
+    shown = [f"CASE WHEN {fits} THEN {sql} END AS {sql}" if name in texts else sql for name, sql in quoted.items()]
     return select_sql(rows, [*shown, f"NOT ({fits}) AS {_LONG}"])
 
 
 def arrow_of(rows: DataFrame) -> pa.Table:
-    """All rows of a DataFrame, with Arrow's types for its columns."""
+    """All rows of a DataFrame, in the Arrow types of its columns."""
     return as_arrow(rows.toArrow(), rows.schema)
 
 
 def as_arrow(rows: pa.Table, schema: T.StructType) -> pa.Table:
-    """Rows with Arrow's types for these columns."""
-    types = [arrow_type(delta_type(each.dataType, each.name)) for each in schema]
-    columns = [one.cast(wanted) for one, wanted in zip(rows.columns, types, strict=True)]
+    """Rows converted to the Arrow types of these columns."""
+    types = [arrow_type(delta_type(field.dataType, field.name)) for field in schema]
+    columns = [array.cast(arrow_kind) for array, arrow_kind in zip(rows.columns, types, strict=True)]
     return pa.table(columns, schema=pa.schema(list(zip(schema.names, types, strict=True))))
 
 
-# -- rows that Spark has kept ------------------------------------------------------------------------------------------
+# -- rows that Spark has written ---------------------------------------------------------------------------------------
 
 
 def files_in(root: str, folder: str) -> list[Entry] | None:
-    """The files that Spark has kept rows in; None where they are too many to be looked at one by one."""
-    found = [each for each in open_store(root).list_all(f"{folder}/") if _is_kept(each.name[len(folder) + 1 :])]
-    return found if len(found) <= _MOST_FILES else None
+    """The files in which Spark has kept rows; None if they are too many to be read one by one."""
+    data_files = [
+        entry for entry in open_store(root).list_all(f"{folder}/") if _is_data_file(entry.name[len(folder) + 1 :])
+    ]
+    return data_files if len(data_files) <= _MOST_FILES else None
 
 
-def _is_kept(name: str) -> bool:
+def _is_data_file(name: str) -> bool:
     return name.endswith(".parquet") and not name.startswith((".", "_"))
 
 
 def count_and_read_rows(
     root: str, files: Sequence[Entry], schema: T.StructType, most_bytes: int = MOST_BYTES
 ) -> tuple[int, pa.Table | None]:
-    """How many rows these files hold, and the rows, where they take at most so many bytes; each small file is asked for
+    """Count the rows in these files, and read them if they take at most ``most_bytes``; each small file is read
     once.
     """
     store = open_store(root)
-    if sum(each.size for each in files) > most_bytes:
-        return sum(read_footer(store, each).num_rows for each in files), None
-    opened = [pq.ParquetFile(native_file(store.get(each.name))) for each in files]
-    count = sum(each.metadata.num_rows for each in opened)
+    if sum(file.size for file in files) > most_bytes:
+        return sum(read_footer(store, file).num_rows for file in files), None
+    opened = [pq.ParquetFile(native_file(store.get(file.name))) for file in files]
+    count = sum(parquet_file.metadata.num_rows for parquet_file in opened)
     return count, _rows_of(opened, schema, most_bytes) if opened and are_plain(schema) else None
 
 
-def _rows_of(files: Sequence[pq.ParquetFile], schema: T.StructType, left: int) -> pa.Table | None:
-    """The rows of these files; None where they are longer, or a file counts days in another way."""
+def _rows_of(files: Sequence[pq.ParquetFile], schema: T.StructType, bytes_left: int) -> pa.Table | None:
+    """The rows of these files; None if they are too large, or a file uses the old calendar."""
     batches: list[pa.RecordBatch] = []
     for file in files:
         if any(key in (file.metadata.metadata or {}) for key in _OLD_CALENDAR):
             return None
         for batch in file.iter_batches(_AT_ONCE):
             batches.append(batch)
-            left -= batch.nbytes
-            if left < 0:
+            bytes_left -= batch.nbytes
+            if bytes_left < 0:
                 return None
     return as_arrow(pa.Table.from_batches(batches, files[0].schema_arrow), schema)

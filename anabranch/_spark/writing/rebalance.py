@@ -1,11 +1,11 @@
-"""Rebalance: shuffles rows before they are written, so that they become few files.
+"""Shuffles rows before they are written, so that they become few files.
 
 Knows Spark's rebalancing shuffle and its settings. Knows nothing of tables or files. Guarantees: the rows are the same,
 in any order; no setting of the session is changed.
 
-delta-spark uses a plan node of its own. Here the rows are shuffled by the partition columns; Spark joins parts that are
-small and splits those above the session's ``spark.sql.adaptive.advisoryPartitionSizeInBytes``. Raising that setting for
-a while would change how the query that gives the rows runs, and make it slow.
+delta-spark uses a plan node of its own. Here the rows are shuffled by the partition columns; Spark joins small parts
+and splits those above the session's ``spark.sql.adaptive.advisoryPartitionSizeInBytes``. Raising that setting for a
+while would change how the query that produces the rows runs, and make it slow.
 
 Source: Delta Lake documentation, "Optimized Write".
 """
@@ -22,14 +22,14 @@ from anabranch._spark.sessions.session import optimizes_writes
 
 _ADAPTS = "spark.sql.adaptive.enabled"
 _PARTS = 2
-"""Without partition columns: Spark splits these where they are large, and would make one for each core out of more."""
+"""Number of parts without partition columns: Spark splits large ones, and would make a file for each core from more."""
 _PARTITIONED_PARTS = 256
-"""So many that a large partition seldom shares one: what is split is split with all partitions that lie in it."""
+"""Enough parts that a large partition seldom shares one: a part is split together with all partitions in it."""
 
 
 def rebalance_rows(spark: SparkSession, rows: DataFrame, partition_columns: Sequence[str], rules: Rules) -> DataFrame:
-    """The rows, with their partition columns, shuffled into few parts where the rules of table and command ask for that
-    and adaptive execution is on; rows of one partition come together.
+    """The rows, shuffled into few parts by their partition columns, if the rules of table and command request that and
+    adaptive execution is on.
     """
     if not is_wished(rules, optimizes_writes(spark)) or str(spark.conf.get(_ADAPTS)).lower() != "true":
         return rows
@@ -37,16 +37,16 @@ def rebalance_rows(spark: SparkSession, rows: DataFrame, partition_columns: Sequ
 
 
 def is_wished(rules: Rules, session: bool | None) -> bool:
-    """Whether few files are asked for: by the command, else by the session, else by the table.
+    """Whether few files are requested: by the command, otherwise by the session, otherwise by the table.
 
     Example:
         >>> is_wished(Rules(optimized=True), False)
         False
     """
-    said = rules.optimized_asked if rules.optimized_asked is not None else session
-    return rules.optimized if said is None else said
+    requested = rules.optimized_asked if rules.optimized_asked is not None else session
+    return rules.optimized if requested is None else requested
 
 
 def parts(partition_columns: Sequence[str]) -> int:
-    """Into how many parts rows are shuffled, before Spark puts them together and splits them."""
+    """Number of parts into which rows are shuffled, before Spark joins and splits them."""
     return _PARTITIONED_PARTS if partition_columns else _PARTS

@@ -1,11 +1,11 @@
-"""Relocating: moves live rows, unchanged, into other files of their partition, in a fixed order.
+"""Moves live rows, unchanged, into other files of their partition, in a fixed order.
 
 Knows how Spark reads, sorts and writes. Knows nothing of versions or conflicts. Guarantees: rows keep their ids; a sort
 by their old addresses fixes the order of the rows in each file, in whatever order Spark reads them, however it splits
 the files, and however often it runs a task; the same files give the same outcome.
 
-All given files share their partition values, and ``folder`` is a folder of that partition that no other job uses. Spark
-does not partition the rows itself, since it would sort them for that.
+All files share their partition values, and ``folder`` is a folder of that partition that no other job uses. Spark does
+not partition the rows itself, since it would sort them for that.
 """
 
 from __future__ import annotations
@@ -41,11 +41,12 @@ from anabranch.errors import UnknownColumn
 
 _TOKENS_ASKED = 16
 _WHOLE = {"maxRecordsPerFile": "0"}
-"""One file for each task, whatever the session says."""
+"""Writer options for one file per task, whatever the session's settings."""
 
 
 def pack(spark: SparkSession, files: FileSet, folder: str) -> None:
-    """Write the live rows of these files as one file: file after file as they are listed, the rows of each as they lie.
+    """Write the live rows of these files as one file: file by file in the given order, the rows of each in their
+    order.
 
     Args:
         files: the files, which share their partition values.
@@ -56,27 +57,28 @@ def pack(spark: SparkSession, files: FileSet, folder: str) -> None:
         ExecutionFailed: some row cannot be read or written.
     """
     with translate_errors("the rows to pack", files.root):
-        found = _live(spark, files)
-        # One task, and no shuffle: what it reads is sorted where it lies.
-        _write(spark, files, found.rows.coalesce(1).sortWithinPartitions(found.origin), folder)
+        live = _live(spark, files)
+        # One task, and no shuffle: each task sorts what it reads.
+        _write(spark, files, live.rows.coalesce(1).sortWithinPartitions(live.origin), folder)
 
 
 def cluster(spark: SparkSession, files: FileSet, curve: Curve, outputs: int, folder: str, moves: str | None) -> None:
-    """Write the live rows of these files in the order of a curve, as at most so many files of about as many rows.
+    """Write the live rows of these files in the order of a curve, as at most ``outputs`` files of about the same number
+    of rows.
 
-    The n-th file's name begins with ``part-`` and five digits, n from 0 on. Rows at one place of the curve lie as they
-    did: file after file, the rows of each in their order.
+    The n-th file's name begins with ``part-`` and five digits, n from 0. Rows at one place of the curve keep their
+    order: file by file, the rows of each in their order.
 
     Args:
         files: the files, which share their partition values.
         curve: the order.
-        outputs: how many files at most.
+        outputs: maximum number of files.
         folder: as for `pack`.
-        moves: another such folder, for files of the same numbers that hold `anabranch._protocol.layout.curves.ORIGINS`,
-            row by row; None where nobody asks.
+        moves: another such folder, for files with the same numbers that hold
+            `anabranch._protocol.layout.curves.ORIGINS`, row by row; None if origins are not needed.
 
     Raises:
-        UnknownColumn: the curve names a column that there is not.
+        UnknownColumn: the curve names a column that does not exist.
         InvalidPartitionValue, MissingDataFile, CorruptLog, UnknownStore: the files cannot be read.
         ExecutionFailed: some row cannot be read or written.
     """
@@ -92,7 +94,7 @@ def cluster(spark: SparkSession, files: FileSet, curve: Curve, outputs: int, fol
 
 @dataclass(frozen=True)
 class _Live:
-    """The live rows of some files, and the column that says where each comes from."""
+    """The live rows of some files, and the column with their origins."""
 
     rows: DataFrame
     origin: Column
@@ -103,7 +105,7 @@ def _live(spark: SparkSession, files: FileSet) -> _Live:
     if files.vectors:
         opened, deleted = opened.with_mark_flag(files.vectors)
         opened = replace(opened, rows=opened.rows.filter(~deleted))
-    shown = [each.shown for each in opened.places]
+    shown = [file_place.shown for file_place in opened.places]
     rows, (place,) = with_facts(
         spark, opened.rows, opened.file, shown, {"place": pa.array(range(len(shown)), pa.int64())}
     )
@@ -121,20 +123,20 @@ def _origin_name(files: FileSet) -> str:
 
 
 def _write(spark: SparkSession, files: FileSet, rows: DataFrame, folder: str) -> None:
-    """Write the columns that the partition's files have, without the origin; the folder is the partition's."""
-    outside = [files.schema.field(name) for name in files.partition_columns]
-    inside = [each for each in files.with_ids.schema if each not in outside]
-    stored = Struct((*inside, *(outside if files.rules.materialised else ())))
+    """Write the columns of the partition's files, without the origin; the folder is the partition's."""
+    partition_fields = [files.schema.field(name) for name in files.partition_columns]
+    non_partition = [field for field in files.with_ids.schema if field not in partition_fields]
+    stored = Struct((*non_partition, *(partition_fields if files.rules.materialised else ())))
     write_files(spark, rows, stored, (), files.root, folder, files.rules, _WHOLE)
 
 
 def _write_origins(spark: SparkSession, files: FileSet, rows: DataFrame, folder: str) -> None:
     origin, (source, row) = column(_origin_name(files)), ORIGINS.names
-    both = [
+    origin_columns = [
         F.shiftright(origin, PLACE_BITS).cast("int").alias(source),
         origin.bitwiseAND(F.lit((1 << PLACE_BITS) - 1)).alias(row),
     ]
-    writer = rows.select(*both).write.mode("append").options(**write_options(), **_WHOLE, compression="zstd")
+    writer = rows.select(*origin_columns).write.mode("append").options(**write_options(), **_WHOLE, compression="zstd")
     with timestamps.in_micros(spark):
         writer.parquet(f"{spark_root(spark, files.root)}/{folder}")
 
@@ -144,11 +146,11 @@ def _write_origins(spark: SparkSession, files: FileSet, rows: DataFrame, folder:
 
 @dataclass(frozen=True)
 class _Order:
-    """A total order over rows, parted into outputs: by these keys, then by where a row comes from.
+    """A total order over rows, split into outputs: by these keys, then by the origin of a row.
 
-    ``bounds``: of the ranges of each column's values; None for a single column, whose values are the order.
-    ``splits``: where all outputs but the first begin, as keys and origins; they ascend.
-    ``tokens``: for each output a value that Spark's hash partitioning sends to the task of its number.
+    ``bounds``: bounds of the ranges of each column's values; None for a single column, whose values are the order.
+    ``splits``: where all outputs but the first begin, as keys and origins, in ascending order. ``tokens``: for each
+    output a value that Spark's hash partitioning sends to the task with its number.
     """
 
     curve: Curve
@@ -158,26 +160,26 @@ class _Order:
 
     @classmethod
     def of(cls, spark: SparkSession, files: FileSet, curve: Curve, outputs: int) -> _Order:
-        """The order over these files' rows, parted so that each output has about as many of them."""
+        """The order of these files' rows, split so that each output has about the same number of them."""
         sample = _sample(spark, files, curve, outputs)
         arrays = [sample.column(i).combine_chunks() for i in range(sample.num_columns - 1)]
         ranges = (1 << bits_per_column(len(arrays))) - 1  # besides the one of NULL
-        bounds = tuple(bounds_of(each, ranges) for each in arrays) if len(arrays) > 1 else None
+        bounds = tuple(bounds_of(values, ranges) for values in arrays) if len(arrays) > 1 else None
         order = cls(curve, bounds, pa.array([]), ())
         splits = order._splits_of(spark, sample, outputs)
         return replace(order, splits=splits, tokens=_tokens(spark, len(splits) + 1))
 
     def sort_rows(self, spark: SparkSession, files: FileSet) -> DataFrame:
         """The rows in this order, the n-th output in the n-th task."""
-        found = _live(spark, files)
-        steps = Steps(found.rows)
+        live = _live(spark, files)
+        steps = Steps(live.rows)
         keys = self._keys(spark, steps, [_value(files, name) for name in leading(self.curve)])
-        output = steps.add_step(self._output(spark, steps, _place(keys, found.origin)))
-        # As bigints, which is what the hash was asked of: that of an int is another one.
+        output = steps.add_step(self._output(spark, steps, _place(keys, live.origin)))
+        # As bigints, like those that the hash was computed for: an int has another hash.
         token = F.get(F.lit(list(self.tokens)).cast("array<bigint>"), output)
-        # A number of partitions that is asked for is kept by AQE; what is sorted by is unlike in any two rows.
-        parted = steps.rows.repartition(len(self.tokens), token)
-        ordered = parted.sortWithinPartitions(*[key.asc_nulls_first() for key in keys], found.origin)
+        # AQE keeps a number of partitions that is requested explicitly; no two rows have equal sort keys.
+        partitioned = steps.rows.repartition(len(self.tokens), token)
+        ordered = partitioned.sortWithinPartitions(*[key.asc_nulls_first() for key in keys], live.origin)
         return ordered.filter(_is_in_task(output))
 
     def _keys(self, spark: SparkSession, steps: Steps, values: Sequence[Column]) -> list[Column]:
@@ -191,7 +193,7 @@ class _Order:
         return count_bounds_up_to(steps, [(in_plan(spark, self.splits), len(self.splits))], [steps.add_step(place)])[0]
 
     def _splits_of(self, spark: SparkSession, sample: pa.Table, outputs: int) -> pa.Array:
-        """Places in the order of the sample, with equal shares of it between them."""
+        """Places in the order of the sample that split it into equal shares."""
         steps = Steps(arrow_rows(spark, sample))
         *values, origin = map(column, sample.column_names)
         place = _place(self._keys(spark, steps, values), origin).alias("place")
@@ -202,10 +204,10 @@ class _Order:
 
 def _value(files: FileSet, name: str) -> Column:
     (path,) = paths_of([name])
-    found = find_path(path, files.schema)
-    if found is None:
+    resolved = find_path(path, files.schema)
+    if resolved is None:
         raise UnknownColumn(table=files.root, column=name, columns=", ".join(files.schema.names))
-    return reduce(Column.getField, found[1:], column(found[0]))
+    return reduce(Column.getField, resolved[1:], column(resolved[0]))
 
 
 def _place(keys: Sequence[Column], origin: Column) -> Column:
@@ -214,33 +216,33 @@ def _place(keys: Sequence[Column], origin: Column) -> Column:
 
 
 def _is_in_task(output: Column) -> Column:
-    """True, since it is so; a row in the wrong file would stop the job."""
+    """TRUE for each row in the task of its output; a row in the task of another file would stop the job."""
     wrong = F.raise_error(F.lit("Anabranch found a row in the task of another file")).cast("boolean")
     return F.when(F.spark_partition_id() == output, F.lit(True)).otherwise(wrong)
 
 
 def _sample(spark: SparkSession, files: FileSet, curve: Curve, outputs: int) -> pa.Table:
-    """The columns of the curve and the origin, of some rows that are always the same ones."""
-    found = _live(spark, files)
-    every = sampling_interval(files, outputs)
-    is_chosen = F.pmod(F.xxhash64(found.origin), F.lit(every)) == 0
+    """The columns of the curve and the origin, of a deterministic sample of rows."""
+    live = _live(spark, files)
+    interval = sampling_interval(files, outputs)
+    is_chosen = F.pmod(F.xxhash64(live.origin), F.lit(interval)) == 0
     values = [_short(files, name).alias(f"value_{i}") for i, name in enumerate(leading(curve))]
-    return found.rows.filter(is_chosen).select(*values, found.origin.alias("origin")).toArrow()
+    return live.rows.filter(is_chosen).select(*values, live.origin.alias("origin")).toArrow()
 
 
 def _short(files: FileSet, name: str) -> Column:
-    """A value, or the beginning of a long text, which parts the others about as well."""
+    """A value, or the beginning of a long text, which splits rows about as well."""
     value, kind = _value(files, name), field_at(files.schema, paths_of([name])[0]).type
     return F.substring(value, 1, SAMPLE_LENGTH) if kind in ("string", "binary") else value
 
 
 def _tokens(spark: SparkSession, count: int) -> tuple[int, ...]:
-    """For each number below ``count`` a value that hash partitioning into so many parts sends there."""
-    found: dict[int, int] = {}
-    asked = count * _TOKENS_ASKED
-    while len(found) < count:
-        numbers = spark.range(asked).select(F.pmod(F.hash(F.col("id")), F.lit(count)).alias("part"), "id")
+    """For each number below ``count`` a value that hash partitioning into ``count`` parts sends there."""
+    by_part: dict[int, int] = {}
+    candidates = count * _TOKENS_ASKED
+    while len(by_part) < count:
+        numbers = spark.range(candidates).select(F.pmod(F.hash(F.col("id")), F.lit(count)).alias("part"), "id")
         first = numbers.groupBy("part").agg(F.min("id").alias("id")).toArrow()
-        found = dict(zip(first["part"].to_pylist(), first["id"].to_pylist(), strict=True))
-        asked *= 4
-    return tuple(found[part] for part in range(count))
+        by_part = dict(zip(first["part"].to_pylist(), first["id"].to_pylist(), strict=True))
+        candidates *= 4
+    return tuple(by_part[part] for part in range(count))

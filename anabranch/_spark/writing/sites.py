@@ -1,7 +1,7 @@
-"""Sites of sessions: what this process may read and write of a table beside Spark.
+"""Sites of sessions: which of a table's rows this process may read and write, besides Spark.
 
-Knows settings of a session. Guarantee: where a session says anything of files that Arrow cannot do, or has executors
-from which reading here would take work, the site says so.
+Knows settings of a session. Guarantee: the site records whether a session has settings of files that Arrow cannot
+honour, and whether it has remote executors that should do the reading.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ from anabranch._storage.contract import Store
 from anabranch._storage.local import LocalStore
 
 SMALL_BYTES = 32 << 20
-"""Of files that are read here even where Spark's executors are elsewhere."""
+"""Maximum total size of files, in bytes, that are read here even if Spark's executors run elsewhere."""
 
 
 def site_of(spark: SparkSession, root: str) -> Site:
-    """Where the rows of the table at a root are, for a session. Raises UnknownStore: the root names no store."""
+    """The site of the table at a root, for a session. Raises UnknownStore if the root names no store."""
     store = open_store(root)
     most = None if _is_here(spark, store) else SMALL_BYTES
     return Site(store, is_plain=writer_settings.are_plain(spark), most_bytes=most)
 
 
 def writing_site(spark: SparkSession, files: FileSet, *, obeys: bool = True) -> Site:
-    """The same for rows that are written to the table of a file set; unless they are copied only, its rules hold them.
+    """The site for writing rows to the table of a file set; the rows obey the table's rules unless they are only
+    copied.
 
     Raises:
         UnknownStore: the root names no store.
@@ -40,14 +41,14 @@ def writing_site(spark: SparkSession, files: FileSet, *, obeys: bool = True) -> 
     """
     rules = files.rules if obeys else NONE
     check_own_functions(spark, rules, files.schema, files.root)
-    is_asked = bool(rules.checks or rules.generated)
-    altered = altered_settings({name: str(spark.conf.get(name)) for name in ALTERING if is_asked})
+    has_expressions = bool(rules.checks or rules.generated)
+    altered = altered_settings({name: str(spark.conf.get(name)) for name in ALTERING if has_expressions})
     site = site_of(spark, files.root)
     return replace(site, says=writer_settings.footer_metadata(spark), spells=False, altered=altered)
 
 
 def is_here(spark: SparkSession, root: str) -> bool:
-    """Whether a table lies on a disk, and Spark's executors are threads of this machine."""
+    """Whether a table is on a disk, and Spark's executors are threads of this machine."""
     return _is_here(spark, open_store(root))
 
 

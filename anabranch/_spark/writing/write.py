@@ -1,8 +1,8 @@
-"""Write: writes rows as Parquet files into a folder that no other job uses.
+"""Writes rows as Parquet files into a folder that no other job uses.
 
-Knows Spark's own Parquet writer and how partition values are spelled. Knows nothing of the log. Guarantees: files
-hold exactly the schema's columns without partition and void columns; folder names decode to the partition values that
-the log must have; timestamps are INT64 microseconds, so that footers have their statistics.
+Knows Spark's own Parquet writer and the texts of partition values. Knows nothing of the log. Guarantees: files hold
+exactly the schema's columns without partition and void columns; folder names decode to the partition values that the
+log must have; timestamps are INT64 microseconds, so that footers have their statistics.
 
 PROTOCOL.md, section "Partition Value Serialization".
 """
@@ -55,17 +55,19 @@ from anabranch._storage import open_store
 from anabranch._storage.told import call_options
 
 _ONE_TASK_ROWS = 20_000
-"""So many rows are read by the task that writes them: a shuffle costs a job, which takes longer than to read them."""
+"""Maximum number of rows that the writing task reads itself: a shuffle costs a job, which takes longer than reading
+them.
+"""
 _FEW_FILES = 64
 _WRITE_OPTIONS = {
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     **timestamps.OPTIONS,
-    "spark.sql.variant.inferShreddingSchema": "false",  # Spark shreds variants else; not every reader knows that
+    "spark.sql.variant.inferShreddingSchema": "false",  # otherwise Spark shreds variants, which not every reader knows
 }
 
 
 def write_options() -> dict[str, str]:
-    """Options of every writer of a table's files: ours, and what is given of file systems for this call alone."""
+    """Options of every writer of a table's files: our own, and settings of file systems for this call."""
     return {**call_options(), **_WRITE_OPTIONS}
 
 
@@ -81,11 +83,11 @@ def write(
     """Write rows below ``root/folder``, fitted to a schema.
 
     Args:
-        rows: the rows; columns are matched by name, whatever the case.
-        partition_columns: those of its columns that become folders.
+        rows: the rows; columns match by name, ignoring case.
+        partition_columns: columns of the schema that become folders.
         root: URL of the table.
         folder: a folder in it that no other job writes to: two jobs in one folder would delete each other's files.
-        rules: what the table demands of rows.
+        rules: the table's rules for rows.
 
     Raises:
         SchemaMismatch: a column does not fit.
@@ -93,8 +95,8 @@ def write(
         RowViolation: a row breaks a rule.
     """
     with translate_errors("the rows to write", root):
-        whole = [Writing(F.lit(True), present_columns(rows, schema), new=True)]
-        obedient = obeying(fit_to_schema(rows, schema, root, rules), schema, rules, whole, root)
+        writings = [Writing(F.lit(True), present_columns(rows, schema), new=True)]
+        obedient = obeying(fit_to_schema(rows, schema, root, rules), schema, rules, writings, root)
         files = FileSet(root, schema, tuple(partition_columns), empty_files(), {}, rules)
         written = put_few(obedient, files, folder, inf) if rows.isLocal() else None
         if written is not None:
@@ -105,7 +107,7 @@ def write(
 
 
 def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> Written:
-    """Write the new images of exactly the marked rows, chosen by position: no condition is evaluated again.
+    """Write the new images of exactly the marked rows, selected by position: no condition is evaluated again.
 
     Args:
         files: the files that hold them.
@@ -119,21 +121,21 @@ def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mappi
         ExecutionFailed: it could not be computed, or its value does not fit, on some row.
         RowViolation: a new image breaks a rule of the table.
     """
-    count, whole = count_of(marks), files.with_ids
+    count, with_ids = count_of(marks), files.with_ids
     site = site_of(spark, files.root)
-    here = try_first(lambda: finding.fetch(site, files, marks, whole.schema.names))
-    rows = marked_rows(spark, files, marks) if here is None else arrow_rows(spark, here)
-    read = count if here is not None else rows_in(files.restrict_to(dict(marks)))
+    fetched = try_first(lambda: finding.fetch(site, files, marks, with_ids.schema.names))
+    rows = marked_rows(spark, files, marks) if fetched is None else arrow_rows(spark, fetched)
+    read = count if fetched is not None else rows_in(files.restrict_to(dict(marks)))
     images = assign_where(coalesce_if_few(rows, count, read), files, assignments, F.lit(True))
-    with translate_errors(text_of(assignments), files.root, files.version):  # it may be cancelled
-        written = None if here is None else put_few(images, whole, folder, count)
+    with translate_errors(text_of(assignments), files.root, files.version):  # a job may be cancelled
+        written = None if fetched is None else put_few(images, with_ids, folder, count)
     if written is None:
         write_tracked(spark, files, images, text_of(assignments), folder, few=are_few(count))
     return written
 
 
 def marked_rows(spark: SparkSession, files: FileSet, marks: Marks) -> DataFrame:
-    """The marked rows of these files, with their ids where the table tracks its rows."""
+    """The marked rows of these files, with their ids if the table tracks its rows."""
     opened, marked = open_files(spark, files.restrict_to(dict(marks)), ids=True).with_mark_flag(marks)
     return opened.rows.filter(marked).select(*map(column, (*files.schema.names, *names_of(files))))
 
@@ -141,14 +143,15 @@ def marked_rows(spark: SparkSession, files: FileSet, marks: Marks) -> DataFrame:
 def rewrite(
     spark: SparkSession, files: FileSet, marks: Marks, assignments: Mapping[str, Any] | None, folder: str
 ) -> None:
-    """Write every live row of these files in one pass: marked ones changed, or left out where there are no assignments.
+    """Write every live row of these files in one pass, with marked ones updated, or left out if there are no
+    assignments.
 
     Arguments and errors as for `update`.
     """
     if assignments is None:
-        both = {path: files.vectors.get(path, BitMap64()) | rows for path, rows in marks.items()}
-        left = scan(spark, replace(files, vectors={**files.vectors, **both}), ids=True)
-        return write_tracked(spark, files, left, "the rows to keep", folder)
+        all_deleted = {path: files.vectors.get(path, BitMap64()) | rows for path, rows in marks.items()}
+        remaining = scan(spark, replace(files, vectors={**files.vectors, **all_deleted}), ids=True)
+        return write_tracked(spark, files, remaining, "the rows to keep", folder)
     opened, deleted = open_files(spark, files, ids=True).with_mark_flag(files.vectors)
     opened, marked = opened.with_mark_flag(marks)
     flag = free_name("__anabranch_marked", files.schema.names)
@@ -169,22 +172,22 @@ def assign_where(
     Raises:
         InvalidCondition, SchemaMismatch: as for `update`.
     """
-    single = list(leaves(assignments))
-    new = {path: free_name(f"__anabranch_new_{i}", rows.columns) for i, (path, _) in enumerate(single)}
-    values = {new[path]: as_column(value, rows.sparkSession) for path, value in single}
-    rows = alias_for_expressions(rows, (value for _, value in single))
+    assigned = list(leaves(assignments))
+    new = {path: free_name(f"__anabranch_new_{i}", rows.columns) for i, (path, _) in enumerate(assigned)}
+    values = {new[path]: as_column(value, rows.sparkSession) for path, value in assigned}
+    rows = alias_for_expressions(rows, (value for _, value in assigned))
     with translate_errors(text_of(assignments), files.root, files.version):
-        # A WHERE takes only what is decided row by row; a SELECT would take aggregates, windows and generators too.
-        _ = rows.filter(tree_reduce(Column.__or__, [each.isNull() for each in values.values()])).schema
-        valued = rows.select("*", *[F.when(where, value).alias(name) for name, value in values.items()])
-        types = valued.schema
-    # A column of its own each: what is random must not be evaluated a second time when it is fitted.
-    images = [_image(each, new, types, where, files.root).alias(each.name) for each in files.schema]
+        # A WHERE accepts only expressions over single rows; a SELECT also accepts aggregates, windows and generators.
+        _ = rows.filter(tree_reduce(Column.__or__, [value.isNull() for value in values.values()])).schema
+        with_values = rows.select("*", *[F.when(where, value).alias(name) for name, value in values.items()])
+        types = with_values.schema
+    # In columns of their own, because the cast would evaluate nondeterministic expressions a second time.
+    images = [_image(field, new, types, where, files.root).alias(field.name) for field in files.schema]
     images += [*map(column, beside), *id_columns_to_keep(files, where)]
     if not files.rules.bind_rows:
-        return valued.select(*images)
+        return with_values.select(*images)
     flag = free_name("__anabranch_changed", files.schema.names)
-    rows, writing = valued.select(*images, where.alias(flag)), Writing(column(flag), frozenset(assignments))
+    rows, writing = with_values.select(*images, where.alias(flag)), Writing(column(flag), frozenset(assignments))
     return obeying(rows, files.schema, files.rules, [writing], files.root, beside=[*beside, *names_of(files)])
 
 
@@ -194,9 +197,9 @@ def _image(field: Field, new: Mapping[Path, str], types: T.StructType, where: Co
 
 
 def partition_text(value: Column, data_type: str) -> Column:
-    """A partition value as the log spells it, the same in every session.
+    """A partition value as the log's text, the same in every session.
 
-    A timestamp becomes ISO 8601 in UTC with microseconds. Binary must be UTF-8, and no text may be Hive's word for
+    A timestamp becomes ISO 8601 in UTC with microseconds. Binary must be UTF-8, and no text may be Hive's name for
     NULL: such a row stops the query.
     """
     if data_type == "timestamp":
@@ -215,34 +218,36 @@ def _fail_with(reason: str) -> Column:
 
 
 def _utc_text(value: Column) -> Column:
-    """``2020-01-31T09:30:00.000000Z``, by arithmetic without zones: no hour is missing or there twice."""
+    """``2020-01-31T09:30:00.000000Z``, by arithmetic without zones: no hour is missing or occurs twice."""
     epoch = F.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
     seconds = (F.unix_micros(value).cast("decimal(20,0)") / F.lit(1_000_000)).cast("decimal(18,6)")
-    text = (epoch + F.make_dt_interval(secs=seconds)).cast("string")  # no digits after the point where they are zero
+    text = (epoch + F.make_dt_interval(secs=seconds)).cast("string")  # without fraction digits if they are zero
     date, clock, fraction = F.substring(text, 1, 10), F.substring(text, 12, 8), F.substring(text, 21, 6)
     return F.concat(date, F.lit("T"), clock, F.lit("."), F.rpad(fraction, 6, "0"), F.lit("Z"))
 
 
 def coalesce_if_few(rows: DataFrame, count: float, read: float = inf) -> DataFrame:
-    """Few rows in one file, not in one for each part of what was read; that are at most so many rows."""
+    """Put few rows into one file, instead of one for each part that was read. ``count`` and ``read`` bound the rows
+    written and read.
+    """
     if read <= _ONE_TASK_ROWS:
         return rows.coalesce(1)
     return rows.repartition(1) if are_few(count) else rows
 
 
 def rows_in(files: FileSet) -> float:
-    """At most how many rows these files hold; infinite where nothing says it cheaply."""
+    """Upper bound on the number of rows in these files; infinite if it cannot be found cheaply."""
     counts = [num_records(stats) for stats in files.files["stats"].slice(0, _FEW_FILES + 1).to_pylist()]
     return inf if len(counts) > _FEW_FILES else sum(inf if count is None else count for count in counts)
 
 
 def are_few(count: float) -> bool:
-    """Whether so many rows go into one file."""
+    """Whether this number of rows goes into one file."""
     return count <= writing.FILE_ROWS
 
 
 def files_for(count: float) -> int:
-    """Into how many files so many rows go, where all but the last are full; one at least.
+    """Number of files for this number of rows, where all but the last are full; at least one.
 
     Example:
         >>> files_for(600_000)
@@ -254,13 +259,15 @@ def files_for(count: float) -> int:
 def write_tracked(
     spark: SparkSession, files: FileSet, rows: DataFrame, what: str, folder: str, *, few: bool = False
 ) -> None:
-    """As `write_into`, with hidden ids where the table tracks its rows; errors name ``what`` was written."""
+    """As `write_into`, with hidden ids if the table tracks its rows; errors name ``what`` was written."""
     with translate_errors(what, files.root, files.version):
         write_into(spark, rows, files.with_ids, folder, few=few)
 
 
 def write_into(spark: SparkSession, rows: DataFrame, files: FileSet, folder: str, *, few: bool) -> None:
-    """Write rows with the columns of a file set below a folder of its table; ``few`` ones are coalesced already."""
+    """Write rows with the columns of a file set below a folder of its table; if they are ``few``, they are coalesced
+    already.
+    """
     rows = rows if few else rebalance_rows(spark, rows, files.partition_columns, files.rules)
     write_files(spark, rows, files.schema, files.partition_columns, files.root, folder, files.rules)
 
@@ -275,14 +282,14 @@ def write_files(
     rules: Rules,
     options: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Write rows with a schema's columns as they are. Files hold partition columns only where the rules say
-    ``materialised``. ``options`` are further options of the writer. Raises UnwritableVoid: no file can hold such rows,
-    for their void.
+    """Write rows with a schema's columns as they are. Files hold partition columns only if the rules say
+    ``materialised``. ``options`` are further options of the writer. Raises UnwritableVoid if no file can hold such rows
+    because of their void columns.
     """
-    as_stored, folders = _columns_and_folders(schema, partition_columns, rules)
-    several = {**write_options(), **options, "compression": rules.codec}
-    several |= {} if rules.most_rows is None else {"maxRecordsPerFile": str(rules.most_rows)}
-    writer = rows.select(*as_stored).write.mode("append").options(**several)
+    stored_columns, folders = _columns_and_folders(schema, partition_columns, rules)
+    writer_options = {**write_options(), **options, "compression": rules.codec}
+    writer_options |= {} if rules.most_rows is None else {"maxRecordsPerFile": str(rules.most_rows)}
+    writer = rows.select(*stored_columns).write.mode("append").options(**writer_options)
     with timestamps.in_micros(spark):
         writer.partitionBy(*folders).parquet(f"{spark_root(spark, root)}/{folder}")
 
@@ -290,55 +297,55 @@ def write_files(
 def _columns_and_folders(
     schema: Struct, partition_columns: Sequence[str], rules: Rules
 ) -> tuple[list[Column], list[str]]:
-    """A schema's columns as files hold them, and the values of partitions as folders name them; these folders' names.
-    Raises UnwritableVoid: no file can hold such rows.
+    """A schema's columns in their form for files, and partition values as texts; and the names of partition folders.
+    Raises UnwritableVoid if no file can hold such rows.
     """
     check_writable(schema, partition_columns)
     partitions = [schema.field(name) for name in partition_columns]
-    inside = [each for each in schema if each not in partitions and type_in_files(each.type) is not None]
-    both = rules.materialised
-    data = [to_file_column(each, compatible=both) for each in (*inside, *(partitions if both else ()))]
-    folders = [folder_key(each.physical_name, materialised=both) for each in partitions]
-    named = zip(partitions, folders, strict=True)
-    values = [partition_text(column(each.name), str(each.type)).alias(name) for each, name in named]
+    non_partition = [field for field in schema if field not in partitions and type_in_files(field.type) is not None]
+    stored = [*non_partition, *(partitions if rules.materialised else ())]
+    data = [to_file_column(field, compatible=rules.materialised) for field in stored]
+    folders = [folder_key(field.physical_name, materialised=rules.materialised) for field in partitions]
+    named_partitions = zip(partitions, folders, strict=True)
+    values = [partition_text(column(field.name), str(field.type)).alias(name) for field, name in named_partitions]
     return [*data, *values], folders
 
 
 def put_few(rows: DataFrame, files: FileSet, folder: str, count: float) -> Written:
-    """Write rows as `write_into` does, without a job that writes; None where nothing was written, since they are not
-    few, or some of them cannot be computed.
+    """Write rows as `write_into` does, but without a writing job. None if nothing was written, because the rows are not
+    few, or Arrow cannot compute some of them.
     """
-    found = try_first(lambda: _try_collect_file_rows(rows, files, count))
-    if found is None:
+    stored_rows = try_first(lambda: _try_collect_file_rows(rows, files, count))
+    if stored_rows is None:
         return None
     shape = writing.shape_of(files, footer_metadata(rows.sparkSession))
-    return writing.put(open_store(files.root), folder, *found, shape)
+    return writing.put(open_store(files.root), folder, *stored_rows, shape)
 
 
 def _try_collect_file_rows(
     rows: DataFrame, files: FileSet, count: float
 ) -> tuple[pa.Table, Mapping[str, pa.ChunkedArray]] | None:
-    """Evaluate rows with the columns of a file set, at most ``count``, and bring them here as files hold them, with the
-    texts of their partition values; None where they are too many or too large for that, or only Spark can write them.
+    """Evaluate rows with the columns of a file set, at most ``count``, and collect them in their form for files, with
+    the texts of their partition values; None if they are too many or too large, or only Spark can write them.
     """
     spark = rows.sparkSession
     if not writer_settings.may_be_plain(spark):
         return None
-    whole, folders = _file_rows_and_folders(rows, files)
+    file_rows, folders = _file_rows_and_folders(rows, files)
     with listing(spark):
-        found = few_rows.try_collect(whole, count)
-    if found is None or not writer_settings.are_plain(spark):
+        collected = few_rows.try_collect(file_rows, count)
+    if collected is None or not writer_settings.are_plain(spark):
         return None
     keys = [files.schema.field(name).physical_name for name in files.partition_columns]
-    texts = {key: found[folder] for key, folder in zip(keys, folders, strict=True)}
+    texts = {key: collected[folder] for key, folder in zip(keys, folders, strict=True)}
     writing.check_folders(texts)
-    return writing.with_field_ids(found.drop_columns(folders), files.schema), texts
+    return writing.with_field_ids(collected.drop_columns(folders), files.schema), texts
 
 
 def _file_rows_and_folders(rows: DataFrame, files: FileSet) -> tuple[DataFrame, list[str]]:
-    """The rows as files hold them, and the names of folders.
+    """The rows in their form for files, and the names of folders.
 
-    Rows that are such already are passed as they are: each call that makes a column costs a small write of its time.
+    Rows that already have this form are passed through: avoiding calls that create columns speeds up small writes.
 
     Raises:
         UnwritableVoid: no file can hold such rows.
@@ -347,10 +354,10 @@ def _file_rows_and_folders(rows: DataFrame, files: FileSet) -> tuple[DataFrame, 
     if not partitions and tuple(rows.columns) == tuple(schema.names) and all(map(is_stored_as_it_is, schema)):
         check_writable(schema)
         return rows, []
-    as_stored, folders = _columns_and_folders(schema, partitions, files.rules)
-    return rows.select(*as_stored), folders
+    stored_columns, folders = _columns_and_folders(schema, partitions, files.rules)
+    return rows.select(*stored_columns), folders
 
 
 def text_of(assignments: Mapping[str, Any]) -> str:
-    """Assignments as an error shows them."""
+    """Assignments for error messages."""
     return ", ".join(f"{'.'.join(path)} = {format_expression(expression)}" for path, expression in leaves(assignments))

@@ -138,7 +138,7 @@ def test_an_unknown_setting_is_warned_of_once_in_a_process() -> None:
         with honour_settings(Session(nope="1"), "DELETE"):  # type: ignore[arg-type]
             pass
 
-    with pytest.warns(UnknownSetting, match="none that Delta Lake documents"):
+    with pytest.warns(UnknownSetting, match="not documented by Delta Lake"):
         run()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
