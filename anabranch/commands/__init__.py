@@ -1,8 +1,7 @@
-"""What the user meant: one frozen value per verb, all run by ``command.run(engine, context)`` (`RunContext`).
+"""Commands: one frozen value per verb, all run by ``command.run(engine, context)`` (`RunContext`).
 
-Commands introduce rows to transactions: they choose files, ask an engine which rows match and to write new ones, and
-hand the transaction what it must know. They know engines only by the protocol in ``engine.py``, and import no
-PySpark.
+A command chooses files, lets an engine find the rows that match and write new ones, and builds the transaction. It
+knows engines only by the protocol in ``engine.py``, and imports no PySpark.
 
 The public commands are those in ``__all__``. Their ``__module__`` stays the one that defines them: by another name
 `typing.get_type_hints` and `inspect.getsource` would look for them in this file.
@@ -52,7 +51,7 @@ __all__ = [
     "Merge",
     "Update",
     "Write",
-    # what a table says of itself
+    # metadata
     "AddColumns",
     "AddConstraint",
     "AddFeatureSupport",

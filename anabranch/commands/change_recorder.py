@@ -1,8 +1,8 @@
-"""Recording changes: the files of change data that a transaction stages, as far as it needs any.
+"""Records changes: the files of change data that a transaction stages, if it needs any.
 
-Knows which rows a command changed, and asks the engine to write them once more. Guarantee: a commit has either no such
-file, and its other actions say exactly what it changed, or its files of change data say all of it: readers go by these
-alone (PROTOCOL.md, "Add CDC File"). So what was changed before the first one was needed is remembered till then.
+Knows which rows a command changed, and lets the engine write them as change data. Guarantee: a commit has either no
+such file, and its other actions describe its changes exactly, or its files of change data describe all of them: readers
+use these alone (PROTOCOL.md, "Add CDC File"). So changes are remembered until the first file is needed.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from anabranch.commands.opening import file_set
 from anabranch.commands.staging import Staging
 
 WORTH_A_JOB = 50_000
-"""So many rows are recorded while others are written; fewer wait for those, and share their file.
+"""Minimum number of rows that are recorded in parallel with other writes; fewer are recorded later, in one file.
 
-Measured with 20 M rows in the table: a MERGE that updates 100,000 of them takes 0.15 s of 5 less so.
+Measured with 20 M rows in the table: a MERGE that updates 100,000 of them takes 0.15 s of 5 s less.
 """
 
 
 class ChangeRecorder:
-    """The recorder of one transaction on a snapshot, which leaves the table with ``metadata``.
+    """The recorder of one transaction on a snapshot, after which the table has ``metadata``.
 
     Attributes:
-        is_on: whether the table records its changes; without, nothing here does anything.
+        is_on: whether the table records its changes; if not, the recorder does nothing.
         is_needed: whether files of change data were needed so far.
     """
 
@@ -44,7 +44,7 @@ class ChangeRecorder:
         self.is_needed, self._known = False, list[str]()
 
     def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any]) -> tuple[pa.Table, FileSet]:
-        """New files with the marked rows, as they were and as they become; and these files, to be read."""
+        """New files of change data with the marked rows, before and after; and the same files, ready to read."""
         self.is_needed = True
         folder = self._staging.open_change_folder()
         self._staging.note(self._engine.record_update(files, marks, assignments, folder), changes=True)
@@ -52,15 +52,15 @@ class ChangeRecorder:
         return written, file_set(self._snapshot, written, self._metadata)
 
     def note(self, change: str, files: pa.Table, rows: Marks | None = None, joined: Any = None) -> None:
-        """These rows of files were changed so, every live row where None; by a MERGE, if it was ``joined``."""
+        """Note a change of these rows of files, of every live row if None; ``joined`` is the join of a MERGE."""
         if self.is_on and len(files) and (rows is None or any(rows.values())):
             self._noted.append(Images(change, file_set(self._snapshot, files, self._metadata), rows, joined))
 
     @contextmanager
     def ahead(self, *, needed: bool) -> Iterator[None]:
-        """Write what was noted so far while the block runs, if files of change data are ``needed`` and it is much."""
+        """Write the changes noted so far while the block runs, if they are many and files of them are ``needed``."""
         noted = self._noted
-        if not needed or sum(count_of(each.rows or {}) for each in noted) < WORTH_A_JOB:
+        if not needed or sum(count_of(images.rows or {}) for images in noted) < WORTH_A_JOB:
             yield
             return
         self._noted, self.is_needed = [], True
@@ -69,10 +69,10 @@ class ChangeRecorder:
         self._recorded += noted
 
     def write_noted(self, *, needed: bool) -> pa.Table:
-        """New files with all that was noted since the last ones, if any are ``needed``, now or before.
+        """New files with all changes noted since the last ones, if any are ``needed``, now or before.
 
         Args:
-            needed: whether the actions of files do not say what was noted.
+            needed: whether the actions of files alone do not describe the noted changes.
         """
         self.is_needed = self.is_needed or (needed and self.is_on)
         if not self.is_needed:
@@ -84,14 +84,14 @@ class ChangeRecorder:
         return self._collect_new_files()
 
     def take_back(self, changes: Container[str]) -> None:
-        """Let what was written so far be written once more, but for these kinds of changes: the caller notes them anew,
-        and withdraws the files that were written.
+        """Write the changes again that were written so far, except these kinds, which the caller notes anew. The caller
+        also withdraws the files that were written.
         """
         noted, self._recorded = [*self._recorded, *self._noted], []
-        self._noted = [each for each in noted if each.change not in changes]
+        self._noted = [images for images in noted if images.change not in changes]
 
-    def _record(self, noted: Sequence[Images]) -> None:
-        self._staging.note(self._engine.record(noted, self._staging.open_change_folder()), changes=True)
+    def _record(self, changes: Sequence[Images]) -> None:
+        self._staging.note(self._engine.record(changes, self._staging.open_change_folder()), changes=True)
 
     def _collect_new_files(self) -> pa.Table:
         files = self._staging.collect_changes(self._metadata, self._known)

@@ -1,7 +1,7 @@
-"""How a table's files are laid out: by which columns it is clustered.
+"""The clustering of a table: the columns by which its files are laid out.
 
-Knows what a command asks of the layout and what the table has. Guarantee: the domain, the features and the statistics
-that a clustered table needs come in the same commit as the clustering.
+Knows the clustering that a command requests and the table's. Guarantee: the domain, the features and the statistics
+that a clustered table needs are in the same commit as the clustering.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from anabranch.errors import AppendOnlyTable, InvalidOption
 
 
 def check_changeable(base: Snapshot, operation: str, *, changes_rows: bool) -> None:
-    """Raises an error unless this version may write a table's rows, in the layout that the table has.
+    """Raises an error unless rows of the table may be written, in its present layout.
 
     Args:
-        changes_rows: whether it takes rows away.
+        changes_rows: whether the operation deletes or changes rows.
 
     Raises:
-        UnsupportedFeature: it needs what is not built here. AppendOnlyTable: its rows may not be changed.
-        InvalidOption: a clustering column gets no statistics, as the protocol demands.
+        UnsupportedFeature: the table needs an unknown feature. AppendOnlyTable: its rows may not be changed.
+        InvalidOption: a clustering column has no statistics, which the protocol requires.
     """
     check_writable(base.table, base.protocol, base.metadata)
     if changes_rows and base.properties.append_only:
@@ -51,35 +51,35 @@ def check_changeable(base: Snapshot, operation: str, *, changes_rows: bool) -> N
 def clusters_of(
     asked: Sequence[Path] | None, metadata: Metadata, base: Snapshot | None = None, *, lays_out: bool = True
 ) -> tuple[Path, ...]:
-    """By which columns a table with this metadata is clustered, where a write asks for some, or for nothing (None).
+    """The clustering columns of a table with this metadata, if a write requests some, or does not request any (None).
 
-    ``lays_out``: what is asked for takes the place of what the table has; else it must be the same.
+    ``lays_out``: the request replaces the table's clustering; otherwise it must equal it.
 
     Raises:
-        InvalidOption: the table cannot be clustered so, or is clustered otherwise.
+        InvalidOption: the table cannot be clustered that way, or has another clustering.
     """
     present = base.clustering_columns if base is not None else ()
     if asked is None and not lays_out:
-        wanted = present
+        columns = present
     else:
-        wanted = resolve_columns(asked or (), metadata.schema)
-        if not lays_out and wanted != present:
+        columns = resolve_columns(asked or (), metadata.schema)
+        if not lays_out and columns != present:
             reason = f"the table is clustered by {', '.join(sql_names(present)) or 'nothing'}."
-            raise InvalidOption(option="clusterBy", value=sql_names(wanted), reason=reason)
-    check_clustering(wanted, metadata)
-    return wanted
+            raise InvalidOption(option="clusterBy", value=sql_names(columns), reason=reason)
+    check_clustering(columns, metadata)
+    return columns
 
 
 def with_clustering(ours: Transaction, columns: Sequence[Path]) -> Transaction:
-    """Ours as it also says by which columns the table is clustered, with the features that this needs, where that is
-    not what the table says already.
+    """The transaction with the clustering columns added, and the features that they need, unless the table has them
+    already.
     """
     base, metadata, protocol = ours.base, ours.metadata, ours.protocol
     assert metadata is not None, "a transaction that creates a table brings its metadata"
     assert protocol is not None, "and its protocol"
     domain = domain_of(columns, metadata.schema)
-    said = base.state.domains.get(DOMAIN) if base is not None else None
-    if same_clustering(domain, said):
+    present = base.state.domains.get(DOMAIN) if base is not None else None
+    if same_clustering(domain, present):
         return ours
     upgraded = with_features(protocol, FEATURES)
     changed = ours.says.protocol if upgraded == protocol else upgraded
@@ -88,7 +88,7 @@ def with_clustering(ours: Transaction, columns: Sequence[Path]) -> Transaction:
 
 @dataclass(frozen=True)
 class ClusterBy(Masked):
-    """ALTER TABLE … CLUSTER BY: other clustering columns from now on, or none; files that are there stay as they are.
+    """ALTER TABLE … CLUSTER BY: set the clustering columns of future writes, or none; existing files stay as they are.
 
     Source: PROTOCOL.md "Clustered Table".
 
@@ -100,11 +100,11 @@ class ClusterBy(Masked):
     columns: tuple[Path, ...]
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
-        """Run it; None where the table is clustered so already.
+        """Run it; None if the table has this clustering already.
 
         Raises:
-            InvalidOption: the table cannot be clustered so; with the reason.
-            DeltaConcurrentModificationException: its metadata, its protocol or its clustering were changed meanwhile.
+            InvalidOption: the table cannot be clustered that way; with the reason.
+            DeltaConcurrentModificationException: its metadata, its protocol or its clustering was changed meanwhile.
         """
         log = open_log(self.table)
         base = context.snapshot(log)

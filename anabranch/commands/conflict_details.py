@@ -1,10 +1,10 @@
-"""What a conflict's message can show beyond positions and names.
+"""Details for a conflict's message: values of rows, and suggested conditions.
 
-Knows a few rows of one data file, by reading just those column chunks that a small number of bytes allows, and how
-conditions are written in SQL. Decides nothing. Guarantee: where the table or the environment keeps rows out of
-messages, no value of a row or partition is given; what is given is short.
+Reads a few rows of one data file, of as many column chunks as a small number of bytes allows, and writes conditions in
+SQL. Decides nothing. Guarantee: if the table or the environment keeps rows out of messages, it returns no value of a
+row or partition; values are short.
 
-`anabranch.errors.rows` says where they are kept out.
+`anabranch.errors.rows` explains when rows are kept out.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from anabranch.commands.field_id_names import layout_of
 from anabranch.errors.rows import may_show_rows
 
 BYTES = 16 << 20
-"""So much of a file is read at most to show some of its rows."""
+"""Maximum number of bytes of a file that are read to show some of its rows."""
 
 FEW_VALUES = 10
-"""So many values of a column are named in a suggestion at most."""
+"""Maximum number of values of a column in a suggested condition."""
 
 _COLUMNS = 16
 _CHARACTERS = 60
@@ -44,7 +44,7 @@ _NAMED = 3
 
 
 def may_show(snapshot: Snapshot) -> bool:
-    """Whether messages may show what rows of this table hold."""
+    """Whether messages may show values of this table's rows."""
     return may_show_rows(snapshot.table) and snapshot.properties.rows_in_errors
 
 
@@ -54,9 +54,9 @@ def may_show(snapshot: Snapshot) -> bool:
 def sample_rows(
     snapshot: Snapshot, file: FileRow, rows: Sequence[int], first: frozenset[str]
 ) -> list[Mapping[str, Any]]:
-    """The values of these rows of a file: those of some columns first, of the others as far as they fit.
+    """The values of these rows of a file: of the columns ``first``, then of others as far as they fit.
 
-    Long values are cut short. Nothing where values may not be shown, or where the file is not there.
+    Long values are shortened. Empty if values may not be shown, or the file does not exist.
     """
     if not rows or not may_show(snapshot):
         return []
@@ -67,18 +67,24 @@ def sample_rows(
     tail, partition = read_tail(store, entry), _partition(snapshot, file)
     footer = pq.read_metadata(native_file(tail))
     groups = RowGroups(footer_in(tail, name), footer.num_row_groups)
-    groups.check()  # Arrow ends the process where it is asked of a chunk that is of another type than its column
+    groups.check()  # Arrow ends the process if a chunk has another type than its column
     group, local = _row_group(footer, rows)
-    there = footer.schema.to_arrow_schema()
-    naming = renaming(there, layout_of(snapshot.metadata, there, snapshot.table, file["path"]))
-    own = {each: own for each, own in naming.names().items() if each not in partition}
-    affordable = _affordable(footer, group, [own[each] for each in _in_order(snapshot, first) if each in own])
+    file_schema = footer.schema.to_arrow_schema()
+    naming = renaming(file_schema, layout_of(snapshot.metadata, file_schema, snapshot.table, file["path"]))
+    names_in_file = {column: in_file for column, in_file in naming.names().items() if column not in partition}
+    affordable = _affordable(
+        footer, group, [names_in_file[column] for column in _in_order(snapshot, first) if column in names_in_file]
+    )
     spans = groups.spans([group], affordable)
-    opened = pq.ParquetFile(file_with(store, name, entry.size, spans), metadata=footer)
-    read = opened.read_row_group(group, columns=affordable, use_threads=False).take(local)
-    found = map(renaming(read.schema, naming.schema).row, read.to_pylist())
-    names = [each for each in _in_order(snapshot, first) if each in partition or own.get(each) in affordable]
-    return [{each: _short({**row, **partition}.get(each)) for each in names} for row in found]
+    parquet_file = pq.ParquetFile(file_with(store, name, entry.size, spans), metadata=footer)
+    read = parquet_file.read_row_group(group, columns=affordable, use_threads=False).take(local)
+    rows_of_table = map(renaming(read.schema, naming.schema).row, read.to_pylist())
+    names = [
+        column
+        for column in _in_order(snapshot, first)
+        if column in partition or names_in_file.get(column) in affordable
+    ]
+    return [{column: _shorten({**row, **partition}.get(column)) for column in names} for row in rows_of_table]
 
 
 def _in_order(snapshot: Snapshot, first: frozenset[str]) -> list[str]:
@@ -86,39 +92,39 @@ def _in_order(snapshot: Snapshot, first: frozenset[str]) -> list[str]:
 
 
 def _row_group(footer: pq.FileMetaData, rows: Sequence[int]) -> tuple[int, list[int]]:
-    """The row group of the first row, and which of the rows lie in it, counted from its own beginning."""
-    begins = 0
+    """The row group of the first row, and the rows that lie in it, counted from its beginning."""
+    first_row = 0
     for group in range(footer.num_row_groups):
         count = footer.row_group(group).num_rows
-        if rows[0] < begins + count:
-            return group, [row - begins for row in rows if begins <= row < begins + count]
-        begins += count
-    raise ValueError(f"the file has {begins} rows, and none at {rows[0]}")
+        if rows[0] < first_row + count:
+            return group, [row - first_row for row in rows if first_row <= row < first_row + count]
+        first_row += count
+    raise ValueError(f"the file has {first_row} rows, and none at {rows[0]}")
 
 
-def _affordable(footer: pq.FileMetaData, group: int, wanted: Iterable[str]) -> list[str]:
-    """Those of the columns whose chunks together are not too many bytes."""
+def _affordable(footer: pq.FileMetaData, group: int, columns: Iterable[str]) -> list[str]:
+    """The first of the columns whose chunks together fit into `BYTES`."""
     sizes: dict[str, int] = {}
-    for i in range(footer.num_columns):
-        chunk = footer.row_group(group).column(i)
+    for index in range(footer.num_columns):
+        chunk = footer.row_group(group).column(index)
         column = chunk.path_in_schema.split(".")[0]
         sizes[column] = sizes.get(column, 0) + chunk.total_compressed_size
-    chosen, left = [], BYTES
-    for column in wanted:
-        if column in sizes and sizes[column] <= left:
-            chosen.append(column)
-            left -= sizes[column]
-    return chosen
+    affordable, bytes_left = [], BYTES
+    for column in columns:
+        if column in sizes and sizes[column] <= bytes_left:
+            affordable.append(column)
+            bytes_left -= sizes[column]
+    return affordable
 
 
 def _partition(snapshot: Snapshot, file: FileRow) -> dict[str, Any]:
     values = dict(file["partitionValues"] or {})
     columns = map(snapshot.schema.field, snapshot.partition_columns)
-    return {each.name: read_value(values.get(each.physical_name), str(each.type)) for each in columns}
+    return {column.name: read_value(values.get(column.physical_name), str(column.type)) for column in columns}
 
 
-def _short(value: Any) -> Any:
-    """The value, or the beginning of what it prints."""
+def _shorten(value: Any) -> Any:
+    """The value, or the beginning of its text if that is long."""
     if isinstance(value, bool | int | float | Decimal | dt.date) or value is None:
         return value
     text = value if isinstance(value, str) else repr(value)
@@ -128,47 +134,50 @@ def _short(value: Any) -> Any:
 # -- conditions --------------------------------------------------------------------------------------------------------
 
 Values = Callable[[str], Sequence[Any] | None]
-"""The distinct values of a source's column; None where they are more than a few."""
+"""Returns the distinct values of a source's column; None if there are more than a few."""
 
 
 def of_partitions(snapshot: Snapshot, ours: Transaction, file: FileRow | None) -> str | None:
-    """The partitions that hold all rows which ours selected, as a condition that the other file does not meet.
+    """A condition on the partitions that hold all rows which the transaction selected, and not the given file.
 
-    None where there is no such condition, where it would be long, or where values may not be shown.
+    None if there is no such condition, if it would be long, or if values may not be shown.
     """
     if file is None or not ours.touched_paths or not may_show(snapshot):
         return None
     partitions = [_partition(snapshot, ours.does.sources[path].row) for path in sorted(ours.touched_paths)]
     other = _partition(snapshot, file)
     for name in snapshot.partition_columns:
-        values = list(dict.fromkeys(each[name] for each in partitions))
-        if other[name] not in values and (said := _in("", snapshot.schema.field(name), values)) is not None:
-            return said
+        values = list(dict.fromkeys(partition[name] for partition in partitions))
+        if (
+            other[name] not in values
+            and (condition := _in_condition("", snapshot.schema.field(name), values)) is not None
+        ):
+            return condition
     return None
 
 
 def of_source(snapshot: Snapshot, matching: Matching, where: Condition, values: Values) -> str | None:
-    """What the source holds now in the columns that ON compares, as a condition on the table's.
+    """A condition on the table's columns that ON compares, with the source's present values.
 
-    ON says ``t.c = s.c`` already, so this changes nothing in what matches. Partition columns count first. None where
-    no comparison is known, or where rows that match nothing are changed, so that all have to be read.
+    ON contains ``t.c = s.c`` already, so the condition does not change what matches. Partition columns come first. None
+    if no comparison is known, or if the MERGE changes unmatched rows and so has to read all.
     """
     if matching.acts_without_match or not may_show(snapshot):
         return None
-    known = columns_of(where.predicate)
-    pairs = {target: source for target, source in matching.keys if target not in known}
+    restricted = columns_of(where.predicate)
+    pairs = {target: source for target, source in matching.keys if target not in restricted}
     of_partition = [name for name in pairs if name in snapshot.partition_columns]
-    found = []
+    conditions = []
     prefix = f"{_name(matching.target)}." if matching.target else ""
     for name in (of_partition or list(pairs))[:_NAMED]:
-        few = values(pairs[name])
-        said = None if few is None else _in(prefix, snapshot.schema.field(name), few)
-        found += [said] if said is not None else []
-    return " AND ".join(found) or None
+        distinct = values(pairs[name])
+        condition = None if distinct is None else _in_condition(prefix, snapshot.schema.field(name), distinct)
+        conditions += [condition] if condition is not None else []
+    return " AND ".join(conditions) or None
 
 
-def _in(prefix: str, column: Field, values: Sequence[Any]) -> str | None:
-    """``column IN (values)``; NULL, which equals nothing, is left out."""
+def _in_condition(prefix: str, column: Field, values: Sequence[Any]) -> str | None:
+    """``column IN (values)`` without NULL, which equals nothing; None if they are many or cannot be written."""
     literals = [_literal(value, column.type) for value in values if value is not None]
     if not literals or None in literals or len(literals) > FEW_VALUES:
         return None
@@ -176,12 +185,12 @@ def _in(prefix: str, column: Field, values: Sequence[Any]) -> str | None:
 
 
 def _name(name: str) -> str:
-    plain = name.isidentifier() and name.isascii()
-    return name if plain else "`" + name.replace("`", "``") + "`"
+    is_plain = name.isidentifier() and name.isascii()
+    return name if is_plain else "`" + name.replace("`", "``") + "`"
 
 
 def _literal(value: Any, data_type: DataType) -> str | None:
-    """A value as SQL writes it, if it is of the column's own kind and can be written in one way only."""
+    """A value as an SQL literal, if it fits the column's type and has one unambiguous spelling."""
     if isinstance(value, bool):
         return str(value).lower() if data_type == "boolean" else None
     if isinstance(value, int):
@@ -190,5 +199,5 @@ def _literal(value: Any, data_type: DataType) -> str | None:
         return f"{value:f}" if decimal_of(data_type) is not None else None
     if type(value) is dt.date:
         return f"DATE '{value.isoformat()}'" if data_type == "date" else None
-    odd = not isinstance(value, str) or data_type != "string" or len(value) > _CHARACTERS
-    return None if odd or set(value) & set("'\\\"\n\r") else f"'{value}'"
+    is_unsuitable = not isinstance(value, str) or data_type != "string" or len(value) > _CHARACTERS
+    return None if is_unsuitable or set(value) & set("'\\\"\n\r") else f"'{value}'"

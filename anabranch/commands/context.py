@@ -16,14 +16,14 @@ from anabranch.commands.engine import Engine
 from anabranch.errors import InvalidOption
 
 Newest = Literal["newest"]
-"""Where a command starts that was not understood for a certain version before."""
+"""The start of a command that was not parsed for a certain version."""
 
 Progress = Callable[[str, int, int], None]
-"""Is told of a step's name, how much of it is done and how much there is."""
+"""Receives the name of a step, how much of it is done, and how much there is in all."""
 
 
 def ignore_progress(step: str, done: int, of: int) -> None:
-    """Nobody watches."""
+    """Ignore reports of progress."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ class RunContext:
     """Where and how a command runs.
 
     Attributes:
-        at: the version for which the command was understood; None: there was no table then.
-        retry: bounds on its commits; None: those that suit each commit.
-        runtime: clock, chance and ids.
-        progress: hears of the steps of commands that take long.
+        at: the version for which the command was parsed; None: there was no table then.
+        retry: bounds on its commits; None: the defaults for each commit.
+        runtime: clock, random numbers and ids.
+        progress: receives the progress of long commands.
 
     Example:
         >>> Delete("/data/flights", where).run(engine, RunContext(at=snapshot))
@@ -54,7 +54,7 @@ class RunContext:
         return self.at if isinstance(self.at, Snapshot) else log.snapshot()
 
     def snapshot_if_any(self, log: Log) -> Snapshot | None:
-        """The same for commands that may create the table; None where there is none."""
+        """The version that the command reads, for commands that may create the table; None if there is no table."""
         return log.newest() if self.at == "newest" else self.at
 
     def policy(self, *, blind: bool = False) -> RetryPolicy:
@@ -66,15 +66,15 @@ NEWEST = RunContext()
 
 
 class Command(Protocol):
-    """What the user meant: a frozen value that runs."""
+    """A command: a frozen value that describes what to do, and runs."""
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Any:
-        """Run it and return what was done; some commands need no engine, others raise `InvalidOption` without one."""
+        """Run it and return the result; some commands need no engine, others raise `InvalidOption` without one."""
         ...
 
 
 def require_engine(engine: Engine | None, command: Command) -> Engine:
-    """Raises InvalidOption unless there is an engine, for commands that look at rows."""
+    """The engine. Raises InvalidOption if there is none, for commands that read rows."""
     if engine is None:
         reason = f"{type(command).__name__} looks at rows: run it with an engine."
         raise InvalidOption(option="engine", value=None, reason=reason)

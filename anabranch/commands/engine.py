@@ -1,7 +1,7 @@
-"""What a command asks of the engine that knows rows, in six parts: a function that needs one part asks for that.
+"""The interface between commands and the engine that handles rows, in six parts, so that a function requires only one.
 
-An engine finds rows, and writes Parquet files into a folder of the table that nobody else uses; it decides nothing
-and commits nothing. ``anabranch._spark.engine.SparkEngine`` is one, ``anabranch._arrow.backend.ArrowBackend`` another.
+An engine finds rows, and writes Parquet files into a folder of the table that no other writer uses; it decides and
+commits nothing. ``anabranch._spark.engine.SparkEngine`` is one, ``anabranch._arrow.backend.ArrowBackend`` another.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from anabranch._protocol.steps import Tell
 
 
 class Told(Protocol):
-    """Who does what."""
+    """Reports which backend did each step."""
 
     def telling(self, tell: Tell) -> Self:
-        """The same engine, which tells of each step that it has done, and what did it: of finding and joining, of
-        writing, packing and ordering.
+        """The same engine, which reports each completed step to ``tell``, with the backend that did it: finding,
+        joining, writing, packing and ordering.
         """
         ...
 
 
 class Backend(Protocol):
-    """Rows that a condition or a source selects, and files that are written of them.
+    """Finds the rows that a condition or a source selects, and writes files of them.
 
-    What is written obeys the rules of the table (`FileSet.rules`), rows that are only copied apart. Who writes files
-    gives them back where it knows them.
+    Written rows obey the rules of the table (`FileSet.rules`), except rows that are only copied. A method that writes
+    files returns them if it knows them.
     """
 
     def find(self, files: FileSet, condition: Condition) -> Marks:
@@ -49,14 +49,14 @@ class Backend(Protocol):
         ...
 
     def join(self, files: FileSet, matching: Matching, held: Any, folder: str) -> Joined:
-        """Match the live rows of these files with the source's, once, and find what each clause does.
+        """Match the live rows of these files with the source's, once, and find the rows of each clause.
 
-        Everything is evaluated here, once, new images too; they are written by `write_images`.
+        This evaluates everything, once, including new images; `write_images` writes them.
 
         Raises:
             InvalidCondition, SchemaMismatch: an expression does not fit the columns.
             AmbiguousMerge: several source rows would change one row.
-            ExecutionFailed: something cannot be evaluated on some row.
+            ExecutionFailed: an expression cannot be evaluated on some row.
         """
         ...
 
@@ -71,8 +71,8 @@ class Backend(Protocol):
         ...
 
     def record_update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> Written:
-        """Write the marked rows as files of change data below ``folder``: each as it was, and its new image. Hidden ids
-        lie there too.
+        """Write the marked rows as files of change data below ``folder``: each as it was, and its new image, with the
+        hidden row ids.
         """
         ...
 
@@ -81,21 +81,20 @@ class Backend(Protocol):
         ...
 
     def record(self, changes: Sequence[Images], folder: str) -> Written:
-        """Write changed rows as files of change data (`change_data_columns`) below ``folder``, where they lie by their
-        partitions, as data does.
-        """
+        """Write changed rows as files of change data (`change_data_columns`) below ``folder``, by their partitions."""
         ...
 
     def write_images(self, files: FileSet, joined: Joined, folder: str) -> Written:
-        """Write the new images of the rows that `join` found to be updated as Parquet files below ``folder``."""
+        """Write the new images of the rows that `join` updates as Parquet files below ``folder``."""
         ...
 
     def write_inserts(
         self, files: FileSet, matching: Matching, held: Any, joined: Sequence[Joined], folder: str
     ) -> Written:
-        """Write what NOT MATCHED clauses make of the source rows that none of these joins matched, below ``folder``.
+        """Write the rows that NOT MATCHED clauses insert for source rows that none of these joins matched, below
+        ``folder``.
 
-        ``files`` says how the table looks (root, schema, partition columns); its files do not matter.
+        ``files`` describes the table (root, schema, partition columns); its files do not matter.
         """
         ...
 
@@ -108,7 +107,7 @@ class Backend(Protocol):
         folder: str,
         rules: Rules = NONE,
     ) -> Written:
-        """Write the source's rows below ``root/folder``, fitted to the schema, as the table's rules want them.
+        """Write the source's rows below ``root/folder``, converted to the schema and checked by the table's rules.
 
         Raises:
             SchemaMismatch: a column does not fit.
@@ -117,87 +116,87 @@ class Backend(Protocol):
         ...
 
     def extent(self, files: FileSet, column: str) -> tuple[Any, Any]:
-        """The least and the greatest value of a column in the live rows; None where no row has one."""
+        """The smallest and the largest value of a column in the live rows; None if no row has one."""
         ...
 
 
 class Layouts(Protocol):
-    """Rows that are written to other files as they are."""
+    """Writes rows unchanged to other files."""
 
     def pack(self, files: FileSet, folder: str) -> None:
         """Write the live rows of these files, which share their partition values, as one file in ``folder``, which is
-        that partition's: file after file as they are listed, and of each the rows as they lie there.
+        that partition's: in the order of the files, and of the rows in each.
         """
         ...
 
     def pack_together(self, bins: Sequence[tuple[FileSet, str]]) -> frozenset[int]:
-        """Pack several such groups of files, each with its folder, at once, as far as the engine can: the numbers of
-        those that it has packed, each as `pack` does; of the others nothing is left.
+        """Pack several such groups of files, each with its folder, at once, as far as the engine can. Returns the
+        numbers of the groups that it packed, each as `pack` does; the others leave no trace.
         """
         ...
 
     def cluster(self, files: FileSet, curve: Curve, outputs: int, folder: str, moves: str | None) -> None:
-        """Write the live rows of these files, which share their partition values, in the order of a curve as at most so
-        many files of about as many rows in ``folder``, which is that partition's.
+        """Write the live rows of these files, which share their partition values, in the order of a curve, as at most
+        ``outputs`` files of about equally many rows in ``folder``, which is that partition's.
 
         The n-th file's name begins with ``part-`` and five digits, n from 0 on. Unless ``moves`` is None, a Parquet
-        file whose name begins so is written there for each: row by row, where the rows come from (`ORIGINS`).
+        file with the same beginning is written there for each: row by row, where the rows come from (`ORIGINS`).
         """
         ...
 
 
 class Sources(Protocol):
-    """What a user hands over as rows: a DataFrame, or rows in Arrow."""
+    """Handles rows that a user passes: a DataFrame, or rows in Arrow."""
 
     def describe(self, source: Any) -> Struct:
         """The columns of a source."""
         ...
 
     def alias(self, source: Any) -> str | None:
-        """The name under which a source's columns are spoken of, if it was given one."""
+        """The alias of a source in expressions, if it has one."""
         ...
 
     def hold(self, source: Any, schema: Struct, root: str, folder: str) -> Any:
         """Evaluate a MERGE's source once, and keep its rows for as long as the transaction runs.
 
-        What is written for that lies in hidden folders (their names begin with ``_``) below ``root/folder``. Whatever
-        is asked of the result later, the source itself is never evaluated again.
+        Temporary files lie in hidden folders (their names begin with ``_``) below ``root/folder``. Later uses of the
+        result never evaluate the source again.
         """
         ...
 
     def with_numbers(self, held: Any, values: Mapping[str, range]) -> Any:
-        """The rows of a source that was kept, as a source with one more column for each of these names, which holds one
-        of its values for each row and none twice.
+        """The rows of a held source, with one more column for each of these names, in which each row has a different
+        value of the range.
         """
         ...
 
     def few_values(self, held: Any, column: str, limit: int) -> list[Any] | None:
-        """The distinct values of a held source's column; None where there are more than ``limit``."""
+        """The distinct values of a held source's column; None if there are more than ``limit``."""
         ...
 
     def source_versions(self, source: Any, root: str, table_id: str) -> SourceVersions | None:
-        """The versions of the table of this id, at ``root``, that the source's rows come from; None where they come
-        from elsewhere, as far as the engine can tell.
+        """The versions of the table with this id, at ``root``, from which the source's rows come; None if they come
+        from elsewhere, as far as the engine can determine.
 
         Raises:
-            UnknownSourceVersion: they come from the table, and nothing says of which version.
+            UnknownSourceVersion: they come from the table, and the version is unknown.
         """
         ...
 
 
 class Expressions(Protocol):
-    """Conditions and values, before any row is read."""
+    """Checks conditions and values before any row is read."""
 
     def check(self, files: FileSet, condition: Condition, assignments: Mapping[str, Any] | None) -> None:
-        """Hold, before anything is read, that a change can be run on rows of these columns; the files do not matter.
+        """Check, before anything is read, that a change can run on rows of these columns; the files do not matter.
 
         Raises:
-            InvalidCondition, SchemaMismatch: an expression does not fit the columns, or no row decides it.
+            InvalidCondition, SchemaMismatch: an expression does not fit the columns, or does not depend on rows alone.
         """
         ...
 
     def check_merge(self, files: FileSet, matching: Matching, source: Any) -> None:
-        """The same for a MERGE of a source, which is not evaluated."""
+        """Check the same for a MERGE of a source, which is not evaluated."""
         ...
 
     def check_rules(self, schema: Struct, rules: Rules, table: str) -> None:
@@ -207,45 +206,45 @@ class Expressions(Protocol):
     def query_versions(
         self, condition: Condition, values: Sequence[Any], schema: Struct, root: str, table_id: str
     ) -> SourceVersions | None:
-        """The same of the rows that queries in a condition and in values read; all are over columns of this schema.
+        """The versions that queries in a condition and in values read; all are over columns of this schema.
 
         Raises:
-            InvalidCondition: it does not fit the columns, or a table that it names is not there.
-            UnknownSourceVersion: as of `source_versions`.
+            InvalidCondition: it does not fit the columns, or names a table that does not exist.
+            UnknownSourceVersion: as for `source_versions`.
         """
         ...
 
     def merge_versions(
         self, source: Any, matching: Matching, schema: Struct, root: str, table_id: str
     ) -> SourceVersions | None:
-        """The same of the expressions of a MERGE, over columns of this schema and of the source.
+        """The versions that queries in the expressions of a MERGE read, over columns of this schema and of the source.
 
         Raises:
-            InvalidCondition, UnknownColumn: one does not fit the columns.
-            UnknownSourceVersion: as of `source_versions`.
+            InvalidCondition, UnknownColumn: an expression does not fit the columns.
+            UnknownSourceVersion: as for `source_versions`.
         """
         ...
 
     def settings(self) -> Mapping[str, str]:
-        """What the value of an expression depends on besides the row, such as the session's time zone."""
+        """The settings on which values of expressions depend, such as the session's time zone."""
         ...
 
 
 class Jobs(Protocol):
-    """Work of the engine in other threads."""
+    """Runs work of the engine in other threads."""
 
     def beside(self, work: Callable[[], None]) -> AbstractContextManager[None]:
-        """Do some of the engine's work, which writes where nothing else does, before the block ends; what it raises is
-        raised then, unless the block has failed itself.
+        """Run work of the engine, which writes where nothing else does, beside the block, and wait for it at its end.
+        The block's end raises the work's error, unless the block itself failed.
         """
         ...
 
     def for_other_thread(self, work: Callable[[], None]) -> Callable[[], None]:
-        """The same work for one call by another thread, to which goes what holds for this one: what was said of
-        buckets, whether messages show rows, and by which name its jobs can be cancelled.
+        """The work for one call by another thread, with this thread's context: storage options, whether messages show
+        rows, and the job group for cancellation.
         """
         ...
 
 
 class Engine(Backend, Layouts, Sources, Expressions, Jobs, Told, Protocol):
-    """All of it, for commands that change or add rows."""
+    """The complete interface, for commands that change or add rows."""

@@ -1,10 +1,10 @@
-"""Layouts: what the files of a table of column mapping mode ``id`` call its columns.
+"""Layouts: the column names in the files of a table of column mapping mode ``id``.
 
-Knows PROTOCOL.md, section "Reader Requirements for Column Mapping": in that mode a column is found by the field id in
-each Parquet file, whatever it is called there. Writers of Delta use physical names all the same, so that only files of
-other origin (an Iceberg table that was converted) need names of their own. Guarantee: no setting of a session is
-touched; a file that says no ids is refused. A file of a table never changes, so each footer is read once per process;
-the same name in a table that was made again is another file.
+Knows PROTOCOL.md, section "Reader Requirements for Column Mapping": in that mode a column is matched by the field id in
+each Parquet file, whatever its name there. Delta writers use physical names all the same, so only files of other origin
+(a converted Iceberg table) need their own names. Guarantee: no setting of a session is changed; a file without ids is
+refused. A file of a table never changes, so each footer is read once per process; the same name in a recreated table is
+another file.
 """
 
 from __future__ import annotations
@@ -30,50 +30,50 @@ _schemas = cache("schemas of files", _REMEMBERED)
 
 
 def is_by_id(metadata: Metadata) -> bool:
-    """Whether columns are found by their numbers."""
+    """Whether columns are matched by field id."""
     return mode_of(metadata.configuration) == BY_ID
 
 
 def layouts_of(store: Store, metadata: Metadata, paths: Sequence[str]) -> dict[str, Struct]:
-    """The columns as those of these files name them that do not use the physical names; see `FileSet.layouts`.
+    """The columns as named in each of these files that does not use the physical names; see `FileSet.layouts`.
 
     Raises:
-        MissingDataFile: a file is not there. CorruptLog: it says no ids.
+        MissingDataFile: a file does not exist. CorruptLog: it has no ids.
     """
     with ThreadPoolExecutor(_READERS) as pool:
         layout = bind_context(lambda path: layout_of(metadata, schema_of(store, metadata, path), store.url, path))
-        found = pool.map(layout, paths)
-        named = dict(zip(paths, found, strict=True))
-    return {path: layout for path, layout in named.items() if layout != metadata.schema}
+        layouts = pool.map(layout, paths)
+        by_path = dict(zip(paths, layouts, strict=True))
+    return {path: layout for path, layout in by_path.items() if layout != metadata.schema}
 
 
 def layout_of(metadata: Metadata, there: pa.Schema, table: str, path: str) -> Struct:
-    """The table's columns with the names that a file of this Arrow schema has for physical ones. Raises CorruptLog: the
-    file says no ids, and the table is of mode ``id``.
+    """The table's columns, with the names in a file of this Arrow schema as physical names. Raises CorruptLog: the file
+    has no ids, and the table is of mode ``id``.
     """
     if not is_by_id(metadata):
         return metadata.schema
     if not has_ids(there):
         reason = "it has no Parquet field ids, by which alone a table of column mapping mode id can be read."
         raise CorruptLog(table=table, file=path, reason=reason)
-    inside = resolve_by_id(metadata.schema, there)
+    resolved_columns = resolve_by_id(metadata.schema, there)
     partitions = frozenset(metadata.partition_columns)  # their values are the log's, under their physical names
-    both = zip(metadata.schema, inside, strict=True)
-    return Struct(tuple(own if own.name in partitions else found for own, found in both))
+    pairs = zip(metadata.schema, resolved_columns, strict=True)
+    return Struct(tuple(column if column.name in partitions else resolved for column, resolved in pairs))
 
 
 def schema_of(store: Store, metadata: Metadata, path: str) -> pa.Schema:
-    """The Arrow schema of a data file of a table, from its footer. Raises MissingDataFile: it is not there."""
+    """The Arrow schema of a data file, from its footer. Raises MissingDataFile: the file does not exist."""
     key = (store.url, metadata.id, path)
-    found: pa.Schema | None = _schemas.get(key)
-    if found is None:
-        found = _schemas[key] = _read(store, path)
-    return found
+    schema: pa.Schema | None = _schemas.get(key)
+    if schema is None:
+        schema = _schemas[key] = _read(store, path)
+    return schema
 
 
 def _read(store: Store, path: str) -> pa.Schema:
-    where, name = locate_in_store(store, path)
-    entry = where.head(name)
+    file_store, name = locate_in_store(store, path)
+    entry = file_store.head(name)
     if entry is None:
         raise MissingDataFile(table=store.url, file=path, reason="is not there")
-    return read_footer(where, entry).schema.to_arrow_schema()
+    return read_footer(file_store, entry).schema.to_arrow_schema()

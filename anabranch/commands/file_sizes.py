@@ -1,9 +1,8 @@
-"""Sizes: whether the data files that are about to be read are as long as the log says.
+"""Checks that the data files to be read have the sizes in the log.
 
-Knows the log's sizes and asks the store for the true ones. Guarantee: a file that is empty, was cut, or was replaced by
-one of another size is told before a row of it is read. Spark does not tell: it leaves empty files out when it plans. A
-file that is not there is left to whoever reads it, who says of which version it is; so is one of the same size that
-holds something else.
+Compares the log's sizes with the store's. Guarantee: a file that is empty, was truncated, or was replaced by one of
+another size raises an error before a row of it is read. Spark does not notice: it leaves out empty files when it plans.
+A missing file is left to its reader, whose error names the version; so is a file of the same size with other content.
 """
 
 from __future__ import annotations
@@ -20,40 +19,40 @@ from anabranch._storage.sizes import NO_FILE, sizes
 from anabranch.errors import MissingDataFile
 
 _ODD = re.compile(r"[%:]|\.\.|//|\n/|\n(?=\n)")
-"""In paths with line ends around them: what may mean something else than itself, which almost none does."""
+"""Matches a path, in text with one path on each line, that needs decoding or normalizing; few paths do."""
 
 
 def hold_sizes(store: Store, files: pa.Table, version: int | None = None) -> None:
-    """Raises an error unless these files, with columns ``path`` and ``size``, have the sizes that the log says.
+    """Raises an error unless these files, with columns ``path`` and ``size``, have these sizes in the store.
 
     Raises:
-        MissingDataFile: one has not. CorruptLog: the log names what is no file of any table. StoreError: the store did
-        not say. UnknownStore, FileOutsideTable: a path names no store, or one that is not allowed.
+        MissingDataFile: a file has another size. CorruptLog: the log contains an invalid path. StoreError: the store
+        failed. UnknownStore, FileOutsideTable: a path names no store, or one that is not allowed.
     """
-    stated = files.select(["path", "size"]).filter(pc.is_valid(files["size"]))
-    paths, logged = stated["path"].to_pylist(), stated["size"].to_pylist()
-    for path, size, found in zip(paths, logged, _find_sizes(store, paths), strict=True):
-        if found is not None and (found != size or found == 0):
-            facts = {"size": size, "found": found, "version": version}
-            raise MissingDataFile(table=store.url, file=path, reason=_why(size, found), **facts)
+    with_size = files.select(["path", "size"]).filter(pc.is_valid(files["size"]))
+    paths, logged = with_size["path"].to_pylist(), with_size["size"].to_pylist()
+    for path, size, actual in zip(paths, logged, _find_sizes(store, paths), strict=True):
+        if actual is not None and (actual != size or actual == 0):
+            facts = {"size": size, "found": actual, "version": version}
+            raise MissingDataFile(table=store.url, file=path, reason=_why(size, actual), **facts)
 
 
-def _why(size: int, found: int) -> str:
-    if found == NO_FILE:
-        return "is no file, where the log says so. Restore it from a copy"
-    if found == size:
+def _why(size: int, actual: int) -> str:
+    if actual == NO_FILE:
+        return "is no file, though the log lists it. Restore it from a copy"
+    if actual == size:
         return "has no bytes, as the log says, so it is no Parquet file. Restore it from a copy"
-    return f"has {found} bytes, where the log says {size}: it was cut or replaced. Restore it from a copy"
+    return f"has {actual} bytes, where the log says {size}: it was cut or replaced. Restore it from a copy"
 
 
 def _find_sizes(store: Store, paths: list[str]) -> list[int | None]:
     if not _ODD.search("\n".join(["", *paths, ""])):
-        own = sizes(store, paths)
-        return [own[path] for path in paths]
-    places = [locate_in_store(store, path) for path in paths]
+        size_of = sizes(store, paths)
+        return [size_of[path] for path in paths]
+    locations = [locate_in_store(store, path) for path in paths]
     by_store, stores = defaultdict[str, list[str]](list), dict[str, Store]()
-    for where, name in places:
-        by_store[where.url].append(name)
-        stores[where.url] = where
-    found = {url: sizes(stores[url], names) for url, names in by_store.items()}
-    return [found[where.url][name] for where, name in places]
+    for file_store, name in locations:
+        by_store[file_store.url].append(name)
+        stores[file_store.url] = file_store
+    sizes_by_store = {url: sizes(stores[url], names) for url, names in by_store.items()}
+    return [sizes_by_store[file_store.url][name] for file_store, name in locations]

@@ -1,9 +1,9 @@
-"""The heartbeat of a running job: by it VACUUM tells a job that runs from one that has died.
+"""The heartbeat of a running job, by which VACUUM distinguishes running jobs from dead ones.
 
-Knows the store, and the name of a file that a thread puts again and again for as long as the job lives. It only chooses
-whom VACUUM spares; that nothing is lost where it says the wrong thing is the work of the fence
-(`anabranch._transaction.fence`) and of the witness (`anabranch.commands.staging`). Guarantees: the thread keeps no
-process alive, and ends by itself when nobody holds the heartbeat any more; after `stop` nothing is put.
+Knows the store, and the name of a file that a thread puts again and again as long as the job lives. It only decides
+which jobs VACUUM spares; the fence (`anabranch._transaction.fence`) and the witness (`anabranch.commands.staging`)
+prevent losses if it is wrong. Guarantees: the thread keeps no process alive, and ends by itself when the heartbeat is
+garbage; after `stop` it puts nothing.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from anabranch._storage.contract import Store
 from anabranch.errors import StoreError
 
 EVERY_SECONDS = 30.0
-"""How often a running job shows that it runs."""
+"""Seconds between two heartbeats of a running job."""
 
 Wait = Callable[[threading.Event, float], bool]
-"""Waits so many seconds, less if the event is set; whether it is."""
+"""Waits the given seconds, or until the event is set; returns whether it is set."""
 
 _logger = logging.getLogger(__name__)
 
 
 class Heartbeat:
-    """Puts the file ``name`` into a store every so many seconds until it is stopped or dropped; the first time after
-    one such while. Tests ``wait`` in other ways.
+    """Puts the file ``name`` into a store every ``every_seconds``, first after one such interval, until it is stopped
+    or garbage. Tests replace ``wait``.
 
     Attributes:
-        beats: how many there were.
+        beats: number of successful puts.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Heartbeat:
         threading.Thread(target=_beat_on, args=arguments, name="anabranch-heartbeat", daemon=True).start()
 
     def beat(self) -> None:
-        """Show that the job runs, unless it was stopped; a store that refuses is asked again the next time."""
+        """Put the file, unless the heartbeat was stopped; after a failure the next beat tries again."""
         with self._guard:
             if self._stopped.is_set():
                 return
@@ -54,7 +54,7 @@ class Heartbeat:
                 _logger.info("the heartbeat %s of %s was missed: %s", self._name, self._store.url, error)
 
     def stop(self) -> None:
-        """End it; on return nothing is being put, and nothing will be."""
+        """Stop; on return no put is running, and none will follow."""
         self._stopped.set()
         with self._guard:
             return

@@ -1,7 +1,7 @@
-"""Writes that are done once: an application numbers them, and the log remembers how far it has written.
+"""Idempotent writes: an application numbers its writes, and the log records the last number.
 
-Knows the numbers that a command is given, and those that its session says. Guarantee: a number that stands in the log,
-or is below the one there, is not written again; one without an application is refused.
+Knows the numbers of a command and those of its session. Guarantee: a number up to the one in the log is not written
+again; a number without an application is refused.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from anabranch.errors import InvalidOption
 def application(
     app_id: str | None, version: int | str | None, names: tuple[str, str] = ("txnAppId", "txnVersion")
 ) -> AppTransaction | None:
-    """How far an application will have written, from what the user gives under these names; None where that is nothing.
-    Raises InvalidOption: one is given without the other, or the version is no whole number from 0.
+    """The application transaction from the user's options of these names; None if neither is set. Raises InvalidOption:
+    one is set without the other, or the version is not a whole number from 0.
     """
     if app_id is None and version is None:
         return None
@@ -35,28 +35,28 @@ def application(
 
 
 def application_of(given: AppTransaction | None = None) -> AppTransaction | None:
-    """How far an application will have written with a write: as the command was given it, else as its session says.
-    Raises InvalidOption: the session says only a part of it, or no number.
+    """The application transaction of a write: the command's, else that of the session's settings. Raises InvalidOption:
+    the session sets only one of them, or no number.
     """
     if given is not None:
         return given
-    found = application(current().app_id, current().txn_version, (TXN_APP_ID, TXN_VERSION))
-    if found is not None:
+    txn = application(current().app_id, current().txn_version, (TXN_APP_ID, TXN_VERSION))
+    if txn is not None:
         record_txn_use()
-    return found
+    return txn
 
 
 def is_written(txn: AppTransaction | None, snapshot: Snapshot | None, now_ms: int) -> bool:
-    """Whether the application has written as far already: this is the same write, run again."""
+    """Whether the log records this number or a later one: the write is a repetition."""
     if txn is None or snapshot is None:
         return False
-    known = snapshot.state.app_transactions.get(txn.app_id)
-    forgotten = known is not None and known.is_older_than(now_ms, snapshot.properties.transaction_retention_ms)
-    return known is not None and not forgotten and known.version >= txn.version
+    recorded = snapshot.state.app_transactions.get(txn.app_id)
+    is_expired = recorded is not None and recorded.is_older_than(now_ms, snapshot.properties.transaction_retention_ms)
+    return recorded is not None and not is_expired and recorded.version >= txn.version
 
 
 def with_txn(ours: Transaction, txn: AppTransaction | None, now_ms: int) -> Transaction:
-    """Ours as it says how far the application will have written."""
+    """The transaction with the application transaction added."""
     return (
         ours
         if txn is None

@@ -1,8 +1,9 @@
-"""Moving: rows written to other files as they are, as OPTIMIZE and REORG do.
+"""Moves rows unchanged to other files, for OPTIMIZE and REORG.
 
-Knows batches of files chosen by others, how they are staged, and the record of where each row went. Guarantees: not a
-row comes or goes, or nothing is committed; deleted rows are left out; the commit says that no data changed, and, where
-it can, where each row is now, so that neither it nor a change of those rows ever has to fail because of the other.
+Knows batches of files, which its callers choose, how they are staged, and the record of where each row went.
+Guarantees: the number of live rows stays the same, or nothing is committed; deleted rows are left out; the commit
+declares that no data changed, and records, where it can, the new position of each row, so that neither it nor a
+concurrent change of those rows has to fail because of the other.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ from anabranch.errors import ExecutionFailed
 
 @dataclass(frozen=True)
 class Batch:
-    """Files of one partition that are written anew together: one behind the other as one file, or along a curve as
-    several. ``tags`` are given to what is written.
+    """Files of one partition that are rewritten together: concatenated to one file, or along a curve to several. The
+    new files get ``tags``.
     """
 
     files: pa.Table
@@ -50,16 +51,16 @@ class Batch:
 
 @dataclass(frozen=True)
 class Move:
-    """Batches of a version's files that are to be written anew.
+    """Batches of a version's files to rewrite.
 
     Attributes:
         base: the version.
-        batches: no file is in two of them.
-        operation, parameters: the commit's names in the history.
-        provider: what the log is to say of who has laid out the files (``clusteringProvider``).
-        most_rows: a batch with more rows is not recorded where its order changes, since the record holds an address for
-            each.
-        workers: how many batches are written at once.
+        batches: the batches; no file is in two of them.
+        operation, parameters: operation and parameters in the history.
+        provider: the ``clusteringProvider`` of the new files.
+        most_rows: maximum number of rows of a batch whose moves are recorded if their order changes: the record holds
+            an address for each row.
+        workers: number of batches written at once.
     """
 
     base: Snapshot
@@ -71,11 +72,11 @@ class Move:
     workers: int = 1
 
     def run(self, engine: Engine, log: Log, context: RunContext) -> Committed | None:
-        """Run it: where it stands; None where there is nothing to do, or others have moved all of it meanwhile.
+        """Run it and return its commit; None if there is nothing to do, or others moved all files meanwhile.
 
         Raises:
             DeltaConcurrentModificationException: the table's metadata or protocol was changed meanwhile.
-            ExecutionFailed: the engine did not write the rows that it was to write.
+            ExecutionFailed: the engine did not write exactly the live rows.
         """
         staging = Staging(log.store, str(context.runtime.new_id()))
         return stage_and_commit(MoveHandler(self, engine, staging, context.progress), log, context)[1]
@@ -89,17 +90,20 @@ class MoveHandler(WholeFilesHandler):
         self._move, self._progress = move, progress
 
     def stage(self, runtime: Runtime) -> Transaction:
-        """Write the batches, and hold that not a row came or went."""
+        """Write the batches. Raises ExecutionFailed unless the number of live rows stays the same."""
         began, move, snapshot = runtime.now_ms(), self._move, self._snapshot
-        chosen = [with_counts(snapshot, file_set(snapshot, batch.files)) for batch in move.batches]
-        if chosen:
+        file_sets = [with_counts(snapshot, file_set(snapshot, batch.files)) for batch in move.batches]
+        if file_sets:
             self._staging.start()
-        self._write(chosen)
+        self._write(file_sets)
         files = self._collect_new_files().to_pylist()
-        parts = _by_batch(files, self._staging.folder, len(chosen))
+        parts = _by_batch(files, self._staging.folder, len(file_sets))
         origins = self._origins()
-        groups = tuple(self._group(i, each, parts[i], origins) for i, each in enumerate(chosen))
-        rows = [row for each in chosen for row in each.files.to_pylist()]
+        groups = tuple(
+            self._group(number, files_of_batch, parts[number], origins)
+            for number, files_of_batch in enumerate(file_sets)
+        )
+        rows = [row for files_of_batch in file_sets for row in files_of_batch.files.to_pylist()]
         paths = frozenset(row["path"] for row in rows)
         ours = Transaction.on(
             snapshot,
@@ -109,27 +113,27 @@ class MoveHandler(WholeFilesHandler):
             does=Changes(
                 removes=paths,
                 sources={row["path"]: Source(row, self.vector(row)) for row in rows},
-                adds=files_table([self._with_tags(i, row) for i, part in enumerate(parts) for row in part]),
+                adds=files_table([self._with_tags(number, row) for number, part in enumerate(parts) for row in part]),
                 data_change=False,
                 groups=groups,
             ),
         )
         return self._with_steps(ours)
 
-    def _write(self, chosen: Sequence[FileSet]) -> None:
-        self._progress("written", 0, len(chosen))
-        packed = self._pack_together(chosen)
+    def _write(self, file_sets: Sequence[FileSet]) -> None:
+        self._progress("written", 0, len(file_sets))
+        packed = self._pack_together(file_sets)
         if packed:
-            self._progress("written", len(packed), len(chosen))
-        rest = [(number, files) for number, files in enumerate(chosen) if number not in packed]
-        written = _run_acts(self._engine, [partial(self._write_one, *each) for each in rest], self._move.workers)
+            self._progress("written", len(packed), len(file_sets))
+        rest = [(number, files) for number, files in enumerate(file_sets) if number not in packed]
+        written = _run_all(self._engine, [partial(self._write_one, *numbered) for numbered in rest], self._move.workers)
         for done, _ in enumerate(written, len(packed) + 1):
-            self._progress("written", done, len(chosen))
+            self._progress("written", done, len(file_sets))
 
-    def _pack_together(self, chosen: Sequence[FileSet]) -> frozenset[int]:
-        """The batches that the engine has packed at once."""
+    def _pack_together(self, file_sets: Sequence[FileSet]) -> frozenset[int]:
+        """Let the engine pack batches together; return the numbers of those that it packed."""
         numbers = [number for number, batch in enumerate(self._move.batches) if batch.curve is None]
-        bins = [(chosen[number], self._folder(number, chosen[number])) for number in numbers]
+        bins = [(file_sets[number], self._folder(number, file_sets[number])) for number in numbers]
         return frozenset(numbers[place] for place in self._engine.pack_together(bins))
 
     def _write_one(self, number: int, files: FileSet) -> None:
@@ -137,14 +141,14 @@ class MoveHandler(WholeFilesHandler):
         if batch.curve is None:
             self._engine.pack(files, folder)
             return
-        # Where each row of an order went is kept for marks alone.
-        kept = self._snapshot.properties.vectors and rows_of(files.files) <= self._move.most_rows
-        moves = f"{self._staging.folder}/{_MOVES}/{number:05d}" if kept else None
+        # Only deletion vectors need the record of where each row of a changed order went.
+        is_recorded = self._snapshot.properties.vectors and rows_of(files.files) <= self._move.most_rows
+        moves = f"{self._staging.folder}/{_MOVES}/{number:05d}" if is_recorded else None
         self._engine.cluster(files, batch.curve, batch.outputs, folder, moves)
 
     def _folder(self, number: int, files: FileSet) -> str:
-        """The partition's own folder of a batch: no two batches share one, as no two jobs of Spark may."""
-        (values,) = {tuple(each) for each in files.files["partitionValues"].to_pylist()}
+        """The folder of a batch, with its partition's: no two Spark jobs may share one, so no two batches do."""
+        (values,) = {tuple(pairs) for pairs in files.files["partitionValues"].to_pylist()}
         by_key, metadata = dict(values), self._metadata
         keys = zip(folder_keys(metadata), metadata.partition_keys, strict=True)
         return "/".join(
@@ -152,7 +156,7 @@ class MoveHandler(WholeFilesHandler):
         )
 
     def _origins(self) -> Mapping[str, str]:
-        """The files that say where rows came from: batch and number of the output -> path."""
+        """The files that record where rows came from: batch and number of the output -> path."""
         folder = f"{self._staging.folder}/{_MOVES}/"
         names = [entry.name for entry in self._staging.store.list_all(folder) if entry.name.endswith(".parquet")]
         visible = [name for name in names if not name[len(folder) :].partition("/")[2].startswith(("_", "."))]
@@ -164,37 +168,39 @@ class MoveHandler(WholeFilesHandler):
         live = rows_of(files.files) - count_of(vectors)
         written = sum(num_records(row["stats"]) or 0 for row in outputs)
         if written != live or (batch.curve is None and len(outputs) > 1):
-            reason = f"{live} rows were to be kept, but {written} were written, in {len(outputs)} files."
+            reason = f"{live} rows were expected, but {written} were written, in {len(outputs)} files."
             raise ExecutionFailed(what=self._move.operation, reason=reason)
         sources = tuple(
             Origin(row["path"], num_records(row["stats"]) or 0, row["deletionVector"])
             for row in files.files.to_pylist()
         )
         inside = len(self._staging.folder) + 1
-        known = {row["path"]: origins.get(_key(decode(row["path"])[inside:])) for row in outputs}
-        told = tuple(Output(row["path"], num_records(row["stats"]) or 0, known[row["path"]]) for row in outputs)
-        return Group(sources, told, batch.curve is None)
+        paths_of_origins = {row["path"]: origins.get(_key(decode(row["path"])[inside:])) for row in outputs}
+        written_files = tuple(
+            Output(row["path"], num_records(row["stats"]) or 0, paths_of_origins[row["path"]]) for row in outputs
+        )
+        return Group(sources, written_files, batch.curve is None)
 
     def _with_tags(self, number: int, row: FileRow) -> FileRow:
         return {**row, "tags": dict(self._move.batches[number].tags) or None, "clusteringProvider": self._move.provider}
 
 
 _MOVES = "_moves"
-"""The hidden folder, in that of the job, of what says where rows came from."""
+"""The hidden folder, inside the job folder, of the files that record where rows came from."""
 
 
-def _run_acts(engine: Jobs, acts: Sequence[Callable[[], None]], workers: int) -> Iterator[None]:
-    """Each act as it is done; on this thread where one worker is enough, so that a test may stop it anywhere."""
+def _run_all(engine: Jobs, acts: Sequence[Callable[[], None]], workers: int) -> Iterator[None]:
+    """Run the acts and yield as each ends; on this thread if one worker suffices, so a test can stop it anywhere."""
     if workers <= 1 or len(acts) <= 1:
         for act in acts:
             yield act()
         return
     with ThreadPoolExecutor(workers) as pool:
-        yield from pool.map(lambda carried: carried(), [engine.for_other_thread(act) for act in acts])
+        yield from pool.map(lambda work: work(), [engine.for_other_thread(act) for act in acts])
 
 
 def _by_batch(files: Iterable[FileRow], folder: str, count: int) -> list[list[FileRow]]:
-    """What was written, for each batch, in the order of the outputs."""
+    """The written files of each batch, in the order of the outputs."""
     parts: list[list[FileRow]] = [[] for _ in range(count)]
     for row in sorted(files, key=lambda row: row["path"]):
         parts[int(decode(row["path"])[len(folder) + 1 :].partition("/")[0])].append(row)
@@ -202,6 +208,6 @@ def _by_batch(files: Iterable[FileRow], folder: str, count: int) -> list[list[Fi
 
 
 def _key(name: str) -> str:
-    """Batch and number of an output: what its file and the file of its origins have in common."""
+    """Batch and number of an output, which its file and the file of its origins share."""
     batch, _, rest = name.partition("/")
     return f"{batch}/{rest.rpartition('/')[2][: len('part-00000')]}"

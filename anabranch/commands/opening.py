@@ -1,4 +1,4 @@
-"""Opening a table: from a location to its log. The one place where commands meet stores."""
+"""Opens a table: from a location to its log. The only place where commands use stores."""
 
 from __future__ import annotations
 
@@ -38,37 +38,39 @@ def open_log(location: Location, storage_options: Mapping[str, str] | None = Non
 
 
 OWNER = "_anabranch_name"
-"""Beside the log of a managed table: with which of its names its files go."""
+"""The file beside the log of a managed table that records under which of its names its files are dropped."""
 
 
 def check_empty(log: Log) -> None:
-    """Raises LocationNotEmpty: files lie where a table is to be, which VACUUM would take for its own and remove."""
-    for listed in (log.store.list_from, log.store.list_all):  # the first is cheap where there are many files
-        others = (each.name for each in listed("") if each.name != OWNER and not each.name.startswith(f"{FOLDER}/"))
-        if found := next(others, None):
-            raise LocationNotEmpty(table=log.table, found=found)
+    """Raises LocationNotEmpty if a new table's location holds files, which its VACUUM would remove as its own."""
+    for list_names in (log.store.list_from, log.store.list_all):  # the first is cheap even with many files
+        foreign_names = (
+            entry.name for entry in list_names("") if entry.name != OWNER and not entry.name.startswith(f"{FOLDER}/")
+        )
+        if foreign := next(foreign_names, None):
+            raise LocationNotEmpty(table=log.table, found=foreign)
 
 
 class Masked:
-    """A value whose text shows no secret of a location and none of its storage options."""
+    """A value whose text shows neither secrets of a location nor storage options."""
 
     def __init_subclass__(cls) -> None:
         cls.__repr__ = _without_options  # type: ignore[method-assign]
 
 
 def _without_options(command: Any) -> str:
-    values = ((each.name, getattr(command, each.name)) for each in fields(command) if each.repr)
-    told = ((name, "..." if name in _SECRET and value else value) for name, value in values)
-    return without_secrets(f"{type(command).__name__}({', '.join(f'{name}={value!r}' for name, value in told)})")
+    values = ((field.name, getattr(command, field.name)) for field in fields(command) if field.repr)
+    shown = ((name, "..." if name in _SECRET and value else value) for name, value in values)
+    return without_secrets(f"{type(command).__name__}({', '.join(f'{name}={value!r}' for name, value in shown)})")
 
 
 def file_set(snapshot: Snapshot, files: pa.Table | None = None, metadata: Metadata | None = None) -> FileSet:
-    """The live files of a snapshot, or some files of its table, ready to be read: under its own columns, or under those
-    of metadata to come, of which files lack some.
+    """The live files of a snapshot, or some files of its table, ready to read: with the snapshot's columns, or with
+    those of new metadata, some of which files may lack.
 
     Raises:
-        CorruptVector: a vector is damaged. CorruptLog: a file of a table of mode ``id`` has no ids. MissingDataFile: a
-        file has another size than the log says.
+        CorruptVector: a vector is damaged. CorruptLog: a file of a table of mode ``id`` has no ids. MissingDataFile:
+        the size of a file differs from the log's.
     """
     files = snapshot.files if files is None else files
     hold_sizes(snapshot.store, files, snapshot.version)
@@ -90,12 +92,12 @@ def file_set(snapshot: Snapshot, files: pa.Table | None = None, metadata: Metada
 
 
 def only(files: pa.Table, mask: pa.BooleanArray) -> pa.Table:
-    """The files under a mask."""
+    """The files that a mask selects."""
     return files if mask.true_count == len(files) else files.filter(mask)
 
 
 def live_rows(files: pa.Table) -> int | None:
-    """How many live rows these files hold, or None where some file has no statistics."""
+    """The number of live rows in these files; None if a file has no statistics."""
     counts = [num_records(stats) for stats in files["stats"].to_pylist()]
     if any(count is None for count in counts):
         return None

@@ -1,7 +1,7 @@
-"""Options as Spark's readers and writers take them, used up one by one by the command that honours them.
+"""Options of Spark's readers and writers, which the command takes one by one.
 
-Knows names without case and values as text. Guarantee: what nobody used up is refused by name where it is documented
-and would change what the command does, and is warned of, once in each process, where nobody documents it.
+Knows case-insensitive names and values as text. Guarantee: an option that no command takes raises an error if it is
+documented and would change the result, and a warning, once in each process, if it is not documented.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from anabranch.errors.inputs import check_text
 from anabranch.errors.process_state import cache
 
 _FILE_SYSTEM = ("fs.", "dfs.")
-"""How settings of file systems begin, which both sides of a bucket follow."""
+"""Prefixes of the settings of file systems, which apply to Spark and to our own access to a bucket."""
 _HADOOP = "hadoop."
 NOT_BUILT = ("datachange", "replaceon", "replaceusing", "targetalias")
 _warned = cache("options warned of", 1000)
@@ -32,17 +32,17 @@ class Options:
         self._values: dict[str, tuple[str, str]] = {}
 
     def copy(self) -> Options:
-        """The same, to be used up by one command: a reader may be asked again."""
-        other = Options()
-        other._values = dict(self._values)
-        return other
+        """A copy for one command: a reader may be used again."""
+        copied = Options()
+        copied._values = dict(self._values)
+        return copied
 
     def remaining(self) -> dict[str, str]:
-        """All that nobody took, by the names that they were given."""
+        """The options that were not taken, by the names that the user wrote."""
         return dict(self._values.values())
 
     def put(self, name: str, value: Any) -> None:
-        """Set one, or leave it out with None. Raises LoneSurrogate: its name or its value is no text."""
+        """Set an option; None leaves it out. Raises LoneSurrogate: its name or its value is not valid text."""
         check_text("The name of an option", name)
         if value is not None:
             check_text(f"The option {name}", str(value))
@@ -50,28 +50,28 @@ class Options:
             self._values[name.lower()] = (name, text)
 
     def take(self, name: str) -> str | None:
-        """The value of one, which is then used up."""
+        """Take an option: return its value and remove it."""
         return self._values.pop(name.lower(), ("", None))[1]
 
     def flag(self, name: str) -> bool | None:
-        """Whether one is true, which is then used up; None where it is not set. Raises InvalidOption: it is neither."""
+        """Take a boolean option; None if it is not set. Raises InvalidOption: it is neither true nor false."""
         text = self.take(name)
         if text is not None and text.lower() not in ("true", "false"):
             raise InvalidOption(option=name, value=text, reason="it takes true or false.")
         return None if text is None else text.lower() == "true"
 
     def properties(self) -> dict[str, str]:
-        """The table properties among them, used up."""
+        """Take the table properties among the options."""
         keys = [key for key in self._values if key.startswith(("delta.", "anabranch."))]
         return dict(self._values.pop(key) for key in keys)
 
     def file_settings(self) -> dict[str, str]:
-        """The settings of file systems among them, which stay: they count for as long as the command runs."""
+        """The settings of file systems among the options, which stay: they apply as long as the command runs."""
         return {name: value for key, (name, value) in self._values.items() if key.startswith(_FILE_SYSTEM)}
 
     def of_a_write(self) -> dict[str, Any]:
-        """What they say of any write, as arguments of `anabranch.commands.dml.write.Write`. Raises InvalidOption: one
-        has a value that it does not take.
+        """Take the options of a write, as arguments of `anabranch.commands.dml.write.Write`. Raises InvalidOption: an
+        option has an invalid value.
         """
         return {
             "user_metadata": self.take("userMetadata"),
@@ -96,34 +96,36 @@ class Options:
             most = int(text)
         except ValueError:
             raise InvalidOption(option="maxRecordsPerFile", value=text, reason="it takes a whole number.") from None
-        return most if most > 0 else None  # as Spark's, which has no bound then
+        return most if most > 0 else None  # in Spark, 0 and less mean no bound
 
     def finish(self, door: str) -> None:
-        """Judge the options that nobody took.
+        """Check the options that no command took.
 
         Raises:
-            InvalidOption, NotBuilt: one asks for what is not done here.
+            InvalidOption, NotBuilt: an option requests what is not supported.
         """
         for key, (name, value) in self._values.items():
             if key.startswith(_FILE_SYSTEM):
                 continue
-            known = options.option(door, key)
-            if key.startswith(_HADOOP) or (known and known.fate is Fate.REFUSED and key in NOT_BUILT):
-                if known is None or value.lower() != known.harmless:
+            documented = options.option(door, key)
+            if key.startswith(_HADOOP) or (documented and documented.fate is Fate.REFUSED and key in NOT_BUILT):
+                if documented is None or value.lower() != documented.harmless:
                     raise NotBuilt(what=f"the option {name}", instead="See the page on limits in the documentation.")
-            elif known is None:
+            elif documented is None:
                 _warn(door, name)
-            elif known.fate is Fate.REFUSED and value.lower() != known.harmless:
-                raise InvalidOption(option=name, value=value, reason=f"{known.why}.")
-            elif known.fate is Fate.HONOURED:
+            elif documented.fate is Fate.REFUSED and value.lower() != documented.harmless:
+                raise InvalidOption(option=name, value=value, reason=f"{documented.why}.")
+            elif documented.fate is Fate.HONOURED:
                 raise InvalidOption(option=name, value=value, reason="this method does not take it.")
 
 
 def _warn(door: str, name: str) -> None:
     if not _warned.add(name.lower(), True):
         return
-    near = get_close_matches(name.lower(), {each.lower(): each for each in options.names(door)}, n=1, cutoff=0.8)
-    known = {each.lower(): each for each in options.names(door)}
-    hint = f" Did you mean {known[near[0]]}?" if near else ""
-    said = f"The option {name} is none that is documented for {door} of a Delta table, and does nothing.{hint}"
-    warnings.warn(said, UnknownOption, stacklevel=6)
+    matches = get_close_matches(
+        name.lower(), {option.lower(): option for option in options.names(door)}, n=1, cutoff=0.8
+    )
+    by_lower_name = {option.lower(): option for option in options.names(door)}
+    hint = f" Did you mean {by_lower_name[matches[0]]}?" if matches else ""
+    message = f"The option {name} is not documented for {door} of a Delta table, and does nothing.{hint}"
+    warnings.warn(message, UnknownOption, stacklevel=6)

@@ -1,7 +1,7 @@
-"""Which backend does each step of a command, before it is run.
+"""Plans which backend does each step of a command, without running it.
 
-Knows commands, a version of a table and a site. Guarantee: nothing is read but the log, and what the command would
-refuse is refused.
+Knows commands, a version of a table and a site. Guarantee: planning reads only the log, and raises the errors with
+which the command would refuse to run.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from anabranch.commands.opening import file_set
 from anabranch.commands.row_changes import candidates_of
 
 SiteOf = Callable[..., Site]
-"""Where rows of a `FileSet` are read and written; ``obeys=False``: they are copied only."""
+"""Returns the site that reads and writes rows of a `FileSet`; ``obeys=False``: rows are only copied."""
 
 
 def change_plan(snapshot: Snapshot, where: Condition, values: Mapping[str, Any] | None, site_of: SiteOf) -> RowPlan:
-    """The plan of an UPDATE of these values, or, where they are None, of a DELETE."""
+    """The plan of an UPDATE with these values, or of a DELETE if ``values`` is None."""
     _, _, rest = candidates_of(snapshot, where, deletes=values is None)
     if not len(rest):
         return RowPlan((FOUND_BY_LOG,))
@@ -40,14 +40,14 @@ def change_plan(snapshot: Snapshot, where: Condition, values: Mapping[str, Any] 
 
 
 def merge_plan(snapshot: Snapshot, matching: Matching, source: SourceColumns, site_of: SiteOf) -> RowPlan:
-    """The plan of a MERGE of a source of these columns."""
+    """The plan of a MERGE of a source with these columns."""
     files, recorded = file_set(snapshot), replace(matching, recorded=records(snapshot.metadata))
     return plan_merge(site_of(files), files, recorded, source, vectors=snapshot.properties.vectors)
 
 
 def optimize_plan(command: Optimize, snapshot: Snapshot, site_of: SiteOf) -> tuple[list[FileSet], RowPlan]:
-    """The groups of files that an OPTIMIZE writes anew, and the plan of it."""
+    """The groups of files that an OPTIMIZE rewrites, and its plan."""
     _, batches = command.plan_batches(snapshot, Runtime())
-    groups = [(file_set(snapshot, each.files), each.curve) for each in batches]
+    groups = [(file_set(snapshot, batch.files), batch.curve) for batch in batches]
     plan = plan_layout(site_of(groups[0][0], obeys=False), groups) if groups else RowPlan()
     return [files for files, _ in groups], plan

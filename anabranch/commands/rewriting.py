@@ -1,8 +1,8 @@
-"""Rewriting: files written anew with the same rows, as a REORG does, so that they fit what their table says.
+"""Rewrites files with the same rows, as a REORG does, so that they suit the table's metadata.
 
-Knows how files are chosen by others, staged and committed. Guarantees: not a row comes or goes, or nothing is
-committed; deleted rows are left out; the commit says that no data changed; where a table is to say something else by
-it, the commit stands directly behind the version that was looked at, or fails.
+Its callers choose the files; this stages and commits them. Guarantees: the number of live rows stays the same, or
+nothing is committed; deleted rows are left out; the commit declares that no data changed; if it changes metadata, it
+directly follows the version that was read, or fails.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ PURGE = {"predicate": "[]", "applyPurge": "true"}
 
 @dataclass(frozen=True)
 class Rewriting:
-    """What is to be written anew, and what the table is to say with it.
+    """The files to rewrite, and the new metadata of the table.
 
     Attributes:
-        base: the version that was looked at.
-        files: the live files that do not fit.
-        metadata, protocol: what the table is to say; None: what it says.
-        operation, parameters: the commit's names in the history.
+        base: the version that was read.
+        files: the live files to rewrite.
+        metadata, protocol: the new ones; None: unchanged.
+        operation, parameters: operation and parameters in the history.
     """
 
     base: Snapshot
@@ -53,41 +53,41 @@ class Rewriting:
     parameters: Mapping[str, str] = field(default_factory=lambda: PURGE)
 
     def run(self, engine: Engine, log: Log, context: RunContext) -> Committed | None:
-        """Run it; None where there is nothing to do.
+        """Run it; None if there is nothing to do.
 
         Raises:
-            DeltaConcurrentModificationException: one of the files was changed meanwhile, or the table was, in any way,
-                where it is to say something else.
-            ExecutionFailed: the engine did not write the rows that it was to write.
+            DeltaConcurrentModificationException: one of the files was changed meanwhile; or the table was changed in
+                any way, and this changes its metadata.
+            ExecutionFailed: the engine did not write exactly the live rows.
         """
         staging = Staging(log.store, str(context.runtime.new_id()))
         return stage_and_commit(RewriteHandler(self, engine, staging), log, context)[1]
 
     def to_read(self) -> FileSet:
-        """The files to be rewritten: read under the names that they have for columns, written under those to come."""
-        now = with_counts(self.base, file_set(self.base, self.files))
+        """The files to rewrite: read by their present column names, written by the new ones."""
+        current = with_counts(self.base, file_set(self.base, self.files))
         if self.metadata is None:
-            return now
-        files, old, new = now.files, self.base.metadata, self.metadata
-        then = file_set(self.base, files.slice(0, 0), new)
+            return current
+        files, old, new = current.files, self.base.metadata, self.metadata
+        target = file_set(self.base, files.slice(0, 0), new)
         if old.partition_keys != new.partition_keys:
             files = _rename_partition_keys(files, dict(zip(old.partition_keys, new.partition_keys, strict=True)))
         renamed = _names(old.schema) != _names(new.schema)
-        layouts = {path: now.layouts.get(path, old.schema) for path in files["path"].to_pylist()} if renamed else {}
-        return replace(then, files=files, vectors=now.vectors, layouts=layouts)
+        layouts = {path: current.layouts.get(path, old.schema) for path in files["path"].to_pylist()} if renamed else {}
+        return replace(target, files=files, vectors=current.vectors, layouts=layouts)
 
 
 def _names(schema: Struct) -> list[str]:
-    """What files call the columns, also inside nested ones; types and numbers do not matter."""
-    return [each.physical_name for each in fields_of(schema)]
+    """The names of the columns in files, nested fields included; types and field ids do not matter."""
+    return [field.physical_name for field in fields_of(schema)]
 
 
 def _rename_partition_keys(files: pa.Table, names: Mapping[str, str]) -> pa.Table:
     """The files with their partition values under other names."""
-    values = [[(names[key], value) for key, value in each] for each in files["partitionValues"].to_pylist()]
+    values = [[(names[key], value) for key, value in pairs] for pairs in files["partitionValues"].to_pylist()]
     place = files.schema.get_field_index("partitionValues")
-    known = files.schema.field(place)
-    return files.set_column(place, known, pa.array(values, known.type))
+    values_field = files.schema.field(place)
+    return files.set_column(place, values_field, pa.array(values, values_field.type))
 
 
 class RewriteHandler(WholeFilesHandler):
@@ -99,11 +99,11 @@ class RewriteHandler(WholeFilesHandler):
         self._metadata = plan.metadata or plan.base.metadata
 
     def stage(self, runtime: Runtime) -> Transaction:
-        """Rewrite the files, and hold that not a row came or went."""
+        """Rewrite the files. Raises ExecutionFailed unless the number of live rows stays the same."""
         plan, snapshot = self._plan, self._snapshot
-        chosen = plan.to_read()
-        paths = frozenset(chosen.files["path"].to_pylist())
-        adds, live = self._rewrite_files(chosen) if paths else (chosen.files, 0)
+        files = plan.to_read()
+        paths = frozenset(files.files["path"].to_pylist())
+        adds, live = self._rewrite_files(files) if paths else (files.files, 0)
         rows = plan.files.to_pylist()
         ours = Transaction.on(
             snapshot,
@@ -121,13 +121,15 @@ class RewriteHandler(WholeFilesHandler):
         )
         columns = snapshot.clustering_columns
         ours = self._with_steps(ours)
-        return with_clustering(ours, columns) if columns else ours  # it names them as files do
+        return (
+            with_clustering(ours, columns) if columns else ours
+        )  # the domain holds physical names, which may have changed
 
-    def _rewrite_files(self, chosen: FileSet) -> tuple[pa.Table, int]:
+    def _rewrite_files(self, files: FileSet) -> tuple[pa.Table, int]:
         self._staging.start()
-        self._staging.note(self._engine.rewrite(chosen, {}, None, self._staging.folder))
-        adds, live = self._collect_new_files(), rows_of(chosen.files) - count_of(chosen.vectors)
+        self._staging.note(self._engine.rewrite(files, {}, None, self._staging.folder))
+        adds, live = self._collect_new_files(), rows_of(files.files) - count_of(files.vectors)
         if rows_of(adds) != live:
-            reason = f"{live} rows were to be kept, but {rows_of(adds)} were written."
+            reason = f"{live} rows were expected, but {rows_of(adds)} were written."
             raise ExecutionFailed(what=self._plan.operation, reason=reason)
         return adds, live

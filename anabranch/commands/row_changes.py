@@ -1,8 +1,8 @@
-"""Changing rows: the shared way of DELETE and UPDATE.
+"""Changes rows: the common part of DELETE and UPDATE.
 
-Knows which files a condition may touch, asks the engine which rows it selects, and stages their marks and new images.
-With deletion vectors rows are *marked* and files stay; without, files are rewritten. The same steps run again on the
-rows that blind appends brought in, when the transaction has to stand behind those (`ChangeHandler.redo`).
+Selects the files that a condition may match, lets the engine find the rows, and stages their marks and new images. With
+deletion vectors rows are *marked* and files stay; without them files are rewritten. The same steps run again on rows of
+blind appends, if the transaction has to be ordered after those (`ChangeHandler.redo`).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from anabranch.errors.html import ShownAsTable
 
 @dataclass(frozen=True)
 class Change:
-    """What is done to the rows that ``where`` selects: with ``assignments`` they are updated, without deleted."""
+    """A change of the rows that ``where`` selects: an update with ``assignments``, a deletion without."""
 
     operation: str
     where: Condition
@@ -60,13 +60,13 @@ class Change:
 
     @property
     def changed_rows_metric(self) -> str:
-        """Delta's name for the number of rows selected."""
+        """Delta's metric for the number of selected rows."""
         return "numDeletedRows" if self.assignments is None else "numUpdatedRows"
 
 
 @dataclass(frozen=True)
 class Outcome(ShownAsTable):
-    """What a change did: the rows changed and where it stands; ``committed`` is None where no row matched."""
+    """The result of a change: the number of changed rows, and its commit; ``committed`` is None if no row matched."""
 
     rows: int
     committed: Committed | None
@@ -77,7 +77,7 @@ def run_change(change: Change, snapshot: Snapshot, engine: Engine, context: RunC
     """Read at this version, stage, validate and commit.
 
     Raises:
-        DeltaConcurrentModificationException: a winner stands in the way.
+        DeltaConcurrentModificationException: it conflicts with a winner.
         AppendOnlyTable, UnsupportedFeature, InvalidCondition, ExecutionFailed: nothing was written.
     """
     runtime, log = context.runtime, Log(snapshot.store)
@@ -101,19 +101,19 @@ def run_change(change: Change, snapshot: Snapshot, engine: Engine, context: RunC
 
 
 class RowRebaseHandler(ABC):
-    """What the handlers of all commands have in common that change rows of a table (`RebaseHandler`)."""
+    """The common part of the handlers of commands that change rows (`RebaseHandler`)."""
 
     def __init__(self, where: Condition, snapshot: Snapshot, engine: Engine, staging: Staging) -> None:
         self._steps = list[Step]()
         self._where, self._snapshot, self._staging = where, snapshot, staging
         self._engine = engine.telling(self._steps.append)
-        self._metadata = snapshot.metadata  # of what is written
+        self._metadata = snapshot.metadata  # of the files that it writes
         self._settings = dict(engine.settings())
         self._staged = list[str]()
 
     @abstractmethod
     def stage(self, runtime: Runtime) -> Transaction:
-        """Do all the work on the snapshot: the transaction as it stands before any winner is looked at."""
+        """Do all work on the snapshot; return the transaction as it is before any winner is read."""
 
     def vector(self, file: FileRow) -> BitMap64:
         """The deleted positions of a file."""
@@ -139,7 +139,7 @@ class RowRebaseHandler(ABC):
         )
 
     def narrower(self, ours: Transaction, file: FileRow | None) -> str | None:
-        """The partitions that hold all selected rows, if this file lies in another."""
+        """A condition on the partitions that hold all selected rows, if this file lies in another partition."""
         return conflict_details.of_partitions(self._snapshot, ours, file)
 
     def discard(self) -> None:
@@ -151,51 +151,51 @@ class RowRebaseHandler(ABC):
         self._staging.finish()
 
     def check_settings(self) -> None:
-        """Raises ExecutionFailed unless the condition still means what it meant at the start of the command: no setting
-        of the session on which its value depends was changed.
+        """Raises ExecutionFailed if a setting of the session on which the condition depends was changed since the start
+        of the command.
         """
         if dict(self._engine.settings()) != self._settings:
             reason = "the session's time zone, or another setting that values depend on, was changed meanwhile."
             raise ExecutionFailed(what=f"the condition {self._where.text}", reason=reason)
 
     def _with_steps(self, ours: Transaction) -> Transaction:
-        """Ours with what did each step so far."""
+        """The transaction with the backend of each step so far."""
         return ours.with_steps(self._steps)
 
     def _collect_new_files(self) -> pa.Table:
-        """The files that were written since this was last asked."""
+        """The files written since the last call."""
         files = self._staging.collect(self._metadata, self._staged)
         self._staged += files["path"].to_pylist()
         return files
 
 
 class WholeFilesHandler(RowRebaseHandler):
-    """What the handlers of commands have in common that write whole files anew, and select no row."""
+    """The common part of the handlers of commands that rewrite whole files, and select no row."""
 
     def matches(self, files: pa.Table) -> Marks:
-        """New rows do not concern it."""
+        """No rows: it selects none."""
         return {}
 
     def redo(self, files: pa.Table, rows: Marks) -> Transaction:
-        """Never asked for."""
+        """Never called."""
         raise AssertionError("it selects no new row")
 
     def sample(self, file: FileRow, rows: Sequence[int]) -> Sequence[Mapping[str, Any]]:
-        """Rows are moved whole; none says more than its file."""
+        """No rows: the file alone explains a conflict."""
         return ()
 
 
 def stage_and_commit(
     handler: RowRebaseHandler, log: Log, context: RunContext, txn: AppTransaction | None = None
 ) -> tuple[Transaction, Committed | None]:
-    """Stage and commit; None where there was nothing to do, or is no more. What was staged in vain is removed. ``txn``
-    is committed with it, also where that is all. Raises DeltaConcurrentModificationException: a winner stands in the
-    way.
+    """Stage and commit; None if there was nothing to do, or is nothing left to do. Removes the staged files if nothing
+    is committed. ``txn`` is committed with it, even alone. Raises DeltaConcurrentModificationException: it conflicts
+    with a winner.
     """
     try:
         ours = with_txn(handler.stage(context.runtime), txn, context.runtime.now_ms())
         reach("staged")
-    except BaseException:  # an interrupt too: no commit names what was staged
+    except BaseException:  # an interrupt too: no commit references the staged files
         handler.discard()
         raise
     if not ours.touched_paths and len(ours.does.adds) == 0 and ours.says.metadata is None and txn is None:
@@ -210,8 +210,8 @@ def stage_and_commit(
 
 
 def candidates_of(snapshot: Snapshot, where: Condition, *, deletes: bool) -> tuple[pa.Table, pa.Table, pa.Table]:
-    """The files that may hold rows which a condition selects; those of them whose every row is deleted for certain,
-    found without reading them; and the others.
+    """The files that may hold rows which a condition selects; those whose every row a DELETE certainly deletes, by the
+    log alone; and the remaining ones, which have to be read.
     """
     files, facts = snapshot.files, snapshot.facts
     could = facts.could_match(where.predicate)
@@ -223,7 +223,7 @@ def candidates_of(snapshot: Snapshot, where: Condition, *, deletes: bool) -> tup
 
 
 class ChangeHandler(RowRebaseHandler):
-    """The handler of one running change; ``reads_table``: its expressions were computed from the table's own rows."""
+    """The handler of one running change; ``reads_table``: its expressions read the table's own rows."""
 
     def __init__(
         self, change: Change, snapshot: Snapshot, engine: Engine, staging: Staging, *, reads_table: bool = False
@@ -234,11 +234,11 @@ class ChangeHandler(RowRebaseHandler):
         self._reads_table = reads_table
 
     def stage(self, runtime: Runtime) -> Transaction:
-        """Do all the work on the snapshot: the transaction as it stands before any winner is looked at."""
+        """Do all work on the snapshot; return the transaction as it is before any winner is read."""
         began, snapshot, change = runtime.now_ms(), self._snapshot, self._change
         tell("finding rows")
         candidates, whole, rest = candidates_of(snapshot, change.where, deletes=change.assignments is None)
-        decided = len(whole) and not len(rest)  # else the engine is asked, also of no file: it checks the condition
+        decided = len(whole) and not len(rest)  # else the engine runs, even on no file: it checks the condition
         marks = {} if decided else self._engine.find(file_set(snapshot, rest), change.where)
         if decided:
             self._steps.append(FOUND_BY_LOG)
@@ -252,7 +252,7 @@ class ChangeHandler(RowRebaseHandler):
         return ours.with_counts(**times, executionTimeMs=runtime.now_ms() - began)
 
     def could_match(self, files: pa.Table) -> pa.Table:
-        """The files that may hold selected rows; any, where the condition reads the table by a subquery."""
+        """The files that may hold selected rows; all files if the condition reads the table by a subquery."""
         return files if self._reads_table else super().could_match(files)
 
     def matches(self, files: pa.Table) -> Marks:
@@ -261,21 +261,21 @@ class ChangeHandler(RowRebaseHandler):
         return self._engine.find(file_set(self._snapshot, files), self._change.where)
 
     def redo(self, files: pa.Table, rows: Marks) -> Transaction:
-        """The same change on exactly these rows of files that came in since."""
+        """The same change on exactly these rows of files that were added since."""
         return self._with_steps(self._stage_part(files, rows, files.slice(0, 0)))
 
     def _stage_part(self, files: pa.Table, marks: Marks, whole: pa.Table) -> Transaction:
         """Marks, removals and new files for these rows, as a transaction without reads."""
         snapshot, change = self._snapshot, self._change
-        chosen = with_counts(snapshot, file_set(snapshot, files).restrict_to(set(marks)))
+        marked_files = with_counts(snapshot, file_set(snapshot, files).restrict_to(set(marks)))
         whole = _with_counts(snapshot, whole)
         selected = count_of(marks) + _rows_in(whole)
-        empty_after = find_emptied(chosen, marks)
-        keeps = snapshot.properties.vectors
-        images, recorded = self._images(chosen, marks, keeps=keeps)
-        copies, copied = self._copies(chosen, marks, emptied=empty_after, keeps=keeps)
-        removed = (empty_after if keeps else set(marks)) | set(whole["path"].to_pylist())
-        touched = pa.concat_tables([chosen.files, whole]).to_pylist()
+        emptied = find_emptied(marked_files, marks)
+        keeps_files = snapshot.properties.vectors
+        images, change_files = self._images(marked_files, marks, keeps_files=keeps_files)
+        copies, copied = self._copies(marked_files, marks, emptied=emptied, keeps_files=keeps_files)
+        removed = (emptied if keeps_files else set(marks)) | set(whole["path"].to_pylist())
+        changed_files = pa.concat_tables([marked_files.files, whole]).to_pylist()
         return Transaction.on(
             snapshot,
             self._staging.txn_id,
@@ -287,55 +287,57 @@ class ChangeHandler(RowRebaseHandler):
             does=Changes(
                 marks={path: rows for path, rows in marks.items() if path not in removed},
                 removes=frozenset(removed),
-                sources={row["path"]: Source(row, self.vector(row)) for row in touched},
+                sources={row["path"]: Source(row, self.vector(row)) for row in changed_files},
                 adds=pa.concat_tables([images, copies]),
-                change_files=recorded if len(recorded) else self._deletions(chosen.files, marks, whole, copies),
+                change_files=change_files
+                if len(change_files)
+                else self._deletions(marked_files.files, marks, whole, copies),
             ),
         )
 
-    def _images(self, chosen: FileSet, marks: Marks, *, keeps: bool) -> tuple[pa.Table, pa.Table]:
-        """The new images alone, where files stay or their changes are recorded; and what records them."""
-        updates, none = self._change.assignments, chosen.files.slice(0, 0)
-        changes, selected = none, count_of(marks)
-        if updates is None or not selected or not (keeps or self._recorder.is_on):
-            return none, none
+    def _images(self, files: FileSet, marks: Marks, *, keeps_files: bool) -> tuple[pa.Table, pa.Table]:
+        """Files of new images only, if files stay or changes are recorded; and their files of change data."""
+        updates, no_files = self._change.assignments, files.files.slice(0, 0)
+        change_files, selected = no_files, count_of(marks)
+        if updates is None or not selected or not (keeps_files or self._recorder.is_on):
+            return no_files, no_files
         self._staging.start()
         if self._recorder.is_on:
-            changes, read = self._recorder.update(chosen, marks, updates)
-            written = self._engine.write_postimages(read, selected, self._staging.folder)
+            change_files, recorded = self._recorder.update(files, marks, updates)
+            written = self._engine.write_postimages(recorded, selected, self._staging.folder)
         else:
-            written = self._engine.update(chosen, marks, updates, self._staging.folder)
+            written = self._engine.update(files, marks, updates, self._staging.folder)
         self._staging.note(written)
         images = self._collect_new_files()
         if (count := rows_of(images)) != selected:
             reason = f"{selected} rows were selected, but {count} new ones were written."
             raise ExecutionFailed(what=self._change.operation, reason=reason)
-        return images, changes
+        return images, change_files
 
-    def _copies(self, chosen: FileSet, marks: Marks, *, emptied: set[str], keeps: bool) -> tuple[pa.Table, int]:
-        """Files written anew where none stays, with new images that were not written alone; and the number of rows that
-        were only copied.
+    def _copies(self, files: FileSet, marks: Marks, *, emptied: set[str], keeps_files: bool) -> tuple[pa.Table, int]:
+        """Rewritten files if files do not stay, with the new images that have no files of their own; and the number of
+        rows that were only copied.
         """
         updates = None if self._recorder.is_on else self._change.assignments
-        rewritten = chosen if updates is not None else chosen.restrict_to(set(marks) - emptied)
-        if keeps or len(rewritten.files) == 0:
-            return chosen.files.slice(0, 0), 0
+        rewritten = files if updates is not None else files.restrict_to(set(marks) - emptied)
+        if keeps_files or len(rewritten.files) == 0:
+            return files.files.slice(0, 0), 0
         self._staging.start()
         self._staging.note(self._engine.rewrite(rewritten, marks, updates, self._staging.folder))
         copies = self._collect_new_files()
         return copies, max(rows_of(copies) - (count_of(marks) if updates is not None else 0), 0)
 
     def _deletions(self, files: pa.Table, marks: Marks, whole: pa.Table, copies: pa.Table) -> pa.Table:
-        """What records the rows that a DELETE takes away, where it has copied rows."""
+        """Files of change data for the rows that a DELETE deletes, if it has copied rows."""
         self._recorder.note(DELETE, files, marks)
         self._recorder.note(DELETE, whole)
         return self._recorder.write_noted(needed=len(copies) > 0)
 
 
 def with_counts(snapshot: Snapshot, files: FileSet) -> FileSet:
-    """The same files, each with its number of rows: a file may have a vector only if the log says how many it holds.
+    """The files with row counts: a file may have a vector only if the log records its number of rows.
 
-    PROTOCOL.md, "Writer Requirement for Deletion Vectors". Where the log does not say it, the file's footer does.
+    PROTOCOL.md, "Writer Requirement for Deletion Vectors". Counts that the log does not have come from the footers.
     """
     return replace(files, files=_with_counts(snapshot, files.files))
 
@@ -358,18 +360,18 @@ def _with_row_count(snapshot: Snapshot, row: FileRow) -> FileRow:
 
 
 def find_emptied(chosen: FileSet, marks: Marks) -> set[str]:
-    """The files in which no live row is left."""
+    """The files in which no live row remains after these marks."""
     counts = zip(chosen.files["path"].to_pylist(), map(num_records, chosen.files["stats"].to_pylist()), strict=True)
-    none = BitMap64()
-    return {path for path, records in counts if records == len(marks[path] | chosen.vectors.get(path, none))}
+    no_marks = BitMap64()
+    return {path for path, records in counts if records == len(marks[path] | chosen.vectors.get(path, no_marks))}
 
 
 def _rows_in(files: pa.Table) -> int:
-    """Live rows of these files as far as statistics tell."""
+    """The number of live rows in these files, as far as statistics record it."""
     deleted = pc.sum(pc.struct_field(files["deletionVector"], "cardinality")).as_py() or 0
     return rows_of(files) - int(deleted)
 
 
 def rows_of(files: pa.Table) -> int:
-    """All rows of these files, deleted ones too, as far as statistics tell."""
+    """The number of rows in these files, deleted ones included, as far as statistics record it."""
     return sum(num_records(stats) or 0 for stats in files["stats"].to_pylist())

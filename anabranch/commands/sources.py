@@ -1,9 +1,8 @@
-"""Sources: where the rows of a command come from, and what follows where they come from the table itself.
+"""Sources: which versions of its own table a command reads, and the conflicts that follow from that.
 
-Knows versions, not rows. Guarantee: a command whose source, or a query in one of whose expressions, was read from a
-version of its own table is judged as having read all of that version. If others have changed a row since, it is
-refused. What the program itself has committed since is no such change for its source: these rows are what it had read
-(docs/concepts/the-cut.md).
+Knows versions, not rows. Guarantee: if the source of a command, or a query in its expressions, reads a version of the
+command's own table, the command counts as having read all of that version. It is refused if another program has changed
+a row since. Commits of this program are no such change for its source (docs/concepts/the-cut.md).
 """
 
 from __future__ import annotations
@@ -40,13 +39,13 @@ _EVERY = Condition(text="TRUE", predicate=Always(True), row_local=False, express
 
 @dataclass(frozen=True)
 class VersionsRead:
-    """The oldest versions of its own table that a command reads; None where it reads none but the one that it runs on.
+    """The oldest versions of its own table that a command reads; None if it reads only the one that it runs on.
 
     Attributes:
-        rows: by its source.
-        queries: by queries in its expressions.
-        held: the source was computed before the command, so that running it again would bring the same rows.
-        commits: all versions that it reads, not the oldest alone, with the marks of their commits where these are known
+        rows: the oldest version that its source reads.
+        queries: the oldest version that queries in its expressions read.
+        held: the source was computed before the command, so a second run would get the same rows.
+        commits: all versions that it reads, with the marks of their commits where these are known
             (`anabranch._log.positions.commit_mark`).
     """
 
@@ -57,12 +56,12 @@ class VersionsRead:
 
     @property
     def oldest(self) -> int | None:
-        """The oldest of all; None where it reads none."""
-        return min((each for each in (self.rows, self.queries) if each is not None), default=None)
+        """The oldest version of all; None if it reads none."""
+        return min((version for version in (self.rows, self.queries) if version is not None), default=None)
 
 
 NOTHING = VersionsRead()
-"""Of a command that reads none."""
+"""The value for a command that reads none."""
 
 
 def versions_read(
@@ -76,32 +75,34 @@ def versions_read(
     declared: int | None = None,
     held: bool = False,
 ) -> VersionsRead:
-    """Which versions of its own table a command reads by its source and its expressions.
+    """The versions of its own table that a command reads by its source and its expressions.
 
     Args:
-        seen: the table that it changes, as it found it; None where there is none to be read.
-        source: the rows that it brings, if any.
-        where: which rows it changes or replaces.
-        values: what it assigns to their columns.
-        matching: of a MERGE, whose ``where`` says whether all of its expressions depend on their rows alone.
-        declared: what the user says, for sources that hide it; the older one counts.
+        seen: the snapshot on which the command runs; None if there is no table yet.
+        source: the rows that it adds or merges, if any.
+        where: the condition of the rows that it changes or replaces.
+        values: the assignments to their columns.
+        matching: the clauses of a MERGE; its ``where`` tells whether all expressions are row-local.
+        declared: the version that the user declares, for sources that hide it; the older one counts.
         held: as in `VersionsRead`.
 
     Raises:
-        UnknownSourceVersion: source or expressions read the table, and nobody says which version.
+        UnknownSourceVersion: source or expressions read the table, and the version is unknown.
     """
     if seen is None:
         return NOTHING
-    # What is not decided by a row alone, and a value that calls anything, may hold a query, or a function that does.
-    calling = [each for _, each in leaves(values or {}) if not is_known(each) and "(" in str(each)]
+    # A condition that is not row-local, and a value that calls a function, may contain a query.
+    calls = [
+        expression for _, expression in leaves(values or {}) if not is_known(expression) and "(" in str(expression)
+    ]
     queries, of_table = None, (seen.schema, seen.table, seen.metadata.id)
-    if where is not None and (calling or not where.row_local):
+    if where is not None and (calls or not where.row_local):
         if matching is None:
-            queries = engine.query_versions(where, calling, *of_table)
+            queries = engine.query_versions(where, calls, *of_table)
         else:
             queries = engine.merge_versions(source, matching, *of_table)
-    said = None if declared is None else SourceVersions(declared)
-    rows = all_versions((_of_source(engine, seen, source, declared), said))
+    declared_versions = None if declared is None else SourceVersions(declared)
+    rows = all_versions((_of_source(engine, seen, source, declared), declared_versions))
     return VersionsRead(_oldest(rows), _oldest(queries), held and rows is not None, _commits(rows) | _commits(queries))
 
 
@@ -123,7 +124,7 @@ def _commits(read: SourceVersions | None) -> frozenset[tuple[int, str]]:
 
 
 def parse_declared_version(option: str, given: bool | int | str | None, newest: int) -> int | None:
-    """The version that a user declares a source to be read from: a number, or True for the newest one. Raises
+    """The version from which a source was read, as the user declares it: a number, or True for the newest. Raises
     InvalidOption: it is neither, or there is no such version yet.
     """
     text = "false" if given is None else str(given).strip().lower()
@@ -135,17 +136,17 @@ def parse_declared_version(option: str, given: bool | int | str | None, newest: 
 
 
 def check_newest(read: VersionsRead, log: Log, seen: Snapshot, operation: str, runtime: Runtime) -> None:
-    """Refuse a command that reads an older version of its table than the one on which it runs, if others have changed
-    the table since. Of what this program has committed itself, only queries in expressions take notice.
+    """Refuse a command that reads an older version of its table than the one on which it runs, if another program has
+    changed the table since. This program's own commits count only for queries in expressions.
 
     Args:
-        seen: the version on which the command runs.
-        operation: its name, for messages.
+        seen: the snapshot on which the command runs.
+        operation: the name of the command, for messages.
 
     Raises:
-        DeltaConcurrentModificationException: somebody has.
-        VersionReplaced: another commit stands at one of the versions now.
-        VersionNotFound: the version, or what followed it, is not there any more.
+        DeltaConcurrentModificationException: the table was changed.
+        VersionReplaced: one of the versions has another commit now.
+        VersionNotFound: the version, or one after it, does not exist any more.
     """
     if read.oldest is None or read.oldest == SOME_VERSION:
         return
@@ -153,24 +154,24 @@ def check_newest(read: VersionsRead, log: Log, seen: Snapshot, operation: str, r
     if read.oldest >= seen.version:
         _check_there(read.oldest, log, seen)
         return
-    known = LogPosition(read.oldest, None, seen.metadata.id)
+    position = LogPosition(read.oldest, None, seen.metadata.id)
     try:
-        later = log.commits_after(known, seen.partition_keys) or ()
-    except VersionCleanedUp as gone:  # the same rows can never be written, however often that is tried
-        raise VersionNotFound(**{**gone.facts, "what": "write rows that were read from the table: go back"}) from None
+        later = log.commits_after(position, seen.partition_keys) or ()
+    except VersionCleanedUp as error:  # a retry cannot help: these rows can never be written
+        raise VersionNotFound(**{**error.facts, "what": "write rows that were read from the table: go back"}) from None
 
     def matters(commit: Commit) -> bool:
-        asked = read.queries is not None and commit.version > read.queries
-        return (asked or not is_own(commit, log.table, since=read.rows)) and relocation_of(commit) is None
+        was_read_by_query = read.queries is not None and commit.version > read.queries
+        return (was_read_by_query or not is_own(commit, log.table, since=read.rows)) and relocation_of(commit) is None
 
-    for each in later:
-        if each.version <= seen.version and matters(each):
-            _check_no_effect(each, log, operation, runtime)
+    for commit in later:
+        if commit.version <= seen.version and matters(commit):
+            _check_no_effect(commit, log, operation, runtime)
 
 
 def _check_same(commits: frozenset[tuple[int, str]], log: Log, seen: Snapshot) -> None:
-    """Raises VersionReplaced if one of these commits is not the table's own any more: its log was put back since, or
-    made again, and what was read is no part of it.
+    """Raises VersionReplaced if one of these commits is not in the log any more: the log was restored from a copy or
+    recreated since.
     """
     if commits == {(seen.version, LogPosition.snapshot(seen).mark)}:
         return
@@ -179,14 +180,14 @@ def _check_same(commits: frozenset[tuple[int, str]], log: Log, seen: Snapshot) -
 
 
 def _check_there(version: int, log: Log, seen: Snapshot) -> None:
-    """Raises VersionNotFound if a version was read that the table has not: an older copy of it was put back since."""
+    """Raises VersionNotFound if the table does not have a version that was read: an older copy was put back since."""
     if version > seen.version:
         log.snapshot(version)
 
 
 def _check_no_effect(theirs: Commit, log: Log, operation: str, runtime: Runtime) -> None:
-    """Raises DeltaConcurrentModificationException if a commit has changed what whoever read the version before it has
-    read. Each is looked at by itself, since the command may have read any version between them, too.
+    """Raises DeltaConcurrentModificationException if a commit conflicts with a reader of the version before it. Each
+    commit is checked alone, since the command may have read any version in between.
     """
     before = log.snapshot(theirs.version - 1)
     reader = Transaction.on(before, str(runtime.new_id()), CommitInfo(operation), reads=whole_table(before, held=True))
@@ -196,16 +197,19 @@ def _check_no_effect(theirs: Commit, log: Log, operation: str, runtime: Runtime)
 
 
 class _AnyRow(NoRows):
-    """The handler of what has read every row."""
+    """The handler of a transaction that has read every row."""
 
     def could_match(self, files: pa.Table) -> pa.Table:
-        """All of them."""
+        """All files."""
         return files
 
 
 def whole_table(snapshot: Snapshot, where: Condition = _EVERY, *, held: bool = False) -> ReadSet:
-    """What a command read whose rows, or condition, were computed from the table's own in a way that nobody can look
-    into; ``where``: the condition for messages; ``held``: as in `ReadSet`.
+    """The read set of a command whose rows or condition were computed from the table's own rows in an opaque way.
+
+    Args:
+        where: the condition, for messages.
+        held: as in `ReadSet`.
     """
     every = replace(where, predicate=Always(True), row_local=False)
     return ReadSet(every, frozenset(snapshot.files["path"].to_pylist()), held=held)

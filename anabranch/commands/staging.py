@@ -1,11 +1,11 @@
-"""Staging: a transaction's new files, from the first byte to the commit that names them.
+"""Staging: a transaction's new files, from the first byte to the commit that references them.
 
-Knows folders, Parquet footers and markers. A bulk write goes to a folder of its own under the table, so that no
-rename is needed, failed attempts are never adopted, and two writers never share a temporary folder. While it runs, a
-marker ``_started_<id>`` stands there, and a heartbeat, ``_beating_<id>``; ``_committed_<id>`` takes their place. The
-first is put once and never again, and a VACUUM that takes the job for dead removes it before anything else of the job:
-so it is the witness that all is there. Guarantee: what `collect` returns is durable, and is all that was written; what
-was staged is removed only when it is known that no commit names it.
+Knows folders, Parquet footers and markers. A bulk write goes to its own folder under the table, so that no rename is
+needed, failed attempts are never adopted, and two writers never share a temporary folder. While it runs, the folder
+holds a marker ``_started_<id>`` and a heartbeat ``_beating_<id>``; ``_committed_<id>`` replaces them. The first is put
+exactly once, and a VACUUM that counts the job as dead removes it before any other file of the job: so it is the witness
+that all files exist. Guarantee: what `collect` returns is durable, and is all that was written; staged files are
+removed only when it is known that no commit references them.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ _WRITE_IDS = "spark.sql.parquet.fieldId.write.enabled"
 
 @dataclass(eq=False)
 class Staging:
-    """The folder of one transaction's new files, once it is started; ``txn_id`` names it.
+    """The folder of one transaction's new files, named by ``txn_id``; it exists once it is started.
 
-    While it is in use its heart beats every ``beat_seconds``.
+    While it is in use, a heartbeat is put every ``beat_seconds``.
     """
 
     store: Store
@@ -68,25 +68,23 @@ class Staging:
 
     @property
     def folder(self) -> str:
-        """Its name in the store."""
+        """The name of the job folder in the store."""
         return f"job-{self.txn_id}"
 
     @property
     def change_folder(self) -> str:
-        """The name of its folder of change data."""
+        """The name of the job's folder of change data."""
         return f"{CHANGE_FOLDER}/{self.folder}"
 
     def open_change_folder(self) -> str:
-        """The name of its folder of change data, to be written to by Spark, which follows each link. Raises StoreError:
-        a link leads out of the table there.
+        """The folder of change data, checked before Spark writes to it, since Spark follows links. Raises StoreError: a
+        link leads out of the table.
         """
         check_inside(self.store, self.change_folder)
         return self.change_folder
 
     def start(self) -> None:
-        """Leave the marker that says: a transaction is writing here; and show from now on that it still does. The
-        second call does nothing.
-        """
+        """Put the marker of a writing transaction, and start its heartbeat. A second call does nothing."""
         if self._started:
             return
         self._started = True
@@ -94,15 +92,15 @@ class Staging:
         self._heart.append(Heartbeat(self.store, self._marker("beating"), every_seconds=self.beat_seconds))
 
     def check_alive(self) -> None:
-        """Raises StagedFilesVacuumed if a VACUUM has taken this job for dead: then what it had written may be gone, and
-        the command has to be run again.
+        """Raises StagedFilesVacuumed if a VACUUM counted this job as dead: its files may be gone, and the command has
+        to run again.
         """
         if self._heart and self.store.head(self._marker("started")) is None:
             raise StagedFilesVacuumed(table=self.store.url, file=f"{self.folder}/", txn_id=self.txn_id)
 
     def note(self, written: Written, *, changes: bool = False) -> None:
-        """Hear of what was written to the folder, or to that of ``changes``: what `collect` gives. It looks for itself
-        where somebody has written who does not say what.
+        """Record files written to the folder, or to that of ``changes``, for `collect`. If a writer does not report its
+        files (None), `collect` lists the folder.
         """
         folder = self.change_folder if changes else self.folder
         before = self._noted.get(folder, ())
@@ -111,24 +109,24 @@ class Staging:
     def collect_changes(self, metadata: Metadata, already: Iterable[str] = ()) -> pa.Table:
         """The files of change data written since, made durable, as a `FILES` table without statistics.
 
-        Arguments and errors as for `collect`.
+        Arguments and errors are those of `collect`.
         """
         return self._alive(lambda: self._collect_changes(metadata, set(already)))
 
     def collect(self, metadata: Metadata, already: Iterable[str] = ()) -> pa.Table:
         """The files written since, made durable, as a `FILES` table with statistics from their footers; ``already`` are
-        paths that an earlier call gave.
+        the paths that earlier calls returned.
 
         Raises:
             NotNullViolated: a NOT NULL column holds a NULL.
-            UnsupportedFeature: Spark shredded a variant, although it was told not to.
-            InvalidPartitionValue: a partition value is one that nobody could read back, as the year 10000.
-            StagedFilesVacuumed: a VACUUM took this job for dead.
+            UnsupportedFeature: Spark shredded a variant, against its setting.
+            InvalidPartitionValue: a partition value cannot be read back, such as the year 10000.
+            StagedFilesVacuumed: a VACUUM counted this job as dead.
         """
         return self._alive(lambda: self._collect(metadata, set(already)))
 
     def _alive(self, collect: Callable[[], pa.Table]) -> pa.Table:
-        """What is collected of a job that nobody took for dead meanwhile."""
+        """Collects, and checks that no VACUUM counted the job as dead meanwhile."""
         try:
             files = collect()
         except NotFound:
@@ -137,8 +135,8 @@ class Staging:
         self.check_alive()
         return files
 
-    def _collect_changes(self, metadata: Metadata, known: set[str]) -> pa.Table:
-        full = self._find_data_files(self.change_folder, known)
+    def _collect_changes(self, metadata: Metadata, collected_paths: set[str]) -> pa.Table:
+        files = self._find_data_files(self.change_folder, collected_paths)
         rows: list[Mapping[str, Any]] = [
             {
                 "path": encode(entry.name),
@@ -146,27 +144,31 @@ class Staging:
                 "size": entry.size,
                 "modificationTime": entry.modified_ms,
             }
-            for entry, _ in full
+            for entry, _ in files
         ]
         return files_table(rows)
 
-    def _find_data_files(self, folder: str, known: set[str]) -> list[tuple[Entry, pq.FileMetaData]]:
-        """The data files of a folder that hold rows, with their footers, made durable; without those that are known."""
+    def _find_data_files(self, folder: str, collected_paths: set[str]) -> list[tuple[Entry, pq.FileMetaData]]:
+        """The data files of a folder that hold rows, with their footers, made durable; without ``known`` paths."""
         noted = self._noted.pop(folder, None)
         if noted is not None:
-            return [(Entry(each.name, each.size, each.modified_ms, None), each.footer) for each in noted]
+            return [(Entry(file.name, file.size, file.modified_ms, None), file.footer) for file in noted]
         inside = len(folder) + 1
-        found = self.store.list_all(folder + "/")
-        entries = [e for e in found if is_data_file(e.name[inside:]) and encode(e.name) not in known]
-        both = zip(entries, self._footers(entries), strict=True)
-        full = [(entry, footer) for entry, footer in both if footer.num_rows]
-        self.store.sync([entry.name for entry, _ in full])
-        return full
+        entries_in_folder = self.store.list_all(folder + "/")
+        entries = [
+            entry
+            for entry in entries_in_folder
+            if is_data_file(entry.name[inside:]) and encode(entry.name) not in collected_paths
+        ]
+        pairs = zip(entries, self._footers(entries), strict=True)
+        files = [(entry, footer) for entry, footer in pairs if footer.num_rows]
+        self.store.sync([entry.name for entry, _ in files])
+        return files
 
-    def _collect(self, metadata: Metadata, known: set[str]) -> pa.Table:
-        full = self._find_data_files(self.folder, known)
-        _refuse_shredded((footer for _, footer in full), metadata, self.store.url)
-        rows: list[Mapping[str, Any]] = [self._describe(metadata, entry, footer) for entry, footer in full]
+    def _collect(self, metadata: Metadata, collected_paths: set[str]) -> pa.Table:
+        data_files = self._find_data_files(self.folder, collected_paths)
+        _refuse_shredded((footer for _, footer in data_files), metadata, self.store.url)
+        rows: list[Mapping[str, Any]] = [self._describe(metadata, entry, footer) for entry, footer in data_files]
         files = files_table(rows)
         partition_arrays(files, metadata.schema, metadata.partition_columns, self.store.url)
         return files
@@ -190,17 +192,19 @@ class Staging:
         )
 
     def sweep(self) -> None:
-        """Remove the hidden folders in which an engine kept what it worked with; what cannot be removed is left."""
+        """Remove the hidden scratch folders of an engine; what cannot be removed is left."""
         inside = len(self.folder) + 1
         try:
-            hidden = [e.name for e in self.store.list_all(self.folder + "/") if _is_scratch(e.name[inside:])]
+            hidden = [
+                entry.name for entry in self.store.list_all(self.folder + "/") if _is_scratch(entry.name[inside:])
+            ]
         except StoreError as error:
             _logger.warning("what lies hidden in %s of %s was left there: %s", self.folder, self.store.url, error)
             return
         remove(self.store, hidden)
 
     def finish(self) -> None:
-        """Say that the folder's files are committed. They are, whatever happens to the markers."""
+        """Mark the folder's files as committed. They are, whatever happens to the markers."""
         if not self._started:
             return
         try:
@@ -215,9 +219,9 @@ class Staging:
             )
 
     def discard(self) -> None:
-        """Remove the folder and all in it; only for a transaction that is known not to be in the log.
+        """Remove the folder with its content; only for a transaction that is known not to be in the log.
 
-        What cannot be removed is left to VACUUM, so that the reason for giving up is what the user sees.
+        What cannot be removed is left to VACUUM, so that the user sees the error that ended the transaction.
         """
         if not self._started:
             return
@@ -229,18 +233,18 @@ class Staging:
         except StoreError as error:
             _logger.warning("%s, which nothing names, was left in %s: %s", self.folder, self.store.url, error)
 
-    def _marker(self, says: str) -> str:
-        return f"{self.folder}/_{says}_{self.txn_id}"
+    def _marker(self, state: str) -> str:
+        return f"{self.folder}/_{state}_{self.txn_id}"
 
     def _stop(self) -> int:
-        """End the heartbeat; how often it has beaten."""
+        """End the heartbeat; return the number of beats."""
         for heart in self._heart:
             heart.stop()
         return sum(heart.beats for heart in self._heart)
 
 
 def remove(store: Store, names: Iterable[str]) -> None:
-    """Remove files that no commit names; those that cannot be removed are left to VACUUM."""
+    """Remove files that no commit references; those that cannot be removed are left to VACUUM."""
     for name in names:
         try:
             store.delete(name)
@@ -249,20 +253,20 @@ def remove(store: Store, names: Iterable[str]) -> None:
 
 
 def _values(metadata: Metadata, name: str, folder: str) -> dict[str, str | None]:
-    """The partition values that a file's folders below ``folder`` say."""
+    """The partition values in the names of a file's folders below ``folder``."""
     folders = dict(zip(folder_keys(metadata), metadata.partition_keys, strict=True))
-    said = parse_hive_path(name[len(folder) + 1 :], folders) if folders else {}
-    return {folders[each]: value for each, value in said.items()}
+    values = parse_hive_path(name[len(folder) + 1 :], folders) if folders else {}
+    return {folders[column]: value for column, value in values.items()}
 
 
 def _is_scratch(name: str) -> bool:
-    """Whether this lies in a folder that an engine hid: its name begins with ``_`` and is no partition's."""
+    """Whether a file lies in a scratch folder, whose name begins with ``_`` and is not a partition's."""
     first, slash, _ = name.partition("/")
     return bool(slash) and first.startswith("_") and "=" not in first
 
 
 def _refuse_shredded(footers: Iterable[pq.FileMetaData], metadata: Metadata, table: str) -> None:
-    """Variants are written whole: a table need not list the feature that would let them be split (PROTOCOL.md)."""
+    """Raises UnsupportedFeature if a variant is shredded: that would need a feature of its own (PROTOCOL.md)."""
     if "variantType" not in features_of_types(metadata.schema):
         return
     for footer in footers:
@@ -273,7 +277,7 @@ def _refuse_shredded(footers: Iterable[pq.FileMetaData], metadata: Metadata, tab
 
 
 def is_data_file(name: str) -> bool:
-    """Whether this is a finished data file: what lies in a hidden folder is of an attempt that was given up."""
+    """Whether a file is a finished data file; hidden folders hold abandoned attempts."""
     *folders, base = name.split("/")
     hidden = [part for part in folders if part.startswith((".", "_")) and "=" not in part]
     return base.endswith(".parquet") and not base.startswith((".", "_")) and not hidden
@@ -290,8 +294,8 @@ def describe_file(
     footer: pq.FileMetaData,
     nan_free: frozenset[Name] | None = None,
 ) -> dict[str, Any]:
-    """The row of a `FILES` table for one new Parquet file, with those of its floating-point columns that hold no NaN;
-    None where that is not known. Raises NotNullViolated: a NOT NULL column holds a NULL.
+    """The row of a `FILES` table for one new Parquet file. ``nan_free`` are the floating-point columns that hold no
+    NaN; None if unknown. Raises NotNullViolated: a NOT NULL column holds a NULL.
     """
     check_not_null(store.url, metadata, values, footer, nan_free)
     check_ids(store.url, metadata, footer)
@@ -305,20 +309,20 @@ def describe_file(
 
 
 def file_stats(metadata: Metadata, footer: pq.FileMetaData, nan_free: frozenset[Name] = frozenset()) -> str:
-    """The statistics of a new file, for the columns that the table's properties ask for."""
-    chosen = Properties(metadata.configuration).indexed_columns()
-    return footer_stats(footer, metadata.schema, chosen, metadata.partition_columns, nan_free=nan_free)
+    """The statistics of a new file, for the columns that the table's properties select."""
+    columns = Properties(metadata.configuration).indexed_columns()
+    return footer_stats(footer, metadata.schema, columns, metadata.partition_columns, nan_free=nan_free)
 
 
 def check_ids(table: str, metadata: Metadata, footer: pq.FileMetaData) -> None:
-    """Raises ExecutionFailed unless a new file says the numbers of its columns where it is read by them, in mode ``id``
-    or as Iceberg's; a setting of Spark may keep them out.
+    """Raises ExecutionFailed unless a new file has the field ids that readers need in mode ``id`` or with Iceberg
+    compatibility; a setting of Spark may omit them.
     """
-    compatible = flags(metadata.configuration)
-    if not is_by_id(metadata) and not compatible:
+    is_iceberg = flags(metadata.configuration)
+    if not is_by_id(metadata) and not is_iceberg:
         return
-    there = without_hidden_columns(footer.schema.to_arrow_schema(), metadata)
-    if not has_ids(there) or (compatible and lacks_numbers(there, metadata.configuration)):
+    file_schema = without_hidden_columns(footer.schema.to_arrow_schema(), metadata)
+    if not has_ids(file_schema) or (is_iceberg and lacks_numbers(file_schema, metadata.configuration)):
         reason = f"files would lack Parquet field ids; see that {_WRITE_IDS} is true."
         raise ExecutionFailed(what=f"the write to {table}", reason=reason)
 
@@ -330,8 +334,8 @@ def check_not_null(
     footer: pq.FileMetaData,
     nan_free: frozenset[Name] | None = None,
 ) -> None:
-    """Hold NOT NULL by what the footer says, whatever an engine did; inside nested columns a footer says nothing.
-    Raises NotNullViolated: a NOT NULL column holds a NULL.
+    """Check NOT NULL by the footer, whatever the engine did; a footer has no counts inside nested columns. Raises
+    NotNullViolated: a NOT NULL column holds a NULL.
     """
     for column in metadata.schema.fields:
         count = 0 if column.nullable else _nulls(column, metadata, values, footer, nan_free)
@@ -353,14 +357,14 @@ def _nulls(
         return 0
     leaf = f"{column.physical_name}.metadata" if column.type == "variant" else column.physical_name
     chunks = [
-        group.column(i).statistics
-        for group in (footer.row_group(g) for g in range(footer.num_row_groups))
-        for i in range(group.num_columns)
-        if group.column(i).path_in_schema == leaf
+        group.column(index).statistics
+        for group in (footer.row_group(number) for number in range(footer.num_row_groups))
+        for index in range(group.num_columns)
+        if group.column(index).path_in_schema == leaf
     ]
     if not chunks:
         return int(footer.num_rows)  # the column is not in the file at all
-    # Our own footers say nothing of a column that holds a NaN; its rows were held to the rule before they were written.
+    # Our own footers have no statistics of a column that holds a NaN; its rows were checked before they were written.
     has_nan = nan_free is not None and column.type in ("float", "double") and column.name not in nan_free
-    unsaid = 0 if has_nan else 1
-    return sum(chunk.null_count if chunk is not None and chunk.has_null_count else unsaid for chunk in chunks)
+    unknown = 0 if has_nan else 1
+    return sum(chunk.null_count if chunk is not None and chunk.has_null_count else unknown for chunk in chunks)

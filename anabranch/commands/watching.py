@@ -1,8 +1,8 @@
-"""Watching: what commands that may take long say of themselves while they run.
+"""Watching: long commands report their progress while they run.
 
-Knows the names of steps and how they are counted, and nothing of who shows them: that one says so by `watch_with`.
-Guarantees: to say something costs a look-up and an assignment, whether it is shown or not; nothing that goes wrong in
-showing it reaches a command; of commands inside a command only the outer one is shown, with the steps of all.
+Knows the names of steps and their counts, not who shows them: a watcher registers by `watch_with`. Guarantees: a report
+costs a look-up and an assignment, whether it is shown or not; no error of a watcher reaches a command; of nested
+commands only the outer one is shown, with the steps of all.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _AT_PHASES = {"staged": "committing", "committed": "finishing"}
 
 
 class Work:
-    """One command that runs.
+    """One running command.
 
     Attributes:
-        name: of the command, in the words of SQL.
-        table: where the table is, without secrets.
-        began: in seconds of `time.monotonic`.
-        step: what it is at, how much of that is done, and how much there is; 0 where that is not counted.
+        name: the command's name in SQL.
+        table: the table's location, without secrets.
+        began: its start, in seconds of `time.monotonic`.
+        step: the current step, how much of it is done, and how much there is in all; 0 if not counted.
         failed: whether it ended with an error.
     """
 
@@ -44,20 +44,20 @@ class Work:
         self.failed = False
 
     def tell(self, step: str, done: int = 0, of: int = 0) -> None:
-        """Say what it is at; of several threads that say so the last one counts."""
+        """Report the current step; among several threads the last report counts."""
         self.step = (step, done, of)
 
     def tell_phase(self, phase: str) -> None:
-        """The same, by the phases of a transaction."""
+        """Report the step of a transaction's phase."""
         if phase in _AT_PHASES:
             self.tell(_AT_PHASES[phase])
 
 
 class Watcher(Protocol):
-    """Who shows what runs."""
+    """Shows running commands."""
 
     def begin(self, work: Work) -> Callable[[], None] | None:
-        """Watch it until what this returns is called; None: it is not watched. Nothing may be raised."""
+        """Watch a command until the returned function is called; None: it is not watched. Must not raise."""
         ...
 
 
@@ -66,19 +66,19 @@ _current: ContextVar[Work | None] = ContextVar("anabranch_work", default=None)
 
 
 def watch_with(watcher: Watcher) -> None:
-    """Let this one show what runs, in the place of who did so before."""
+    """Let this watcher show running commands; it replaces the previous one."""
     _watchers[:] = [watcher]
 
 
 @contextmanager
 def working(name: str, table: Location) -> Iterator[Work | None]:
-    """A command runs within the block. Gives what it may tell of itself to, None where nobody watches."""
+    """Marks the block as a running command. Yields its `Work`, to which it may report; None if nobody watches."""
     if (outer := _current.get()) is not None or not _watchers:
         yield outer
         return
     work = Work(name, without_secrets(str(table)))
-    ended = _watchers[0].begin(work)
-    if ended is None:
+    end = _watchers[0].begin(work)
+    if end is None:
         yield None
         return
     with _current_is(work):
@@ -88,12 +88,12 @@ def working(name: str, table: Location) -> Iterator[Work | None]:
             work.failed = True
             raise
         finally:
-            ended()
+            end()
 
 
 @contextmanager
 def _current_is(work: Work) -> Iterator[None]:
-    """Within the block this thread tells what it is at to ``work``."""
+    """Within the block this thread reports its steps to ``work``."""
     token, listener = _current.set(work), work.tell_phase
     listen(listener)
     try:
@@ -104,8 +104,11 @@ def _current_is(work: Work) -> Iterator[None]:
 
 
 def watched(name: str, table: str = "table") -> Callable[[Run], Run]:
-    """Let a command's ``run`` be watched, unless its caller does so: ``name`` is the command's in SQL, ``table`` the
-    attribute that says where the table is.
+    """Decorates the ``run`` of a command so that it is watched, unless its caller passes its own progress.
+
+    Args:
+        name: the command's name in SQL.
+        table: the attribute with the table's location.
     """
 
     def decorate(run: Run) -> Run:
@@ -122,17 +125,17 @@ def watched(name: str, table: str = "table") -> Callable[[Run], Run]:
 
 
 def tell(step: str, done: int = 0, of: int = 0) -> None:
-    """Say what the command of this thread is at, if it is watched."""
+    """Report the current step of this thread's command, if it is watched."""
     if (work := _current.get()) is not None:
         work.tell(step, done, of)
 
 
-def track_progress(step: str, each: Iterable[T], of: int) -> Iterator[T]:
-    """The same items, of which it is told how many there were and will be."""
+def track_progress(step: str, items: Iterable[T], of: int) -> Iterator[T]:
+    """Yields the items, and reports after each how many of how many are done."""
     work = _current.get()
     if work is None:
-        yield from each
+        yield from items
         return
-    for done, item in enumerate(each, 1):
+    for done, item in enumerate(items, 1):
         work.tell(step, done, of)
         yield item

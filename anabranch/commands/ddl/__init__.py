@@ -1,1 +1,1 @@
-"""Commands that change what a table says of itself: columns, constraints, properties, protocol, layout."""
+"""Commands that change a table's metadata: columns, constraints, properties, protocol, layout."""

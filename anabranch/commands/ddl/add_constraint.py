@@ -1,6 +1,6 @@
-"""ALTER TABLE … ADD CONSTRAINT … CHECK. No row is written.
+"""ALTER TABLE … ADD CONSTRAINT … CHECK. It writes no row.
 
-Guarantee: a constraint is added only where it is made of what a rule may be made of, and every row meets it.
+Guarantee: it adds a constraint only if a rule may have such an expression, and every row satisfies it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from anabranch.errors import ConstraintNotMet, InvalidCondition
 class AddConstraint(Masked):
     """ALTER TABLE … ADD CONSTRAINT … CHECK: the condition must be TRUE, not NULL, for every row from now on.
 
-    It reads the whole table, so that any row which came meanwhile is a conflict.
+    It reads the whole table, so every row that is added meanwhile is a conflict.
 
     Example:
         >>> AddConstraint("/data/flights", "plausible", where).run(engine)
@@ -42,27 +42,27 @@ class AddConstraint(Masked):
     where: Condition
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
-        """Run it, at the version for which ``where`` was understood.
+        """Run it, at the version for which ``where`` was parsed.
 
         Raises:
-            ConstraintNotMet: rows that are there do not satisfy it.
-            RuleRefused: it is made of more than a rule may be. ConstraintNotBoolean: it is no condition.
-            InvalidOption: there is one of this name. InvalidConstraintName: the name is reserved.
+            ConstraintNotMet: existing rows do not satisfy it.
+            RuleRefused: a rule may not have such an expression. ConstraintNotBoolean: it is not a condition.
+            InvalidOption: there is a constraint of this name. InvalidConstraintName: the name is reserved.
             ConcurrentAppendException, MetadataChangedException: the table was written meanwhile.
         """
         if not isinstance(self.where.expression, str):
-            reason = "a constraint stands in the log as SQL: state it as text, not as a Column."
+            reason = "the log stores a constraint as SQL: pass it as text, not as a Column."
             raise InvalidCondition(expression=self.where.text, table=str(self.table), reason=reason)
-        looking = require_engine(engine, self)
-        return run_alteration(self.table, self._on, context, lambda base: self._check_rows(base, looking))
+        row_engine = require_engine(engine, self)
+        return run_alteration(self.table, self._on, context, lambda base: self._check_rows(base, row_engine))
 
     def _on(self, base: Snapshot) -> Alteration:
         key = f"{CONSTRAINT_PREFIX}{self.name.lower()}"
-        known = base.metadata.configuration
-        check_new_name(self.name, known)
+        configuration = base.metadata.configuration
+        check_new_name(self.name, configuration)
         check_name(self._check, base.table)
         read_check(self._check, base.schema, base.table)
-        metadata = replace(base.metadata, configuration={**known, key: self.where.text})
+        metadata = replace(base.metadata, configuration={**configuration, key: self.where.text})
         parameters = {"name": self.name, "expr": self.where.text}
         return Alteration("ADD CONSTRAINT", parameters, metadata, upgrade_for_metadata(base.protocol, metadata))
 

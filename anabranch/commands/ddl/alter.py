@@ -1,8 +1,8 @@
-"""Changing what a table says of itself: properties, columns, constraints, protocol. No row is written.
+"""Changes a table's metadata: properties, columns, constraints, protocol. It writes no row.
 
-Knows Delta's names for these changes and their parameters in the history. Guarantees: where nothing would change
-nothing is committed; every other write that has not seen the change fails, and the change fails behind a write that it
-has not seen; what a property or a type demands of the protocol comes in the same commit.
+Knows Delta's names for these changes and their parameters in the history. Guarantees: a change without effect commits
+nothing; a concurrent write that has not seen the change fails, and the change fails after a write that it has not seen;
+the features that a property or a type requires come in the same commit.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ from anabranch.errors import (
 )
 
 _ATTEMPTS = 20
-"""So often a change is begun anew that follows commits of its own."""
+"""Maximum number of attempts of a change that follows commits of its own."""
 _CONSTRAINT = "delta.constraints."
 
 
 @dataclass(frozen=True)
 class Alteration:
-    """What a table is to say of itself, and how the history names that; a part that stays is None. ``domains`` go with
-    other changes only.
+    """A change of a table's metadata, with its operation and parameters in the history. Parts that stay are None;
+    ``domains`` are committed only along with another part.
     """
 
     operation: str
@@ -87,11 +87,11 @@ class Alteration:
 class SetProperties(Masked):
     """ALTER TABLE … SET TBLPROPERTIES.
 
-    Switching deletion vectors on brings their feature into the protocol, in the same commit; ``delta.feature.<name>`` =
-    ``supported`` does that for any feature, ``delta.minReaderVersion`` and ``delta.minWriterVersion`` for those that an
-    old version stands for. Before row tracking is switched on, every file is given its row ids, by commits of their
-    own; where rows are written meanwhile, this is begun anew. Column mapping is switched off by a commit of its own
-    before the others, which writes all files anew and needs an engine.
+    A property that needs a feature adds it to the protocol, in the same commit; ``delta.feature.<name>`` =
+    ``supported`` adds any feature, ``delta.minReaderVersion`` and ``delta.minWriterVersion`` those that an old version
+    implies. Before it switches row tracking on, separate commits assign row ids to every file; if rows are written
+    meanwhile, it starts again. A separate commit, before the others, switches column mapping off; it rewrites all files
+    and needs an engine.
 
     Example:
         >>> SetProperties("/data/flights", {"delta.isolationLevel": "Serializable"}).run()
@@ -101,19 +101,19 @@ class SetProperties(Masked):
     properties: Mapping[str, str]
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
-        """Run it; None where the table says so already.
+        """Run it; None if the table has these properties already.
 
         Raises:
-            InvalidProperty: a key or value is not one. UnsupportedFeature: a feature is not known here.
+            InvalidProperty: a key or value is invalid. UnsupportedFeature: a feature is unknown.
             FeatureNotDropped: column mapping cannot be switched off.
             MetadataChangedException, ProtocolChangedException: the table was written meanwhile.
         """
-        others = dict(self.properties)
-        modes = [others.pop(key) for key in self.properties if canonical_key(key) == MODE]
+        other_properties = dict(self.properties)
+        modes = [other_properties.pop(key) for key in self.properties if canonical_key(key) == MODE]
         base = context.snapshot(open_log(self.table)) if modes else None
         if base is not None and ends_mapping(base.metadata.configuration, modes[-1]):
             return _remove_mapping_and_run(
-                replace(self, properties=others), {MODE: UNMAPPED}, engine, replace(context, at=base)
+                replace(self, properties=other_properties), {MODE: UNMAPPED}, engine, replace(context, at=base)
             )
         return self._set(context)
 
@@ -129,22 +129,22 @@ class SetProperties(Masked):
         if change.metadata is None or not is_enabled(change.metadata) or is_enabled(base.metadata):
             return run_alteration(self.table, lambda _: change, replace(context, at=base))
         _check_allowed(change, base)
-        for left in reversed(range(_ATTEMPTS)):
+        for attempts_left in reversed(range(_ATTEMPTS)):
             base = backfill_all(log, context)
             try:
                 return run_alteration(self.table, alter, replace(context, at=base))
             except (MetadataChangedException, ProtocolChangedException):
-                if not left or not _only_written(base, log.snapshot()):
+                if not attempts_left or not _only_rows_changed(base, log.snapshot()):
                     raise
         raise AssertionError("the last attempt returns or raises")
 
     def check(self, base: Snapshot, runtime: Runtime) -> None:
-        """Raises InvalidProperty, UnsupportedFeature: a table as it is at this version cannot be altered so."""
+        """Raises InvalidProperty or UnsupportedFeature if the table at this version does not allow the change."""
         self._on(base, {}, runtime)
 
     def _on(self, base: Snapshot, parameters: Mapping[str, str], runtime: Runtime) -> Alteration:
-        asked, description = extract_description(self.properties, base.metadata.description)
-        rest = without_requests(asked)
+        properties, description = extract_description(self.properties, base.metadata.description)
+        rest = without_requests(properties)
         refuse_constraints(rest)
         validate(rest)
         check_stats_columns(base.schema, base.partition_columns, rest)
@@ -152,11 +152,11 @@ class SetProperties(Masked):
         check_retention(configuration, rest)
         metadata = replace(base.metadata, configuration=configuration, description=description)
         check_change(base.metadata.configuration, metadata.configuration)
-        newly = set(flags(metadata.configuration)) - set(flags(base.metadata.configuration))
-        if is_mapped(metadata.configuration) and (newly or not is_mapped(base.metadata.configuration)):
+        newly_set = set(flags(metadata.configuration)) - set(flags(base.metadata.configuration))
+        if is_mapped(metadata.configuration) and (newly_set or not is_mapped(base.metadata.configuration)):
             metadata = metadata.with_schema(base.schema, runtime.new_id, named=True)
         metadata = with_columns(metadata, runtime.new_id)
-        protocol = read_protocol_request(base.table, asked).on_top_of(base.protocol)
+        protocol = read_protocol_request(base.table, properties).on_top_of(base.protocol)
         return Alteration(
             "SET TBLPROPERTIES", parameters, metadata, upgrade_for_metadata(protocol, metadata) or protocol
         )
@@ -164,9 +164,9 @@ class SetProperties(Masked):
 
 @dataclass(frozen=True)
 class UnsetProperties(Masked):
-    """ALTER TABLE … UNSET TBLPROPERTIES: these properties have their defaults again.
+    """ALTER TABLE … UNSET TBLPROPERTIES: resets properties to their defaults.
 
-    Column mapping is switched off by a commit of its own, which writes all files anew and needs an engine.
+    A separate commit switches column mapping off; it rewrites all files and needs an engine.
 
     Example:
         >>> UnsetProperties("/data/flights", ("delta.isolationLevel",)).run()
@@ -177,25 +177,25 @@ class UnsetProperties(Masked):
     if_exists: bool = False
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
-        """Run it; None where none of them is set.
+        """Run it; None if none of them is set.
 
         Raises:
-            InvalidProperty: one is not set, and this is not ``if_exists``; or it is a constraint.
+            InvalidProperty: one is not set, without ``if_exists``; or it is a constraint.
             FeatureNotDropped: column mapping cannot be switched off.
             MetadataChangedException: the table was written meanwhile.
         """
-        others = [key for key in self.keys if canonical_key(key) != MODE]
-        base = context.snapshot(open_log(self.table)) if len(others) < len(self.keys) else None
+        other_keys = [key for key in self.keys if canonical_key(key) != MODE]
+        base = context.snapshot(open_log(self.table)) if len(other_keys) < len(self.keys) else None
         if base is not None and ends_mapping(base.metadata.configuration, None):
-            return _remove_mapping_and_run(replace(self, keys=others), {}, engine, replace(context, at=base))
+            return _remove_mapping_and_run(replace(self, keys=other_keys), {}, engine, replace(context, at=base))
         return run_alteration(self.table, self._on, context)
 
     def check(self, base: Snapshot, runtime: Runtime) -> None:
-        """Raises InvalidProperty: a table as it is at this version cannot be altered so."""
+        """Raises InvalidProperty if the table at this version does not allow the change."""
         self._on(base)
 
     def _on(self, base: Snapshot) -> Alteration:
-        known, description = base.metadata.configuration, base.metadata.description
+        configuration, description = base.metadata.configuration, base.metadata.description
         keys = [canonical_key(key) for key in self.keys]
         refuse_constraints(dict.fromkeys(keys, ""))
         for key in keys:
@@ -204,33 +204,31 @@ class UnsetProperties(Masked):
             if key == PROTECTED_BEFORE and CHECKPOINT_PROTECTION in writer_features(base.protocol):
                 reason = "it guards history for as long as the protocol lists checkpointProtection; drop that feature."
                 raise InvalidProperty(property=key, value="unset", reason=reason)
-            if key not in known and not self.if_exists and (key != COMMENT or description is None):
+            if key not in configuration and not self.if_exists and (key != COMMENT or description is None):
                 raise InvalidProperty(property=key, value="unset", reason="it is not set.")
-        left = {key: value for key, value in known.items() if key not in keys}
-        check_change(known, left)
+        remaining = {key: value for key, value in configuration.items() if key not in keys}
+        check_change(configuration, remaining)
         parameters = {"properties": compact_json(list(self.keys)), "ifExists": compact_json(self.if_exists)}
-        metadata = replace(base.metadata, configuration=left, description=None if COMMENT in keys else description)
+        metadata = replace(base.metadata, configuration=remaining, description=None if COMMENT in keys else description)
         return Alteration("UNSET TBLPROPERTIES", parameters, metadata)
 
 
 def _remove_mapping_and_run(
     rest: SetProperties | UnsetProperties, says: Mapping[str, str], engine: Engine | None, context: RunContext
 ) -> Committed | None:
-    """Take a table's column mapping away, and then do the rest of what was asked; what of that is refused is refused
-    before anything is written.
-    """
+    """Remove a table's column mapping, then do the rest of the command; errors of the rest come before any write."""
     log = open_log(rest.table)
     base = context.snapshot(log)
     check_removable(base)
     rest.check(base, context.runtime)
-    done = remove_mapping(base, log, require_engine(engine, rest), context, says)
-    asks = rest.properties if isinstance(rest, SetProperties) else rest.keys
-    return rest.run(engine, replace(context, at="newest")) if asks else done
+    committed = remove_mapping(base, log, require_engine(engine, rest), context, says)
+    remaining = rest.properties if isinstance(rest, SetProperties) else rest.keys
+    return rest.run(engine, replace(context, at="newest")) if remaining else committed
 
 
 @dataclass(frozen=True)
 class NewColumn:
-    """A column to be added: inside the struct at ``parent``, at the end, or ``first``, or behind the one ``after``."""
+    """A column to add inside the struct at ``parent``: at the end, or ``first``, or after the column ``after``."""
 
     field: Field
     parent: tuple[str, ...] = ()
@@ -238,7 +236,7 @@ class NewColumn:
     after: str | None = None
 
     def to_history(self) -> dict[str, Any]:
-        """How Delta's history shows it."""
+        """The form of Delta's history."""
         path = ".".join((*self.parent, self.field.name))
         kind = self.field.type if isinstance(self.field.type, str) else sql_name(self.field.type)
         shown = {"name": path, "type": kind, "nullable": self.field.nullable, "metadata": dict(self.field.metadata)}
@@ -248,7 +246,7 @@ class NewColumn:
 
 @dataclass(frozen=True)
 class AddColumns(Masked):
-    """ALTER TABLE … ADD COLUMNS: rows that are there have NULL in them.
+    """ALTER TABLE … ADD COLUMNS: existing rows have NULL in them.
 
     Example:
         >>> AddColumns("/data/flights", (NewColumn(Field("gate", "string"), after="carrier"),)).run()
@@ -261,9 +259,9 @@ class AddColumns(Masked):
         """Run it.
 
         Raises:
-            InvalidOption: the column is there already, or is NOT NULL, or none is named.
-            UnknownColumn: the struct or the column before it is not there.
-            UnsupportedType, UnsupportedFeature: no table here can have a column of that type.
+            InvalidOption: the column exists already, or is NOT NULL, or no column is named.
+            UnknownColumn: the struct or the column before it does not exist.
+            UnsupportedType, UnsupportedFeature: a column of that type is not supported.
             MetadataChangedException: the table was written meanwhile.
         """
         if not self.columns:
@@ -274,10 +272,10 @@ class AddColumns(Masked):
 
     def _on(self, base: Snapshot, runtime: Runtime) -> Alteration:
         schema: Struct = base.schema
-        for each in self.columns:
-            schema = insert_field(schema, each.parent, each.field, first=each.first, after=each.after)
+        for column in self.columns:
+            schema = insert_field(schema, column.parent, column.field, first=column.first, after=column.after)
         metadata = base.metadata.with_schema(schema, runtime.new_id)
-        parameters = {"columns": compact_json([each.to_history() for each in self.columns])}
+        parameters = {"columns": compact_json([column.to_history() for column in self.columns])}
         return Alteration("ADD COLUMNS", parameters, metadata, upgrade_for_metadata(base.protocol, metadata))
 
 
@@ -306,38 +304,38 @@ class DropConstraint(Masked):
     if_exists: bool = False
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
-        """Run it; None where there is none of this name and this is ``if_exists``.
+        """Run it; None if there is no such constraint, with ``if_exists``.
 
         Raises:
-            InvalidOption: there is none of this name. MetadataChangedException: the table was written meanwhile.
+            InvalidOption: there is no such constraint. MetadataChangedException: the table was written meanwhile.
         """
         return run_alteration(self.table, self._on, context)
 
     def _on(self, base: Snapshot) -> Alteration:
         keys = [f"{prefix}{self.name.lower()}" for prefix in (_CONSTRAINT, KEY_PREFIX)]
-        known = base.metadata.configuration
-        found = next((each for each in known if each.lower() in keys), None)
-        if found is None and not (self.if_exists or current().drops_missing):
+        configuration = base.metadata.configuration
+        matching_key = next((key for key in configuration if key.lower() in keys), None)
+        if matching_key is None and not (self.if_exists or current().drops_missing):
             missing = f"Cannot drop nonexistent constraint {self.name} from table {base.table}"
             raise InvalidOption(
-                option="constraint", value=self.name, reason=f"{missing}: there is no constraint so called."
+                option="constraint", value=self.name, reason=f"{missing}: there is no constraint of this name."
             )
-        left = {each: value for each, value in known.items() if each != found}
-        shown = {} if found is None else {"expr": known[found]}
+        remaining = {key: value for key, value in configuration.items() if key != matching_key}
+        shown = {} if matching_key is None else {"expr": configuration[matching_key]}
         parameters = {"name": self.name, **shown, "existed": "true" if shown else "false"}
-        return Alteration("DROP CONSTRAINT", parameters, replace(base.metadata, configuration=left))
+        return Alteration("DROP CONSTRAINT", parameters, replace(base.metadata, configuration=remaining))
 
 
-def _only_written(before: Snapshot, after: Snapshot) -> bool:
-    """Whether rows alone were changed meanwhile."""
+def _only_rows_changed(before: Snapshot, after: Snapshot) -> bool:
+    """Whether only rows changed between two snapshots."""
     return (before.metadata, before.protocol) == (after.metadata, after.protocol)
 
 
 def refuse_constraints(properties: Mapping[str, str]) -> None:
-    """Raises InvalidProperty if properties name a constraint."""
+    """Raises InvalidProperty if a property is a constraint."""
     for key, value in properties.items():
         if key.lower().startswith((_CONSTRAINT, KEY_PREFIX)):
-            reason = "constraints are added and dropped by commands of their own, which look at the rows."
+            reason = "constraints are added and dropped by separate commands, which read the rows."
             raise InvalidProperty(property=key, value=value, reason=reason)
 
 
@@ -350,20 +348,20 @@ def run_alteration(
     context: RunContext,
     read: Callable[[Snapshot], tuple[ReadSet, RebaseHandler]] | None = None,
 ) -> Committed | None:
-    """Run a change of what a table says of itself; None where it says so already.
+    """Run a change of a table's metadata; None if it changes nothing.
 
     Args:
-        altered: what it is to say, by the version on which the change is run.
-        read: what was read of rows for it, with the handler that judges winners' rows.
+        altered: makes the change for the snapshot on which it runs.
+        read: reads rows for the change; returns the read set, and the handler that checks winners' rows.
 
     Raises:
-        UnsupportedFeature: this version may not write the table. InvalidSchema: a column has a name that is not free.
+        UnsupportedFeature: the table cannot be written. InvalidSchema: a column has a reserved name.
         MetadataChangedException, ProtocolChangedException: the table was written meanwhile.
     """
     log = open_log(table)
     base = context.snapshot(log)
     try:
-        change = _real_part(altered(base), base)
+        change = _keep_differences(altered(base), base)
     except UnknownColumn as error:
         raise error.of(base.table) from None
     if change.metadata is None and change.protocol is None:
@@ -385,21 +383,21 @@ def run_alteration(
     return commit(ours, log, handler, context.policy(), context.runtime)
 
 
-def _real_part(change: Alteration, base: Snapshot) -> Alteration:
-    """Only what differs from what the table says already."""
+def _keep_differences(change: Alteration, base: Snapshot) -> Alteration:
+    """The change without the parts that equal the table's."""
     metadata = None if change.metadata == base.metadata else change.metadata
     protocol = None if change.protocol == base.protocol else change.protocol
     return replace(change, metadata=metadata, protocol=protocol)
 
 
 def _check_allowed(change: Alteration, base: Snapshot) -> None:
-    """Raises UnsupportedFeature, by its name, unless this version may write the table and knows what new columns ask
-    for; InvalidOption where a key stands in the way.
+    """Raises UnsupportedFeature, with its name, unless the table can be written with the features that new columns
+    need; InvalidOption if a key prevents the change.
     """
     check_writable(base.table, base.protocol, base.metadata)
     if change.metadata is not None:
         check_kept(base.schema, change.metadata.schema, change.metadata.configuration)
-        # The domain knows columns by physical names, which outlive the names that the change may bring.
+        # The domain holds physical names, which stay when the change renames columns.
         clustering = clustering_of(base.table, base.state.domains, change.metadata.schema)
         check_clustering(clustering, change.metadata)
         check_writable(base.table, change.protocol or base.protocol, change.metadata)

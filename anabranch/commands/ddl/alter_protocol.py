@@ -1,7 +1,6 @@
-"""Changing what a table demands of readers and writers: its protocol's versions and features. No row is written.
+"""Raises the protocol of a table: its versions and features. It writes no row.
 
-Guarantee: a protocol only ever gains here; what `anabranch.commands.ddl.alter` promises of every change holds of these
-    too.
+Guarantee: the protocol never loses a version or feature here. The guarantees of `anabranch.commands.ddl.alter` hold.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from anabranch.commands.opening import Location, Masked
 
 @dataclass(frozen=True)
 class UpgradeProtocol(Masked):
-    """Raise the versions of the protocol that a table demands; they never go down.
+    """Raise the versions of a table's protocol; they never go down.
 
     Example:
         >>> UpgradeProtocol("/data/flights", 3, 7).run()
@@ -32,10 +31,10 @@ class UpgradeProtocol(Masked):
     writer_version: int
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
-        """Run it; None where the table has these versions, or higher ones.
+        """Run it; None if the table has these versions or higher ones.
 
         Raises:
-            InvalidOption: one version is lower than the table's and the other higher, or there is none such.
+            InvalidOption: one version is lower than the table's and the other higher, or there is no such version.
             ProtocolChangedException, MetadataChangedException: the table was written meanwhile.
         """
         return run_alteration(self.table, self._on, context)
@@ -48,7 +47,7 @@ class UpgradeProtocol(Masked):
 
 @dataclass(frozen=True)
 class AddFeatureSupport(Masked):
-    """List a feature in the protocol of a table; Delta's history shows it as the property that stands for it.
+    """List a feature in the protocol of a table; Delta's history shows it as a property.
 
     Example:
         >>> AddFeatureSupport("/data/flights", "deletionVectors").run()
@@ -58,10 +57,10 @@ class AddFeatureSupport(Masked):
     feature: str
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
-        """Run it; None where the table has it.
+        """Run it; None if the table has the feature.
 
         Raises:
-            UnsupportedFeature: this version does not know it, or does not hold what it asks.
+            UnsupportedFeature: the feature is unknown, or its requirements are not met.
             ProtocolChangedException, MetadataChangedException: the table was written meanwhile.
         """
         return SetProperties(self.table, {f"{FEATURE_PREFIX}{self.feature}": "supported"}).run(engine, context)

@@ -1,7 +1,7 @@
-"""ALTER TABLE … ALTER COLUMN: comment, NULL, default, type and place of columns. No row is written.
+"""ALTER TABLE … ALTER COLUMN changes comment, nullability, default, type and position of columns. It writes no row.
 
-Knows what each change asks of the rows that are there: a wider type asks nothing, since old files are read with their
-values made wider; NOT NULL asks that every row be looked at. Guarantees as in `anabranch.commands.ddl.alter`.
+Knows what each change requires of existing rows: a wider type requires nothing, since readers widen the values of old
+files; NOT NULL requires reading every row. The guarantees of `anabranch.commands.ddl.alter` hold here too.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ from anabranch.errors import ConstraintNotMet, InvalidOption
 
 _ICEBERG = frozenset({"icebergCompatV1", "icebergCompatV2"})
 DROPPED = ""
-"""The default of a column that is to have none, and the comment of one that is to have none."""
+"""The value of ``default`` or ``comment`` that removes the column's."""
 
 
 @dataclass(frozen=True)
 class ChangeColumn(Masked):
-    """ALTER TABLE … ALTER COLUMN (CHANGE COLUMN); what is None stays as it is.
+    """ALTER TABLE … ALTER COLUMN (CHANGE COLUMN); parts that are None stay as they are.
 
     Attributes:
         column: the path: a column, then members of structs, ``element``, ``key`` or ``value`` inside arrays and maps.
         type: a wider type, on a table with ``delta.enableTypeWidening``.
-        length: what the type says of texts, as ``varchar(9)``; None where it sets them no limit.
-        comment: `DROPPED` takes it away.
-        nullable: True is DROP NOT NULL, False is SET NOT NULL, which looks at every row.
+        length: the limit of a text type, such as ``varchar(9)``; None if the type has none.
+        comment: a comment, or `DROPPED`.
+        nullable: True is DROP NOT NULL, False is SET NOT NULL, which reads every row.
         default: SQL text of a value, or `DROPPED`.
-        first, after: its place among its neighbours.
+        first, after: the position among the neighbouring columns.
 
     Example:
         >>> ChangeColumn("/data/flights", ("delay",), type="long").run()
@@ -70,15 +70,15 @@ class ChangeColumn(Masked):
     length: str | None = None
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
-        """Run it; None where the column is so already.
+        """Run it; None if it changes nothing.
 
         Args:
-            engine: needed for SET NOT NULL, which looks at rows, and for a default, which must be a value.
+            engine: needed for SET NOT NULL, which reads rows, and for a default, which must be a value.
 
         Raises:
             UnknownColumn: there is no such column.
-            InvalidOption: the change is none that the protocol allows, or needs the engine; a type names both types.
-            ConstraintNotMet: SET NOT NULL, and rows hold NULL there. InvalidCondition: the default is no value.
+            InvalidOption: the protocol does not allow the change, or it needs an engine; for a type it names both.
+            ConstraintNotMet: SET NOT NULL, and rows hold NULL there. InvalidCondition: the default is not a value.
             MetadataChangedException, ConcurrentAppendException: the table was written meanwhile.
         """
         return ChangeColumns(self.table, (self,)).run(engine, context)
@@ -87,7 +87,7 @@ class ChangeColumn(Masked):
         """The columns with this one changed.
 
         Raises:
-            UnknownColumn, InvalidOption: as of `run`.
+            UnknownColumn, InvalidOption: as for `run`.
         """
         if self.type is not None:
             schema = with_type(schema, self.column, self.type, partial(objection, base, self.column))
@@ -113,13 +113,16 @@ class ChangeColumn(Masked):
         return replace(field, metadata=facts, nullable=nullable)
 
     def _metadata_with_length(self, field: Field) -> dict[str, Any]:
-        """What is said of the column, with the length of its texts as it is asked for: none that is set gets shorter.
+        """The metadata of the column, with the requested limit of its texts.
 
         Raises:
-            InvalidOption: it would.
+            InvalidOption: the limit would become shorter.
         """
-        known, rest = field.metadata.get(LENGTH), {k: v for k, v in field.metadata.items() if k != LENGTH}
-        if self.length == known:
+        present_length, rest = (
+            field.metadata.get(LENGTH),
+            {key: value for key, value in field.metadata.items() if key != LENGTH},
+        )
+        if self.length == present_length:
             return dict(field.metadata)
         before, after = limits_of(field), limits_of(replace(field, metadata={LENGTH: self.length or ""}))
         if isinstance(before, Length) and self.length is None:
@@ -127,24 +130,26 @@ class ChangeColumn(Masked):
         are_lengths = isinstance(before, Length) and isinstance(after, Length)
         if are_lengths and not after.padded and after.length >= before.length:  # type: ignore[union-attr]
             return {**rest, LENGTH: str(after)}
-        reason = f"the column {field.name} is {known or 'string'}, and rows that are there may have longer texts."
+        reason = (
+            f"the column {field.name} is {present_length or 'string'}, and rows that are there may have longer texts."
+        )
         raise InvalidOption(option="type", value=self.length or "string", reason=reason, column=field.name)
 
     def _check_default(self, field: Field) -> None:
-        taken = {GENERATION: "generated", STEP: "an identity column"}
-        why = next((word for key, word in taken.items() if key in field.metadata), None)
+        conflicts = {GENERATION: "generated", STEP: "an identity column"}
+        why = next((word for key, word in conflicts.items() if key in field.metadata), None)
         why = "a member of another column" if len(self.column) > 1 else "a variant" if field.type == "variant" else why
         if why is not None and self.default != DROPPED:
             raise InvalidOption(option="default", value=self.default, reason=f"{field.name} is {why}: it has none.")
 
     def _check_only_type(self) -> None:
-        asked = (self.comment, self.nullable, self.default, self.after)
-        if any(each is not None for each in asked) or self.first:
+        others = (self.comment, self.nullable, self.default, self.after)
+        if any(value is not None for value in others) or self.first:
             reason = "elements, keys and values have a type, and nothing else that could be changed."
             raise InvalidOption(option="column", value=".".join(self.column), reason=reason)
 
     def to_history(self, schema: Struct) -> dict[str, Any]:
-        """How Delta's history shows it: the column as it is now, and where it was put."""
+        """The form of Delta's history: the column as it is now, and its new position."""
         path = self.column
         while _is_inside(schema, path):
             path = path[:-1]
@@ -163,7 +168,7 @@ class ChangeColumn(Masked):
 
 @dataclass(frozen=True)
 class ChangeColumns(Masked):
-    """ALTER TABLE … ALTER COLUMN a …, b …: several columns changed in one commit, one after the other, or none of them.
+    """ALTER TABLE … ALTER COLUMN a …, b …: changes several columns in order, in one commit, all or none.
 
     Example:
         >>> wider = ChangeColumn("/data/flights", ("delay",), type="long")
@@ -174,71 +179,75 @@ class ChangeColumns(Masked):
     changes: Sequence[ChangeColumn]
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
-        """Run it; None where all of them are so already.
+        """Run it; None if it changes nothing.
 
         Raises:
-            InvalidOption: a column is changed twice, or with one that it lies in. And as of `ChangeColumn.run`.
+            InvalidOption: a column is changed twice, or together with one around it. Also the errors of
+                `ChangeColumn.run`.
         """
-        _check_apart([each.column for each in self.changes])
-        looking = [each for each in self.changes if each.nullable is False]
-        if engine is None and (looking or any(each.default for each in self.changes)):
-            reason = "SET NOT NULL looks at the rows, and a default is looked at by Spark: run it with an engine."
+        _check_apart([change.column for change in self.changes])
+        not_null_changes = [change for change in self.changes if change.nullable is False]
+        if engine is None and (not_null_changes or any(change.default for change in self.changes)):
+            reason = "SET NOT NULL reads the rows, and Spark checks a default: run it with an engine."
             raise InvalidOption(option="engine", value=None, reason=reason)
-        look = partial(_check_all_filled, looking, engine) if engine is not None and looking else None
+        look = partial(_check_all_filled, not_null_changes, engine) if engine is not None and not_null_changes else None
         return run_alteration(self.table, partial(self._on, engine=engine), context, look)
 
     def _on(self, base: Snapshot, engine: Engine | None) -> Alteration:
         schema: Struct = base.schema
-        for each in self.changes:
-            schema = each.on(base, schema)
+        for change in self.changes:
+            schema = change.on(base, schema)
         changed = replace(base.metadata, schema_string=schema_json(schema))
         metadata = base.metadata if schema == base.schema else changed
-        if engine is not None and any(each.default for each in self.changes):
+        if engine is not None and any(change.default for change in self.changes):
             engine.check_rules(schema, self._defaults(metadata), base.table)
         operation, parameters = self._operation_and_parameters(schema)
         return Alteration(operation, parameters, metadata, self._protocol(base, metadata))
 
     def _defaults(self, metadata: Metadata) -> Rules:
-        """The defaults that are given now; the other rules were there before."""
-        given = {each.column[0].lower() for each in self.changes if each.default}
-        known = rules_of(metadata).defaults
-        return Rules(defaults={name: text for name, text in known.items() if name.lower() in given})
+        """The new defaults; the table's other rules were checked before."""
+        changed_columns = {change.column[0].lower() for change in self.changes if change.default}
+        defaults = rules_of(metadata).defaults
+        return Rules(defaults={name: text for name, text in defaults.items() if name.lower() in changed_columns})
 
     def _protocol(self, base: Snapshot, metadata: Metadata) -> Protocol | None:
-        """NOT NULL asks for the feature that holds it, also of a member of a struct."""
+        """The protocol with the features of the new columns; NOT NULL needs one, also on a member of a struct."""
         protocol = upgrade_for_metadata(base.protocol, metadata)
-        if any(each.nullable is False for each in self.changes):
+        if any(change.nullable is False for change in self.changes):
             return with_features(protocol or base.protocol, frozenset({"invariants"}))
         return protocol
 
     def _operation_and_parameters(self, schema: Struct) -> tuple[str, dict[str, str]]:
-        shown = [each.to_history(schema) for each in self.changes]
+        shown = [change.to_history(schema) for change in self.changes]
         if len(shown) > 1:
             return "CHANGE COLUMNS", {"columns": compact_json(shown)}
         column = compact_json(shown[0]["column"])
-        return "CHANGE COLUMN", {"column": column, **({k: v for k, v in shown[0].items() if k == "position"})}
+        return "CHANGE COLUMN", {
+            "column": column,
+            **({key: value for key, value in shown[0].items() if key == "position"}),
+        }
 
 
 def _check_apart(paths: Sequence[tuple[str, ...]]) -> None:
-    """Raises InvalidOption if two of these changes are of one column, or one of a member of the other."""
+    """Raises InvalidOption if two changes concern one column, or a column and one of its members."""
     folded = [tuple(name.lower() for name in path) for path in paths]
-    for i, path in enumerate(folded):
-        if any(other[: len(path)] == path for other in folded[:i] + folded[i + 1 :]):
+    for index, path in enumerate(folded):
+        if any(other[: len(path)] == path for other in folded[:index] + folded[index + 1 :]):
             reason = "the statement changes it twice, or something inside it; change one after the other."
-            raise InvalidOption(option="column", value=".".join(paths[i]), reason=reason)
+            raise InvalidOption(option="column", value=".".join(paths[index]), reason=reason)
     if not paths:
         raise InvalidOption(option="column", value="none", reason="name the column to change.")
 
 
 def _check_all_filled(changes: Sequence[ChangeColumn], engine: Engine, base: Snapshot) -> tuple[ReadSet, RebaseHandler]:
     files = with_counts(base, file_set(base))
-    for each in changes:
-        each.check_filled(base, files, engine)
+    for change in changes:
+        change.check_filled(base, files, engine)
     return ReadSet(EVERY_ROW, frozenset(base.files["path"].to_pylist())), EveryRow(base)
 
 
 def objection(base: Snapshot, path: Sequence[str], before: DataType, after: DataType) -> str | None:
-    """Why a table does not allow a change of a type that the protocol would."""
+    """Why a table does not allow a change of type that the protocol allows; None if it does."""
     if not is_on(base.metadata):
         return f"set {ENABLED} = true first"
     if after == "timestamp_ntz" and TIMESTAMP_NTZ not in writer_features(base.protocol):
@@ -249,7 +258,7 @@ def objection(base: Snapshot, path: Sequence[str], before: DataType, after: Data
 
 
 def _is_inside(schema: Struct, path: tuple[str, ...]) -> bool:
-    """Whether a path ends in an element, key or value, and not in a column or a member."""
+    """Whether a path ends in an element, key or value, not in a column or a member."""
     data_type: DataType = schema
     is_inside = False
     for step in path:
@@ -261,21 +270,19 @@ def _is_inside(schema: Struct, path: tuple[str, ...]) -> bool:
 
 
 def _is_missing(schema: Struct, path: tuple[str, ...]) -> Condition:
-    """Rows in which the column is NULL; a member, where the structs around it are not. Raises InvalidOption: it stands
-    inside an array or a map.
+    """The condition that a column is NULL; for a member, that the structs around it are not. Raises InvalidOption: it
+    is inside an array or a map.
     """
     data_type: DataType = schema
     names: list[str] = []
     for step in path:
         if not isinstance(data_type, Struct):
-            reason = (
-                "rows cannot be looked at inside arrays and maps; NOT NULL is set on columns and members of structs."
-            )
+            reason = "rows cannot be checked inside arrays and maps; NOT NULL is set on columns and members of structs."
             raise InvalidOption(option="nullable", value=False, reason=reason)
         field = data_type.field(step)
         names.append("`" + field.name.replace("`", "``") + "`")
         data_type = field.type
-    around = [f"{'.'.join(names[:i])} IS NOT NULL AND " for i in range(1, len(names))]
+    around = [f"{'.'.join(names[:length])} IS NOT NULL AND " for length in range(1, len(names))]
     text = f"{''.join(around)}{'.'.join(names)} IS NULL"
     top = schema.field(path[0]).name
     predicate, computation = IsNull(top) if len(path) == 1 else Unknown(), computation_over(text, schema)

@@ -1,6 +1,6 @@
-"""What of identity columns can be told to be wrong: values behind the mark, which would be given again.
+"""Checks identity columns: reports values beyond the mark, which would be assigned again.
 
-Knows marks and statistics, never a row. Changes nothing. Guarantee: a table is only accused of what its log says.
+Knows marks and statistics, never a row. Changes nothing. Guarantee: every finding rests on the log.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from anabranch._protocol.stats.statistics import stats_columns
 
 
 def values_behind_marks(snapshot: Snapshot, files: Sequence[FileRow]) -> Iterator[tuple[str, str]]:
-    """The files with a value that only the table may have given, and that its mark says it has not: path, problem."""
-    own = [each for each in identities(snapshot.schema) if not each.explicit]
-    own = [each for each in own if each.column not in snapshot.partition_columns]
-    if not own or not files:
+    """The files with a value of a GENERATED ALWAYS column beyond the column's mark: path, problem."""
+    always_generated = [identity for identity in identities(snapshot.schema) if not identity.explicit]
+    always_generated = [identity for identity in always_generated if identity.column not in snapshot.partition_columns]
+    if not always_generated or not files:
         return
     texts = pa.array([file.get("stats") for file in files], pa.string())
-    known = stats_columns(texts, snapshot.schema, [each.column for each in own])
-    for each in own:
-        stated = known.columns.get(each.column)
-        farthest = (stated.maximum if each.step > 0 else stated.minimum).to_pylist() if stated is not None else []
+    statistics = stats_columns(texts, snapshot.schema, [identity.column for identity in always_generated])
+    for identity in always_generated:
+        bounds = statistics.columns.get(identity.column)
+        farthest = (bounds.maximum if identity.step > 0 else bounds.minimum).to_pylist() if bounds is not None else []
         for file, value in zip(files, farthest, strict=False):
-            if value is not None and (value - each.next) * each.step >= 0:
-                last = "no value was given" if each.mark is None else f"{each.mark} was the last"
-                yield file["path"], f"the column {each.column} holds {value}, and its mark says that {last}"
+            if value is not None and (value - identity.next) * identity.step >= 0:
+                last = "no value was given" if identity.mark is None else f"{identity.mark} was the last"
+                yield file["path"], f"the column {identity.column} holds {value}, and its mark says that {last}"

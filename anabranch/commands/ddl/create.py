@@ -1,4 +1,4 @@
-"""CREATE TABLE and REPLACE TABLE: a table without rows."""
+"""CREATE TABLE and REPLACE TABLE make a table without rows."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from anabranch.commands.opening import OWNER, Location, Masked, check_empty, ope
 
 @dataclass(frozen=True)
 class Create(Masked):
-    """Create an empty table of these columns, partitioning and properties.
+    """Create an empty table with these columns, partitioning and properties.
 
-    Of several writers that create one table at once, one wins; the others get `ProtocolChangedException`.
+    If several writers create one table at once, one wins; the others get `ProtocolChangedException`.
 
     Example:
         >>> Create("/data/flights", NewTable(schema)).run()
@@ -31,7 +31,7 @@ class Create(Masked):
     if_not_exists: bool = False
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
-        """Run it; None where there is a table already and ``if_not_exists`` is set.
+        """Run it; None if there is a table already and ``if_not_exists`` is set.
 
         Raises:
             TableAlreadyExists: there is a table.
@@ -59,10 +59,10 @@ class Create(Masked):
 
 @dataclass(frozen=True)
 class Replace(Masked):
-    """Put an empty table of these columns, partitioning and properties in the place of the one that there is.
+    """Replace the table by an empty one with these columns, partitioning and properties.
 
-    All rows, properties and the description go in one commit; the history and the table's id stay, and so do the
-    features of its protocol.
+    One commit removes all rows, properties and the description; the history, the table's id and the features of its
+    protocol stay.
 
     Example:
         >>> Replace("/data/flights", NewTable(schema), or_create=True).run()
@@ -76,7 +76,7 @@ class Replace(Masked):
         """Run it.
 
         Raises:
-            NotATable: there is none, and this is not ``or_create``. AppendOnlyTable: its rows may not go.
+            NotATable: there is no table, without ``or_create``. AppendOnlyTable: its rows may not be deleted.
             LocationNotEmpty: there are files, but no table.
             DeltaConcurrentModificationException: the table was written meanwhile.
         """
@@ -104,8 +104,8 @@ class Replace(Masked):
 
 
 def _parameters(new: NewTable, log: Log) -> dict[str, str]:
-    """What the history shows; a managed table's folder says whose it is before there is a log."""
+    """The parameters in the history; the folder of a managed table holds its owner's file before there is a log."""
     is_managed = log.store.head(OWNER) is not None
     lists = {"partitionBy": list(new.partition_columns or ()), "clusterBy": sql_names(new.cluster_by or ())}
-    said = {key: compact_json(value) for key, value in {**lists, "properties": dict(new.properties)}.items()}
-    return {"description": new.description or "", "isManaged": str(is_managed).lower(), **said}
+    texts = {key: compact_json(value) for key, value in {**lists, "properties": dict(new.properties)}.items()}
+    return {"description": new.description or "", "isManaged": str(is_managed).lower(), **texts}

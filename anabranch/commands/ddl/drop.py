@@ -1,7 +1,7 @@
-"""DROP of a managed table: everything that lies in its folder goes, the log first.
+"""DROP of a managed table removes everything in its folder, the log first.
 
-The log goes from its oldest file to its newest, so that no reader of the path ever takes an older version for the
-newest: what is left of a log is a log with a gap, which is refused.
+It removes the log from its oldest file to its newest, so that no reader of the path takes an older version for the
+newest: the rest of the log has a gap, which readers refuse.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LOG = "_delta_log/"
 
 @dataclass(frozen=True)
 class Drop(Masked):
-    """Remove a table with all its files; where there is no log, nothing.
+    """Remove a table with all its files; without a log it removes nothing.
 
     Example:
         >>> Drop("/warehouse/flights").run()
@@ -27,7 +27,7 @@ class Drop(Masked):
     table: Location
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> int:
-        """Run it; gives how many files went.
+        """Run it; return the number of removed files.
 
         Raises:
             StoreError: a file could not be removed; run it again.

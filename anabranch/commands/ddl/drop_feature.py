@@ -1,10 +1,9 @@
-"""DROP FEATURE: take a feature out of a table's protocol, so that engines which do not know it can use the table.
+"""DROP FEATURE removes a feature from a table's protocol, so that engines without it can use the table.
 
-Knows the order of the steps: what uses the feature goes first, each in a commit of its own; then, where older versions
-would need it, history is guarded (a checkpoint, and the feature that keeps it) or cut off; then the protocol loses it.
-Guarantees: the protocol never lacks a feature that the version before it uses; the last commit stands directly behind
-the version that was looked at, or fails; a command that failed half-way left a table that is whole, and can be run
-again.
+Knows the order of the steps: first it removes the uses of the feature, each in its own commit; then, if older versions
+need it, it protects history (by a checkpoint, and the feature that keeps it) or truncates it; then it changes the
+protocol. Guarantees: the protocol never lacks a feature that the version before uses; the last commit directly follows
+the version that was read, or fails; a command that fails half-way leaves a valid table, and can run again.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from anabranch.commands.opening import Location, Masked, open_log
 from anabranch.errors import FeatureNotDropped, StoreError
 
 _CLOCK = f"{FOLDER}/_clock"
-"""Always one name, so that commands which died have left one file at most."""
+"""A file that is put to read the store's clock; one name, so that commands that died leave one file at most."""
 
 _logger = logging.getLogger(__name__)
 
@@ -49,8 +48,8 @@ _logger = logging.getLogger(__name__)
 class DropFeature(Masked):
     """ALTER TABLE … DROP FEATURE … [TRUNCATE HISTORY].
 
-    Without ``truncate_history`` older versions stay readable, for those who know the feature; the protocol then lists
-    ``checkpointProtection``, which binds writers. With it, history that is old enough is cut off instead.
+    Without ``truncate_history`` older versions stay readable by engines with the feature; the protocol then lists
+    ``checkpointProtection``, which binds writers. With it, history that is old enough is removed instead.
 
     Example:
         >>> DropFeature("/data/flights", "deletionVectors").run(engine)
@@ -64,8 +63,8 @@ class DropFeature(Masked):
         """Run it.
 
         Raises:
-            FeatureNotDropped: a rule forbids it, or history still needs the feature; its condition says which.
-            DeltaConcurrentModificationException: the table was written meanwhile; what was done so far stays done.
+            FeatureNotDropped: a rule forbids it, or history still needs the feature; its condition names the reason.
+            DeltaConcurrentModificationException: the table was written meanwhile; completed steps stay.
         """
         engine, log, runtime = require_engine(engine, self), open_log(self.table), context.runtime
         base = log.snapshot()
@@ -77,10 +76,10 @@ class DropFeature(Masked):
             self._cut_off(log, base, feature, runtime, cleaned=cleaned)
         elif feature.is_in_history:
             log.write_checkpoint(base, now_ms=runtime.now_ms())
-        done = run_alteration(self.table, self._without, replace(context, at=base))
+        committed = run_alteration(self.table, self._without, replace(context, at=base))
         if feature.is_in_history:
             _checkpoint(log, runtime)
-        return done
+        return committed
 
     def _find_removable(self, base: Snapshot) -> Removable:
         return to_drop(base.table, self.feature, base.protocol, base.metadata, truncates=self.truncate_history)
@@ -103,9 +102,9 @@ class DropFeature(Masked):
         return Alteration("DROP FEATURE", parameters, metadata, protocol, domains)
 
     def _cut_off(self, log: Log, base: Snapshot, feature: Removable, runtime: Runtime, *, cleaned: bool) -> None:
-        """Remove history that is old enough, and hold that what is left does not need the feature."""
-        days = base.metadata.configuration.get("delta.logRetentionDuration", "interval 30 days")
-        wait = f"Older versions need it. They are kept for {days}; once they are gone, run this again"
+        """Remove history that is old enough. Raises FeatureNotDropped if the rest still needs the feature."""
+        retention = base.metadata.configuration.get("delta.logRetentionDuration", "interval 30 days")
+        wait = f"Older versions need it. They are kept for {retention}; once they are gone, run this again"
         if cleaned:
             rule = "DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD"
             raise self._not_dropped_error(base, feature, rule, f"the newest version does not use it any more. {wait}.")
@@ -125,8 +124,8 @@ class DropFeature(Masked):
 
 
 def _checkpoint(log: Log, runtime: Runtime) -> None:
-    """Write a checkpoint behind the drop, since the newest one may be such as only the feature reads; a drop that
-    stands never fails because of it.
+    """Write a checkpoint after the drop, since the newest one may need the feature; a committed drop never fails
+    because of it.
     """
     try:
         log.write_checkpoint(log.snapshot(), now_ms=runtime.now_ms())
@@ -135,7 +134,7 @@ def _checkpoint(log: Log, runtime: Runtime) -> None:
 
 
 def _store_now(store: Store) -> int:
-    """What the store's clock shows: one that is ahead of it would take young history for old."""
+    """The time by the store's clock: with a clock that is ahead, young history would count as old."""
     store.put(_CLOCK, b"")
     try:
         entry = store.head(_CLOCK)
@@ -152,48 +151,48 @@ def _remove_clock(store: Store) -> None:
 
 
 def truncate(log: Log, base: Snapshot, *, now_ms: int) -> int:
-    """Remove the log files before the newest good checkpoint that is old enough, oldest first; the earliest version
-    left.
+    """Remove the log files before the newest valid checkpoint that is old enough, oldest first; return the earliest
+    version left.
 
-    Files of guarded versions go all at once or not at all (PROTOCOL.md, "Checkpoint Protection"). None that is younger
-    than `YOUNGEST_MS` goes, whatever the property says: a put that began before could follow it.
+    Files of protected versions are removed all at once or not at all (PROTOCOL.md, "Checkpoint Protection"). Files
+    younger than `YOUNGEST_MS` stay, whatever the property: a put that began before could still arrive.
     """
     retention_ms = int(base.properties["delta.dropFeatureTruncateHistory.retentionDuration"])
     listing = log.store.list_from(first_name(0))
     commits = [entry for entry in listing if commit_version(entry.name) is not None]
     expired = newest_expired_version(base, commits, now_ms - max(retention_ms, YOUNGEST_MS))
-    oldest_kept = min(-1 if expired is None else expired, base.version - 1) + 1
-    checkpoints = [found for found in checkpoints_in(listing) if found.version <= oldest_kept]
-    keep = next((found.version for found in reversed(checkpoints) if is_whole(base, found)), 0)
+    oldest_retained = min(-1 if expired is None else expired, base.version - 1) + 1
+    checkpoints = [checkpoint for checkpoint in checkpoints_in(listing) if checkpoint.version <= oldest_retained]
+    first_kept = next((checkpoint.version for checkpoint in reversed(checkpoints) if is_whole(base, checkpoint)), 0)
     earliest = commit_version(commits[0].name) or 0 if commits else 0
-    if keep <= earliest or keep < checkpoint_protection_version(base.metadata):
+    if first_kept <= earliest or first_kept < checkpoint_protection_version(base.metadata):
         return earliest
     for entry in listing:
-        if _version_of(entry.name, keep) < keep:
+        if _version_of(entry.name, first_kept) < first_kept:
             log.store.delete(entry.name)
     forget(log.table)
-    return keep
+    return first_kept
 
 
 def _version_of(name: str, otherwise: int) -> int:
-    """The version that a file of the log belongs to."""
-    folder, _, own = name.rpartition("/")
-    digits = own[:20]
+    """The version of a file of the log."""
+    folder, _, file_name = name.rpartition("/")
+    digits = file_name[:20]
     return int(digits) if folder == "_delta_log" and len(digits) == 20 and digits.isdigit() else otherwise
 
 
 def _history_uses(log: Log, feature: Removable, earliest: int, newest: int) -> bool:
-    """Whether any version that can still be read shows the feature."""
+    """Whether any version that can still be read uses the feature."""
     if not feature.leaves_traces:
         return False
     first = log.snapshot(earliest)
     if feature.is_used_by(first.metadata) or feature.is_used_in(first.files):
         return True
     for version in range(earliest, newest + 1):
-        said = log.read(version)
-        if said is None:
+        commit = log.read(version)
+        if commit is None:
             continue
-        in_files = feature.is_used_in(said.adds) or feature.is_used_in(said.removes)
-        if in_files or (said.head.metadata is not None and feature.is_used_by(said.head.metadata)):
+        in_files = feature.is_used_in(commit.adds) or feature.is_used_in(commit.removes)
+        if in_files or (commit.head.metadata is not None and feature.is_used_by(commit.head.metadata)):
             return True
     return False

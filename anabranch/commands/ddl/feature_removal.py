@@ -1,8 +1,8 @@
-"""Traces: what shows the use of a feature is taken out of a table, before the feature is taken out of its protocol.
+"""Removes the traces of a feature's use from a table, before the feature is removed from its protocol.
 
-Knows for each feature what delta-spark 4 takes out, and in which order: properties first, so that no writer that sees
-them uses the feature any more, then files and columns. Guarantees: each step is a commit of its own that leaves the
-table whole; the newest version shows no use of the feature when this returns, or an error was raised.
+Knows for each feature what delta-spark 4 removes, and in which order: properties first, so that writers stop using the
+feature, then files and columns. Guarantees: each step is its own commit, after which the table is valid; when this
+returns, the newest version does not use the feature; otherwise it raises an error.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ from anabranch.errors import ExecutionFailed
 
 
 def remove_traces(log: Log, feature: Removable, engine: Engine, context: RunContext) -> bool:
-    """Take out what shows the feature; whether there was anything. Raises DeltaConcurrentModificationException: the
-    table was written meanwhile; what was done so far stays done.
+    """Remove the traces of the feature; return whether there were any. Raises DeltaConcurrentModificationException: the
+    table was written meanwhile; completed steps stay.
     """
     if feature.name == COLUMN_MAPPING:
         return remove_mapping(log.snapshot(), log, engine, context) is not None
-    done = _switch_off(log.snapshot(), feature, context)
+    has_removed = _switch_off(log.snapshot(), feature, context)
     if feature.name == DOMAINS:
-        done = _remove_domains(log, context) or done
+        has_removed = _remove_domains(log, context) or has_removed
     if feature.name == DELETION_VECTORS:
-        done = _purge(log, engine, context) or done
+        has_removed = _purge(log, engine, context) or has_removed
     if feature.name == ROW_TRACKING:
-        done = _forget_row_ids(log, feature, context) or done
+        has_removed = _remove_row_ids(log, feature, context) or has_removed
     if feature.name in LISTED_BY:
-        done = _unwiden(log, feature, engine, context) or done
-    return done
+        has_removed = _remove_type_changes(log, feature, engine, context) or has_removed
+    return has_removed
 
 
 def _switch_off(base: Snapshot, feature: Removable, context: RunContext) -> bool:
-    """Give the properties that use the feature other values."""
+    """Change the properties that use the feature."""
     if not feature.is_switched_on(base.metadata):
         return False
     after = feature.properties_when_off(base.metadata)
@@ -60,13 +60,13 @@ def _switch_off(base: Snapshot, feature: Removable, context: RunContext) -> bool
 
 
 def _operation_and_parameters(base: Snapshot, after: dict[str, str]) -> tuple[str, dict[str, str]]:
-    """How the history names another configuration."""
-    known = base.metadata.configuration
-    changed = {key: value for key, value in after.items() if known.get(key) != value}
+    """Operation and parameters of a changed configuration in the history."""
+    present = base.metadata.configuration
+    changed = {key: value for key, value in after.items() if present.get(key) != value}
     if changed:
         return "SET TBLPROPERTIES", {"properties": compact_json(changed)}
-    gone = [key for key in known if key not in after]
-    return "UNSET TBLPROPERTIES", {"properties": compact_json(gone), "ifExists": "true"}
+    removed = [key for key in present if key not in after]
+    return "UNSET TBLPROPERTIES", {"properties": compact_json(removed), "ifExists": "true"}
 
 
 # -- domains -----------------------------------------------------------------------------------------------------------
@@ -84,16 +84,16 @@ def _remove_domains(log: Log, context: RunContext) -> bool:
 
 
 def remove_domains(base: Snapshot, *names: str) -> tuple[DomainMetadata, ...]:
-    """Those of these domains that a table has, as they are removed."""
-    known = base.state.domains
-    return tuple(replace(known[name], removed=True) for name in names if name in known)
+    """The actions that remove these domains, as far as the table has them."""
+    domains = base.state.domains
+    return tuple(replace(domains[name], removed=True) for name in names if name in domains)
 
 
 # -- deletion vectors --------------------------------------------------------------------------------------------------
 
 
 def _purge(log: Log, engine: Engine, context: RunContext) -> bool:
-    """Write the files with deletion vectors anew, with their live rows only."""
+    """Rewrite the files with deletion vectors, with their live rows only."""
     base = log.snapshot()
     files = base.files.filter(pc.is_valid(base.files["deletionVector"]))
     if not len(files):
@@ -105,10 +105,10 @@ def _purge(log: Log, engine: Engine, context: RunContext) -> bool:
 # -- types and names of columns ----------------------------------------------------------------------------------------
 
 
-def _unwiden(log: Log, feature: Removable, engine: Engine, context: RunContext) -> bool:
-    """Write the files anew that are older than a change of type, then forget the changes.
+def _remove_type_changes(log: Log, feature: Removable, engine: Engine, context: RunContext) -> bool:
+    """Rewrite the files that are older than a change of type, then remove the record of the changes.
 
-    What is forgotten stands directly behind the version whose files all have the types that the table says.
+    The second commit directly follows the version in which all files have the table's types.
     """
     base = log.snapshot()
     if not feature.is_in_columns(base.metadata):
@@ -120,7 +120,7 @@ def _unwiden(log: Log, feature: Removable, engine: Engine, context: RunContext) 
         if len(older_than_types(base)):
             reason = "a file of an older type was committed meanwhile; run this again."
             raise ExecutionFailed(what="DROP FEATURE", reason=reason)
-    parameters = {"columns": compact_json([each.name for each in base.schema if TYPE_CHANGES in each.metadata])}
+    parameters = {"columns": compact_json([field.name for field in base.schema if TYPE_CHANGES in field.metadata])}
     change = Alteration("DROP FEATURE", parameters, without_columns_of(base.metadata, feature))
     run_alteration(base.table, lambda _: change, replace(context, at=base))
     return True
@@ -129,16 +129,16 @@ def _unwiden(log: Log, feature: Removable, engine: Engine, context: RunContext) 
 # -- row ids -----------------------------------------------------------------------------------------------------------
 
 
-def _forget_row_ids(log: Log, feature: Removable, context: RunContext) -> bool:
-    """Name the files that have row ids again without them: were the feature ever listed anew, its ids would begin at 0.
+def _remove_row_ids(log: Log, feature: Removable, context: RunContext) -> bool:
+    """Commit the files that have row ids again without them: if the feature is added again, ids begin at 0.
 
-    What is named again must not bring back what somebody took away meanwhile; the metadata, said again as it is, makes
-    every other write a conflict.
+    This must not bring back a file that was removed meanwhile; the commit repeats the metadata, so every concurrent
+    write is a conflict.
     """
     base = log.snapshot()
     if not feature.is_used_in(base.files):
         return False
-    numbered = pc.or_(*(pc.is_valid(base.files[each]) for each in feature.file_fields))
+    numbered = pc.or_(*(pc.is_valid(base.files[name]) for name in feature.file_fields))
     files = without_ids(base.files.filter(numbered))
     ours = Transaction.on(
         base,

@@ -1,6 +1,7 @@
-"""Switching Iceberg compatibility on: whether the files that a table has are already as it wants them.
+"""Switching on Iceberg compatibility: checks that the existing files meet its requirements.
 
-Knows snapshots and footers. Guarantee: nothing is switched on over a file that does not fit; none is rewritten.
+Knows snapshots and footers. Guarantee: it is never switched on over a file that does not meet them; no file is
+rewritten.
 """
 
 from __future__ import annotations
@@ -15,26 +16,26 @@ from anabranch.errors import InvalidProperty
 
 
 def check_files(base: Snapshot, metadata: Metadata) -> None:
-    """Raises InvalidProperty unless all live files fit what is switched on: a file has deletion vectors, no number of
-    rows, no field ids or no partition values in it. Without a change of that, no file is looked at.
+    """Raises InvalidProperty if compatibility is switched on and a live file has deletion vectors, no row count, no
+    field ids or no partition columns. Otherwise no file is read.
     """
     for flag in set(flags(metadata.configuration)) - set(flags(base.metadata.configuration)):
         for file in base.files.to_pylist():
             reason = misfit(base, metadata, file)
             if reason is not None:
-                said = f"the file {file['path']} {reason}; write the rows into a new table."
-                raise InvalidProperty(property=flag, value="true", reason=said)
+                explanation = f"the file {file['path']} {reason}; write the rows into a new table."
+                raise InvalidProperty(property=flag, value="true", reason=explanation)
 
 
 def misfit(base: Snapshot, metadata: Metadata, file: FileRow) -> str | None:
-    """Why a file does not fit a table that says this, in words; None where it does."""
+    """Why a file does not suit a table with this metadata, in words; None if it does."""
     if file["deletionVector"] is not None:
         return "has deleted rows in it, which must be purged first"
     if num_records(file["stats"]) is None:
         return "has no number of rows in the log"
-    there = schema_of(base.store, base.metadata, file["path"])
-    if lacks_numbers(without_hidden_columns(there, metadata), metadata.configuration):
+    file_schema = schema_of(base.store, base.metadata, file["path"])
+    if lacks_numbers(without_hidden_columns(file_schema, metadata), metadata.configuration):
         return "lacks field ids"
-    if not set(metadata.partition_keys) <= set(there.names):
+    if not set(metadata.partition_keys) <= set(file_schema.names):
         return "lacks the columns by which the table is partitioned"
     return None

@@ -1,7 +1,6 @@
-"""PRIMARY KEY and FOREIGN KEY of a table that stands: said and unsaid. No row is looked at.
+"""Adds and drops PRIMARY KEY and FOREIGN KEY of an existing table. It reads no row.
 
-Knows that keys are information, never enforced. Guarantee: as for every change of what a table says of itself
-(`anabranch.commands.ddl.alter`).
+Keys are information and never enforced. The guarantees of `anabranch.commands.ddl.alter` hold here too.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from anabranch.errors import InvalidOption
 
 
 def check_new_name(name: str, configuration: Mapping[str, str]) -> None:
-    """Raises InvalidOption unless a constraint, or a key, may be given this name."""
-    taken = {KEY_PREFIX + name.lower(), CONSTRAINT_PREFIX + name.lower()} & {each.lower() for each in configuration}
-    if taken or not name.strip():
+    """Raises InvalidOption unless a new constraint or key may have this name."""
+    existing = {KEY_PREFIX + name.lower(), CONSTRAINT_PREFIX + name.lower()} & {key.lower() for key in configuration}
+    if existing or not name.strip():
         exists = f"Constraint '{name}' already exists. Please delete the old constraint first."
-        raise InvalidOption(option="constraint", value=name, reason=exists if taken else "this is no name.")
+        raise InvalidOption(option="constraint", value=name, reason=exists if existing else "the name is empty.")
 
 
 @dataclass(frozen=True)
@@ -43,15 +42,15 @@ class AddKey(Masked):
         """Run it.
 
         Raises:
-            InvalidOption: there is a constraint of this name, or a primary key, or no such column, or a column of a
-            primary key may be NULL. MetadataChangedException: the table was written meanwhile.
+            InvalidOption: there is a constraint of this name, or a primary key already, or no such column, or a column
+            of a primary key may be NULL. MetadataChangedException: the table was written meanwhile.
         """
         return run_alteration(self.table, self._on, context)
 
     def _on(self, base: Snapshot) -> Alteration:
-        known = base.metadata.configuration
-        check_new_name(self.key.name, known)
-        configuration = {**known, self.key.property: self.key.text}
+        present = base.metadata.configuration
+        check_new_name(self.key.name, present)
+        configuration = {**present, self.key.property: self.key.text}
         check_keys(base.schema, configuration)
         parameters = {"name": self.key.name, "expr": self.key.text}
         return Alteration("ADD CONSTRAINT", parameters, replace(base.metadata, configuration=configuration))
@@ -71,21 +70,23 @@ class DropKey(Masked):
     if_exists: bool = False
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
-        """Run it; None where there is none and this is ``if_exists``.
+        """Run it; None if there is no such key, with ``if_exists``.
 
         Raises:
-            InvalidOption: there is none. MetadataChangedException: the table was written meanwhile.
+            InvalidOption: there is no such key. MetadataChangedException: the table was written meanwhile.
         """
         return run_alteration(self.table, self._on, context)
 
     def _on(self, base: Snapshot) -> Alteration:
-        known = base.metadata.configuration
-        found = [name for name, kind, columns in keys_of(known) if kind == self.kind and self._means(columns)]
-        if not found and not self.if_exists:
+        configuration = base.metadata.configuration
+        names = [name for name, kind, columns in keys_of(configuration) if kind == self.kind and self._means(columns)]
+        if not names and not self.if_exists:
             raise InvalidOption(option=self.kind, value=", ".join(self.columns), reason="the table has no such key.")
-        gone = {KEY_PREFIX + name for name in found}
-        left = {key: value for key, value in known.items() if key not in gone}
-        return Alteration("DROP CONSTRAINT", {"name": ", ".join(found)}, replace(base.metadata, configuration=left))
+        dropped = {KEY_PREFIX + name for name in names}
+        remaining = {key: value for key, value in configuration.items() if key not in dropped}
+        return Alteration(
+            "DROP CONSTRAINT", {"name": ", ".join(names)}, replace(base.metadata, configuration=remaining)
+        )
 
     def _means(self, columns: tuple[str, ...]) -> bool:
-        return not self.columns or [each.lower() for each in columns] == [each.lower() for each in self.columns]
+        return not self.columns or [column.lower() for column in columns] == [column.lower() for column in self.columns]

@@ -1,7 +1,7 @@
-"""What a table's metadata was in the meantime: all that commits between two versions have said.
+"""The history of a table's metadata: all metadata that commits between two versions contain.
 
-Knows the commits of one log, not rows. Reads each of them once: meant for what is rare. Guarantee: a commit that is
-there and cannot be read is an error, never passed over.
+Knows the commits of one log, not rows. Reads each of them once, so it suits rare operations. Guarantee: a commit that
+exists and cannot be read raises an error.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ _READERS = 8
 
 
 def metadata_between(base: Snapshot, target: Snapshot) -> tuple[Metadata, ...]:
-    """The metadata that commits behind ``target`` have brought, up to ``base``, oldest first. Raises CorruptLog: a
-    commit cannot be read.
-    """
+    """The metadata in commits after ``target`` up to ``base``, oldest first. Raises CorruptLog: one cannot be read."""
     line = timeline(base.store, base.metadata)
     entries = [
         entry
@@ -33,4 +31,4 @@ def metadata_between(base: Snapshot, target: Snapshot) -> tuple[Metadata, ...]:
         return parse_head(base.table, read_commit(base.store, entry)).metadata
 
     with ThreadPoolExecutor(_READERS) as pool:
-        return tuple(each for each in pool.map(read_metadata, entries) if each is not None)
+        return tuple(metadata for metadata in pool.map(read_metadata, entries) if metadata is not None)

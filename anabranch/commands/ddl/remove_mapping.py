@@ -1,7 +1,7 @@
-"""Column mapping is taken out of a table: every file is written anew under the names that its columns have for users.
+"""Removes column mapping from a table: rewrites every file with the logical names of its columns.
 
-Knows a mapped table at one version. Guarantee: one commit takes the mapping away and names the new files, directly
-behind that version, or nothing is committed; the protocol goes on listing the feature, as older versions need it.
+Knows a mapped table at one version. Guarantee: one commit removes the mapping and adds the new files, directly after
+that version, or nothing is committed; the protocol still lists the feature, which older versions need.
 """
 
 from __future__ import annotations
@@ -21,22 +21,20 @@ from anabranch.commands.rewriting import Rewriting
 
 
 def ends_mapping(before: Mapping[str, str], mode: str | None) -> bool:
-    """Whether a table with these properties is mapped, and is not by this mode; None: by none that is said."""
+    """Whether a table with these properties is mapped, and would not be with this mode; None: the mode is unset."""
     return is_mapped(before) and mode_of({} if mode is None else {MODE: mode}) == UNMAPPED
 
 
 def check_removable(base: Snapshot) -> None:
-    """Raises FeatureNotDropped unless files can have the names that the columns have for users, and nothing that the
-    table has needs the mapping.
-    """
+    """Raises FeatureNotDropped unless files can have the logical names, and nothing in the table needs the mapping."""
     to_drop(base.table, COLUMN_MAPPING, base.protocol, base.metadata, truncates=False)
 
 
 def remove_mapping(
     base: Snapshot, log: Log, engine: Engine, context: RunContext, says: Mapping[str, str] | None = None
 ) -> Committed | None:
-    """Write all files anew under the names that the columns have for users, and forget all others; None where the table
-    shows no mapping. ``says`` are properties that it has then.
+    """Rewrite all files with the logical names of columns, and remove the physical ones; None if the table has no
+    mapping. ``says`` are properties that the commit sets.
 
     Raises:
         DeltaConcurrentModificationException: the table was written meanwhile.

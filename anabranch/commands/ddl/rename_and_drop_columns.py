@@ -1,8 +1,8 @@
-"""Renaming and dropping columns, and members of structs: no file is touched, for files know columns by other names.
+"""Renames and drops columns and members of structs. It changes no file, for files hold physical names.
 
-Knows PROTOCOL.md, section "Column Mapping", and what else in a table speaks of columns by name. Guarantees of
-`anabranch.commands.ddl.alter` hold here too. A column that was dropped leaves its values in files; none that is added
-later gets its number or physical name, so they never come back.
+Knows PROTOCOL.md, section "Column Mapping", and what else in a table refers to columns by name. The guarantees of
+`anabranch.commands.ddl.alter` hold here too. The values of a dropped column stay in files; no later column gets its
+number or physical name, so they never come back.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True)
 class RenameColumn(Masked):
-    """ALTER TABLE … RENAME COLUMN … TO …: the column at ``path`` gets another name; ``element``, ``key`` and ``value``
+    """ALTER TABLE … RENAME COLUMN … TO …: renames the column at ``path``, in which ``element``, ``key`` and ``value``
     lead into arrays and maps.
 
     Example:
@@ -43,11 +43,11 @@ class RenameColumn(Masked):
     name: str
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
-        """Run it; None where it has that name already.
+        """Run it; None if the column has that name already.
 
         Raises:
             InvalidProperty: the table has no column mapping. UnknownColumn: there is no such column.
-            InvalidOption: another one has that name. ColumnInUse: a rule of the table speaks of it.
+            InvalidOption: another column has that name. ColumnInUse: a rule of the table refers to it.
             MetadataChangedException: the table was written meanwhile.
         """
         return run_alteration(self.table, self._on, context)
@@ -56,7 +56,9 @@ class RenameColumn(Masked):
         path = _resolve_path(base, self.path, "Column rename")
         _refuse_used(base, path, _rules(base, path))
         new = (*path[:-1], self.name)
-        metadata = _with_columns(base.metadata, rename_column(base.schema, path, self.name), _Following(path, new))
+        metadata = _with_columns(
+            base.metadata, rename_column(base.schema, path, self.name), _StatsColumnsEdit(path, new)
+        )
         if len(path) == 1:
             partitions = tuple(self.name if name == path[0] else name for name in base.partition_columns)
             metadata = replace(metadata, partition_columns=partitions)
@@ -66,7 +68,7 @@ class RenameColumn(Masked):
 
 @dataclass(frozen=True)
 class DropColumns(Masked):
-    """ALTER TABLE … DROP COLUMNS (…): readers see these columns no more.
+    """ALTER TABLE … DROP COLUMNS (…): removes columns from the schema.
 
     Example:
         >>> DropColumns("/data/flights", (("gate",), ("origin", "stand"))).run()
@@ -80,8 +82,8 @@ class DropColumns(Masked):
 
         Raises:
             InvalidProperty: the table has no column mapping. UnknownColumn: there is no such column.
-            InvalidOption: none is named, or no column would be left beside those that partition the table.
-            ColumnInUse: the table is partitioned or clustered by it, or a rule of the table speaks of it.
+            InvalidOption: no column is named, or only partition columns would be left.
+            ColumnInUse: the table is partitioned or clustered by it, or a rule of the table refers to it.
             MetadataChangedException: the table was written meanwhile.
         """
         if not self.paths:
@@ -101,51 +103,51 @@ class DropColumns(Masked):
 
 
 def droppable(base: Snapshot, paths: Sequence[Path]) -> list[Path]:
-    """The paths as the table spells them, all of which may go.
+    """The paths in the table's spelling, all of which may be dropped.
 
     Raises:
         InvalidProperty: the table has no column mapping. UnknownColumn: there is no such column.
-        ColumnInUse: the table is partitioned or clustered by one, or a rule of the table speaks of it.
+        ColumnInUse: the table is partitioned or clustered by one, or a rule of the table refers to it.
     """
     spelled = [_resolve_path(base, path, "DROP COLUMN") for path in paths]
-    gone = frozenset(path[0] for path in spelled if len(path) == 1)
+    dropped = frozenset(path[0] for path in spelled if len(path) == 1)
     for path in spelled:
-        _refuse_used(base, path, [*_layout(base, path), *_rules(base, path, gone)])
+        _refuse_used(base, path, [*_layout(base, path), *_rules(base, path, dropped)])
     return spelled
 
 
 def unlist_stats_columns(configuration: Mapping[str, str], paths: Sequence[Path]) -> dict[str, str]:
-    """The properties without these columns in the list of those that have statistics."""
-    found = dict(configuration)
+    """The properties, with these columns removed from the list of columns with statistics."""
+    updated = dict(configuration)
     for path in paths:
-        found = _Following(path, None).apply_to(found)
-    return found
+        updated = _StatsColumnsEdit(path, None).apply_to(updated)
+    return updated
 
 
 def _resolve_path(base: Snapshot, path: Path, what: str) -> Path:
-    """The path as the table spells it."""
+    """The path in the table's spelling."""
     if not is_mapped(base.metadata.configuration):
         rule = "columns are renamed and dropped under a column mapping only; set it to name first."
         reason = f"{what} is not supported for your Delta table: {rule}"
         raise InvalidProperty(property=MODE, value="none", reason=reason)
     if not path:
         raise InvalidOption(option="columns", value="none", reason="name the column.")
-    found: list[Field] = []
+    fields: list[Field] = []
 
     def keep(struct: Struct, field: Field) -> Struct:
-        found.append(field)
+        fields.append(field)
         return struct
 
-    spelled: list[str] = []
+    resolved: list[str] = []
     for end in range(1, len(path) + 1):
         if end > 1 and isinstance(_type_at(base.schema, path[: end - 1]), Array | Map):
-            spelled.append(path[end - 1].lower())
+            resolved.append(path[end - 1].lower())
             continue
         rewrite_at(base.schema, path[:end], keep)
-        spelled.append(found[-1].name)
+        resolved.append(fields[-1].name)
     if len(path) > 1 and LENGTH in base.schema.field(path[0]).metadata:
         raise NotBuilt(what=f"changing members of {path[0]}, which has texts of limited length", instead="Leave it.")
-    return tuple(spelled)
+    return tuple(resolved)
 
 
 def _type_at(schema: Struct, path: Path) -> DataType | None:
@@ -166,7 +168,7 @@ def _text(path: Path) -> str:
     return ".".join(f"`{name.replace('`', '``')}`" if not name.isidentifier() else name for name in path)
 
 
-# -- who speaks of a column --------------------------------------------------------------------------------------------
+# -- what refers to a column -------------------------------------------------------------------------------------------
 
 
 def _refuse_used(base: Snapshot, path: Path, users: Sequence[str]) -> None:
@@ -186,51 +188,53 @@ _CHECK, _GENERATED, _PARTITIONING, _CLUSTERING = (
 def _usage_text(column: str, users: Sequence[str]) -> str:
     """Why a column cannot be changed, in delta-spark's words."""
     layout = {_PARTITIONING: "partition", _CLUSTERING: "clustering"}
-    said = [
-        f"Dropping {layout[each]} columns ({column}) is not allowed: it is used by {each}."
-        for each in users
-        if each in layout
+    sentences = [
+        f"Dropping {layout[user]} columns ({column}) is not allowed: it is used by {user}."
+        for user in users
+        if user in layout
     ]
-    for kind, begins in (("check constraint(s)", _CHECK), ("generated column(s)", _GENERATED), ("", "")):
-        found = [each.removeprefix(begins) for each in users if each.startswith(begins) and each not in layout]
-        users = [each for each in users if not each.startswith(begins)]
+    for kind, prefix in (("check constraint(s)", _CHECK), ("generated column(s)", _GENERATED), ("", "")):
+        names = [user.removeprefix(prefix) for user in users if user.startswith(prefix) and user not in layout]
+        users = [user for user in users if not user.startswith(prefix)]
         by = f"the following {kind}: " if kind else ""
         because = f"Cannot alter column {column} because this column is referenced by"
-        said += [f"{because} {by}{', '.join(found)}."] if found else []
-    return " ".join(said)
+        sentences += [f"{because} {by}{', '.join(names)}."] if names else []
+    return " ".join(sentences)
 
 
-def _rules(base: Snapshot, path: Path, gone: frozenset[str] = frozenset()) -> list[str]:
-    """The rules of the table whose text may speak of the column, or of what it lies in; those of columns that are
-    ``gone`` as well do not count.
+def _rules(base: Snapshot, path: Path, dropped: frozenset[str] = frozenset()) -> list[str]:
+    """The rules of the table whose text may refer to the column or to a column around it. The rules of columns that are
+    ``dropped`` too do not count.
     """
-    left = Struct(tuple(each for each in base.schema if each.name not in gone))
-    rules = rules_of(replace(base.metadata, schema_string=schema_json(left)))
-    said = [(f"{_CHECK}{each.name}", each.expression) for each in rules.checks]
-    said += [(f"{_GENERATED}{each.column}", each.expression) for each in rules.generated]
-    used = [f"{user} ({expression})" for user, expression in said if may_use(expression, members_of(base.schema, path))]
+    remaining = Struct(tuple(field for field in base.schema if field.name not in dropped))
+    rules = rules_of(replace(base.metadata, schema_string=schema_json(remaining)))
+    users = [(f"{_CHECK}{rule.name}", rule.expression) for rule in rules.checks]
+    users += [(f"{_GENERATED}{rule.column}", rule.expression) for rule in rules.generated]
+    used = [
+        f"{user} ({expression})" for user, expression in users if may_use(expression, members_of(base.schema, path))
+    ]
     return used + (users_of(path[0], base.metadata.configuration) if len(path) == 1 else [])
 
 
 def _layout(base: Snapshot, path: Path) -> Iterator[str]:
-    """What the table is partitioned or clustered by, which a column cannot leave."""
+    """Yields the partitioning and the clustering if they use the column."""
     if len(path) == 1 and path[0] in base.partition_columns:
         yield _PARTITIONING
-    if any(each[: len(path)] == path for each in base.clustering_columns):
+    if any(columns[: len(path)] == path for columns in base.clustering_columns):
         yield _CLUSTERING
 
 
-# -- what follows ------------------------------------------------------------------------------------------------------
+# -- the list of columns with statistics -------------------------------------------------------------------------------
 
 
-def _with_columns(metadata: Metadata, columns: Struct, properties: _Following) -> Metadata:
+def _with_columns(metadata: Metadata, columns: Struct, properties: _StatsColumnsEdit) -> Metadata:
     configuration = properties.apply_to(metadata.configuration)
     return replace(metadata, schema_string=schema_json(columns), configuration=configuration)
 
 
 @dataclass(frozen=True)
-class _Following:
-    """How the list of columns with statistics follows: ``old`` becomes ``new``, or goes with all inside."""
+class _StatsColumnsEdit:
+    """An edit of the list of columns with statistics: renames ``old`` to ``new``, or removes it with all inside."""
 
     old: Path
     new: Path | None
@@ -240,13 +244,13 @@ class _Following:
         if not text.strip():
             return dict(configuration)
         try:
-            known = column_list(text)
+            listed = column_list(text)
         except ValueError as error:
             raise InvalidProperty(property=STATS_COLUMNS, value=text, reason=f"{error}.") from None
-        found = [self._move_path(path) for path in known]
-        left = [path for path in found if path is not None]
+        moved = [self._move_path(path) for path in listed]
+        remaining = [path for path in moved if path is not None]
         rest = {key: value for key, value in configuration.items() if key != STATS_COLUMNS}
-        return {**rest, STATS_COLUMNS: format_column_list(left)} if left else rest
+        return {**rest, STATS_COLUMNS: format_column_list(remaining)} if remaining else rest
 
     def _move_path(self, path: Path) -> Path | None:
         if _fold_case(path[: len(self.old)]) != _fold_case(self.old):

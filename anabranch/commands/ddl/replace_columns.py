@@ -1,7 +1,7 @@
-"""ALTER TABLE … REPLACE COLUMNS: all columns of a table declared anew. No row is written.
+"""ALTER TABLE … REPLACE COLUMNS declares all columns of a table anew. It writes no row.
 
-Knows what delta-spark lets it change (`anabranch._protocol.replacing`), and what else in a table speaks of
-columns that go. Guarantees as in `anabranch.commands.ddl.alter` and `anabranch.commands.ddl.rename_and_drop_columns`.
+Knows which changes delta-spark allows (`anabranch._protocol.replacing`), and what else in a table refers to dropped
+columns. The guarantees of `anabranch.commands.ddl.alter` and `anabranch.commands.ddl.rename_and_drop_columns` hold.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from anabranch.errors import InvalidOption
 
 @dataclass(frozen=True)
 class ReplaceColumns(Masked):
-    """ALTER TABLE … REPLACE COLUMNS (…): the table has these columns, in this order.
+    """ALTER TABLE … REPLACE COLUMNS (…): gives the table these columns, in this order.
 
-    What stays is told by its name, whatever the case, and may get another place and comment, a wider type, and NULL
-    where there was NOT NULL. Columns may come at the end of it, or go where they are mapped, but not both at once.
+    Columns are matched by name, ignoring case; they may get another position and comment, a wider type, and lose NOT
+    NULL. Columns may be added at the end, or dropped under a column mapping, but not both at once.
 
     Example:
         >>> ReplaceColumns("/data/flights", Struct((Field("carrier", "string"), Field("id", "long")))).run()
@@ -41,12 +41,12 @@ class ReplaceColumns(Masked):
     columns: Struct
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
-        """Run it; None where the table has these columns already.
+        """Run it; None if the table has these columns already.
 
         Raises:
-            InvalidOption: a change is none that this can make; it names the column.
-            InvalidProperty: a column goes, and the table has no column mapping. ColumnInUse: something speaks of it.
-            UnsupportedType, UnsupportedFeature: no table here can have a column of that type.
+            InvalidOption: a change is not allowed; it names the column.
+            InvalidProperty: a column is dropped without column mapping. ColumnInUse: a rule refers to the column.
+            UnsupportedType, UnsupportedFeature: a column of that type is not supported.
             MetadataChangedException: the table was written meanwhile.
         """
         for field in self.columns:
@@ -54,18 +54,18 @@ class ReplaceColumns(Masked):
         return run_alteration(self.table, lambda base: self._on(base, context.runtime), context)
 
     def _on(self, base: Snapshot, runtime: Runtime) -> Alteration:
-        for each in identities(base.schema):
-            reason = "the table gives its values: columns beside it are changed one by one."
-            raise InvalidOption(option="REPLACE COLUMNS", value=each.column, reason=reason)
+        for identity in identities(base.schema):
+            reason = "the table gives its values: change the other columns one by one."
+            raise InvalidOption(option="REPLACE COLUMNS", value=identity.column, reason=reason)
         schema = replace_columns(base.schema, self.columns, partial(objection, base))
-        gone = droppable(base, list(paths_to_drop(base.schema, self.columns)))
+        dropped = droppable(base, list(paths_to_drop(base.schema, self.columns)))
         if set(schema.names) <= set(base.partition_columns):
             reason = "only columns would be left by which the table is partitioned."
             raise InvalidOption(option="REPLACE COLUMNS", value=", ".join(schema.names) or "none", reason=reason)
         metadata = base.metadata
         if schema != base.schema:
             metadata = base.metadata.with_schema(schema, runtime.new_id)
-            metadata = replace(metadata, configuration=unlist_stats_columns(metadata.configuration, gone))
+            metadata = replace(metadata, configuration=unlist_stats_columns(metadata.configuration, dropped))
         shown = [NewColumn(field).to_history()["column"] for field in self.columns]
         parameters = {"columns": compact_json(shown)}
         return Alteration("REPLACE COLUMNS", parameters, metadata, upgrade_for_metadata(base.protocol, metadata))

@@ -1,8 +1,8 @@
-"""Row ids for a table that is there: every file gets its own before the property may say that rows have them.
+"""Assigns row ids to the files of an existing table, before a property may enable row tracking.
 
-Knows the log, not rows. The feature is listed first, from when on every writer gives new files their ids; then the
-files that have none are named again, in commits that change no data (PROTOCOL.md, "Writer Requirements for Row
-Tracking"). Guarantee: whatever is written meanwhile, no file gets two ranges and no two files share an id.
+Knows the log, not rows. First it lists the feature, so that every writer assigns ids to new files; then it commits the
+files without ids again, without changing data (PROTOCOL.md, "Writer Requirements for Row Tracking"). Guarantee:
+whatever is written meanwhile, no file gets two ranges and no two files share an id.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from anabranch.commands.row_changes import with_counts
 from anabranch.errors import InvalidProperty
 
 BATCH_FILES = 100_000
-"""So many files are named in one commit, as delta-spark does."""
+"""Maximum number of files in one commit, as in delta-spark."""
 
 
 def backfill_all(log: Log, context: RunContext) -> Snapshot:
-    """A version in which row tracking is supported and every file has its ids; commits what is missing for that.
+    """Commit what is missing until row tracking is supported and every file has row ids; return that version.
 
     Raises:
         ProtocolChangedException, MetadataChangedException: the table was changed meanwhile.
-        InvalidProperty: row tracking is suspended, so that no file may get ids.
-        UnsupportedFeature: this version cannot write the table.
+        InvalidProperty: row tracking is suspended, so no file may get ids.
+        UnsupportedFeature: the table cannot be written.
     """
-    with mute_listeners():  # the phases that others wait for are those of the command
+    with mute_listeners():  # listeners wait for the phases of the command
         snapshot = log.snapshot()
         _refuse_suspended(snapshot)
         if ROW_TRACKING not in writer_features(snapshot.protocol):
@@ -55,7 +55,7 @@ def backfill_all(log: Log, context: RunContext) -> Snapshot:
 
 
 def _refuse_suspended(snapshot: Snapshot) -> None:
-    """Files cannot be filled up with ids while none may be given; that would never end."""
+    """Raises InvalidProperty if row tracking is suspended: no ids may be assigned, so the backfill would never end."""
     if is_suspended(snapshot.metadata):
         reason = f"row tracking is suspended; unset {SUSPENDED} first, by a command of its own."
         raise InvalidProperty(property=ENABLED, value="true", reason=reason)
@@ -68,14 +68,14 @@ def without_ids(snapshot: Snapshot) -> pa.Table:
 
 
 def backfill(snapshot: Snapshot, files: pa.Table, batch: int, log: Log, context: RunContext = NEWEST) -> Committed:
-    """Name these live files again, so that they get ids; those that a winner takes away are left out.
+    """Commit these live files again, so that they get ids; files that a winner removes are left out.
 
     Raises:
         ProtocolChangedException, MetadataChangedException: the table was changed meanwhile.
     """
     check_writable(snapshot.table, snapshot.protocol, snapshot.metadata)
-    named = FileSet(snapshot.table, snapshot.schema, snapshot.partition_columns, files, {})  # no row is looked at
-    rows = with_counts(snapshot, named).files.to_pylist()
+    file_set = FileSet(snapshot.table, snapshot.schema, snapshot.partition_columns, files, {})  # no row is read
+    rows = with_counts(snapshot, file_set).files.to_pylist()
     info = CommitInfo("ROW TRACKING BACKFILL", {"batchId": str(batch)})
     sources = {row["path"]: Source(row, BitMap64()) for row in rows}
     does = Changes(recommits=frozenset(sources), sources=sources)
@@ -85,7 +85,7 @@ def backfill(snapshot: Snapshot, files: pa.Table, batch: int, log: Log, context:
 
 
 def _support(snapshot: Snapshot, log: Log, context: RunContext) -> None:
-    """List the feature."""
+    """List the feature in the protocol."""
     check_writable(snapshot.table, snapshot.protocol, snapshot.metadata)
     protocol = with_features(snapshot.protocol, frozenset({ROW_TRACKING}))
     info = CommitInfo("SET TBLPROPERTIES", {"properties": f'{{"delta.feature.{ROW_TRACKING}":"supported"}}'})

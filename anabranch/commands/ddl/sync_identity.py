@@ -1,7 +1,7 @@
-"""ALTER TABLE … ALTER COLUMN … SYNC IDENTITY: the numbers of an identity column go on behind those that users gave.
+"""ALTER TABLE … ALTER COLUMN … SYNC IDENTITY continues an identity column after the values that users provided.
 
 Knows PROTOCOL.md, section "Identity Columns". Reads the column of every row; writes no row. Guarantee: the mark only
-moves on, so that no number is given twice; rows that came meanwhile are a conflict, since theirs were not looked at.
+moves forward, so no number is assigned twice; rows that were added meanwhile are a conflict, since they were not read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from anabranch.errors import InvalidOption
 
 @dataclass(frozen=True)
 class SyncIdentity(Masked):
-    """Let an identity column go on behind the farthest value that a row has.
+    """Continue an identity column after the farthest value of any row.
 
     Example:
         >>> SyncIdentity("/data/flights", "id").run(engine)
@@ -36,24 +36,24 @@ class SyncIdentity(Masked):
     column: str
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
-        """Run it; None where no row has a value behind the mark.
+        """Run it; None if no row has a value beyond the mark.
 
         Raises:
             UnknownColumn: there is no such column. InvalidOption: it is not an identity column.
-            InvalidSchema: no value is left behind the farthest one.
+            InvalidSchema: no value is left after the farthest one.
             MetadataChangedException, ConcurrentAppendException: the table was written meanwhile.
         """
         base = context.snapshot(open_log(self.table))
         farthest = _farthest(base, self._identity(base), require_engine(engine, self))
         altered = partial(self._on, farthest=farthest)
-        return run_alteration(self.table, altered, replace(context, at=base), _read)
+        return run_alteration(self.table, altered, replace(context, at=base), _read_all)
 
     def _identity(self, base: Snapshot) -> Identity:
         name = base.schema.field(self.column).name
-        found = next((each for each in identities(base.schema) if each.column == name), None)
-        if found is None:
+        identity = next((candidate for candidate in identities(base.schema) if candidate.column == name), None)
+        if identity is None:
             raise InvalidOption(option="SYNC IDENTITY", value=name, reason="it is not an identity column.")
-        return found
+        return identity
 
     def _on(self, base: Snapshot, farthest: int | None) -> Alteration:
         identity = self._identity(base)
@@ -64,10 +64,10 @@ class SyncIdentity(Masked):
 
 
 def _farthest(base: Snapshot, identity: Identity, engine: Backend) -> int | None:
-    """The farthest value of the column in the direction of its step; None where no row has one."""
-    least, greatest = engine.extent(file_set(base), identity.column)
-    return greatest if identity.step > 0 else least
+    """The farthest value of the column in the direction of its step; None if no row has one."""
+    lowest, highest = engine.extent(file_set(base), identity.column)
+    return highest if identity.step > 0 else lowest
 
 
-def _read(base: Snapshot) -> tuple[ReadSet, RebaseHandler]:
+def _read_all(base: Snapshot) -> tuple[ReadSet, RebaseHandler]:
     return ReadSet(EVERY_ROW, frozenset(base.files["path"].to_pylist())), EveryRow(base)

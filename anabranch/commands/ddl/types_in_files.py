@@ -1,7 +1,7 @@
-"""Types in files: which files of a table whose columns were widened are older than that.
+"""Types in files: finds the files that are older than a widening of the table's columns.
 
-Knows footers, not rows. Guarantee: a file that is not named here holds every column in the type that the table says, or
-not at all; in doubt it is named.
+Knows footers, not rows. Guarantee: a file that is not returned holds every column in the table's type, or not at all;
+doubtful files are returned.
 """
 
 from __future__ import annotations
@@ -17,39 +17,45 @@ from anabranch.commands.opening import only
 
 
 def older_than_types(base: Snapshot) -> pa.Table:
-    """The live files that hold some column in another type than the table's. Raises MissingDataFile: one is gone."""
+    """The live files that hold a column in another type than the table's. Raises MissingDataFile: a file is gone."""
     partitions = [base.schema.field(name) for name in base.partition_columns]
-    if any(_is_spelled_otherwise(each) for each in partitions):
+    if any(_may_differ_in_text(field) for field in partitions):
         return base.files
     old = [_is_old(base, path) for path in base.files["path"].to_pylist()]
     return only(base.files, pa.array(old, pa.bool_()))
 
 
-def _is_spelled_otherwise(field: Field) -> bool:
-    """Whether partition values of the older type may not read as the log would say those of the newer one."""
+def _may_differ_in_text(field: Field) -> bool:
+    """Whether partition values in the log may be written differently for the older and the newer type."""
     changes = field.metadata.get(TYPE_CHANGES) or ()
-    return any(not {each.get("fromType"), each.get("toType")} <= set(INTEGERS) for each in changes)
+    return any(not {change.get("fromType"), change.get("toType")} <= set(INTEGERS) for change in changes)
 
 
 def _is_old(base: Snapshot, path: str) -> bool:
-    there = schema_of(base.store, base.metadata, path)
-    wanted = file_schema(layout_of(base.metadata, there, base.table, path))
-    return any(each.name in there.names and _differs(there.field(each.name).type, each.type) for each in wanted)
+    in_file = schema_of(base.store, base.metadata, path)
+    in_table = file_schema(layout_of(base.metadata, in_file, base.table, path))
+    return any(
+        field.name in in_file.names and _differs(in_file.field(field.name).type, field.type) for field in in_table
+    )
 
 
-def _differs(there: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether some part of one type is of another type in the other, of those that can be widened into."""
-    if pa.types.is_struct(wanted):
-        if not pa.types.is_struct(there):
+def _differs(in_file: pa.DataType, in_table: pa.DataType) -> bool:
+    """Whether a part of one type differs in the other, among the types into which widening is possible."""
+    if pa.types.is_struct(in_table):
+        if not pa.types.is_struct(in_file):
             return True
-        both = [each for each in wanted if there.get_field_index(each.name) >= 0]
-        return any(_differs(there.field(each.name).type, each.type) for each in both)
-    if pa.types.is_map(wanted):
-        same = pa.types.is_map(there)
-        return not same or _differs(there.key_type, wanted.key_type) or _differs(there.item_type, wanted.item_type)
-    if pa.types.is_list(wanted):
-        return not pa.types.is_list(there) or _differs(there.value_type, wanted.value_type)
-    if pa.types.is_timestamp(wanted):
-        return pa.types.is_date(there)
-    numbers = pa.types.is_integer(wanted) or pa.types.is_floating(wanted) or pa.types.is_decimal(wanted)
-    return numbers and not there.equals(wanted)
+        shared = [member for member in in_table if in_file.get_field_index(member.name) >= 0]
+        return any(_differs(in_file.field(member.name).type, member.type) for member in shared)
+    if pa.types.is_map(in_table):
+        is_map = pa.types.is_map(in_file)
+        return (
+            not is_map
+            or _differs(in_file.key_type, in_table.key_type)
+            or _differs(in_file.item_type, in_table.item_type)
+        )
+    if pa.types.is_list(in_table):
+        return not pa.types.is_list(in_file) or _differs(in_file.value_type, in_table.value_type)
+    if pa.types.is_timestamp(in_table):
+        return pa.types.is_date(in_file)
+    is_numeric = pa.types.is_integer(in_table) or pa.types.is_floating(in_table) or pa.types.is_decimal(in_table)
+    return is_numeric and not in_file.equals(in_table)

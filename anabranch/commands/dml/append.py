@@ -1,8 +1,7 @@
-"""Appending rows that are at hand (Arrow, pandas, dicts), without an engine: one small file per partition and one
-commit.
+"""Appends rows in memory (Arrow, pandas, dicts) without an engine: one small file per partition and one commit.
 
 Knows Arrow tables. A blind append: it reads protocol and metadata only, never an ``add``, and conflicts with nothing.
-Small files are written and fsynced by one put each, so they need no job folder and no marker.
+One put writes and syncs each small file, so it needs no job folder and no marker.
 """
 
 from __future__ import annotations
@@ -59,19 +58,19 @@ from anabranch.errors.rows import NOT_SHOWN, may_show_rows, shows
 
 _NESTED = (list, tuple, dict)
 _FEW_FILES = 8
-"""So many files are written one after the other."""
+"""Maximum number of files that are written one after the other, without threads."""
 _TIMES_STAGED = 10
-"""So often an append writes its files before it gives up, where VACUUMs remove them each time."""
+"""Maximum number of times that an append writes its files, if VACUUMs remove them each time."""
 _KINDS = "an Arrow table, a pandas DataFrame, a list of dicts or a dict of lists"
 
 
 @dataclass(frozen=True)
 class Append(Masked):
-    """Append rows to ``table``, or create it with them (schema from the rows) where there is none.
+    """Append rows to ``table``; create it, with the schema of the rows, if it does not exist.
 
     Attributes:
         rows: Arrow, pandas or dicts.
-        txn: how far an application will have written; where it has already, nothing is done.
+        txn: the application transaction; if the log records its number already, nothing is written.
 
     Example:
         >>> Append("/data/flights", [{"carrier": "UA", "flight": 1545}]).run().version
@@ -89,20 +88,20 @@ class Append(Masked):
 
     @watched("APPEND")
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed:
-        """Run it; returns the version at which the rows stand.
+        """Run it; returns the commit of the rows.
 
-        Where ``txn`` was committed before nothing is done, in no attempts, and that is the newest version.
+        If ``txn`` was committed before, it writes nothing and returns the newest version, with 0 attempts.
 
         Raises:
             SchemaMismatch: a column does not fit the table.
             RowViolation: a row breaks a rule of the table.
-            NotBuilt: the table has a rule that only Spark can hold.
+            NotBuilt: the table has a rule that only Spark can check.
             ConcurrentTransactionException: the same application wrote meanwhile.
             CommitOutcomeUnknown: the store never answered.
         """
         table = self.as_table(self.rows)
         for _ in range(_TIMES_STAGED - 1):
-            with suppress(StagedFilesVacuumed):  # the rows are still at hand
+            with suppress(StagedFilesVacuumed):  # the rows are still in memory
                 return self._once(table, context)
         return self._once(table, context)
 
@@ -111,7 +110,7 @@ class Append(Masked):
         return as_arrow(rows, self._shows)
 
     def _shows(self) -> bool:
-        """Whether an error may quote the rows, by the table's properties, or those that it would be made with."""
+        """Whether an error may quote the rows, by the table's properties or those of its creation."""
         log = open_log(self.table, self.storage_options)
         return shows(self.properties) and (log.newest() is None or may_show_rows(log.table))
 
@@ -154,25 +153,25 @@ class _SmallFiles:
         """The rows with reserved values for the identity columns that they lack."""
         missing = to_generate(metadata.schema, rows.column_names, self._log.table)
         self.own_numbers = own_numbers(metadata.schema, rows.column_names)
-        names = [each.column for each in missing]
+        names = [identity.column for identity in missing]
         for name, values in reserve(self._log, names, len(rows), self.writer, self._runtime).items():
             rows = rows.append_column(name, pa.array(values, pa.int64()))
         return rows
 
     def write(self, rows: pa.Table, metadata: Metadata) -> pa.Table:
-        """Write one file per partition, on a few threads where they are many, and describe them."""
-        parts = [each for each in split_by_partition(rows, metadata) if len(each[1])]
+        """Write one file per partition, on a few threads if they are many, and describe them."""
+        parts = [part for part in split_by_partition(rows, metadata) if len(part[1])]
         codec = rules_of(metadata).codec
-        named = [(self._name(values, metadata, codec), values, part) for values, part in parts]
+        named_parts = [(self._name(values, metadata, codec), values, part) for values, part in parts]
 
-        def write(each: tuple[str, Mapping[str, str | None], pa.Table]) -> dict[str, Any]:
-            return self._write_one(*each, metadata, codec)
+        def write(named_part: tuple[str, Mapping[str, str | None], pa.Table]) -> dict[str, Any]:
+            return self._write_one(*named_part, metadata, codec)
 
-        threads = alone(self._log.store).threads if len(named) > _FEW_FILES else 0
-        return files_table([row for _, row in map_ahead(bind_context(write), named, threads, waits=True)])
+        threads = alone(self._log.store).threads if len(named_parts) > _FEW_FILES else 0
+        return files_table([row for _, row in map_ahead(bind_context(write), named_parts, threads, waits=True)])
 
     def _put(self, name: str, data: bytes) -> None:
-        """Put a file; what the store refused for certain is not there to be removed."""
+        """Put a file, and note its name for `discard`, unless the store certainly refused it."""
         self._names.append(name)
         try:
             self._log.store.put(name, data)
@@ -183,7 +182,7 @@ class _SmallFiles:
             raise
 
     def discard(self) -> None:
-        """Remove the files that were written, or may have been."""
+        """Remove the files that were, or may have been, written."""
         remove(self._log.store, self._names)
 
     def _name(self, values: Mapping[str, str | None], metadata: Metadata, codec: str) -> str:
@@ -215,8 +214,8 @@ class _SmallFiles:
 
 
 def to_file_rows(rows: pa.Table, metadata: Metadata) -> pa.Table:
-    """Rows with a table's columns, or some of them, as its files hold them: without voids, and under other names.
-    Raises UnwritableVoid: void stands where no file could hold such rows.
+    """Converts rows with some of a table's columns to the form of its files: without voids, with physical names. Raises
+    UnwritableVoid: a void is nested where no file can hold it.
     """
     schema = Struct(tuple(map(metadata.schema.field, rows.column_names)))
     check_writable(schema)
@@ -225,10 +224,11 @@ def to_file_rows(rows: pa.Table, metadata: Metadata) -> pa.Table:
 
 
 def as_arrow(rows: Any, shows: Callable[[], bool] = may_show_rows) -> pa.Table:
-    """Rows of any of the kinds that `Append` takes as one Arrow table; ``shows`` says whether an error may quote them.
+    """Converts rows of any kind that `Append` accepts to an Arrow table; ``shows`` decides whether an error may quote
+    them.
 
     Raises:
-        InvalidOption: they are of no such kind. InvalidSchema: they are nested too deep.
+        InvalidOption: the rows are of another kind. InvalidSchema: they are nested too deep.
     """
     if isinstance(rows, pa.Table):
         return rows
@@ -236,7 +236,7 @@ def as_arrow(rows: Any, shows: Callable[[], bool] = may_show_rows) -> pa.Table:
         return pa.Table.from_batches([rows])
     if type(rows).__module__.partition(".")[0] == "pandas":
         return _build_table(lambda: pa.Table.from_pandas(_with_named_index(rows), preserve_index=False), shows)
-    if type(rows).__module__.startswith("pyspark."):  # it speaks Arrow too, but may read the very table
+    if type(rows).__module__.startswith("pyspark."):  # it supports Arrow too, but may read this table
         raise InvalidOption(option="rows", value="a DataFrame of Spark", reason="write it by df.write, in mode append.")
     if hasattr(rows, "__arrow_c_stream__"):
         return pa.table(rows)
@@ -244,51 +244,51 @@ def as_arrow(rows: Any, shows: Callable[[], bool] = may_show_rows) -> pa.Table:
         _check_nesting(rows.values())
         return _build_table(lambda: pa.table(dict(rows)), shows)
     if isinstance(rows, Iterable) and not isinstance(rows, str | bytes):
-        listed = list(rows)
-        _check_nesting(listed)
-        if all(isinstance(row, Mapping) for row in listed):  # of no rows too, which are nothing to add
-            names = dict.fromkeys(name for row in listed for name in row)  # Arrow would only look at the first row's
-            return _build_table(lambda: pa.table({name: [row.get(name) for row in listed] for name in names}), shows)
+        items = list(rows)
+        _check_nesting(items)
+        if all(isinstance(row, Mapping) for row in items):  # also true without rows, which add nothing
+            names = dict.fromkeys(name for row in items for name in row)  # Arrow would use only the first row's
+            return _build_table(lambda: pa.table({name: [row.get(name) for row in items] for name in names}), shows)
     raise InvalidOption(option="rows", value=type(rows).__name__, reason=f"it takes {_KINDS}.")
 
 
 def _with_named_index(rows: Any) -> Any:
-    """A pandas DataFrame whose index is columns, as far as it has names; without one it only numbers the rows."""
-    named = [name for name in rows.index.names if name is not None]
-    return rows.reset_index(level=named) if named else rows
+    """A pandas DataFrame with the named levels of its index as columns; an unnamed index only numbers the rows."""
+    names = [name for name in rows.index.names if name is not None]
+    return rows.reset_index(level=names) if names else rows
 
 
 def _check_nesting(values: Iterable[Any]) -> None:
-    """Arrow looks for the types of values by recursion, which ends the process where they are nested without end.
-    Raises InvalidSchema: they are nested deeper than types may be.
+    """Raises InvalidSchema if values are nested deeper than types may be: Arrow infers types by recursion, and endless
+    nesting would end the process.
     """
-    left = [(each, 0) for each in values if isinstance(each, _NESTED)]
-    while left:
-        value, level = left.pop()
+    pending = [(item, 0) for item in values if isinstance(item, _NESTED)]
+    while pending:
+        value, level = pending.pop()
         check_depth(level)
-        inside = value.values() if isinstance(value, dict) else value
-        left.extend((each, level + 1) for each in inside if isinstance(each, _NESTED))
+        items = value.values() if isinstance(value, dict) else value
+        pending.extend((item, level + 1) for item in items if isinstance(item, _NESTED))
 
 
 def _build_table(build: Any, shows: Callable[[], bool]) -> pa.Table:
     try:
         return build()
     except (pa.ArrowException, AttributeError, OverflowError, TypeError, ValueError, RecursionError) as error:
-        why = error if shows() else NOT_SHOWN
-        reason = f"they are not a table ({why}). It takes {_KINDS}."
+        cause = error if shows() else NOT_SHOWN
+        reason = f"they are not a table ({cause}). It takes {_KINDS}."
         raise InvalidOption(option="rows", value="these rows", reason=reason) from None
 
 
 def split_by_partition(rows: pa.Table, metadata: Metadata) -> Iterator[tuple[Mapping[str, str | None], pa.Table]]:
-    """The rows of each partition, without partition columns unless files hold them, and its values as the log writes
-    them: by physical name.
+    """The rows of each partition, without partition columns unless files hold them, and the partition's values in the
+    log's form, by physical name.
     """
     columns = metadata.partition_columns
     texts = [
         _partition_texts(rows.column(name), metadata.schema.field(name), shows(metadata.configuration))
         for name in columns
     ]
-    # Where partition values are materialised, they stand behind the other columns.
+    # Materialised partition values come after the other columns.
     data = rows.drop_columns(list(columns))
     if materialises(metadata.configuration):
         data = rows.select([*data.column_names, *columns])

@@ -1,8 +1,8 @@
-"""Appender: appends of many callers in one process, gathered into few commits.
+"""Appender: gathers appends of many callers in one process into few commits.
 
-Knows who waits, and that one commit runs at a time; `anabranch.commands.dml.append` does the rest. Guarantees: whoever
-is told a version finds all of its rows there, once; the rows of a caller are in one commit; rows that a table refuses
-are refused to their own caller only.
+Knows the waiting callers, and runs one commit at a time; `anabranch.commands.dml.append` does the rest. Guarantees: a
+caller who gets a version finds all of its rows there, once; the rows of a call are in one commit; if the table refuses
+rows, only their own caller gets the error.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from anabranch.errors import (
 )
 
 MOST_BYTES = 128 << 20
-"""A commit takes no further rows once it has so many bytes of them in memory."""
+"""Maximum size of a commit's rows in memory, in bytes, unless a single call is larger."""
 
 _OF_ALL = (CommitOutcomeUnknown, DeltaConcurrentModificationException, StoreError)
-"""Errors that are due to no rows: all callers of a commit get them."""
+"""Errors that do not depend on rows: all callers of a commit get them."""
 
 
 @dataclass(frozen=True)
@@ -43,31 +43,30 @@ class _Call:
 class Appender:
     """Gathers the rows of many callers and appends them in few commits; made by `anabranch.appender`.
 
-    While one commit runs, what comes meanwhile waits, and goes together into the next one. A caller who is alone waits
-    for nobody. Close it, or use it in a ``with`` statement.
+    While one commit runs, new rows wait, and go together into the next one. A single caller does not wait. Close it, or
+    use it in a ``with`` statement.
     """
 
     def __init__(self, append: Append) -> None:
         self._append = append
         self._lock, self._waiting, self._closed = Lock(), list[_Call](), False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="anabranch-appender")
-        self._pid, self._context = os.getpid(), copy_context()  # what its session says of buckets holds there, too
+        self._pid, self._context = os.getpid(), copy_context()  # the thread uses the session's storage options, too
 
     def append(self, rows: Any) -> int:
-        """Append rows; returns the version at which they stand.
+        """Append rows; returns the version of their commit.
 
-        Arguments and errors as for `anabranch.append`; an error which no rows are the reason for, such as
-        ``CommitOutcomeUnknown``, is raised to every caller whose rows were in the same commit.
+        Arguments and errors are those of `anabranch.append`. Every caller in the same commit gets an error that does
+        not depend on rows, such as ``CommitOutcomeUnknown``.
         """
         return self.submit(rows).result()
 
     def submit(self, rows: Any) -> Future[int]:
-        """Append rows without waiting: the future of the version. It can be cancelled as long as its commit has not
-        begun.
+        """Append rows without waiting; returns the future of the version. It can be cancelled until its commit begins.
 
         Raises:
             InvalidOption, InvalidSchema: these are not rows.
-            InvalidArgument: the appender is closed, or was made in the process that this one was forked from.
+            InvalidArgument: the appender is closed, or was made in a process of which this one is a fork.
         """
         call = _Call(self._append.as_table(rows))
         self._check_process()
@@ -79,7 +78,7 @@ class Appender:
         return call.told
 
     def close(self) -> None:
-        """Commit what waits, and take no more."""
+        """Commit the waiting rows, and accept no more."""
         with self._lock:
             self._closed = True
         self._thread.shutdown()
@@ -91,7 +90,7 @@ class Appender:
         self.close()
 
     def _check_process(self) -> None:
-        if self._pid != os.getpid():  # before the lock, which was perhaps held when the process was forked
+        if self._pid != os.getpid():  # before the lock, which the fork may have copied in its locked state
             reason = "it belongs to the process that this one was forked from; make another one."
             raise InvalidArgument(option="appender", value=self._pid, reason=reason)
 
@@ -102,19 +101,19 @@ class Appender:
     def _commit_waiting(self) -> None:
         with self._lock:
             waiting, self._waiting = self._waiting, []
-        begun = [call for call in waiting if call.told.set_running_or_notify_cancel()]
-        for calls in _together(begun):
+        running = [call for call in waiting if call.told.set_running_or_notify_cancel()]
+        for calls in _together(running):
             self._commit(calls)
 
     def _commit(self, calls: Sequence[_Call]) -> None:
-        """Append the rows of these calls in one commit, and tell the callers."""
+        """Append the rows of these calls in one commit, and set their futures."""
         try:
             rows = pa.concat_tables([call.rows for call in calls])
-            with another_program():  # these are rows of others, who have no part in what runs behind
+            with another_program():  # to the callers, commits of this thread are not their own
                 version = replace(self._append, rows=rows).run().version
         except BaseException as error:
             if len(calls) > 1 and isinstance(error, AnabranchError) and not isinstance(error, _OF_ALL):
-                half = len(calls) // 2  # nothing was committed, and the rows of one of them may be the reason
+                half = len(calls) // 2  # nothing was committed, perhaps because of the rows of one call
                 self._commit(calls[:half])
                 self._commit(calls[half:])
                 return
@@ -126,13 +125,13 @@ class Appender:
 
 
 def _together(calls: Sequence[_Call]) -> Iterator[list[_Call]]:
-    """The calls that may share a commit: with the same columns, in the order in which they came, and not too large."""
-    kinds: dict[pa.Schema, list[_Call]] = {}
+    """Groups of calls that may share a commit: with the same columns, in order of arrival, and not too large."""
+    by_schema: dict[pa.Schema, list[_Call]] = {}
     for call in calls:
-        kinds.setdefault(call.rows.schema.remove_metadata(), []).append(call)
-    for alike in kinds.values():
+        by_schema.setdefault(call.rows.schema.remove_metadata(), []).append(call)
+    for same_schema in by_schema.values():
         group, size = list[_Call](), 0
-        for call in alike:
+        for call in same_schema:
             if group and size + call.rows.nbytes > MOST_BYTES:
                 yield group
                 group, size = [], 0

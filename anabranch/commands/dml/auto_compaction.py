@@ -1,6 +1,6 @@
-"""Automatic compaction: a writer that has left many small files puts them together, behind its own commit.
+"""Auto compaction: a writer that leaves many small files compacts them after its own commit.
 
-Knows when that is wished for and worth it. Guarantee: the write stands, whatever becomes of the compaction.
+Knows when that is switched on and worth it. Guarantee: the write is committed, whether the compaction succeeds or not.
 
 Source: Databricks documentation, "Auto compaction for Delta Lake".
 """
@@ -31,38 +31,39 @@ PARAMETERS = {"predicate": "[]", "zOrderBy": "[]", "clusterBy": "[]", "auto": "t
 def compact_after(
     committed: Committed | None, base: Snapshot | None, log: Log, engine: Engine, runtime: Runtime
 ) -> None:
-    """Compact the partitions that a commit wrote to, where the table wishes for that and enough small files lie there;
-    ``base`` is the version that the commit was based on, None where it made the table.
+    """Compact the partitions that a commit wrote to, if auto compaction is on and they hold enough small files.
+
+    ``base`` is the base version of the commit, None if it created the table.
     """
-    wished = current().compacts
-    if committed is None or (base is not None and (wished or base.properties.auto_compaction) == "false"):
+    session_setting = current().compacts
+    if committed is None or (base is not None and (session_setting or base.properties.auto_compaction) == "false"):
         return
     try:
         with mute_listeners():  # the phases are those of the write
             _compact(committed, log, engine, runtime)
-    except Exception as error:  # whatever it is, the commit stands
-        said = "version %s of %s is committed; its small files are left to a later compaction: %s"
-        _logger.warning(said, committed.version, log.table, error)
+    except Exception as error:  # whatever it is, the write is committed
+        message = "version %s of %s is committed; its small files are left to a later compaction: %s"
+        _logger.warning(message, committed.version, log.table, error)
 
 
 def _compact(committed: Committed, log: Log, engine: Engine, runtime: Runtime) -> None:
     snapshot = log.snapshot()
     commit = log.read(committed.version, snapshot.partition_keys)
-    said, size = current(), pc.sum(snapshot.files["size"]).as_py() or 0
-    target = packing.auto_target(snapshot.properties, size, said.compacts, said.compacts_to)
+    session, size = current(), pc.sum(snapshot.files["size"]).as_py() or 0
+    target = packing.auto_target(snapshot.properties, size, session.compacts, session.compacts_to)
     if target is None or commit is None or snapshot.clustering_columns:
         return
-    beside = _beside(snapshot.files, commit.adds)
-    least = () if said.compacts_from is None else (said.compacts_from,)
-    batches = [Batch(each) for each in packing.due(beside, target, *least)]
+    candidates = _files_beside(snapshot.files, commit.adds)
+    minimum = () if session.compacts_from is None else (session.compacts_from,)
+    batches = [Batch(group) for group in packing.due(candidates, target, *minimum)]
     if batches:
         Move(snapshot, batches, "OPTIMIZE", PARAMETERS).run(engine, log, RunContext(runtime=runtime, progress=tell))
 
 
-def _beside(files: pa.Table, adds: pa.Table) -> pa.Table:
-    """The files of the partitions that these were added to."""
-    written = {_partition(each) for each in adds["partitionValues"].to_pylist()}
-    return files.filter(pa.array([_partition(each) in written for each in files["partitionValues"].to_pylist()]))
+def _files_beside(files: pa.Table, adds: pa.Table) -> pa.Table:
+    """The files in the partitions of these new files."""
+    written = {_partition(values) for values in adds["partitionValues"].to_pylist()}
+    return files.filter(pa.array([_partition(values) in written for values in files["partitionValues"].to_pylist()]))
 
 
 def _partition(values: list[tuple[str, str | None]]) -> frozenset[tuple[str, str | None]]:

@@ -1,4 +1,4 @@
-"""DELETE: take away the rows that a condition selects."""
+"""DELETE deletes the rows that a condition selects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EVERY_ROW = always(True)
 class Delete(Masked):
     """Delete the rows of ``table`` for which ``where`` is TRUE.
 
-    Row-local: it may commit behind any winner that took none of its rows and brought none that it should have read.
+    Row-local: it may commit after any winner that changed none of its rows and added none that it should have read.
 
     Example:
         >>> Delete("/data/flights", where).run(engine).rows
@@ -36,10 +36,10 @@ class Delete(Masked):
 
     @watched("DELETE")
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Outcome:
-        """Run it at the version for which ``where`` was understood, or at the newest.
+        """Run it at the version for which ``where`` was parsed, or at the newest.
 
         Raises:
-            DeltaConcurrentModificationException: a winner stands in the way.
+            DeltaConcurrentModificationException: it conflicts with a winner.
         """
         parameters = {} if self.operation == "TRUNCATE" else {"predicate": compact_json([self.where.text])}
         change = Change(self.operation, self.where, None, parameters)

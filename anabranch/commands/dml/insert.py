@@ -1,7 +1,8 @@
-"""Inserting rows: the shared way of append, overwrite and creation.
+"""Inserts rows: the common part of append, overwrite and creation.
 
-Knows what a new table looks like, and what an insert reads: an append nothing, an overwrite the rows that it takes away
-(`Taking`). How rows become files is passed in (`Stage`), so that Spark's writer and the small Arrow writer share it.
+Knows the definition of a new table, and what an insert reads: an append reads nothing, an overwrite the rows that it
+replaces (`Taking`). Callers pass in how rows become files (`Stage`), so Spark's writer and the small Arrow writer share
+it.
 """
 
 from __future__ import annotations
@@ -51,42 +52,41 @@ from anabranch.errors.rows import note
 
 MODES = ("append", "overwrite", "error", "errorifexists", "ignore")
 Stage = Callable[[Metadata], pa.Table]
-"""Writes the rows under this metadata and gives the new files; may run twice, when a creation race is lost."""
+"""Writes the rows with this metadata and returns the new files; runs twice if a creation race is lost."""
 
 
 class Taking(RebaseHandler, Protocol):
-    """What an overwrite takes away of the table that there is, as the handler of its transaction."""
+    """The rows that an overwrite replaces, as the handler of its transaction."""
 
     def take(self, adds: pa.Table, metadata: Metadata, runtime: Runtime) -> Transaction:
-        """Marks, removals and rewritten files on the base, with what was read for them.
+        """Marks, removals and rewritten files on the base, with their read set.
 
         Args:
-            adds: the files of the rows that take their place, staged already.
-            metadata: under which they were written, which may be to come.
+            adds: the staged files of the new rows.
+            metadata: the metadata with which they were written, which may be new.
         """
         ...
 
     def finish(self) -> None:
-        """Say that what was staged is committed."""
+        """Close the staging after the commit."""
         ...
 
 
 @dataclass(frozen=True)
 class Insert:
-    """An insert about to run: where, how, and what to do with rows; ``discard`` and ``finish`` end its staging.
+    """An insert about to run: its table, its mode, and how it writes rows; ``discard`` and ``finish`` end its staging.
 
     Attributes:
-        takes: makes the handler of what an overwrite takes away.
-        txn: how far an application has written with it.
-        parameters: for the history, besides mode and partitioning where it ``says_mode``.
-        at: the version for which it was understood; None: there was no table.
-        reads: gives which versions of the table, as it stands there, the rows were computed from; where any, every
-            change may matter.
-        writer: by whom identity values are reserved.
-        own_numbers: says, once rows are staged, of which identity columns they came with values.
-        steps: says, once rows are staged, what has written them.
-        evolve: makes of a table's metadata what the rows make of it: the same where they change nothing.
-        lays_out: the partitioning and clustering of ``new`` take the place of the table's.
+        takes: makes the handler of the rows that an overwrite replaces.
+        txn: the application transaction.
+        parameters: parameters in the history, besides mode and partitioning if it ``says_mode``.
+        at: the version for which it was parsed; None: there was no table.
+        reads: returns the versions of the table from which the rows were computed; if any, every change may conflict.
+        writer: the name under which identity values are reserved.
+        own_numbers: returns, once rows are staged, the identity columns for which they brought values.
+        steps: returns, once rows are staged, the steps that wrote them.
+        evolve: returns the table's metadata with the changes that the rows require; the same if none.
+        lays_out: the partitioning and clustering of ``new`` replace the table's.
     """
 
     log: Log
@@ -111,10 +111,10 @@ class Insert:
 
 
 def run_insert(insert: Insert, context: RunContext) -> Committed | None:
-    """Stage the rows and commit them; None where the mode is ``ignore`` and there is a table, and where the application
-    has written as far already: then nothing is done.
+    """Stage the rows and commit them. None, without doing anything, if the mode is ``ignore`` and there is a table, or
+    if the log records the application transaction already.
 
-    An append that loses the race to create the table is staged again under the winner's metadata and lands.
+    An append that loses the race to create the table is staged again with the winner's metadata, and commits.
 
     Raises:
         TableAlreadyExists: mode ``error`` and there is a table.
@@ -129,7 +129,7 @@ def run_insert(insert: Insert, context: RunContext) -> Committed | None:
 
 
 class _CreationRaceLost(Exception):
-    """This very insert found that another writer created the table meanwhile."""
+    """Another writer created the table meanwhile, as this insert found at its commit."""
 
     def __init__(self, lost: ProtocolChangedException) -> None:
         super().__init__(str(lost))
@@ -155,7 +155,7 @@ def _once(insert: Insert, context: RunContext) -> Committed | None:
     try:
         ours = with_txn(handler.stage(ours, runtime), insert.txn, began)
         reach("staged")
-    except BaseException:  # an interrupt too: no commit names what was staged
+    except BaseException:  # an interrupt too: no commit references the staged files
         handler.discard()
         raise
     ours = ours.with_counts(executionTimeMs=runtime.now_ms() - began)
@@ -170,9 +170,9 @@ def _once(insert: Insert, context: RunContext) -> Committed | None:
 
 
 def _transaction(insert: Insert, snapshot: Snapshot | None, runtime: Runtime) -> Transaction:
-    """Ours before its files are staged."""
+    """The transaction before its files are staged."""
     if snapshot is None:
-        return _creating(insert, runtime)
+        return _creation(insert, runtime)
     overwrites = insert.takes is not None
     check_changeable(snapshot, "overwrite", changes_rows=overwrites)
     ours = Transaction.on(
@@ -191,19 +191,19 @@ def _transaction(insert: Insert, snapshot: Snapshot | None, runtime: Runtime) ->
 
 
 def under(ours: Transaction, metadata: Metadata, properties: Mapping[str, str] = NO_REQUESTS) -> Transaction:
-    """Ours as it puts other metadata in place of its base's, with the protocol that this needs and that ``properties``
-    ask for; the same metadata changes nothing, and no action is written.
+    """The transaction with new metadata, and the protocol that it needs and ``properties`` request; unchanged if the
+    metadata equals the base's.
 
     Raises:
-        InvalidOption, UnsupportedFeature: no table may look like that.
+        InvalidOption, UnsupportedFeature: there cannot be such a table.
     """
     base = ours.base
     assert base is not None
     if metadata == base.metadata:
         return ours
-    asked = read_protocol_request(base.table, properties).on_top_of(base.protocol)
-    check_moments(base.metadata.schema, metadata.schema, asked)
-    protocol = upgrade_for_metadata(asked, metadata) or (None if asked == base.protocol else asked)
+    requested = read_protocol_request(base.table, properties).on_top_of(base.protocol)
+    check_moments(base.metadata.schema, metadata.schema, requested)
+    protocol = upgrade_for_metadata(requested, metadata) or (None if requested == base.protocol else requested)
     iceberg.check_partitioning(base.metadata, metadata)
     check_columns(metadata.schema, metadata.partition_columns)
     check_spelling(metadata, base.metadata)
@@ -212,8 +212,8 @@ def under(ours: Transaction, metadata: Metadata, properties: Mapping[str, str] =
     return replace(ours, says=replace(ours.says, metadata=metadata, protocol=protocol))
 
 
-def _creating(insert: Insert, runtime: Runtime) -> Transaction:
-    """The first version of a table."""
+def _creation(insert: Insert, runtime: Runtime) -> Transaction:
+    """The transaction that creates a table."""
     new = with_session_defaults(insert.new)
     metadata = new_metadata(new, runtime)
     note(insert.log.table, -1, metadata.configuration)
@@ -235,12 +235,12 @@ def _creating(insert: Insert, runtime: Runtime) -> Transaction:
 
 
 def _check_layout(new: NewTable, table: str, metadata: Metadata) -> None:
-    """Refuse another partitioning than the table has, or is given now."""
-    asked, columns = new.partition_columns, metadata.partition_columns
-    if asked is not None and match_spelling(metadata.schema, asked) != columns:
+    """Raises InvalidOption if the requested partitioning is not the table's."""
+    requested, columns = new.partition_columns, metadata.partition_columns
+    if requested is not None and match_spelling(metadata.schema, requested) != columns:
         by = ", ".join(columns) or "nothing"
         reason = f"Partition columns do not match the partition columns of the table at {table}, which are: {by}."
-        raise InvalidOption(option="partitionBy", value=list(asked), reason=reason)
+        raise InvalidOption(option="partitionBy", value=list(requested), reason=reason)
 
 
 def _parameters(insert: Insert, partition_columns: tuple[str, ...]) -> dict[str, str]:
@@ -260,8 +260,8 @@ def _metrics(adds: pa.Table) -> dict[str, int]:
 
 
 class InsertHandler:
-    """The handler of an insert: of what it takes away, and of its own new files. An append selects no row, unless its
-    rows come from the table.
+    """The handler of an insert: of the rows that it replaces, and of its new files. An append selects no row, unless
+    its rows come from the table.
     """
 
     def __init__(self, insert: Insert, snapshot: Snapshot | None, read: VersionsRead) -> None:
@@ -269,7 +269,7 @@ class InsertHandler:
         self._taking = insert.takes(snapshot) if insert.takes is not None and snapshot is not None else None
 
     def stage(self, ours: Transaction, runtime: Runtime) -> Transaction:
-        """Ours with its new rows, and without those that they replace."""
+        """The transaction with its new rows, and without those that they replace."""
         metadata = ours.metadata
         assert metadata is not None, "a transaction that creates a table brings its metadata"
         adds = self._insert.stage(metadata)
@@ -277,17 +277,17 @@ class InsertHandler:
             ours,
             does=replace(ours.does, adds=adds),
             identity=replace(ours.identity, own_numbers=self._insert.own_numbers()),
-        ).with_counts(**_metrics(adds), **self._of_a_batch(adds))
+        ).with_counts(**_metrics(adds), **self._batch_metrics(adds))
         ours = ours.with_steps(self._insert.steps())
         if self._taking is not None:
-            taken = self._taking.take(adds, metadata, runtime)
-            ours = replace(join_transactions(ours, taken), reads=taken.reads)
+            replaced = self._taking.take(adds, metadata, runtime)
+            ours = replace(join_transactions(ours, replaced), reads=replaced.reads)
         if self._snapshot is None or self._read.oldest is None:
             return ours
         return replace(ours, reads=whole_table(self._snapshot, held=self._read.held))
 
-    def _of_a_batch(self, adds: pa.Table) -> dict[str, int]:
-        """What delta-spark counts of a batch that is appended, too; one that replaces rows is counted at the commit."""
+    def _batch_metrics(self, adds: pa.Table) -> dict[str, int]:
+        """The further metrics of delta-spark for an appended batch; the commit adds those of a replacing one."""
         if self._insert.says_mode or self._taking is not None:
             return {}
         return {"numAddedFiles": len(adds), "numRemovedFiles": 0}
@@ -297,26 +297,26 @@ class InsertHandler:
         return vector_of(self._insert.log.store, file)
 
     def could_match(self, files: pa.Table) -> pa.Table:
-        """The files that may hold rows to be taken away; any, where the new rows were computed from the table's."""
+        """The files that may hold rows to replace; all files if the new rows were computed from the table's."""
         if self._read.oldest is not None:
             return files
         return self._taking.could_match(files) if self._taking else files.slice(0, 0)
 
     def matches(self, files: pa.Table) -> Marks:
-        """The rows to be taken away."""
+        """The rows to replace."""
         return self._taking.matches(files) if self._taking else {}
 
     def redo(self, files: pa.Table, rows: Marks) -> Transaction:
-        """Take these rows away too, which blind appends brought before the place where this overwrite stands."""
+        """Replace these rows too, which blind appends added that come before this overwrite in the serial order."""
         assert self._taking is not None, "an append selects no row"
         return self._taking.redo(files, rows)
 
     def sample(self, file: FileRow, rows: Sequence[int]) -> Sequence[Mapping[str, Any]]:
-        """The values of a few rows that would have been taken away."""
+        """The values of a few rows that would have been replaced."""
         return self._taking.sample(file, rows) if self._taking else []
 
     def narrower(self, ours: Transaction, file: FileRow | None) -> str | None:
-        """What could be added to the condition of what is taken away."""
+        """A condition that would narrow the rows to replace."""
         return self._taking.narrower(ours, file) if self._taking else None
 
     def discard(self) -> None:
@@ -326,7 +326,7 @@ class InsertHandler:
             self._taking.discard()
 
     def finish(self) -> None:
-        """Say that what was staged is committed."""
+        """Close the staging after the commit."""
         self._insert.finish()
         if self._taking is not None:
             self._taking.finish()

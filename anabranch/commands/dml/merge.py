@@ -1,9 +1,9 @@
-"""MERGE: change, delete and insert rows by what a source holds.
+"""MERGE changes, deletes and inserts rows by a source.
 
-Knows which files a condition may touch, asks the engine to join them with the source, and stages marks and new files.
-The source is evaluated once and kept: whether a winner's new rows matter, and any redo, go by what was kept. Guarantee:
-behind its winners a MERGE has acted on every row that its source matches there, and has inserted only what matches
-none there.
+Selects the files that a condition may match, lets the engine join them with the source, and stages marks and new files.
+The source is evaluated once and its rows are held: the check of a winner's new rows, and any redo, use the held rows.
+Guarantee: after its winners, a MERGE has acted on every row that its source matches there, and has inserted only source
+rows that match none there.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ class Merge(Masked):
     """Merge ``source`` into ``table``.
 
     Attributes:
-        matching: the condition over both sides and the clauses, in the engine's words.
-        where: what the condition says of the table's rows alone (its predicate holds for every row that can match); its
-            text is the condition's, and it is row-local if everything in the command is decided row by row.
-        parameters: what the history shows.
-        schema: what the table's columns become, if the MERGE may add some; then it is judged as a change of the schema.
+        matching: the condition over both sides and the clauses, in the engine's expressions.
+        where: the part of the condition on the table's rows alone: its predicate holds for every row that can match.
+            Its text is the whole condition's, and it is row-local if all expressions of the command are.
+        parameters: the parameters in the history.
+        schema: the table's new columns, if the MERGE may add some; then it counts as a change of the schema.
         reads_target, reads_anew: as for `anabranch.commands.dml.write.Write`.
 
     Example:
@@ -78,13 +78,13 @@ class Merge(Masked):
 
     @watched("MERGE")
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Merged:
-        """Run it at the version for which it was understood, or at the newest.
+        """Run it at the version for which it was parsed, or at the newest.
 
         Raises:
             AmbiguousMerge: several source rows would change one row.
             InvalidCondition, SchemaMismatch: an expression does not fit.
-            DeltaConcurrentModificationException: a winner stands in the way.
-            UnknownSourceVersion: the source reads the table, and nothing says which version.
+            DeltaConcurrentModificationException: it conflicts with a winner.
+            UnknownSourceVersion: the source reads the table, and the version is unknown.
         """
         engine, runtime = require_engine(engine, self), context.runtime
         log = open_log(self.table, self.storage_options)
@@ -116,26 +116,26 @@ class Merge(Masked):
 
 @dataclass(frozen=True)
 class Merged(ShownAsTable):
-    """What a MERGE did, in Delta's metrics; ``committed`` is None where it had nothing to do."""
+    """The result of a MERGE, with Delta's metrics; ``committed`` is None if it had nothing to do."""
 
     committed: Committed | None
     metrics: Mapping[str, int]
 
     @property
     def rows(self) -> int:
-        """The rows updated, deleted and inserted."""
+        """The number of rows updated, deleted and inserted."""
         return self.counts["num_affected_rows"]
 
     @property
     def counts(self) -> dict[str, int]:
-        """The columns that Delta shows of a MERGE."""
+        """The columns of Delta's result of a MERGE."""
         kinds = ("updated", "deleted", "inserted")
-        found = {f"num_{kind}_rows": int(self.metrics.get(f"numTargetRows{kind.title()}", 0)) for kind in kinds}
-        return {"num_affected_rows": sum(found.values()), **found}
+        counts = {f"num_{kind}_rows": int(self.metrics.get(f"numTargetRows{kind.title()}", 0)) for kind in kinds}
+        return {"num_affected_rows": sum(counts.values()), **counts}
 
 
 def _evolve_metadata(merge: Merge, snapshot: Snapshot, runtime: Runtime) -> Metadata:
-    """The table's metadata as the MERGE makes it."""
+    """The table's metadata after the MERGE."""
     schema = snapshot.schema
     if merge.schema is not None:
         schema = evolve_schema(following(snapshot.metadata, merge.schema), merge.schema, snapshot.table)
@@ -145,9 +145,9 @@ def _evolve_metadata(merge: Merge, snapshot: Snapshot, runtime: Runtime) -> Meta
 
 
 class MergeHandler(RowRebaseHandler):
-    """The handler of one running MERGE, under the metadata that it leaves.
+    """The handler of one running MERGE, with the metadata that the table has after it.
 
-    Where its source was computed from the table's rows, any row may matter to it.
+    If its source was computed from the table's rows, any row may conflict with it.
     """
 
     def __init__(
@@ -162,8 +162,8 @@ class MergeHandler(RowRebaseHandler):
         super().__init__(merge.where, snapshot, engine, staging)
         self._merge, self._reads_table, self._is_held = merge, read.oldest is not None, read.held
         self._metadata = metadata
-        known = set(snapshot.schema.names)
-        added = tuple(name for name in metadata.schema.names if name not in known)
+        table_columns = set(snapshot.schema.names)
+        added = tuple(name for name in metadata.schema.names if name not in table_columns)
         self._held: Any = None
         self._joins: list[Joined] = []
         self._looked: Joined | None = None
@@ -175,7 +175,7 @@ class MergeHandler(RowRebaseHandler):
         self._insert_count = 0
 
     def stage(self, runtime: Runtime) -> Transaction:
-        """Do all the work on the snapshot: the transaction as it stands before any winner is looked at."""
+        """Do all work on the snapshot; return the transaction as it is before any winner is read."""
         began, snapshot = runtime.now_ms(), self._snapshot
         self._engine.check_merge(self._file_set(snapshot.files.slice(0, 0)), self._matching, self._merge.source)
         self._staging.start()
@@ -187,34 +187,36 @@ class MergeHandler(RowRebaseHandler):
         joined = self._join(candidates)
         scanned = runtime.now_ms()
         tell("writing")
-        ours = self._part(candidates, joined)
-        given = [name for each in self._merge.matching.clauses if each.action == "insert" for name in each.values]
-        own = own_numbers(snapshot.schema, given)
-        ours = replace(under(ours, self._metadata), identity=IdentityUse(self._staging.txn_id, own))
+        ours = self._stage_part(candidates, joined)
+        inserted_columns = [
+            name for clause in self._merge.matching.clauses if clause.action == "insert" for name in clause.values
+        ]
+        provided = own_numbers(snapshot.schema, inserted_columns)
+        ours = replace(under(ours, self._metadata), identity=IdentityUse(self._staging.txn_id, provided))
         ours = self._with_steps(ours.with_counts(numSourceRows=self._held.rows))
         times = {"scanTimeMs": scanned - began, "rewriteTimeMs": runtime.now_ms() - scanned}
         return ours.with_counts(**times, executionTimeMs=runtime.now_ms() - began)
 
     def could_match(self, files: pa.Table) -> pa.Table:
-        """The files that may hold a row which the source can match, or which is changed because it matches nothing."""
-        every = self._matching.acts_without_match or self._reads_table
-        return files if every else super().could_match(files)
+        """The files that may hold a row which the source matches, or which changes because it has no match."""
+        needs_all = self._matching.acts_without_match or self._reads_table
+        return files if needs_all else super().could_match(files)
 
     def matches(self, files: pa.Table) -> Marks:
-        """The rows on which the outcome would depend: those that match, and those changed because they do not."""
+        """The rows on which the result depends: those that match, and those that change because they do not."""
         self.check_settings()
         self._looked = self._join(files)
-        self._staging.check_alive()  # the source's kept rows were all there
+        self._staging.check_alive()  # the held rows of the source were complete
         return union_of([self._looked.matched, self._looked.marks])
 
     def redo(self, files: pa.Table, rows: Marks) -> Transaction:
-        """Merge into these rows too; what was inserted is written anew, since they may match some of it."""
+        """Merge into these rows too; write the inserts again, since source rows may match these rows."""
         assert self._looked is not None, "a redo follows a look"
-        withdrawn, before = self._replaced_by_redo, self._insert_count
-        part = self._with_steps(self._part(files, self._looked))
+        withdrawn, inserted_before = self._replaced_by_redo, self._insert_count
+        part = self._with_steps(self._stage_part(files, self._looked))
         remove(self._staging.store, (name for path in withdrawn if (name := store_name(self._snapshot.table, path))))
-        written = part.info.metrics["numOutputRows"] - before
-        counts = {"numTargetRowsInserted": self._insert_count - before, "numOutputRows": written}
+        written = part.info.metrics["numOutputRows"] - inserted_before
+        counts = {"numTargetRowsInserted": self._insert_count - inserted_before, "numOutputRows": written}
         return replace(
             part,
             does=replace(part.does, withdraws=withdrawn),
@@ -222,19 +224,19 @@ class MergeHandler(RowRebaseHandler):
         )
 
     def narrower(self, ours: Transaction, file: FileRow | None) -> str | None:
-        """What the source holds in the columns that ON compares."""
+        """A condition with the source's values in the columns that ON compares."""
         return conflict_details.of_source(self._snapshot, self._merge.matching, self._where, self._few_values)
 
     def _few_values(self, column: str) -> Sequence[Any] | None:
         return self._engine.few_values(self._held, column, conflict_details.FEW_VALUES)
 
     def finish(self) -> None:
-        """Remove what was only kept to work with, and close the job folder's markers."""
+        """Remove temporary files, and close the job folder's markers."""
         self._staging.sweep()
         super().finish()
 
     def _with_identities(self, runtime: Runtime) -> Matching:
-        """The clauses with values for the identity columns that inserts leave out: one for each source row."""
+        """The clauses with values for the identity columns that inserts leave out, one for each source row."""
         snapshot, matching = self._snapshot, self._matching
         missing = omitted_identity_columns(matching, snapshot.schema, snapshot.table)
         log = Log(snapshot.store)
@@ -249,23 +251,23 @@ class MergeHandler(RowRebaseHandler):
         return self._engine.join(self._file_set(files), self._matching, self._held, self._staging.folder)
 
     def _file_set(self, files: pa.Table) -> FileSet:
-        """These files under the columns to come: what they lack is NULL. Asked twice in a row, it is made once, since a
-        bucket is asked for the size of each file.
+        """The files with the table's new columns, NULL where files lack them. Remembers the last result, since a bucket
+        has to look up the size of each file.
         """
         if self._opened is None or self._opened[0] is not files:
             self._opened = files, file_set(self._snapshot, files, self._metadata)
         return self._opened[1]
 
-    def _part(self, files: pa.Table, joined: Joined) -> Transaction:
-        """Marks, removals and new files of one join, with all inserts as they are after it."""
+    def _stage_part(self, files: pa.Table, joined: Joined) -> Transaction:
+        """Marks, removals and new files of one join, with all inserts after it."""
         snapshot, matching = self._snapshot, self._matching
         self._joins.append(joined)
-        chosen = with_counts(snapshot, self._file_set(files).restrict_to(set(joined.marks)))
-        keeps = snapshot.properties.vectors
-        removed = find_emptied(chosen, joined.marks) if keeps else set(joined.marks)
-        with self._recording(chosen.files, joined):
-            images, copies = self._new_files(chosen, joined, keeps=keeps)
-            inserts = self._inserts(chosen)
+        changed = with_counts(snapshot, self._file_set(files).restrict_to(set(joined.marks)))
+        keeps_files = snapshot.properties.vectors
+        removed = find_emptied(changed, joined.marks) if keeps_files else set(joined.marks)
+        with self._recording(changed.files, joined):
+            images, copies = self._new_files(changed, joined, keeps_files=keeps_files)
+            inserts = self._inserts(changed)
         change_files = self._change_files(inserts, needed=len(images) + len(copies) > 0)
         return Transaction.on(
             snapshot,
@@ -279,14 +281,14 @@ class MergeHandler(RowRebaseHandler):
             does=Changes(
                 marks={path: rows for path, rows in joined.marks.items() if path not in removed},
                 removes=frozenset(removed),
-                sources={row["path"]: Source(row, self.vector(row)) for row in chosen.files.to_pylist()},
+                sources={row["path"]: Source(row, self.vector(row)) for row in changed.files.to_pylist()},
                 adds=pa.concat_tables([images, copies, inserts]),
                 change_files=change_files,
             ),
         )
 
     def _recording(self, files: pa.Table, joined: Joined) -> AbstractContextManager[None]:
-        """Note all joins so far, since all inserts are recorded anew after this one, while new files are written."""
+        """Note the changes of all joins so far, and record them while new files are written; inserts come later."""
         self._recorder.take_back({INSERT})
         self._recorder.note(DELETE, files, joined.deletes, joined.handle)
         self._recorder.note(PREIMAGE, files, joined.updates, joined.handle)
@@ -294,7 +296,7 @@ class MergeHandler(RowRebaseHandler):
         return self._recorder.ahead(needed=joined.updated + joined.updated_alone > 0)
 
     def _change_files(self, inserts: pa.Table, *, needed: bool) -> pa.Table:
-        """What records all joins so far, and all inserts; what was recorded before is withdrawn."""
+        """The files of change data for all joins so far and all inserts; earlier ones are withdrawn."""
         self._recorder.note(INSERT, inserts)
         changes = self._recorder.write_noted(needed=needed)
         self._replaced_by_redo |= frozenset(changes["path"].to_pylist())
@@ -305,22 +307,22 @@ class MergeHandler(RowRebaseHandler):
             return whole_table(self._snapshot, held=self._is_held)
         return ReadSet(self._merge.where, frozenset(files["path"].to_pylist()), matched)
 
-    def _new_files(self, chosen: FileSet, joined: Joined, *, keeps: bool) -> tuple[pa.Table, pa.Table]:
-        """New images, and without vectors the rows that stay of the files that go."""
-        wanted = joined.updated + joined.updated_alone
-        self._staging.note(self._engine.write_images(chosen, joined, self._staging.folder) if wanted else [])
+    def _new_files(self, files: FileSet, joined: Joined, *, keeps_files: bool) -> tuple[pa.Table, pa.Table]:
+        """Files of new images and, without vectors, rewritten files with the remaining rows."""
+        updated = joined.updated + joined.updated_alone
+        self._staging.note(self._engine.write_images(files, joined, self._staging.folder) if updated else [])
         images = self._collect_new_files()
-        if (written := rows_of(images)) != wanted:
+        if (written := rows_of(images)) != updated:
             raise ExecutionFailed(
-                what="MERGE", reason=f"{wanted} rows were to be updated, but {written} new ones were written."
+                what="MERGE", reason=f"{updated} rows were to be updated, but {written} new ones were written."
             )
-        if keeps or not len(chosen.files):
+        if keeps_files or not len(files.files):
             return images, images.slice(0, 0)
-        self._staging.note(self._engine.rewrite(chosen, joined.marks, None, self._staging.folder))
+        self._staging.note(self._engine.rewrite(files, joined.marks, None, self._staging.folder))
         return images, self._collect_new_files()
 
     def _inserts(self, table: FileSet) -> pa.Table:
-        """All rows to insert, as they are after every join so far."""
+        """Files of all rows to insert, by every join so far."""
         matching = self._matching
         written: Written = []
         if matching.inserts:

@@ -1,4 +1,4 @@
-"""What a table is created or replaced with: its metadata and its protocol.
+"""The metadata and the protocol with which a table is created or replaced.
 
 Knows columns, properties and features; no row and no commit.
 """
@@ -38,11 +38,10 @@ from anabranch.errors import InvalidOption
 
 @dataclass(frozen=True)
 class NewTable:
-    """What a table is created with, where there is none; the partitioning is checked where there is one.
+    """The definition of a new table; for an existing table only the partitioning is checked.
 
-    ``schema`` may be a function, which is called only to create: rows that fit a table need not be able to make one.
-    ``cluster_by`` is None where nothing is said of it. A ``bare`` table may have no columns yet: its first write brings
-    them.
+    ``schema`` may be a function, which is called only for a creation: not all rows that fit a table can create one.
+    ``cluster_by`` is None if not specified. A ``bare`` table may have no columns yet: its first write adds them.
     """
 
     schema: Struct | Callable[[], Struct]
@@ -55,33 +54,33 @@ class NewTable:
 
 
 def first_protocol(table: str, new: NewTable, metadata: Metadata) -> TableProtocol:
-    """The protocol of a new table: what its metadata needs, and what its properties ask for."""
-    asked = read_protocol_request(table, new.properties)
-    if asked == Requested():
+    """The protocol of a new table: what its metadata needs and its properties request."""
+    requested = read_protocol_request(table, new.properties)
+    if requested == Requested():
         return protocol_for(metadata, vectors=Properties(metadata.configuration).vectors)
-    return asked.least_for(required_features(metadata) | asked.default_features)
+    return requested.least_for(required_features(metadata) | requested.default_features)
 
 
 def with_session_defaults(new: NewTable) -> NewTable:
-    """A new table with the properties that its session gives every one; its own count more, whatever the case of their
-    names. The property ``comment`` is its description, unless it has one.
+    """The new table with the session's default properties; its own properties win, whatever the case of their names.
+    The property ``comment`` is its description, unless it has one.
 
-    Where ``delta.ignoreProtocolDefaults`` is true, those that speak of the protocol are left out.
+    If ``delta.ignoreProtocolDefaults`` is true, defaults that request protocol features are left out.
     """
     defaults = current().defaults()
-    own, comment = extract_description(new.properties, None)
-    if {**defaults, **own}.get(IGNORE_DEFAULTS, "false").strip().lower() == "true":
+    properties, comment = extract_description(new.properties, None)
+    if {**defaults, **properties}.get(IGNORE_DEFAULTS, "false").strip().lower() == "true":
         defaults = without_requests(defaults)
     description = comment if new.description is None else new.description
-    return replace(new, properties={**defaults, **own}, description=description)
+    return replace(new, properties={**defaults, **properties}, description=description)
 
 
 def new_metadata(new: NewTable, runtime: Runtime, before: Metadata | None = None, *, named: bool = False) -> Metadata:
-    """The metadata of a new table; deletion vectors are on unless the properties say otherwise. Numbers of columns that
-    a table had ``before`` are not given again; where files have the columns already, they are ``named`` as there.
+    """The metadata of a new table; deletion vectors are on unless the properties switch them off. Column numbers of the
+    metadata ``before`` are not reused; with ``named``, physical names are those of existing files.
 
     Raises:
-        InvalidProperty, InvalidOption: the table cannot be created so.
+        InvalidProperty, InvalidOption: there cannot be such a table.
     """
     properties = iceberg.with_defaults(without_requests(new.properties))
     validate(properties)
@@ -92,8 +91,8 @@ def new_metadata(new: NewTable, runtime: Runtime, before: Metadata | None = None
     _check_values(schema)
     check_keys(schema, properties)
     check_stats_columns(schema, columns, properties)
-    older = read_protocol_request("", new.properties).is_older_than_vectors
-    vectors = properties if older else {"delta.enableDeletionVectors": "true", **properties}
+    is_older_than_vectors = read_protocol_request("", new.properties).is_older_than_vectors
+    vectors = properties if is_older_than_vectors else {"delta.enableDeletionVectors": "true", **properties}
     metadata = Metadata(
         id=str(runtime.new_id()),
         name=new.name,
@@ -109,60 +108,60 @@ def new_metadata(new: NewTable, runtime: Runtime, before: Metadata | None = None
 
 
 def replace_metadata(new: NewTable, metadata: Metadata, runtime: Runtime) -> Metadata:
-    """What REPLACE TABLE makes of a table's metadata: nothing of it stays but who the table is, which identity values
-    it has given, and what guards its history.
+    """The metadata after REPLACE TABLE: only the table's id, the assigned identity values and the protection of its
+    history stay.
     """
-    made = new_metadata(new, runtime, metadata)  # its own time: it is never the same metadata
+    replaced = new_metadata(new, runtime, metadata)  # with a new creation time, so it always differs
     guard = {key: value for key, value in metadata.configuration.items() if key == PROTECTED_BEFORE}
-    made = replace(made, id=metadata.id, configuration={**made.configuration, **guard})
-    return keep_assigned_values(metadata, made)
+    replaced = replace(replaced, id=metadata.id, configuration={**replaced.configuration, **guard})
+    return keep_assigned_values(metadata, replaced)
 
 
 def _check_values(schema: Struct) -> None:
-    """Raises InvalidOption if a column would get its values in two ways, or by an expression that nobody can check."""
-    for each in schema:
-        generated = GENERATION in each.metadata
-        if DEFAULT in each.metadata and (generated or STEP in each.metadata):
+    """Raises InvalidOption if a column would get its values in two ways, or by an expression that cannot be checked."""
+    for column in schema:
+        generated = GENERATION in column.metadata
+        if DEFAULT in column.metadata and (generated or STEP in column.metadata):
             kind, what = ("GENERATED", "generated") if generated else ("IDENTITY", "an identity column")
-            facts = {"column": each.name, "delta_condition": f"{kind}_COLUMN_WITH_DEFAULT_VALUE"}
-            reason = f"{each.name} is {what}: it has no default."
-            raise InvalidOption(option="DEFAULT", value=each.metadata[DEFAULT], reason=reason, **facts)
-        if generated and each.type == "variant":
-            reason = f"variants cannot be compared, so {each.name} cannot be held to its expression."
-            facts = {"column": each.name, "delta_condition": "DELTA_UNSUPPORTED_DATA_TYPE_IN_GENERATED_COLUMN"}
-            raise InvalidOption(option="GENERATED", value=each.metadata[GENERATION], reason=reason, **facts)
+            facts = {"column": column.name, "delta_condition": f"{kind}_COLUMN_WITH_DEFAULT_VALUE"}
+            reason = f"{column.name} is {what}: it has no default."
+            raise InvalidOption(option="DEFAULT", value=column.metadata[DEFAULT], reason=reason, **facts)
+        if generated and column.type == "variant":
+            reason = f"variants cannot be compared, so {column.name} cannot be held to its expression."
+            facts = {"column": column.name, "delta_condition": "DELTA_UNSUPPORTED_DATA_TYPE_IN_GENERATED_COLUMN"}
+            raise InvalidOption(option="GENERATED", value=column.metadata[GENERATION], reason=reason, **facts)
 
 
 def match_spelling(schema: Struct, names: Sequence[str]) -> tuple[str, ...]:
-    """Names of columns as the columns spell them; one that is no column's stays as it is.
+    """The names in the spelling of the columns; a name without a column stays as it is.
 
     Example:
-        >>> spelled_as(Struct((Field("Gate", "string"),)), ["gate", "day"])
+        >>> match_spelling(Struct((Field("Gate", "string"),)), ["gate", "day"])
         ('Gate', 'day')
     """
-    found = ((name, schema.find(name)) for name in names)
-    return tuple(name if field is None else field.name for name, field in found)
+    fields = ((name, schema.find(name)) for name in names)
+    return tuple(name if field is None else field.name for name, field in fields)
 
 
 def check_columns(schema: Struct, partition_columns: tuple[str, ...], *, bare: bool = False) -> None:
-    """Raises InvalidOption unless a table can have these columns, or if ``bare`` none, and this partitioning."""
+    """Raises InvalidOption unless a table can have these columns (none only if ``bare``) and this partitioning."""
     doubled = sorted(name for name, times in Counter(name.lower() for name in schema.names).items() if times > 1)
     if doubled:
         raise InvalidOption(option="columns", value=doubled, reason="a column is named twice (case does not count).")
     if not schema.names and not bare:
         raise InvalidOption(option="columns", value="none", reason="a table needs at least one column.")
-    for i, name in enumerate(partition_columns):
-        found = schema.find(name)
-        if name in partition_columns[:i]:
+    for index, name in enumerate(partition_columns):
+        column = schema.find(name)
+        if name in partition_columns[:index]:
             raise InvalidOption(option="partitionBy", value=name, reason="the column is named twice.")
-        if found is None or found.name != name:
+        if column is None or column.name != name:
             reason = f"Partition column `{name}` not found in schema [{', '.join(schema.names)}]."
             raise InvalidOption(option="partitionBy", value=name, reason=reason)
-        if not isinstance(found.type, str):
+        if not isinstance(column.type, str):
             raise InvalidOption(option="partitionBy", value=name, reason="a nested column cannot partition a table.")
-        if found.type in ("variant", VOID):
-            raise InvalidOption(option="partitionBy", value=name, reason=f"a {found.type} cannot partition a table.")
-        if STEP in found.metadata:
+        if column.type in ("variant", VOID):
+            raise InvalidOption(option="partitionBy", value=name, reason=f"a {column.type} cannot partition a table.")
+        if STEP in column.metadata:
             raise InvalidOption(option="partitionBy", value=name, reason="an identity column cannot partition a table.")
     if partition_columns and len(partition_columns) == len(schema.names):
         raise InvalidOption(

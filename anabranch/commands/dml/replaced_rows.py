@@ -1,6 +1,6 @@
-"""What an overwrite takes away: every row, the rows that a condition selects, or the partitions of the new rows.
+"""The rows that an overwrite replaces: every row, those that a condition selects, or the partitions of the new rows.
 
-Each is judged as a DELETE of just that (`anabranch.commands.dml.insert.Taking`).
+Conflicts are checked as for a DELETE of exactly those (`anabranch.commands.dml.insert.Taking`).
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from anabranch.commands.staging import Staging
 from anabranch.errors import ExecutionFailed
 
 _SHOWN = 10
-"""So many partitions are named in messages."""
+"""Maximum number of partitions that a message names."""
 
 
 class SelectedRows(ChangeHandler):
-    """Takes away the rows that a condition selects, as DELETE does: the handler of ``replaceWhere``."""
+    """Deletes the rows that a condition selects, as DELETE does: the handler of ``replaceWhere``."""
 
     def __init__(self, where: Condition, snapshot: Snapshot, engine: Engine, staging: Staging) -> None:
         super().__init__(Change("WRITE", where, None, {}), snapshot, engine, staging)
 
     def take(self, adds: pa.Table, metadata: Metadata, runtime: Runtime) -> Transaction:
-        """What DELETE would do; its time is counted with the whole overwrite's."""
+        """The changes of a DELETE; the whole overwrite's metrics include its time."""
         self.check_settings()
         self._recorder = ChangeRecorder(self._snapshot, metadata, self._engine, self._staging)
         self._recorder.note(INSERT, adds)
@@ -54,7 +54,7 @@ class SelectedRows(ChangeHandler):
 
 
 class EveryRow:
-    """Takes away every row: the handler of a plain overwrite. Files go whole, and none is read."""
+    """Deletes every row: the handler of a plain overwrite. It removes whole files, and reads none."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -68,24 +68,24 @@ class EveryRow:
         return vector_of(self._snapshot.store, file)
 
     def could_match(self, files: pa.Table) -> pa.Table:
-        """The files that go."""
+        """The files to remove: all of them."""
         return files
 
     def matches(self, files: pa.Table) -> Marks:
-        """Of the files that go, every one that has a live row, with the positions of its live rows."""
+        """The live rows of the files to remove."""
         rows = {row["path"]: self._live(row) for row in self.could_match(files).to_pylist()}
         return {path: live for path, live in rows.items() if live}
 
     def redo(self, files: pa.Table, rows: Marks) -> Transaction:
-        """Remove the files that blind appends brought in before the place where this overwrite stands."""
+        """Remove these files too, which blind appends added that come before this overwrite in the serial order."""
         return self._removal(files)
 
     def sample(self, file: FileRow, rows: Sequence[int]) -> Sequence[Mapping[str, Any]]:
-        """The values of a few rows that would have gone."""
+        """The values of a few rows that would have been deleted."""
         return conflict_details.sample_rows(self._snapshot, file, rows, frozenset(self._snapshot.partition_columns))
 
     def narrower(self, ours: Transaction, file: FileRow | None) -> str | None:
-        """Nothing: such an overwrite has no condition that could say more."""
+        """None: such an overwrite has no condition that could be narrower."""
         return None
 
     def discard(self) -> None:
@@ -99,7 +99,7 @@ class EveryRow:
         return replace(part, reads=ReadSet(condition, part.does.removes))
 
     def _removal(self, files: pa.Table) -> Transaction:
-        """A transaction that does nothing but remove these files."""
+        """A transaction that only removes these files."""
         sources = {row["path"]: Source(row, self.vector(row)) for row in files.to_pylist()}
         does = Changes(removes=frozenset(sources), sources=sources)
         return Transaction.on(self._snapshot, "", CommitInfo(""), does=does).with_steps([FOUND_BY_LOG])
@@ -107,7 +107,7 @@ class EveryRow:
     def _live(self, row: FileRow) -> BitMap64:
         records = num_records(row.get("stats"))
         if records is None:
-            return BitMap64([0])  # unknown: some row may be alive, whatever a vector says
+            return BitMap64([0])  # unknown: some row may be live, whatever the vector
         return BitMap64(range(records)) - self.vector(row)
 
 
@@ -115,7 +115,7 @@ Partition = tuple[Any, ...]
 
 
 class WrittenPartitions(EveryRow):
-    """Takes away the partitions that the new rows lie in: the handler of a dynamic overwrite."""
+    """Deletes the partitions of the new rows: the handler of a dynamic overwrite."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         super().__init__(snapshot)
@@ -124,33 +124,35 @@ class WrittenPartitions(EveryRow):
 
     def take(self, adds: pa.Table, metadata: Metadata, runtime: Runtime) -> Transaction:
         """Remove every file of these partitions."""
-        self._schema = metadata.schema  # a partition column may become wider with these rows
+        self._schema = metadata.schema  # these rows may widen a partition column
         self._written = frozenset(self._partitions(adds))
         columns = self._snapshot.partition_columns
         names = dict(zip(self._snapshot.partition_keys, columns, strict=True))
         written: list[Mapping[str, str | None]] = [
             {names[key]: value for key, value in values} for values in adds["partitionValues"].to_pylist()
         ]
-        text, named = _in_words(written), frozenset(columns)
-        # The log decides, file by file, and nothing is ever evaluated: no expression could say more.
-        return self._reading(Condition(text, predicate=Unknown(), row_local=True, expression=text, columns=named))
+        text, partition_columns = _condition_text(written), frozenset(columns)
+        # The log decides, file by file; the expression is only shown, never evaluated.
+        return self._reading(
+            Condition(text, predicate=Unknown(), row_local=True, expression=text, columns=partition_columns)
+        )
 
     def could_match(self, files: pa.Table) -> pa.Table:
         """The files of these partitions."""
-        mask = pa.array([each in self._written for each in self._partitions(files)], pa.bool_())
+        mask = pa.array([partition in self._written for partition in self._partitions(files)], pa.bool_())
         return only(files, mask)
 
     def _partitions(self, files: pa.Table) -> Iterator[Partition]:
-        """The partition of each file, so that equal values are equal here; NULL is one of them."""
+        """The partition of each file, in values for which equality is the same; NULL is a value."""
         snapshot = self._snapshot
         for name in snapshot.partition_columns:
             self._refuse_unzoned(files, name)
         values = partition_arrays(files, self._schema, snapshot.partition_columns, snapshot.table)
-        columns = [["NaN" if each != each else each for each in column.to_pylist()] for column in values.values()]
+        columns = [["NaN" if value != value else value for value in column.to_pylist()] for column in values.values()]
         return zip(*columns, strict=True)
 
     def _refuse_unzoned(self, files: pa.Table, name: str) -> None:
-        """A ``timestamp`` without a zone means its writer's, which nobody knows: it may be any partition."""
+        """Raises ExecutionFailed for a ``timestamp`` without a zone: its partition depends on the writer's zone."""
         column = self._schema.field(name)
         if column.type != "timestamp":
             return
@@ -161,7 +163,7 @@ class WrittenPartitions(EveryRow):
             raise ExecutionFailed(what="a dynamic overwrite", reason=reason)
 
 
-def _in_words(partitions: list[Mapping[str, str | None]]) -> str:
+def _condition_text(partitions: list[Mapping[str, str | None]]) -> str:
     """The condition of these partitions, for people."""
     distinct = sorted({" AND ".join(_equality(*pair) for pair in values.items()) for values in partitions})
     if len(distinct) > _SHOWN:

@@ -1,4 +1,4 @@
-"""UPDATE: change columns of the rows that a condition selects."""
+"""UPDATE changes columns of the rows that a condition selects."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from anabranch.errors import InvalidOption, UnknownColumn
 class Update(Masked):
     """Set columns of the rows of ``table`` for which ``where`` is TRUE.
 
-    ``assignments`` maps columns to what the engine evaluates against the old row, all at once.
+    ``assignments`` maps columns to expressions, which the engine evaluates on the old row, all at once.
 
     Example:
         >>> Update("/data/flights", {"dep_delay": "dep_delay + 1"}, where).run(engine).rows
@@ -37,11 +37,11 @@ class Update(Masked):
 
     @watched("UPDATE")
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Outcome:
-        """Run it at the version for which it was understood, or at the newest.
+        """Run it at the version for which it was parsed, or at the newest.
 
         Raises:
-            UnknownColumn: a column to be set is not in the table.
-            DeltaConcurrentModificationException: a winner stands in the way.
+            UnknownColumn: an assigned column is not in the table.
+            DeltaConcurrentModificationException: it conflicts with a winner.
         """
         engine, base = require_engine(engine, self), context.snapshot(open_log(self.table, self.storage_options))
         change = Change("UPDATE", self.where, self._resolve_assignments(base), {"predicate": self.where.text})
@@ -50,7 +50,7 @@ class Update(Masked):
         return outcome
 
     def _resolve_assignments(self, snapshot: Snapshot) -> dict[str, Any]:
-        """The assignments under the table's own spelling of its columns."""
+        """The assignments with column names in the table's spelling."""
         if not self.assignments:
             raise InvalidOption(option="set", value="{}", reason="it names no column to set.")
         spelled: dict[str, Any] = {}

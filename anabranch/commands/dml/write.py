@@ -1,7 +1,7 @@
-"""Writing a DataFrame: append, overwrite, or creation, by the engine's own bulk writer.
+"""Writes a DataFrame: appends, overwrites or creates a table, by the engine's own bulk writer.
 
-Knows what each kind of overwrite takes away: every row, the rows that a condition selects, or the partitions that the
-new rows lie in. Each is judged as a DELETE of just that, together with an INSERT.
+Knows what each kind of overwrite replaces: every row, the rows that a condition selects, or the partitions of the new
+rows. Conflicts are checked as for a DELETE of exactly those, together with an INSERT.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ SchemaChange = Literal["merge", "overwrite"]
 
 @dataclass(frozen=True)
 class StreamBatch:
-    """A batch of a streaming query, which is written once: the query's id, the batch's number, the output mode, and
-    whether values of other types are cast to the table's.
+    """A batch of a streaming query, which is written exactly once: the query's id, the batch's number, the output mode,
+    and whether values of other types are cast to the table's.
     """
 
     query: str
@@ -66,26 +66,26 @@ class Write(Masked):
     """Write a source's rows to ``table``.
 
     Modes: ``append`` (a blind append: it conflicts with nothing), ``overwrite`` (replaces every row), ``error`` and
-    ``ignore`` (create the table only). A source that reads the same table is judged as having read all of the version
-    that it comes from.
+    ``ignore`` (create the table only). If the source reads the same table, the write counts as having read all of that
+    version.
 
     Attributes:
-        replace_where: an overwrite replaces the rows that it selects, and brings no others.
-        dynamic: an overwrite replaces the partitions that its rows lie in; on a table without partitions, every row.
-        txn: how far an application will have written; where it has already, nothing is done.
-        reads_target: the version of this very table from which the rows were computed, for sources that do not show it.
-        schema_change: ``merge`` adds the columns that only the rows have, ``overwrite`` lets an overwrite of the whole
-            table replace its columns, its partitioning and its clustering, by none where ``partition_by`` and
+        replace_where: an overwrite replaces the rows that this condition selects, and adds only such rows.
+        dynamic: an overwrite replaces the partitions of its rows; on a table without partitions, every row.
+        txn: the application transaction; if the log records its number already, nothing is written.
+        reads_target: the version of this table from which the rows were computed, for sources that do not show it.
+        schema_change: ``merge`` adds the columns that only the rows have; ``overwrite`` lets an overwrite of the whole
+            table replace its columns, its partitioning and its clustering, which become empty if ``partition_by`` and
             ``cluster_by`` are None. A write that changes the schema is not blind.
-        description: of a new table.
-        replaces: an overwrite leaves nothing of what the table says of itself, as REPLACE TABLE does.
-        creates: there need be none.
-        as_select: the history calls a table that it makes CREATE TABLE AS SELECT, and not WRITE.
-        optimized: whether few files are written; None: as the session or the table says.
-        batch: which batch of a streaming query the rows are; it numbers the write as ``txn`` does.
-        reads_anew: running it again computes the source's rows anew.
-        codec, most_rows: how files are compressed, and how many rows one has at most; None: as the table says, and any
-            number.
+        description: the description of a new table.
+        replaces: an overwrite also replaces all metadata, as REPLACE TABLE does.
+        creates: the table need not exist.
+        as_select: the history names a creation CREATE TABLE AS SELECT instead of WRITE.
+        optimized: whether to write few files; None: as the session or the table specifies.
+        batch: the batch of a streaming query to which the rows belong; it numbers the write as ``txn`` does.
+        reads_anew: a second run computes the source's rows again.
+        codec, most_rows: the compression of files, and the maximum number of rows in one; None: as the table specifies,
+            and no maximum.
 
     Example:
         >>> Write("/data/flights", df, "append").run(engine)
@@ -118,21 +118,21 @@ class Write(Masked):
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it.
 
-        None where the mode is ``ignore`` and there is a table, and where ``txn`` was committed before.
+        None if the mode is ``ignore`` and there is a table, or if ``txn`` was committed before.
 
         Raises:
             SchemaMismatch: a column does not fit the table.
             ReplaceWhereMismatch: ``replace_where`` does not select some row.
             TableAlreadyExists: mode ``error`` and there is a table.
-            DeltaConcurrentModificationException: a winner stands in the way.
+            DeltaConcurrentModificationException: it conflicts with a winner.
         """
         engine, source, runtime = require_engine(engine, self), self.source, context.runtime
         self._check()
         log = open_log(self.table, self.storage_options)
-        seen = context.snapshot_if_any(log)
-        if self.replace_where is not None and seen is not None:
-            engine.check(file_set(seen, seen.files.slice(0, 0)), self.replace_where, None)
-        self._check_replaced(log.table, seen)
+        base = context.snapshot_if_any(log)
+        if self.replace_where is not None and base is not None:
+            engine.check(file_set(base, base.files.slice(0, 0)), self.replace_where, None)
+        self._check_replaced(log.table, base)
         checked = self.replace_where if current().checks_replaced or not current().replaces_by_data else None
         jobs = _Jobs(log, runtime, checked, self)
 
@@ -153,28 +153,28 @@ class Write(Masked):
             txn=application_of(self._txn),
             parameters=self._parameters(),
             says_mode=self.batch is None,
-            at=seen,
-            reads=lambda there: self._versions_read(engine, there),
+            at=base,
+            reads=lambda snapshot: self._versions_read(engine, snapshot),
             writer=jobs.writer,
             own_numbers=lambda: jobs.own_numbers,
             steps=lambda: jobs.steps,
-            evolve=(lambda known: self._evolve_metadata(known, columns(), log.table, runtime))
+            evolve=(lambda metadata: self._evolve_metadata(metadata, columns(), log.table, runtime))
             if self.schema_change
             else None,
             lays_out=self._replaces_schema,
         )
         if self.replaces:
-            anew = with_session_defaults(replace(new, partition_columns=self.partition_by or ()))
-            evolve = lambda known: replace_metadata(anew, known, runtime)  # noqa: E731
-            insert = replace(insert, new=anew, evolve=evolve, lays_out=True)
+            replacement = with_session_defaults(replace(new, partition_columns=self.partition_by or ()))
+            evolve = lambda metadata: replace_metadata(replacement, metadata, runtime)  # noqa: E731
+            insert = replace(insert, new=replacement, evolve=evolve, lays_out=True)
         committed = run_insert(insert, context)
-        compact_after(committed, seen, log, engine, runtime)
+        compact_after(committed, base, log, engine, runtime)
         return committed
 
-    def _versions_read(self, engine: Engine, there: Snapshot | None) -> VersionsRead:
+    def _versions_read(self, engine: Engine, snapshot: Snapshot | None) -> VersionsRead:
         where, declared = self.replace_where, self.reads_target
         return versions_read(
-            engine, there, source=self.source, where=where, declared=declared, held=not self.reads_anew
+            engine, snapshot, source=self.source, where=where, declared=declared, held=not self.reads_anew
         )
 
     @property
@@ -188,11 +188,11 @@ class Write(Masked):
 
     @property
     def may_replace_columns(self) -> bool:
-        """Whether no row of the table stays, so that ``schema_change`` may be ``overwrite``."""
+        """Whether it replaces every row of the table, so that ``schema_change`` may be ``overwrite``."""
         return self.mode == "overwrite" and self.replace_where is None and not self.dynamic
 
     def _operation(self) -> str:
-        """What the history calls it."""
+        """The name of the operation in the history."""
         if self.batch is not None:
             return "STREAMING UPDATE"
         if self.replaces:
@@ -215,12 +215,14 @@ class Write(Masked):
             raise InvalidOption(option="overwriteSchema", value="true", reason=reason)
 
     def _check_replaced(self, table: str, at: Snapshot | None) -> None:
-        """Raises an error if ``replace_where`` names other than partition columns, where the session forbids that."""
+        """Raises an error if ``replace_where`` names other than partition columns and the session forbids that."""
         if self.replace_where is None or current().replaces_by_data:
             return
         columns = (self.partition_by or ()) if at is None else at.partition_columns
-        named = self.replace_where.columns
-        other = ["a column that is not known"] if named is None else sorted(named - set(columns))
+        predicate_columns = self.replace_where.columns
+        other = (
+            ["a column that is not known"] if predicate_columns is None else sorted(predicate_columns - set(columns))
+        )
         if other:
             raise NonPartitionColumn(
                 table=table,
@@ -235,10 +237,10 @@ class Write(Masked):
         return self.schema_change == "overwrite" and self.mode == "overwrite"
 
     def _evolve_metadata(self, metadata: Metadata, columns: Struct, table: str, runtime: Runtime) -> Metadata:
-        """What the rows make of a table's metadata.
+        """A table's metadata with the changes that the rows require.
 
         Raises:
-            SchemaMismatch: a column to be kept has another type in the rows.
+            SchemaMismatch: a column that stays has another type in the rows.
         """
         if self._replaces_schema:
             return self._replace_columns(metadata, inherit_mapping(columns, metadata.schema), runtime)
@@ -260,7 +262,7 @@ class Write(Masked):
         return WrittenPartitions(snapshot) if self.dynamic and snapshot.partition_columns else EveryRow(snapshot)
 
     def _parameters(self) -> dict[str, str]:
-        """What the history shows, of a batch, or besides mode and partitioning."""
+        """The parameters in the history: those of a batch, or those besides mode and partitioning."""
         if self.batch is not None:
             mode, query = self.batch.mode.capitalize(), self.batch.query
             return {"outputMode": mode, "queryId": query, "epochId": str(self.batch.number)}
@@ -271,7 +273,7 @@ class Write(Masked):
 
 
 class _Jobs:
-    """The job folders of one write: one, or two when a creation race was lost. ``where`` selects all rows in them."""
+    """The job folders of one write: one, or two if it lost a creation race. ``where`` must select all rows in them."""
 
     def __init__(self, log: Log, runtime: Runtime, where: Condition | None, write: Write) -> None:
         self._log, self._runtime, self._where, self._write = log, runtime, where, write
@@ -281,7 +283,7 @@ class _Jobs:
         self._staging: Staging | None = None
 
     def stage(self, engine: Engine, source: Any, metadata: Metadata) -> pa.Table:
-        """Write the rows into a new folder and give its files. Raises ReplaceWhereMismatch: ``where`` does not select
+        """Write the rows into a new folder and return its files. Raises ReplaceWhereMismatch: ``where`` does not select
         some row.
         """
         staging = self._staging = Staging(self._log.store, str(self._runtime.new_id()))
@@ -289,14 +291,14 @@ class _Jobs:
         tell("writing")
         source = self._with_identities(engine, source, metadata, staging)
         schema, columns = metadata.schema, metadata.partition_columns
-        known, asked = rules_of(metadata), self._write
+        table_rules, write = rules_of(metadata), self._write
         rules = replace(
-            known,
-            optimized_asked=asked.optimized,
-            codec=asked.codec or known.codec,
-            most_rows=asked.most_rows,
-            casts=asked.casts,
-            replaceable=asked.may_replace_columns,
+            table_rules,
+            optimized_asked=write.optimized,
+            codec=write.codec or table_rules.codec,
+            most_rows=write.most_rows,
+            casts=write.casts,
+            replaceable=write.may_replace_columns,
         )
         self.steps.clear()
         writer = engine.telling(self.steps.append)
@@ -307,35 +309,35 @@ class _Jobs:
         return adds
 
     def _with_identities(self, engine: Sources, source: Any, metadata: Metadata, staging: Staging) -> Any:
-        """The source with values for the identity columns that it lacks, reserved for just as many rows as it has."""
+        """The source with values for the identity columns that it lacks, reserved for exactly its number of rows."""
         schema, table = metadata.schema, self._log.table
-        given = engine.describe(source).names if identities(schema) else ()
-        missing, self.own_numbers = to_generate(schema, given, table), own_numbers(schema, given)
+        provided = engine.describe(source).names if identities(schema) else ()
+        missing, self.own_numbers = to_generate(schema, provided, table), own_numbers(schema, provided)
         if not missing:
             return source
-        held = engine.hold(source, schema, table, staging.folder)
-        names = [each.column for each in missing]
-        return engine.with_numbers(held, reserve(self._log, names, held.rows, self.writer, self._runtime))
+        held_source = engine.hold(source, schema, table, staging.folder)
+        names = [identity.column for identity in missing]
+        return engine.with_numbers(held_source, reserve(self._log, names, held_source.rows, self.writer, self._runtime))
 
     def discard(self) -> None:
-        """Remove the present folder."""
+        """Remove the current folder."""
         if self._staging is not None:
             self._staging.discard()
 
     def finish(self) -> None:
-        """Remove what was only kept to work with, and close its markers."""
+        """Remove temporary files, and close the job folder's markers."""
         if self._staging is not None:
             self._staging.sweep()
             self._staging.finish()
 
 
 def check_selected(adds: pa.Table, metadata: Metadata, where: Condition, table: str, engine: Backend) -> None:
-    """Raises ReplaceWhereMismatch unless a condition is TRUE for every row of these new files, by running it on what
-    was really written.
+    """Raises ReplaceWhereMismatch unless a condition is TRUE for every row of these new files; it runs the condition on
+    the files themselves.
     """
     schema, columns = metadata.schema, metadata.partition_columns
-    unsure = only(adds, pc.invert(must_match(where.predicate, adds, schema, columns)))
-    found = engine.find(FileSet(table, schema, columns, unsure, {}), where) if len(unsure) else {}
-    count = (live_rows(unsure) or 0) - count_of(found)
+    undecided = only(adds, pc.invert(must_match(where.predicate, adds, schema, columns)))
+    selected = engine.find(FileSet(table, schema, columns, undecided, {}), where) if len(undecided) else {}
+    count = (live_rows(undecided) or 0) - count_of(selected)
     if count:
         raise ReplaceWhereMismatch(table=table, predicate=where.text, count=count, rows=live_rows(adds))

@@ -1,1 +1,1 @@
-"""Commands that keep a table in shape or copy it: OPTIMIZE, REORG, VACUUM, RESTORE, CLONE, CONVERT, FSCK, checks."""
+"""Commands that maintain or copy a table: OPTIMIZE, REORG, VACUUM, RESTORE, CLONE, CONVERT, FSCK, checks."""

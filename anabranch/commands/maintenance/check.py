@@ -1,8 +1,8 @@
-"""CHECK: is what the log says of this version true?
+"""CHECK verifies that the log describes a version correctly.
 
 Knows the whole format, and changes nothing. Serves ``DeltaTable.check()``, the CLI and the end of every table test.
-``deep`` reads every row and compares the statistics with them, and the whole log, of which checkpoints and compactions
-are held against the commits; otherwise only names, sizes, footers and vectors are looked at.
+``deep`` reads every row and compares the statistics with them; it also reads the whole log and compares checkpoints and
+compactions with the commits. Otherwise it examines only names, sizes, footers and vectors.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _NEEDS_BOTH = frozenset({DELETION_VECTORS, "timestampNtz", "columnMapping", "var
 
 @dataclass(frozen=True)
 class Report(ShownAsTable):
-    """What a check looked at, and what it found."""
+    """What a check examined, and its findings."""
 
     table: str
     version: int
@@ -101,19 +101,21 @@ def _check_snapshot(snapshot: Snapshot, *, deep: bool) -> Report:
         files = snapshot.files.to_pylist()
     except CorruptLog as error:
         return _unreadable(snapshot, error, deep=deep)
-    findings = [*_log_is_contiguous(snapshot), *_commits_say_when(snapshot), *_protocol_lists_match(snapshot)]
-    findings += [*_no_path_twice(files), *_checksum_agrees(snapshot), *_row_ids(snapshot, files)]
-    findings += [Finding("no identity value is given twice", *each) for each in values_behind_marks(snapshot, files)]
-    looks = _each(files, lambda file: list(findings_of_file(snapshot, file, deep=deep)))
-    for found in track_progress("files checked", looks, len(files)):
-        findings.extend(found)
+    findings = [*_check_log_is_contiguous(snapshot), *_check_commit_times(snapshot), *_check_protocol_lists(snapshot)]
+    findings += [*_check_paths_are_unique(files), *_check_checksum(snapshot), *_check_row_id_ranges(snapshot, files)]
+    findings += [
+        Finding("no identity value is given twice", *details) for details in values_behind_marks(snapshot, files)
+    ]
+    looks = _look_at_files(files, lambda file: list(findings_of_file(snapshot, file, deep=deep)))
+    for file_findings in track_progress("files checked", looks, len(files)):
+        findings.extend(file_findings)
     if deep and not findings:
-        findings += _no_row_id_twice(snapshot, files)
-    for each in disagreements(snapshot) if deep else ():
-        findings.append(Finding("checkpoints say what the commits say", each.file, each.problem))
+        findings += _check_row_ids_are_unique(snapshot, files)
+    for disagreement in disagreements(snapshot) if deep else ():
+        findings.append(Finding("checkpoints say what the commits say", disagreement.file, disagreement.problem))
     records = [num_records(file.get("stats")) for file in files]
     deleted = [(file["deletionVector"] or {}).get("cardinality", 0) for file in files]
-    live = None if None in records else sum(r for r in records if r is not None) - sum(deleted)
+    live = None if None in records else sum(count for count in records if count is not None) - sum(deleted)
     return Report(
         table=snapshot.table,
         version=snapshot.version,
@@ -126,15 +128,15 @@ def _check_snapshot(snapshot: Snapshot, *, deep: bool) -> Report:
 
 
 def _unreadable(snapshot: Snapshot, error: CorruptLog, *, deep: bool) -> Report:
-    """The report where it is not even known which files are live."""
+    """The report if the live files cannot be determined."""
     is_sum = checksum_version(error.file) is not None
     rule = "the checksum file agrees" if is_sum else "the log can be read"
-    found = Finding(rule, error.file, error.facts["reason"])
-    return Report(snapshot.table, snapshot.version, 0, 0, None, deep, (found,))
+    finding = Finding(rule, error.file, error.facts["reason"])
+    return Report(snapshot.table, snapshot.version, 0, 0, None, deep, (finding,))
 
 
-def _each(files: list[FileRow], look: Callable[[FileRow], list[Finding]]) -> Iterator[list[Finding]]:
-    """What is found of each file, in order; threads cost more than they save where there are few."""
+def _look_at_files(files: list[FileRow], look: Callable[[FileRow], list[Finding]]) -> Iterator[list[Finding]]:
+    """The findings of each file, in order; for few files threads cost more than they save."""
     if len(files) <= _FEW:
         yield from map(look, files)
         return
@@ -142,9 +144,13 @@ def _each(files: list[FileRow], look: Callable[[FileRow], list[Finding]]) -> Ite
         yield from pool.map(bind_context(look), files)
 
 
-def _log_is_contiguous(snapshot: Snapshot) -> Iterator[Finding]:
+def _check_log_is_contiguous(snapshot: Snapshot) -> Iterator[Finding]:
     entries = snapshot.store.list_from(first_name(0))
-    commits = [e for e in entries if (v := commit_version(e.name)) is not None and v <= snapshot.version]
+    commits = [
+        entry
+        for entry in entries
+        if (version := commit_version(entry.name)) is not None and version <= snapshot.version
+    ]
     try:
         first = commit_version(commits[0].name) if commits else None
         contiguous(snapshot.table, commits, first or 0)
@@ -152,10 +158,14 @@ def _log_is_contiguous(snapshot: Snapshot) -> Iterator[Finding]:
         yield Finding("the log has no gap", error.facts["file"], error.facts["reason"])
 
 
-def _checksum_agrees(snapshot: Snapshot) -> Iterator[Finding]:
-    """The newest checksum file up to this version says what that version amounts to."""
+def _check_checksum(snapshot: Snapshot) -> Iterator[Finding]:
+    """Compares the newest checksum file up to this version with the snapshot of its version."""
     entries = snapshot.store.list_from(first_name(0))
-    versions = [v for e in entries if (v := checksum_version(e.name)) is not None and v <= snapshot.version]
+    versions = [
+        number
+        for entry in entries
+        if (number := checksum_version(entry.name)) is not None and number <= snapshot.version
+    ]
     if not versions:
         return
     version = versions[-1]
@@ -171,8 +181,8 @@ def _checksum_agrees(snapshot: Snapshot) -> Iterator[Finding]:
         yield Finding(rule, name, difference)
 
 
-def _commits_say_when(snapshot: Snapshot) -> Iterator[Finding]:
-    """Where the table promises it, each commit since the checkpoint says a later time than those before."""
+def _check_commit_times(snapshot: Snapshot) -> Iterator[Finding]:
+    """With in-commit timestamps, each commit since the checkpoint must have a later time than those before."""
     rule = "each commit says when it was made"
     try:
         since = boundary(snapshot.metadata)
@@ -183,16 +193,16 @@ def _commits_say_when(snapshot: Snapshot) -> Iterator[Finding]:
     for entry in snapshot.segment.commits if since is not None else ():
         if since is None or (commit_version(entry.name) or 0) < since.version:
             continue
-        stated = read_in_commit_ms(snapshot.store, entry)
-        if stated is None:
+        timestamp = read_in_commit_ms(snapshot.store, entry)
+        if timestamp is None:
             yield Finding(rule, entry.name, "its commitInfo has no inCommitTimestamp")
-        elif stated <= before:
-            yield Finding(rule, entry.name, f"it says {stated}, and a commit before it says {before}")
-        before = max(before, before if stated is None else stated)
+        elif timestamp <= before:
+            yield Finding(rule, entry.name, f"it says {timestamp}, and a commit before it says {before}")
+        before = max(before, before if timestamp is None else timestamp)
 
 
-def _protocol_lists_match(snapshot: Snapshot) -> Iterator[Finding]:
-    """Each feature that the metadata uses is listed, and what binds readers stands in both lists."""
+def _check_protocol_lists(snapshot: Snapshot) -> Iterator[Finding]:
+    """The protocol must list each feature that is used, and those that readers need in both lists."""
     readers = _with_finals(reader_features(snapshot.protocol))
     writers = _with_finals(writer_features(snapshot.protocol))
     used = set(active(snapshot.metadata))
@@ -208,8 +218,8 @@ def _protocol_lists_match(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def _with_finals(features: Set[str]) -> Set[str]:
-    """The features with the final names of those that stand under a name of their preview."""
-    return features | {BY_NAME[each].preview_of or each for each in features & BY_NAME.keys()}
+    """The features, with the final name added for each that is listed under its preview name."""
+    return features | {BY_NAME[name].preview_of or name for name in features & BY_NAME.keys()}
 
 
 _KNOWN_IN_PROTOCOL = frozenset(
@@ -229,7 +239,7 @@ _KNOWN_IN_PROTOCOL = frozenset(
 )
 
 
-def _no_path_twice(files: list[FileRow]) -> Iterator[Finding]:
+def _check_paths_are_unique(files: list[FileRow]) -> Iterator[Finding]:
     for path, times in Counter(file["path"] for file in files).items():
         if times > 1:
             yield Finding("each path is live once", path, f"it is live {times} times")
@@ -238,19 +248,19 @@ def _no_path_twice(files: list[FileRow]) -> Iterator[Finding]:
 # -- row ids -----------------------------------------------------------------------------------------------------------
 
 
-def _row_ids(snapshot: Snapshot, files: list[FileRow]) -> Iterator[Finding]:
-    """Each file has a range of ids of its own, below the mark that the log states."""
+def _check_row_id_ranges(snapshot: Snapshot, files: list[FileRow]) -> Iterator[Finding]:
+    """Each file must have its own range of row ids, up to the mark in the log."""
     if not assigns(snapshot.protocol, snapshot.metadata):
         return
-    enabled = is_enabled(snapshot.metadata)
-    if enabled and tracking_columns(snapshot.protocol, snapshot.metadata) is None:
+    is_required = is_enabled(snapshot.metadata)
+    if is_required and tracking_columns(snapshot.protocol, snapshot.metadata) is None:
         yield Finding("each file has its row ids", "_delta_log", "the hidden columns of row tracking have no names")
-    for file in files if enabled else ():
+    for file in files if is_required else ():
         if file["baseRowId"] is None or file["defaultRowCommitVersion"] is None:
             yield Finding("each file has its row ids", file["path"], "row tracking is enabled, and it has none")
     mark, end, last = _mark(snapshot), NOTHING, ""
     numbered = [(file["baseRowId"], file) for file in files if file["baseRowId"] is not None]
-    for base, file in sorted(numbered, key=lambda each: each[0]):
+    for base, file in sorted(numbered, key=lambda pair: pair[0]):
         if base <= end:
             yield Finding("no two rows share an id", file["path"], f"its ids begin at {base}, inside those of {last}")
         end, last = max(end, base + (num_records(file.get("stats")) or 1) - 1), file["path"]
@@ -266,18 +276,18 @@ def _mark(snapshot: Snapshot) -> int:
         return NOTHING
 
 
-def _no_row_id_twice(snapshot: Snapshot, files: list[FileRow]) -> Iterator[Finding]:
-    """No two live rows have one id, those that moved into another file counted too."""
+def _check_row_ids_are_unique(snapshot: Snapshot, files: list[FileRow]) -> Iterator[Finding]:
+    """No two live rows may share an id, including rows that moved into another file."""
     names = tracking_columns(snapshot.protocol, snapshot.metadata)
     if names is None:
         return
     seen, mark = np.empty(0, np.int64), _mark(snapshot)
     for file in files:
         ids = _live_ids(snapshot, file, pq.ParquetFile(bytes_of(snapshot, file)), names.row_id)
-        shared = np.intersect1d(ids, seen)
-        if len(shared) or len(np.unique(ids)) < len(ids):
-            told = f"the id {shared[0]} is another row's too" if len(shared) else "it holds an id twice"
-            yield Finding("no two rows share an id", file["path"], told)
+        duplicates = np.intersect1d(ids, seen)
+        if len(duplicates) or len(np.unique(ids)) < len(ids):
+            what = f"the id {duplicates[0]} is another row's too" if len(duplicates) else "it holds an id twice"
+            yield Finding("no two rows share an id", file["path"], what)
         if len(ids) and ids.max() > mark:
             problem = f"a row has the id {ids.max()}, the log states {mark}"
             yield Finding("the mark of row ids is the highest", file["path"], problem)
@@ -285,10 +295,10 @@ def _no_row_id_twice(snapshot: Snapshot, files: list[FileRow]) -> Iterator[Findi
 
 
 def _live_ids(snapshot: Snapshot, file: FileRow, data: pq.ParquetFile, column: str) -> Any:
-    own = np.arange(data.metadata.num_rows, dtype=np.int64) + file["baseRowId"]
+    ids = np.arange(data.metadata.num_rows, dtype=np.int64) + file["baseRowId"]
     if column in data.schema_arrow.names:
-        kept = data.read(columns=[column]).column(0)
-        own = pc.coalesce(kept, pa.chunked_array([own])).to_numpy()
-    live = np.ones(len(own), bool)
+        moved_ids = data.read(columns=[column]).column(0)
+        ids = pc.coalesce(moved_ids, pa.chunked_array([ids])).to_numpy()
+    live = np.ones(len(ids), bool)
     live[np.fromiter(vector_of(snapshot.store, file), np.int64)] = False
-    return own[live]
+    return ids[live]

@@ -1,7 +1,7 @@
-"""Bounds: the least and the greatest value of each column of a data file, by its footer or by its rows.
+"""Bounds: the smallest and the largest value of each column of a data file, by its footer or by its rows.
 
-Knows Parquet and Arrow, and nothing of the log. Pure. Guarantee: what Python has no value for (a date after the year
-9999) is not known, and stops nobody.
+Knows Parquet and Arrow, not the log. Pure. Guarantee: a bound without a Python value (a date after the year 9999) is
+unknown, and raises no error.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ import pyarrow.parquet as pq
 
 _BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary)
 Bounds = Mapping[str, tuple[Any, Any, int | None]]
-"""column -> least value, greatest value (None: not known), number of NULLs"""
+"""Column -> smallest value, largest value (None: unknown), number of NULLs."""
 
 
 def bounds_of_footer(footer: Any) -> Bounds:
-    """What a footer says of each top-level column; columns with a chunk that says nothing are left out."""
-    found: dict[str, tuple[Any, Any, int | None]] = {}
-    for i in range(footer.num_columns if footer.num_row_groups else 0):
-        name = footer.row_group(0).column(i).path_in_schema
-        chunks = [footer.row_group(g).column(i).statistics for g in range(footer.num_row_groups)]
+    """The bounds of each top-level column in a footer; columns with a chunk without statistics are left out."""
+    bounds: dict[str, tuple[Any, Any, int | None]] = {}
+    for index in range(footer.num_columns if footer.num_row_groups else 0):
+        name = footer.row_group(0).column(index).path_in_schema
+        chunks = [footer.row_group(group).column(index).statistics for group in range(footer.num_row_groups)]
         if "." in name or any(chunk is None or not chunk.has_null_count for chunk in chunks):
             continue
-        bounded = all(chunk.has_min_max or chunk.num_values == 0 for chunk in chunks)
-        values = [chunk for chunk in chunks if chunk.has_min_max] if bounded else []
+        is_bounded = all(chunk.has_min_max or chunk.num_values == 0 for chunk in chunks)
+        values = [chunk for chunk in chunks if chunk.has_min_max] if is_bounded else []
         lows, highs = ([_read_bound(chunk, which) for chunk in values] for which in ("min", "max"))
         low = None if None in lows else min(lows, default=None)
         high = None if None in highs else max(highs, default=None)
-        found[name] = (low, high, sum(chunk.null_count for chunk in chunks))
-    return found
+        bounds[name] = (low, high, sum(chunk.null_count for chunk in chunks))
+    return bounds
 
 
 def _read_bound(chunk: pq.Statistics, which: str) -> Any:
-    """A bound of a chunk; None for a date or moment after the year 9999, which Python has not."""
+    """A bound of a chunk; None for a date or timestamp after the year 9999, which Python cannot represent."""
     try:
         return getattr(chunk, which)
     except (OverflowError, ValueError):
@@ -44,17 +44,17 @@ def _read_bound(chunk: pq.Statistics, which: str) -> Any:
 
 
 def bounds_of_rows(rows: pa.Table) -> Bounds:
-    """What the rows themselves say."""
-    found: dict[str, tuple[Any, Any, int | None]] = {}
+    """The bounds of each column, from the rows themselves."""
+    result: dict[str, tuple[Any, Any, int | None]] = {}
     for name in rows.column_names:
         column = rows.column(name)
         bounds = pc.min_max(column)
-        found[name] = (python_of(bounds["min"]), python_of(bounds["max"]), column.null_count)
-    return found
+        result[name] = (python_of(bounds["min"]), python_of(bounds["max"]), column.null_count)
+    return result
 
 
 def python_of(value: pa.Scalar) -> Any:
-    """A bound as a value of Python's; None, as where it is not known, for a date or moment after the year 9999."""
+    """A bound as a Python value; None, as for an unknown one, for a date or timestamp after the year 9999."""
     try:
         return value.as_py()
     except (OverflowError, ValueError):
@@ -62,7 +62,7 @@ def python_of(value: pa.Scalar) -> Any:
 
 
 def to_orderable(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """A column in a type that Arrow can order; None where its values have no order here."""
+    """A column in a type that Arrow can order; None if its values have no order."""
     type_ = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_string_view(type_):
         type_ = pa.string()
@@ -72,7 +72,7 @@ def to_orderable(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
 
 
 def is_above(left: Any, right: Any) -> bool:
-    """Whether both are known, can be compared, and ``left`` is greater."""
+    """Whether both are known and comparable, and ``left`` is greater."""
     if left is None or right is None or left != left or right != right:  # NaN has no place in an order
         return False
     try:

@@ -1,4 +1,4 @@
-"""CHECK of one live file: its place, size and footer, its vector, and what the log says of its values.
+"""CHECK of one live file: its location, size and footer, its vector, and its statistics in the log.
 
 Knows one file and its row in the log; never another file.
 """
@@ -40,14 +40,14 @@ _UNREADABLE = (pa.ArrowException, OSError, ValueError, OverflowError, MemoryErro
 
 @dataclass(frozen=True)
 class Finding(ShownAsTable):
-    """One thing that is wrong: which ``rule`` is broken, at which file of the table, and how."""
+    """One problem: the ``rule`` that is broken, the file of the table, and how."""
 
     rule: str
     file: str
     problem: str
 
     def __post_init__(self) -> None:
-        """A path of a log may be a URL with secrets in it."""
+        """Remove secrets: a path in a log may be a URL that contains some."""
         for name in ("file", "problem"):
             object.__setattr__(self, name, without_secrets(getattr(self, name)))
 
@@ -56,7 +56,7 @@ class Finding(ShownAsTable):
 
 
 def findings_of_file(snapshot: Snapshot, file: FileRow, *, deep: bool) -> Iterator[Finding]:
-    """All that can be wrong with one live file; the later looks need the earlier ones to be well."""
+    """The problems of one live file; later checks run only if the earlier ones found nothing."""
     try:
         store, name = locate_in_store(snapshot.store, file["path"])
         entry = store.head(name)
@@ -66,7 +66,7 @@ def findings_of_file(snapshot: Snapshot, file: FileRow, *, deep: bool) -> Iterat
     except FileOutsideTable as error:
         yield Finding("each file lies on a store that is allowed", file["path"], error.message)
         return
-    except StoreError as error:  # of a clone's file, in a place that cannot be reached from here
+    except StoreError as error:  # a clone's file, on a store that is out of reach
         yield Finding("each live file exists", file["path"], f"it cannot be looked for: {error.message}")
         return
     if entry is None:
@@ -76,55 +76,53 @@ def findings_of_file(snapshot: Snapshot, file: FileRow, *, deep: bool) -> Iterat
             "each live file has its size", file["path"], f"it has {entry.size} bytes, the log says {file['size']}"
         )
     else:
-        yield from _readable(snapshot, file, lambda: read_whole_footer(store, entry), deep=deep)
+        yield from _check_content(snapshot, file, lambda: read_whole_footer(store, entry), deep=deep)
 
 
-def _readable(snapshot: Snapshot, file: FileRow, footer_of: Callable[[], Any], *, deep: bool) -> Iterator[Finding]:
+def _check_content(snapshot: Snapshot, file: FileRow, footer_of: Callable[[], Any], *, deep: bool) -> Iterator[Finding]:
     try:
         footer = footer_of()
         bounds = bounds_of_footer(footer)
     except _UNREADABLE as error:
         yield Finding("each live file is Parquet", file["path"], f"its footer cannot be read ({error})")
         return
-    yield from _counts(file, footer.num_rows)
-    wrong = list(_vector(snapshot, file, footer.num_rows))
+    yield from _check_counts(file, footer.num_rows)
+    wrong = list(_check_vector(snapshot, file, footer.num_rows))
     yield from wrong
     try:
         names = _names(snapshot, file, footer)
     except CorruptLog as error:
         yield Finding("each file of mode id has ids", file["path"], error.facts["reason"])
         return
-    if file["deletionVector"] is None:  # with a vector, bounds may speak of the live rows only
-        yield from _stats(snapshot, file, bounds, names)
+    if file["deletionVector"] is None:  # with a vector, bounds may cover the live rows only
+        yield from _check_stats(snapshot, file, bounds, names)
     if deep and not wrong:
-        yield from _rows(snapshot, file, names, footer.num_rows)
+        yield from _check_rows(snapshot, file, names, footer.num_rows)
 
 
 def _names(snapshot: Snapshot, file: FileRow, footer: Any) -> Mapping[str, str]:
-    """Logical name -> name in the file, for the columns that it has."""
+    """Logical name -> name in the file, for the columns of the file."""
     if not is_mapped(snapshot.metadata.configuration):
         return {name: name for name in snapshot.schema.names}
-    there = footer.schema.to_arrow_schema()
-    return renaming(there, layout_of(snapshot.metadata, there, snapshot.table, file["path"])).names()
+    file_schema = footer.schema.to_arrow_schema()
+    return renaming(file_schema, layout_of(snapshot.metadata, file_schema, snapshot.table, file["path"])).names()
 
 
-def _counts(file: FileRow, rows: int) -> Iterator[Finding]:
-    stated = num_records(file.get("stats"))
-    if stated is not None and stated != rows:
-        yield Finding("statistics agree with the file", file["path"], f"it holds {rows} rows, the log says {stated}")
-    if stated is None and file["deletionVector"] is not None:
+def _check_counts(file: FileRow, rows: int) -> Iterator[Finding]:
+    recorded = num_records(file.get("stats"))
+    if recorded is not None and recorded != rows:
+        yield Finding("statistics agree with the file", file["path"], f"it holds {rows} rows, the log says {recorded}")
+    if recorded is None and file["deletionVector"] is not None:
         yield Finding(
             "a file with a vector has numRecords", file["path"], "the log does not say how many rows it holds"
         )
 
 
-def _vector(snapshot: Snapshot, file: FileRow, rows: int) -> Iterator[Finding]:
+def _check_vector(snapshot: Snapshot, file: FileRow, rows: int) -> Iterator[Finding]:
     if file["deletionVector"] is None:
         return
     try:
-        vector = vector_of(
-            snapshot.store, {**file, "stats": None}
-        )  # whether it fits is asked below, of the file itself
+        vector = vector_of(snapshot.store, {**file, "stats": None})  # the file itself decides below whether it fits
     except AnabranchError as error:
         yield Finding("each vector is whole", file["path"], error.facts.get("reason", error.message))
         return
@@ -134,24 +132,24 @@ def _vector(snapshot: Snapshot, file: FileRow, rows: int) -> Iterator[Finding]:
         )
 
 
-def _rows(snapshot: Snapshot, file: FileRow, names: Mapping[str, str], count: int) -> Iterator[Finding]:
+def _check_rows(snapshot: Snapshot, file: FileRow, names: Mapping[str, str], count: int) -> Iterator[Finding]:
     try:
         bounds = bounds_of_rows(_live_rows(snapshot, file, count))
     except _UNREADABLE as error:
         yield Finding("each live file is Parquet", file["path"], f"its rows cannot be read ({error})")
         return
-    yield from _stats(snapshot, file, bounds, names)
+    yield from _check_stats(snapshot, file, bounds, names)
 
 
 def _live_rows(snapshot: Snapshot, file: FileRow, count: int) -> pa.Table:
-    """The live rows of the columns that have an order here, in types that Arrow can filter and order.
+    """The live rows of the columns with an order, in types that Arrow can filter and order.
 
-    Another engine's file brings its own Arrow types along (delta-rs: views, pandas: dictionaries).
+    Files of other engines have their own Arrow types (delta-rs: views, pandas: dictionaries).
     """
     rows = pq.read_table(bytes_of(snapshot, file))
     if len(rows) != count:
         raise ValueError(f"it holds {len(rows)} rows where its footer states {count}")
-    rows.validate(full=True)  # a text that is none has no order
+    rows.validate(full=True)  # invalid UTF-8 has no order
     rows = pa.table(
         {name: column for name in rows.column_names if (column := to_orderable(rows.column(name))) is not None}
     )
@@ -165,33 +163,39 @@ def bytes_of(snapshot: Snapshot, file: FileRow) -> pa.NativeFile:
     return native_file(store.get(name))
 
 
-def _stats(snapshot: Snapshot, file: FileRow, found: Bounds, there: Mapping[str, str]) -> Iterator[Finding]:
-    """Stated bounds must hold the true ones; a stated number of NULLs must be the true one, unless bounds are wide."""
+def _check_stats(
+    snapshot: Snapshot, file: FileRow, file_bounds: Bounds, own_names: Mapping[str, str]
+) -> Iterator[Finding]:
+    """Recorded bounds must enclose the actual ones; a recorded number of NULLs must be exact if bounds are tight."""
     if not file.get("stats"):
         return
     schema = snapshot.schema
-    bounds = {name: found[own] for name, own in there.items() if own in found}
+    bounds = {name: file_bounds[in_file] for name, in_file in own_names.items() if in_file in file_bounds}
     names = [
-        n
-        for n in schema.names
-        if n in bounds and n not in snapshot.partition_columns and isinstance(schema.field(n).type, str)
+        name
+        for name in schema.names
+        if name in bounds and name not in snapshot.partition_columns and isinstance(schema.field(name).type, str)
     ]
     table = stats_columns(pa.array([file["stats"]], pa.string()), schema, names)
     for name in names:
-        stated = table.columns.get(name)
-        if stated is not None:
-            yield from _column(file, name, stated, bounds[name], schema)
+        statistics = table.columns.get(name)
+        if statistics is not None:
+            yield from _check_column(file, name, statistics, bounds[name], schema)
 
 
-def _column(
-    file: FileRow, name: str, stated: Any, true: tuple[Any, Any, int | None], schema: Struct
+def _check_column(
+    file: FileRow, name: str, statistics: Any, actual: tuple[Any, Any, int | None], schema: Struct
 ) -> Iterator[Finding]:
-    low, high, nulls = python_of(stated.minimum[0]), python_of(stated.maximum[0]), stated.null_count[0].as_py()
+    low, high, nulls = (
+        python_of(statistics.minimum[0]),
+        python_of(statistics.maximum[0]),
+        statistics.null_count[0].as_py(),
+    )
     rule = "statistics agree with the file"
-    if is_above(low, true[0]):
-        yield Finding(rule, file["path"], f"the least {name} is {true[0]!r}, below the stated {low!r}")
-    if is_above(true[1], high):
-        yield Finding(rule, file["path"], f"the greatest {name} is {true[1]!r}, above the stated {high!r}")
-    tight = file["deletionVector"] is None
-    if tight and nulls is not None and true[2] is not None and nulls != true[2]:
-        yield Finding(rule, file["path"], f"{name} holds {true[2]} NULLs, not the stated {nulls}")
+    if is_above(low, actual[0]):
+        yield Finding(rule, file["path"], f"the least {name} is {actual[0]!r}, below the stated {low!r}")
+    if is_above(actual[1], high):
+        yield Finding(rule, file["path"], f"the greatest {name} is {actual[1]!r}, above the stated {high!r}")
+    has_tight_bounds = file["deletionVector"] is None
+    if has_tight_bounds and nulls is not None and actual[2] is not None and nulls != actual[2]:
+        yield Finding(rule, file["path"], f"{name} holds {actual[2]} NULLs, not the stated {nulls}")

@@ -1,10 +1,10 @@
-"""CLONE: a table, or a folder of Parquet files, becomes another table, at another place, as it stood at one version.
+"""CLONE makes a table at another place from one version of a table, or from a folder of Parquet files.
 
-Knows two tables: the source at a pinned version, which is only read (files of Parquet as the table that
-`anabranch.commands.maintenance.convert` would make of them), and the target, which gets one commit. A shallow
-clone names the source's files, a deep one copies them; a clone onto an earlier one does only what has changed since.
-Guarantees: nothing of the target is to be seen before its commit; a clone that dies leaves only files which nothing
-names; where a file of the source is gone, nothing is committed; no byte of the source is ever written.
+Knows two tables: the source at a pinned version, which is only read (Parquet files as the table that
+`anabranch.commands.maintenance.convert` would make of them), and the target, which gets one commit. A shallow clone
+references the source's files, a deep one copies them; a clone onto an earlier one handles only what has changed since.
+Guarantees: nothing of the target is visible before its commit; a clone that dies leaves only unreferenced files; if a
+file of the source is gone, nothing is committed; no byte of the source is ever written.
 """
 
 from __future__ import annotations
@@ -69,21 +69,21 @@ from anabranch.errors import CloneRefused, CorruptLog, InvalidProperty, TableAlr
 
 _ALIAS = re.compile(r"^(s3a|s3n|abfs)://", re.IGNORECASE)
 _OF_THE_SOURCE = (*KEPT_BY_WRITERS, PROTECTED_BEFORE)
-"""Properties that speak of a table's own versions, and mean nothing in another."""
+"""Properties that concern a table's own versions, and mean nothing in another table."""
 
 
 @dataclass(frozen=True)
 class Clone(Masked):
-    """Make a table at ``target`` that is as ``source`` was.
+    """Make a table at ``target`` that equals ``source`` at one version.
 
     Attributes:
-        shallow: name the source's files instead of copying them.
-        version, timestamp: of the source; the newest where both are None.
-        zone: of timestamps that say none.
-        replace: put the clone in the place of a table that is there.
-        properties: set in the clone, whatever the source says.
-        parquet: the source is a folder of Parquet files and no table, and these are the columns that its folders
-            ``name=value`` stand for.
+        shallow: reference the source's files instead of copying them.
+        version, timestamp: the version of the source; the newest if both are None.
+        zone: the zone of timestamps without one.
+        replace: replace an existing table at the target.
+        properties: properties of the clone, which override the source's.
+        parquet: the partition columns of the source's folders ``name=value``; the source is a folder of Parquet files,
+            not a table.
         storage_options: of the source, and of the target unless it has ``target_options``.
 
     Example:
@@ -108,18 +108,19 @@ class Clone(Masked):
         """Run it.
 
         Raises:
-            TableAlreadyExists: there is a table at the target, and this is not ``replace``.
-            CloneRefused: one lies in the other's folder, the target cannot become such a table, or a file that is to
-            be copied is no Parquet file.
-            FileOutsideTable: a file of the source lies on a store that is neither its own nor allowed; or the files of
-            the source lie on another store than the target, which a shallow clone would have to name.
+            TableAlreadyExists: there is a table at the target, and ``replace`` is not set.
+            CloneRefused: one table lies in the other's folder, the target cannot become such a table, or a file to
+            copy is not a Parquet file.
+            FileOutsideTable: a file of the source lies on a store that is neither its own nor allowed; or a shallow
+            clone would have to reference files on another store than the target's.
             MissingDataFile, CorruptVector: a file of the source is gone; nothing was committed.
-            NotATable, VersionNotFound, TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no source is meant.
-            EmptyDirectory, UnreadableFooter, ConversionRefused and others: a folder of Parquet files is no source, as
-            `Convert` says.
-            InvalidProperty, UnsupportedFeature, AppendOnlyTable: the target may not be so.
+            NotATable, VersionNotFound, TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: there is no such
+            source.
+            EmptyDirectory, UnreadableFooter, ConversionRefused and others: the folder of Parquet files cannot be a
+            source; see `Convert`.
+            InvalidProperty, UnsupportedFeature, AppendOnlyTable: the target does not allow the change.
             ProtocolChangedException: another writer created or replaced the target meanwhile.
-            DeltaConcurrentModificationException: another one wrote what is to be replaced.
+            DeltaConcurrentModificationException: another transaction wrote rows that the clone replaces.
         """
         location, source = self._resolve_source(context.runtime)
         log = open_log(self.target, self.target_options or self.storage_options)
@@ -136,7 +137,7 @@ class Clone(Masked):
                 handler = ShallowCloneHandler(base, work.staging, ours, context.runtime)
             reach("staged")
             work.check_source(ours)
-        except BaseException:  # an interrupt too: no commit names what was copied
+        except BaseException:  # an interrupt too: no commit references the copies
             handler.discard()
             raise
         committed = commit(ours, log, handler, context.policy(), context.runtime)
@@ -144,7 +145,7 @@ class Clone(Masked):
         return committed
 
     def _resolve_source(self, runtime: Runtime) -> tuple[Location, Snapshot]:
-        """Where the source lies, and what it is: the version that is meant, or the table that Parquet files make."""
+        """The source's location and snapshot: of the requested version, or of the table that the Parquet files make."""
         if self.parquet is not None:
             return self.source, Convert(self.source, self.parquet, storage_options=self.storage_options).as_table(
                 runtime
@@ -156,7 +157,7 @@ class Clone(Masked):
 
 
 class CreationHandler(NoRows):
-    """The handler of a clone where no table was."""
+    """The handler of a clone that creates the target."""
 
     def __init__(self, staging: Staging) -> None:
         self._staging = staging
@@ -167,7 +168,7 @@ class CreationHandler(NoRows):
 
 
 class CloneHandler(EveryRow):
-    """The handler of a clone that takes a table's place: it has read all of it."""
+    """The handler of a clone that replaces a table: it has read all of that table."""
 
     def __init__(self, snapshot: Snapshot, staging: Staging) -> None:
         super().__init__(snapshot)
@@ -179,7 +180,7 @@ class CloneHandler(EveryRow):
 
 
 class ShallowCloneHandler(CloneHandler):
-    """That of a clone whose files are there already (`Guarded`): some may have been the table's own before."""
+    """The handler of a shallow clone that replaces a table (`Guarded`): some files may have been the table's before."""
 
     def __init__(self, snapshot: Snapshot, staging: Staging, ours: Transaction, runtime: Runtime) -> None:
         super().__init__(snapshot, staging)
@@ -189,12 +190,12 @@ class ShallowCloneHandler(CloneHandler):
         self._returning = ReturningFiles(snapshot, ours.does.adds.filter(back), runtime)
 
     def before_put(self, winners: Sequence[Commit]) -> Conflict | None:
-        """A VACUUM under way that may delete a file which comes back."""
+        """The conflict with a running VACUUM that may delete a file which comes back."""
         return self._returning.conflict(winners)
 
 
 class _Cloning:
-    """One running clone: what the target is to say, and its files."""
+    """One running clone: the metadata of the target, and its files."""
 
     def __init__(
         self, plan: Clone, source: Snapshot, root: str, log: Log, base: Snapshot | None, runtime: Runtime
@@ -204,16 +205,16 @@ class _Cloning:
         self.staging = Staging(log.store, str(runtime.new_id()))
 
     def stage_transaction(self) -> Transaction:
-        """Ours, with every file that it names in its place."""
+        """The transaction; every file that it references is in place."""
         metadata, base = self._metadata(), self._base
         protocol = self._protocol(metadata)
         check_writable(self._table, protocol, metadata)
         adds, removes = self._files()
         if base is not None and (removes or base.properties.append_only):
             check_changeable(base, "clone", changes_rows=True)
-        gone = {row["path"]: row for row in self._present() if row["path"] in removes}
-        sources = {path: Source(row, vector_of(self.staging.store, row)) for path, row in gone.items()}
-        again = self._again(removes, metadata)
+        removed = {row["path"]: row for row in self._present() if row["path"] in removes}
+        sources = {path: Source(row, vector_of(self.staging.store, row)) for path, row in removed.items()}
+        recommitted = self._files_without_row_ids(removes, metadata)
         ours = Transaction.on(
             base,
             self.staging.txn_id,
@@ -222,9 +223,9 @@ class _Cloning:
             reads=None if base is None else whole_table(base),
             does=Changes(
                 removes=removes,
-                sources={**sources, **again},
+                sources={**sources, **recommitted},
                 adds=self._with_source_row_ids(adds, protocol, metadata),
-                recommits=frozenset(again),
+                recommits=frozenset(recommitted),
                 row_mark=_mark(self._source),
             ),
             says=Declarations(
@@ -234,7 +235,7 @@ class _Cloning:
                 app_transactions=self._app_transactions(),
             ),
         )
-        return ours.with_counts(**self._metrics(gone))
+        return ours.with_counts(**self._metrics(removed))
 
     def check_source(self, ours: Transaction) -> None:
         """Raises MissingDataFile unless the files that a shallow clone would name are there."""
@@ -245,18 +246,18 @@ class _Cloning:
         """Close the job folder's markers."""
         self.staging.finish()
 
-    # -- what the table is to say --------------------------------------------------------------------------------------
+    # -- metadata ------------------------------------------------------------------------------------------------------
 
     def _metadata(self) -> Metadata:
-        """The source's, under the target's own name, with the properties that were asked for."""
-        said, description = extract_description(self._plan.properties, None)
-        asked, source, base = without_requests(said), self._source.metadata, self._base
-        refuse_constraints(asked)
-        validate(asked)
-        check_stats_columns(source.schema, source.partition_columns, asked)
-        known = {key: value for key, value in source.configuration.items() if key not in _OF_THE_SOURCE}
-        configuration = {**known, **asked}
-        check_retention(configuration, asked)
+        """The source's metadata, without its name, with the requested properties."""
+        requested, description = extract_description(self._plan.properties, None)
+        properties, source, base = without_requests(requested), self._source.metadata, self._base
+        refuse_constraints(properties)
+        validate(properties)
+        check_stats_columns(source.schema, source.partition_columns, properties)
+        inherited = {key: value for key, value in source.configuration.items() if key not in _OF_THE_SOURCE}
+        configuration = {**inherited, **properties}
+        check_retention(configuration, properties)
         _check_files_fit(source.configuration, configuration)
         metadata = replace(
             source,
@@ -270,7 +271,7 @@ class _Cloning:
         return row_tracking.with_columns(metadata, self._runtime.new_id)
 
     def _in_place_of(self, old: Metadata, new: Metadata) -> Metadata:
-        """The clone's metadata in the place of another's: the table stays who it is, and gives no number twice."""
+        """The clone's metadata as a change of the target's: its identity stays, and no column number is reused."""
         if mode_of(old.configuration) != mode_of(new.configuration):
             reason = (
                 f"its column mapping mode is {mode_of(new.configuration)}, the target's {mode_of(old.configuration)}."
@@ -278,35 +279,37 @@ class _Cloning:
             raise CloneRefused(source=self._source.table, table=self._table, reason=reason)
         check_partitioning(old, new)
         guard = {key: value for key, value in old.configuration.items() if key in _OF_THE_SOURCE}
-        numbers = [each for each in (old, new) if is_mapped(each.configuration)]
-        highest = max((highest_number(each.configuration) for each in numbers), key=_number, default={})
+        numbers = [metadata for metadata in (old, new) if is_mapped(metadata.configuration)]
+        highest = max((highest_number(metadata.configuration) for metadata in numbers), key=_highest_number, default={})
         configuration = {**new.configuration, **guard, **highest}
-        named = replace(new, id=old.id, name=old.name, description=old.description, configuration=configuration)
-        return keep_assigned_values(old, named)
+        merged = replace(new, id=old.id, name=old.name, description=old.description, configuration=configuration)
+        return keep_assigned_values(old, merged)
 
     def _protocol(self, metadata: Metadata) -> Protocol:
-        """The source's, and what a table in its place has besides, with what the properties ask for."""
+        """The source's protocol, with the features of the target that it replaces and those that properties request."""
         protocol = self._source.protocol
         if self._base is not None:
             protocol = with_features(self._base.protocol, writer_features(protocol))
-        asked = read_protocol_request(self._table, extract_description(self._plan.properties, None)[0]).on_top_of(
+        requested = read_protocol_request(self._table, extract_description(self._plan.properties, None)[0]).on_top_of(
             protocol
         )
-        return upgrade_for_metadata(asked, metadata) or asked
+        return upgrade_for_metadata(requested, metadata) or requested
 
     def _domains(self) -> tuple[DomainMetadata, ...]:
-        """The source's domains but for the mark of row ids; those that only the target has are taken away."""
-        wanted = {name: each for name, each in self._source.state.domains.items() if name != ROW_IDS}
-        known = dict(self._base.state.domains) if self._base is not None else {}
-        gone = [replace(each, removed=True) for name, each in known.items() if name not in {*wanted, ROW_IDS}]
-        new = [each for name, each in wanted.items() if known.get(name) != each]
-        return (*new, *gone)
+        """The source's domains except the mark of row ids; domains that only the target has are removed."""
+        source_domains = {name: domain for name, domain in self._source.state.domains.items() if name != ROW_IDS}
+        present = dict(self._base.state.domains) if self._base is not None else {}
+        removed = [
+            replace(domain, removed=True) for name, domain in present.items() if name not in {*source_domains, ROW_IDS}
+        ]
+        new = [domain for name, domain in source_domains.items() if present.get(name) != domain]
+        return (*new, *removed)
 
     def _app_transactions(self) -> tuple[Any, ...]:
-        """How far applications have written, for a deep clone: a stream may go on where it left the source."""
-        known = self._base.state.app_transactions if self._base is not None else {}
+        """The application transactions, for a deep clone: a stream may go on where it left the source."""
+        present = self._base.state.app_transactions if self._base is not None else {}
         apps = {} if self._plan.shallow else self._source.state.app_transactions
-        return tuple(each for name, each in apps.items() if known.get(name) != each)
+        return tuple(app for name, app in apps.items() if present.get(name) != app)
 
     def _parameters(self) -> dict[str, str]:
         is_table = self._plan.parquet is None
@@ -320,24 +323,24 @@ class _Cloning:
     # -- files ---------------------------------------------------------------------------------------------------------
 
     def _files(self) -> tuple[list[FileRow], frozenset[str]]:
-        """The files to be named, each in its place, and the paths to be given up."""
+        """The files to add, which are in place, and the paths to remove."""
         try:
             if self._plan.shallow:
-                found = shallow(self._rows(), self._root, self._table, self._present())
+                split = shallow(self._rows(), self._root, self._table, self._present())
                 self._copied: list[Copy] = []
-                self._refuse_other(found.other)
-                return found.adds, found.removes
+                self._refuse_other(split.other)
+                return split.adds, split.removes
             needed = deep(self._rows(), self._root, self._present())
         except ValueError as error:
             raise CorruptLog(table=self._source.table, file="_delta_log", reason=f"{error}.") from None
-        self._copied = [each for each in needed.copies if each.had is None]
+        self._copied = [copy for copy in needed.copies if copy.had is None]
         if needed.copies:
             self.staging.start()
         return copy_files(self._source, needed.copies, self.staging, self._runtime.new_id), needed.removes
 
     def _refuse_other(self, paths: frozenset[str]) -> None:
-        """No commit may take away and add one file with one vector, so that the log cannot say other things of it.
-        Raises CloneRefused: it would have to.
+        """Raises CloneRefused if the source has other numbers now for files that stay: no commit may remove and add one
+        file with the same vector.
         """
         if paths:
             reason = f"it names {min(paths)} already, of which the source now says another size, time or first row id."
@@ -347,14 +350,14 @@ class _Cloning:
         rows: list[FileRow] = self._source.files.to_pylist()
         if row_tracking.tracking_columns(self._source.protocol, self._source.metadata) is not None:
             return rows
-        return [{**row, "baseRowId": None} for row in rows]  # some may lack theirs: the clone gives all of them
+        return [{**row, "baseRowId": None} for row in rows]  # some may lack theirs: the clone assigns all of them
 
     def _present(self) -> list[FileRow]:
         return [] if self._base is None else self._base.files.to_pylist()
 
     def _with_source_row_ids(self, adds: list[FileRow], protocol: Protocol, metadata: Metadata) -> pa.Table:
-        """The files with the row ids that they have in the source; the others get theirs with their version. Raises
-        CloneRefused: ids are asked for, and a file does not say how many rows it has.
+        """The files with their row ids of the source; the others get theirs from the commit. Raises CloneRefused: ids
+        are required, and a file has no row count.
         """
         files = files_table([{**row} for row in adds])
         if not row_tracking.assigns(protocol, metadata):
@@ -364,8 +367,8 @@ class _Cloning:
             raise CloneRefused(source=self._source.table, table=self._table, reason=reason)
         return files
 
-    def _again(self, removes: frozenset[str], metadata: Metadata) -> dict[str, Source]:
-        """The files that stay and lack the row ids that each is to have, by path, with their rows counted."""
+    def _files_without_row_ids(self, removes: frozenset[str], metadata: Metadata) -> dict[str, Source]:
+        """The files that stay and lack the row ids that the clone requires, by path, with their rows counted."""
         base = self._base
         if base is None or not row_tracking.is_enabled(metadata):
             return {}
@@ -373,17 +376,17 @@ class _Cloning:
         stays = pc.invert(pc.is_in(lacking["path"], value_set=pa.array(list(removes), pa.string())))
         files = FileSet(base.table, base.schema, base.partition_columns, lacking.filter(stays), {})
         rows = with_counts(base, files).files.to_pylist()
-        return {row["path"]: Source(row, BitMap64()) for row in rows}  # no row is looked at
+        return {row["path"]: Source(row, BitMap64()) for row in rows}  # no row is read
 
-    def _metrics(self, gone: Mapping[str, FileRow]) -> dict[str, int]:
+    def _metrics(self, removed: Mapping[str, FileRow]) -> dict[str, int]:
         sizes = self._source.files["size"].to_pylist()
         return {
             "sourceTableSize": sum(sizes),
             "sourceNumOfFiles": len(sizes),
-            "numRemovedFiles": len(gone),
+            "numRemovedFiles": len(removed),
             "numCopiedFiles": len(self._copied),
-            "removedFilesSize": sum(row["size"] for row in gone.values()),
-            "copiedFilesSize": sum(each.row["size"] for each in self._copied),
+            "removedFilesSize": sum(row["size"] for row in removed.values()),
+            "copiedFilesSize": sum(copy.row["size"] for copy in self._copied),
         }
 
 
@@ -392,10 +395,10 @@ def _check_apart(source: str, target: str) -> None:
     one, other = _real(source), _real(target)
     if not lies_in(one, other) and not lies_in(other, one):
         return
-    inside = (
+    reason = (
         "they are one folder." if lies_in(one, other) and lies_in(other, one) else "one lies in the other's folder."
     )
-    raise CloneRefused(source=source, table=target, reason=inside)
+    raise CloneRefused(source=source, table=target, reason=reason)
 
 
 def _real(url: str) -> str:
@@ -403,13 +406,13 @@ def _real(url: str) -> str:
 
 
 def _with_user_scheme(location: Location, url: str) -> str:
-    """The source's root by the scheme that the user has for it: not every engine takes each name of a bucket."""
+    """The source's root with the user's scheme: not every engine accepts every scheme of a bucket."""
     alias = _ALIAS.match(os.fspath(location))
     return url if alias is None else f"{alias[1].lower()}{url[url.index('://') :]}"
 
 
 def _check_files_fit(before: Mapping[str, str], after: Mapping[str, str]) -> None:
-    """Raises InvalidProperty unless the source's files are such as the properties say: none is written anew."""
+    """Raises InvalidProperty unless the source's files satisfy the properties: a clone rewrites no file."""
     for key in ("delta.columnMapping.mode", "delta.columnMapping.maxColumnId"):
         if key in after and after[key] != before.get(key) and (key in before or mode_of(after) != mode_of(before)):
             raise InvalidProperty(
@@ -419,10 +422,10 @@ def _check_files_fit(before: Mapping[str, str], after: Mapping[str, str]) -> Non
         raise InvalidProperty(property=key, value=after[key], reason="the source's files are not written for it.")
 
 
-def _number(said: Mapping[str, str]) -> int:
-    return max((int(value) for value in said.values()), default=0)
+def _highest_number(numbers: Mapping[str, str]) -> int:
+    return max((int(value) for value in numbers.values()), default=0)
 
 
 def _mark(snapshot: Snapshot) -> int:
-    known = snapshot.state.domains.get(ROW_IDS)
-    return row_tracking.highest(snapshot.files) if known is None else row_tracking.mark_of(known)
+    domain = snapshot.state.domains.get(ROW_IDS)
+    return row_tracking.highest(snapshot.files) if domain is None else row_tracking.mark_of(domain)

@@ -1,8 +1,8 @@
-"""CONVERT TO DELTA: a folder of Parquet files becomes a table where it lies, by one commit.
+"""CONVERT TO DELTA makes a folder of Parquet files a table in place, by one commit.
 
-Knows folders, footers and partitions; needs no engine. Guarantees: no data file is written, moved or removed, whatever
-happens; version 0 names every data file of the folder, each as it was when its footer was read; where anything about
-the folder is in doubt nothing is committed.
+Knows folders, footers and partitions; needs no engine. Guarantees: it writes, moves and removes no data file, whatever
+happens; version 0 names every data file of the folder, as it was when its footer was read; if anything about the folder
+is in doubt, nothing is committed.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ _STREAMED = "_spark_metadata"
 class Convert(Masked):
     """Make a Delta table of the Parquet files under ``table``.
 
-    ``partitions`` are the columns that the folders ``name=value`` stand for, in their order. Without ``statistics`` the
-    log says of each file how many rows it has, and no bounds of their values.
+    ``partitions`` are the columns of the folders ``name=value``, in order. Without ``statistics`` the log records the
+    number of rows of each file, and no bounds.
 
     Example:
         >>> Convert("/data/flights", Struct((Field("day", "date"),))).run()
@@ -83,13 +83,13 @@ class Convert(Masked):
 
     @watched("CONVERT")
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
-        """Run it; None where there is a Delta table already, which stays as it is.
+        """Run it; None if there is a Delta table already, which stays unchanged.
 
         Raises:
-            EmptyDirectory: there is no data file. UnreadableFooter: one is no Parquet file.
-            UnexpectedPartition, InvalidPartitionValue: the folders are not as ``partitions`` say.
-            SchemaMergeFailed, UnsupportedType: the columns of the files do not go together, or in no table.
-            InvalidProperty: the properties are not those of a table that such files could make.
+            EmptyDirectory: there is no data file. UnreadableFooter: a file is not a Parquet file.
+            UnexpectedPartition, InvalidPartitionValue: the folders do not match ``partitions``.
+            SchemaMergeFailed, UnsupportedType: the columns of the files differ, or no table can have them.
+            InvalidProperty: the properties do not suit a table of such files.
             ConversionRefused: the folder is not one table's, or was written meanwhile.
             ProtocolChangedException: another writer created the table meanwhile.
         """
@@ -104,14 +104,14 @@ class Convert(Masked):
         reach("read")
         ours = self._transaction(log, runtime, entries, values, footers)
         reach("staged")
-        _hold_still(log.store, entries)
+        _check_unchanged(log.store, entries)
         return commit(ours, log, NoRows(), context.policy(), runtime)
 
     def as_table(self, runtime: Runtime) -> Snapshot:
-        """The folder as the table that it would become, for who only reads it; nothing is written.
+        """The folder as the table that it would become, for reading only; nothing is written.
 
         Raises:
-            as `run`; ConversionRefused: also where it is a Delta table already.
+            the errors of `run`; ConversionRefused: also if it is a Delta table already.
         """
         log = open_log(self.table, self.storage_options)
         if log.exists():
@@ -121,7 +121,7 @@ class Convert(Masked):
         entries = _data_files(log.store)
         values = [_partition_values(log.table, entry.name, self.partitions) for entry in entries]
         ours = self._transaction(log, runtime, entries, values, _footers(log.store, entries))
-        _hold_still(log.store, entries)
+        _check_unchanged(log.store, entries)
         metadata, protocol = ours.says.metadata, ours.says.protocol
         assert metadata is not None
         assert protocol is not None
@@ -140,11 +140,19 @@ class Convert(Masked):
         columns = with_partitions(_columns(log.table, entries, footers), self.partitions)
         new = with_session_defaults(NewTable(columns, self.partitions.names, self.properties))
         metadata = new_metadata(new, runtime, named=True)
-        _check_found(metadata)
-        found = zip(entries, values, footers, strict=True)
+        _check_columns_by_name(metadata)
+        inputs = zip(entries, values, footers, strict=True)
         adds: list[Mapping[str, Any]] = [
-            describe_file(log.store, metadata, name=e.name, values=v, modified_ms=e.modified_ms, size=e.size, footer=f)
-            for e, v, f in found
+            describe_file(
+                log.store,
+                metadata,
+                name=entry.name,
+                values=partition_values,
+                modified_ms=entry.modified_ms,
+                size=entry.size,
+                footer=footer,
+            )
+            for entry, partition_values, footer in inputs
         ]
         if not self.statistics:
             counts = (stats_json({"numRecords": footer.num_rows}) for footer in footers)
@@ -159,10 +167,8 @@ class Convert(Masked):
         )
 
 
-def _check_found(metadata: Metadata) -> None:
-    """Raises InvalidProperty unless columns are found in files that no writer of Delta wrote: by their names, for
-    numbers they have none.
-    """
+def _check_columns_by_name(metadata: Metadata) -> None:
+    """Raises InvalidProperty unless columns are matched by name: files that no Delta writer wrote have no field ids."""
     for key in (MODE,) if is_by_id(metadata) else flags(metadata.configuration):
         reason = "the files have no field ids; convert without it."
         raise InvalidProperty(property=key, value=metadata.configuration[key], reason=reason)
@@ -172,7 +178,7 @@ def parquet_path(identifier: str) -> tuple[str, str]:
     """Format and path of an identifier such as ``parquet.`/data/flights```, the format in lower case.
 
     Raises:
-        InvalidOption: it is none, or of a format that cannot be converted.
+        InvalidOption: it is not such an identifier, or its format cannot be converted.
     """
     match = _IDENTIFIER.fullmatch(identifier.strip()) if isinstance(identifier, str) else None
     if match is None:
@@ -191,25 +197,25 @@ def _data_files(store: Store) -> list[Entry]:
     """Every file of the folder that Spark would read, sorted by name.
 
     Raises:
-        EmptyDirectory: there is none. ConversionRefused: not every file of the folder need be one of the table, or not
-            every one of the table is in the folder.
+        EmptyDirectory: there is none. ConversionRefused: the folder may hold files that are not the table's, or not all
+            of the table's.
     """
     _refuse_links(store)
-    listed = store.list_all()
-    for entry in listed:
+    entries = store.list_all()
+    for entry in entries:
         _refuse_foreign(store, entry.name.split("/")[:-1])
-    found = [entry for entry in listed if not _is_hidden(entry)]
-    if not found:
+    data_files = [entry for entry in entries if not _is_hidden(entry)]
+    if not data_files:
         raise EmptyDirectory(table=store.url)
-    for entry in found:
+    for entry in data_files:
         if not is_text(entry.name):
             reason = f"the name of {visible(entry.name)} is no UTF-8, so that no log can hold it. Rename it."
             raise ConversionRefused(table=store.url, reason=reason)
-    return found
+    return data_files
 
 
 def _refuse_foreign(store: Store, folders: list[str]) -> None:
-    """Refuse what a file in these folders says: that not every file of the table's folder is one of its rows."""
+    """Refuse folders whose files are not all the table's: a stream's output, or another Delta table inside."""
     shown = list(takewhile(lambda name: not _is_hidden_folder(name), folders))
     first_hidden = folders[len(shown)] if len(shown) < len(folders) else None
     if first_hidden == _STREAMED:
@@ -220,9 +226,9 @@ def _refuse_foreign(store: Store, folders: list[str]) -> None:
 
 
 def _refuse_links(store: Store) -> None:
-    """Refuse symbolic links: what they lead to is outside the folder, or in it under two names."""
-    found = links(store, lambda folder: _is_hidden_folder(folder.rpartition("/")[2]))
-    shown = [name for name in found if not _is_hidden_folder(name.rpartition("/")[2])]
+    """Refuse symbolic links: their target is outside the folder, or in it under two names."""
+    links_in_folder = links(store, lambda folder: _is_hidden_folder(folder.rpartition("/")[2]))
+    shown = [name for name in links_in_folder if not _is_hidden_folder(name.rpartition("/")[2])]
     if shown:
         reason = f"{min(shown)} is a symbolic link. Put into its place what it leads to, or remove it."
         raise ConversionRefused(table=store.url, reason=reason)
@@ -238,8 +244,8 @@ def _is_hidden_folder(name: str) -> bool:
     return name.startswith(("_", ".")) and "=" not in name
 
 
-def _hold_still(store: Store, entries: Sequence[Entry]) -> None:
-    """Make the files durable. Raises ConversionRefused unless they are what they were, all of them, and no others."""
+def _check_unchanged(store: Store, entries: Sequence[Entry]) -> None:
+    """Make the files durable. Raises ConversionRefused if any file was added, removed or changed."""
     try:
         store.sync([entry.name for entry in entries])
         is_same = _identities(_data_files(store)) == _identities(entries)
@@ -275,16 +281,18 @@ def _sentence(error: Exception) -> str:
 
 
 def _columns(table: str, entries: Sequence[Entry], footers: Sequence[pq.FileMetaData]) -> Struct:
-    """The columns of all files together, in the order in which they first appear."""
-    known = Struct()
+    """The merged columns of all files, in the order in which they first appear."""
+    columns = Struct()
     for entry, footer in zip(entries, footers, strict=True):
         try:
-            known = merge_columns(known, columns_of(footer))
-        except DoNotMerge as why:
-            raise SchemaMergeFailed(table=table, file=entry.name, column=why.column, reason=why.reason) from None
+            columns = merge_columns(columns, columns_of(footer))
+        except DoNotMerge as mismatch:
+            raise SchemaMergeFailed(
+                table=table, file=entry.name, column=mismatch.column, reason=mismatch.reason
+            ) from None
         except (pa.ArrowException, OSError) as error:
             raise UnreadableFooter(table=table, file=entry.name, reason=_sentence(error)) from cause(error)
-    return known
+    return columns
 
 
 def _check_partitions(partitions: Struct) -> None:
@@ -297,19 +305,21 @@ def _check_partitions(partitions: Struct) -> None:
 
 
 def _partition_values(table: str, name: str, partitions: Struct) -> dict[str, str | None]:
-    """The partition strings of a file, as its folders say, each spelled as the protocol does: not every reader takes
-    ``007`` for a number or ``2024-1-5`` for a date. A timestamp stays as it is: nobody knows the zone of its writer.
+    """The partition strings of a file, from its folders, in the protocol's spelling: not every reader accepts ``007``
+    as a number or ``2024-1-5`` as a date. A timestamp stays unchanged: the zone of its writer is unknown.
 
     Raises:
-        UnexpectedPartition: the folders name other columns. InvalidPartitionValue: a value is not one of its type.
+        UnexpectedPartition: the folders name other columns. InvalidPartitionValue: a value does not fit its type.
     """
     folders = folders_of(name)
-    named = [column for column, _ in folders if column is not None]
-    strays = [text for column, text in folders if column is None] if partitions.names else []
-    if strays or [each.lower() for each in named] != [each.lower() for each in partitions.names]:
-        found = ", ".join(named + strays) or "none"
+    folder_columns = [column for column, _ in folders if column is not None]
+    unpartitioned = [text for column, text in folders if column is None] if partitions.names else []
+    if unpartitioned or [column.lower() for column in folder_columns] != [
+        column.lower() for column in partitions.names
+    ]:
+        actual = ", ".join(folder_columns + unpartitioned) or "none"
         expected = ", ".join(partitions.names) or "none"
-        raise UnexpectedPartition(table=table, file=name, found=found, expected=expected)
+        raise UnexpectedPartition(table=table, file=name, found=actual, expected=expected)
     values = parse_hive_path(name, partitions.names)
     for column in partitions:
         try:
@@ -323,10 +333,10 @@ def _partition_values(table: str, name: str, partitions: Struct) -> dict[str, st
     return values
 
 
-def _parameters(asked: Convert, files: int) -> dict[str, str]:
+def _parameters(command: Convert, files: int) -> dict[str, str]:
     return {
         "numFiles": str(files),
-        "partitionedBy": compact_json(list(asked.partitions.names)),
-        "collectStats": compact_json(asked.statistics),
+        "partitionedBy": compact_json(list(command.partitions.names)),
+        "collectStats": compact_json(command.statistics),
         "sourceFormat": "parquet",
     }

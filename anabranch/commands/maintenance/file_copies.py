@@ -1,7 +1,7 @@
-"""Copies: files of one table put into another's folder, with their vectors, before the commit that names them.
+"""Copies files of one table, with their vectors, into the folder of another, before the commit that references them.
 
-Knows stores, vectors and a job folder. Guarantee: what is returned is whole and durable, and lies in the job folder; of
-data files no more than a few chunks are held at a time.
+Knows stores, vectors and a job folder. Guarantee: the returned copies are complete and durable, and lie in the job
+folder; at most a few chunks of data files are in memory at a time.
 """
 
 from __future__ import annotations
@@ -39,60 +39,60 @@ from anabranch.errors import (
 _COPIERS = 4
 _LOOKERS = 16
 _VECTORS_BYTES = 64 << 20
-"""So many bytes of vectors go into one file, and are held at most."""
+"""Maximum number of bytes of vectors that go into one file and are held in memory."""
 
 
 def copy_files(source: Snapshot, copies: Sequence[Copy], staging: Staging, new_id: Callable[[], UUID]) -> list[FileRow]:
-    """The rows of these copies, put into the job folder; files that are had already are not copied again.
+    """Copies files into the job folder and returns their rows; files that the target has already are not copied again.
 
     Args:
-        source: the pinned version of the table that they come from.
-        new_id: names vectors' files.
+        source: the pinned version of the source table.
+        new_id: makes the ids in the names of vector files.
 
     Raises:
-        MissingDataFile: a file of the source is gone, or not of its size. CorruptVector: a vector is gone or damaged.
-        CloneRefused: a file is no Parquet file. FileOutsideTable: it lies on a store that is not allowed.
-        StagedFilesVacuumed: a copy is gone already. StoreError: it could not be read or put.
+        MissingDataFile: a file of the source is gone, or has another size. CorruptVector: a vector is gone or damaged.
+        CloneRefused: a file is not a Parquet file. FileOutsideTable: it lies on a store that is not allowed.
+        StagedFilesVacuumed: a copy is gone already. StoreError: a file could not be read or put.
     """
     keys = len(source.partition_columns)
-    names = [_new_name(staging, number, each, keys) for number, each in enumerate(copies)]
+    names = [_new_name(staging, number, copy, keys) for number, copy in enumerate(copies)]
     with ThreadPoolExecutor(_COPIERS, thread_name_prefix="anabranch-copy") as pool:
-        copied_to = bind_context(lambda each, name: _path_of(source, each, name, staging))
-        paths = list(track_progress("files copied", pool.map(copied_to, copies, names), len(copies)))
+        copy_to = bind_context(lambda copy, name: _path_of(source, copy, name, staging))
+        paths = list(track_progress("files copied", pool.map(copy_to, copies, names), len(copies)))
     vectors = _copy_vectors(source, copies, staging, new_id)
     times = _times(staging, copies, paths)
     return [
-        row_of_copy(each, path, time, vectors.get(number))
-        for number, (each, path, time) in enumerate(zip(copies, paths, times, strict=True))
+        row_of_copy(copy, path, time, vectors.get(number))
+        for number, (copy, path, time) in enumerate(zip(copies, paths, times, strict=True))
     ]
 
 
 def _times(staging: Staging, copies: Sequence[Copy], paths: Sequence[str]) -> list[int]:
-    """When each copy was written, by the store's clock, as the fence and VACUUM go by it."""
-    known = {encode(each.name): each.modified_ms for each in staging.store.list_all(staging.folder + "/")}
-    known |= {each.had["path"]: each.had["modificationTime"] for each in copies if each.had is not None}
+    """When each copy was written, by the store's clock, which the fence and VACUUM use."""
+    times = {encode(entry.name): entry.modified_ms for entry in staging.store.list_all(staging.folder + "/")}
+    times |= {copy.had["path"]: copy.had["modificationTime"] for copy in copies if copy.had is not None}
     for path in paths:
-        if path not in known:
+        if path not in times:
             raise StagedFilesVacuumed(table=staging.store.url, file=path, txn_id=staging.txn_id)
-    return [known[path] for path in paths]
+    return [times[path] for path in paths]
 
 
 def check_there(source: Snapshot, target: Store, files: Sequence[FileRow]) -> None:
-    """Raises an error unless these files are there, each of the size that the log says, and those that hold their
-    vectors. They are named as the target names them: by absolute paths, but for those that lie in its own folder.
+    """Raises an error unless these files exist with the size in the log, and the files of their vectors exist. Their
+    paths are the target's: absolute, except those of files in its own folder.
 
     Raises:
-        MissingDataFile: one is not; with the version that names it.
-        CorruptLog: a path is not one. FileOutsideTable: a file lies on a store that is not allowed.
+        MissingDataFile: one does not; with the version that references it.
+        CorruptLog: a path is invalid. FileOutsideTable: a file lies on a store that is not allowed.
     """
-    wanted: dict[str, int | None] = {row["path"]: row["size"] for row in files}
+    sizes: dict[str, int | None] = {row["path"]: row["size"] for row in files}
     vectors = [Descriptor.from_row(row["deletionVector"]) for row in files if row["deletionVector"] is not None]
-    wanted |= {each.path_or_inline: None for each in vectors if each.storage_type == "p"}
-    for path in wanted:
-        locate_file(target.url, path, allowed_stores(target))  # the target's readers will ask for no less
+    sizes |= {vector.path_or_inline: None for vector in vectors if vector.storage_type == "p"}
+    for path in sizes:
+        locate_file(target.url, path, allowed_stores(target))  # the target's readers will check the same
     with ThreadPoolExecutor(_LOOKERS, thread_name_prefix="anabranch-look") as pool:
-        looks = pool.map(bind_context(lambda pair: _look(source, target, *pair)), wanted.items())
-        for _ in track_progress("files looked for", looks, len(wanted)):
+        looks = pool.map(bind_context(lambda pair: _look(source, target, *pair)), sizes.items())
+        for _ in track_progress("files looked for", looks, len(sizes)):
             pass
 
 
@@ -111,14 +111,14 @@ def _missing(source: Snapshot, path: str, what: str) -> MissingDataFile:
 
 
 def _new_name(staging: Staging, number: int, copy: Copy, keys: int) -> str:
-    """A name in the job folder, under the folders of the file's partition, where it lay in such."""
+    """A name in the job folder, under the folders of the file's partition if it had such."""
     folder = outside(copy.row["path"])[0].split("/")
     inner = folder[-keys:] if keys and all("=" in part for part in folder[-keys:]) else []
     return "/".join([staging.folder, *inner, f"part-{number:05}-{staging.txn_id}.parquet"])
 
 
 def _path_of(source: Snapshot, copy: Copy, name: str, staging: Staging) -> str:
-    """The path of a copy in the log, which is made unless it is had."""
+    """The path of a copy in the log; makes the copy unless the target has it."""
     if copy.had is not None:
         return str(copy.had["path"])
     path, size = copy.row["path"], copy.row["size"]
@@ -131,17 +131,17 @@ def _path_of(source: Snapshot, copy: Copy, name: str, staging: Staging) -> str:
     except StorePermissionDenied:
         raise
     except StoreError:
-        _look(source, staging.store, path, size)  # where the source is as it should be, the error says what is wrong
+        _look(source, staging.store, path, size)  # if the source is intact, the store's error explains the failure
         raise
     return encode(name)
 
 
 def _check_is_parquet(source: Snapshot, staging: Staging, store: Store, name: str, path: str, size: int) -> None:
-    """Raises CloneRefused unless what is to be copied is a data file: a log may name any file of its store."""
+    """Raises CloneRefused unless the file is Parquet: a log may name any file of its store."""
     try:
         check_is_parquet(store, name)
     except ValueError:
-        _look(source, staging.store, path, size)  # a file of another size is told as such
+        _look(source, staging.store, path, size)  # a wrong size has its own error
         reason = f"the data file {path} is no Parquet file."
         raise CloneRefused(source=source.table, table=staging.store.url, reason=reason) from None
 
@@ -149,28 +149,30 @@ def _check_is_parquet(source: Snapshot, staging: Staging, store: Store, name: st
 def _copy_vectors(
     source: Snapshot, copies: Sequence[Copy], staging: Staging, new_id: Callable[[], UUID]
 ) -> dict[int, Descriptor]:
-    """The vectors of copies by their numbers; those that stand in the log itself stay as they are."""
-    found: dict[int, Descriptor] = {}
-    for batch in _batches(source, copies, found):
-        name, data, descriptors = pack({str(number): each for number, each in batch.items()}, new_id(), staging.folder)
+    """The vectors of copies, by the copies' numbers; inline vectors stay as they are."""
+    copied: dict[int, Descriptor] = {}
+    for batch in _batches(source, copies, copied):
+        name, data, descriptors = pack(
+            {str(number): vector for number, vector in batch.items()}, new_id(), staging.folder
+        )
         staging.store.put(name, data)
-        found |= {int(key): each for key, each in descriptors.items()}
-    return found
+        copied |= {int(key): descriptor for key, descriptor in descriptors.items()}
+    return copied
 
 
-def _batches(source: Snapshot, copies: Sequence[Copy], found: dict[int, Descriptor]) -> Iterator[dict[int, BitMap64]]:
+def _batches(source: Snapshot, copies: Sequence[Copy], inline: dict[int, Descriptor]) -> Iterator[dict[int, BitMap64]]:
     batch: dict[int, BitMap64] = {}
     size = 0
-    for number, each in enumerate(copies):
-        row: dict[str, Any] | None = each.row["deletionVector"]
+    for number, copy in enumerate(copies):
+        row: dict[str, Any] | None = copy.row["deletionVector"]
         if row is None:
             continue
-        known = Descriptor.from_row(row)
-        if known.storage_type == "i":
-            found[number] = known
+        descriptor = Descriptor.from_row(row)
+        if descriptor.storage_type == "i":
+            inline[number] = descriptor
             continue
-        batch[number] = vector_of(source.store, each.row)
-        size += known.size
+        batch[number] = vector_of(source.store, copy.row)
+        size += descriptor.size
         if size >= _VECTORS_BYTES:
             yield batch
             batch, size = {}, 0

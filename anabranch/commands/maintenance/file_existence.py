@@ -1,8 +1,8 @@
-"""Presence: whether the files that a log names are there.
+"""Checks whether the files that a log names exist.
 
-Knows where data files and files of vectors lie, also those outside the table's folder, as of a clone. Guarantee: what
-is called absent was asked for by name, and the store said that there is no such name; whatever else goes wrong while
-looking is raised, so that a store out of reach never makes a file look lost.
+Knows where data files and vector files lie, including those outside the table's folder, as in a clone. Guarantee: a
+file is absent only if the store reported for its name that it does not exist; every other failure is raised, so a store
+that is out of reach never makes a file look lost.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _CHUNK = 4096
 
 @dataclass(frozen=True)
 class Absent:
-    """A file of the log that cannot be read, since a file that belongs to it is not there.
+    """A file of the log that cannot be read because its data file or its vector's file does not exist.
 
     Attributes:
-        path: of the data file, as the log has it.
-        data: whether that is missing.
-        vector: where its deletion vector lies, None where it has none or the log holds it.
-        vector_missing: whether that file is missing.
+        path: the path of the data file, as in the log.
+        data: whether the data file is missing.
+        vector: the location of its deletion vector; None if it has none or an inline one.
+        vector_missing: whether the vector's file is missing.
     """
 
     path: str
@@ -45,42 +45,42 @@ class Absent:
 
     @property
     def missing(self) -> str:
-        """The file that is not there; of two the data file."""
+        """The missing file; the data file if both are missing."""
         return self.path if self.data or self.vector is None else self.vector
 
 
 def absent(store: Store, files: pa.Table) -> list[Absent]:
-    """Those of these files (`FILES`) of which the data file or the file of the vector is not there.
+    """The files of ``files`` (`FILES`) whose data file or vector file does not exist.
 
     Raises:
-        StoreError: the store did not say whether a name is there. UnknownStore: a location names no store.
-        CorruptLog, CorruptVector: the log names something that is no file of any table.
-        FileOutsideTable: it names a file on a store that is neither the table's own nor allowed.
+        StoreError: the store could not look up a name. UnknownStore: a location names no store.
+        CorruptLog, CorruptVector: the log contains an invalid path.
+        FileOutsideTable: a file lies on a store that is neither the table's own nor allowed.
     """
-    there = _Known(store)
+    lookup = _Lookup(store)
     with ThreadPoolExecutor(_LOOKERS) as pool:
-        looks = track_progress("files looked for", _rows(files, pool, there), len(files))
-        return [found for found in looks if found is not None]
+        looks = track_progress("files looked for", _rows(files, pool, lookup), len(files))
+        return [file for file in looks if file is not None]
 
 
 def came_back(store: Store, files: pa.Table) -> Conflict | None:
-    """The conflict if one of these files (`FILES`), which were absent, can be read again: its rows count. Raises as
-    `absent`.
+    """The conflict if one of these files (`FILES`), which were absent, can be read again: its rows must stay. Raises
+    the errors of `absent`.
     """
-    still = {each.path for each in absent(store, files)}
-    back = next((row for row in files.to_pylist() if row["path"] not in still), None)
-    said = "a file that was missing is there again"
-    return None if back is None else Conflict(ConcurrentWriteException, "WITHOUT_HINT", said, None, back)
+    absent_paths = {file.path for file in absent(store, files)}
+    back = next((row for row in files.to_pylist() if row["path"] not in absent_paths), None)
+    explanation = "a file that was missing is there again"
+    return None if back is None else Conflict(ConcurrentWriteException, "WITHOUT_HINT", explanation, None, back)
 
 
-def _rows(files: pa.Table, pool: ThreadPoolExecutor, there: _Known) -> Iterator[Absent | None]:
-    named = files.select(["path", "deletionVector"])
-    for start in range(0, len(named), _CHUNK):
-        yield from pool.map(bind_context(there.look), named.slice(start, _CHUNK).to_pylist())
+def _rows(files: pa.Table, pool: ThreadPoolExecutor, lookup: _Lookup) -> Iterator[Absent | None]:
+    references = files.select(["path", "deletionVector"])
+    for start in range(0, len(references), _CHUNK):
+        yield from pool.map(bind_context(lookup.look), references.slice(start, _CHUNK).to_pylist())
 
 
-class _Known:
-    """Looks for files; a file that holds the vectors of many is asked for once."""
+class _Lookup:
+    """Looks up files; a file with the vectors of several data files is looked up once."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -96,15 +96,15 @@ class _Known:
         if row is None or row["storageType"] == "i":
             return None, False
         try:
-            where, name = vector_location(self._store, Descriptor.from_row(row))
+            vector_store, name = vector_location(self._store, Descriptor.from_row(row))
         except CorruptLog as error:
             raise CorruptVector(table=self._store.url, file=file["path"], reason=error.facts["reason"]) from None
         except ValueError as error:
             raise CorruptVector(table=self._store.url, file=file["path"], reason=f"{error}.") from None
-        shown = name if where is self._store else f"{where.url}/{name}"
-        key = (where.url, name)
+        shown = name if vector_store is self._store else f"{vector_store.url}/{name}"
+        key = (vector_store.url, name)
         if key not in self._vectors:
-            self._vectors[key] = self._is_there(where, name)
+            self._vectors[key] = self._is_there(vector_store, name)
         return shown, not self._vectors[key]
 
     @staticmethod

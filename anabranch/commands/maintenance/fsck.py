@@ -1,8 +1,8 @@
-"""FSCK REPAIR TABLE: files that the log names and that are gone are taken out of the table.
+"""FSCK REPAIR TABLE removes files from the table that the log names and that do not exist.
 
-Knows which files are live and which of them are there. Guarantees: a file is taken out only where the store said, right
-before the commit, that its data or its vector is not there; what was looked for and not decided is an error; rows that
-can be read stay. Nothing is brought back: whoever has a copy of a file puts it where it was, and needs no repair.
+Knows which files are live and which of them exist. Guarantees: it removes a file only if the store reported, right
+before the commit, that its data or its vector does not exist; an inconclusive lookup is an error; readable rows stay.
+It brings nothing back: a copy of a lost file can be put where the file was, and then needs no repair.
 
 Source: Databricks documentation, "FSCK REPAIR TABLE".
 """
@@ -51,10 +51,10 @@ class Repair(ShownAsTable):
     """What a FSCK found and did.
 
     Attributes:
-        version: the one that it looked at.
-        files: how many it looked for.
-        missing: the live files that cannot be read, since a file is gone.
-        committed: where the table stands without them; None for a dry run, and where none was missing.
+        version: the version that it examined.
+        files: number of live files that it looked up.
+        missing: the live files that cannot be read because a file is gone.
+        committed: the commit that removed them; None for a dry run, and if none was missing.
     """
 
     version: int
@@ -64,16 +64,16 @@ class Repair(ShownAsTable):
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """A row for each missing file, with the columns of `MISSING`."""
+        """One row for each missing file, with the columns of `MISSING`."""
         return [
-            dict(zip(MISSING.names, (each.path, each.data, each.vector, each.vector_missing), strict=True))
-            for each in self.missing
+            dict(zip(MISSING.names, (file.path, file.data, file.vector, file.vector_missing), strict=True))
+            for file in self.missing
         ]
 
 
 @dataclass(frozen=True)
 class Fsck(Masked):
-    """Take the files out of the table that are gone, or, by ``dry_run``, only name them.
+    """Remove the files from the table that do not exist or, with ``dry_run``, only report them.
 
     Example:
         >>> Fsck("/data/flights", dry_run=True).run().missing
@@ -88,36 +88,36 @@ class Fsck(Masked):
         """Run it.
 
         Raises:
-            StoreError, UnknownStore: it could not be found out whether a file is there.
-            AppendOnlyTable, UnsupportedFeature: the table may not be changed so.
+            StoreError, UnknownStore: a file could not be looked up.
+            AppendOnlyTable, UnsupportedFeature: the table does not allow the change.
             DeltaConcurrentModificationException: one of the files was changed, or came back, meanwhile.
         """
         log = open_log(self.table, self.storage_options)
         base = context.snapshot(log)
         reach("read")
-        found = tuple(absent(log.store, base.files))
-        if self.dry_run or not found:
+        missing = tuple(absent(log.store, base.files))
+        if self.dry_run or not missing:
             reach("staged")
-            return Repair(base.version, len(base.files), found, None)
+            return Repair(base.version, len(base.files), missing, None)
         _check_removable(base)
-        ours, handler = _transaction(base, found, context.runtime), FsckHandler(base, found)
+        ours, handler = _transaction(base, missing, context.runtime), FsckHandler(base, missing)
         reach("staged")
         committed = commit(ours, log, handler, context.policy(), context.runtime)
-        return Repair(base.version, len(base.files), found, committed)
+        return Repair(base.version, len(base.files), missing, committed)
 
 
 def _check_removable(base: Snapshot) -> None:
-    """Raises an error unless files may be taken out: that needs nothing of what a change of single rows needs."""
+    """Raises an error unless files may be removed; a change of single rows would have to meet more conditions."""
     check_writable(base.table, base.protocol, base.metadata)
     if base.properties.append_only:
         raise AppendOnlyTable(table=base.table, operation="FSCK REPAIR TABLE")
 
 
-def _transaction(base: Snapshot, found: Sequence[Absent], runtime: Runtime) -> Transaction:
-    """The removal of these files. No vector is asked for, which may be what is gone: whoever touches one of the files
+def _transaction(base: Snapshot, missing: Sequence[Absent], runtime: Runtime) -> Transaction:
+    """The removal of these files. It reads no vector, which may be missing: a transaction that touches one of the files
     meanwhile is a conflict.
     """
-    files = _select_absent(base.files, found)
+    files = _select_absent(base.files, missing)
     return Transaction.on(
         base,
         str(runtime.new_id()),
@@ -132,20 +132,20 @@ def _transaction(base: Snapshot, found: Sequence[Absent], runtime: Runtime) -> T
     )
 
 
-def _select_absent(files: pa.Table, found: Sequence[Absent]) -> pa.Table:
-    return files.filter(pc.is_in(files["path"], value_set=pa.array([each.path for each in found], pa.string())))
+def _select_absent(files: pa.Table, missing: Sequence[Absent]) -> pa.Table:
+    return files.filter(pc.is_in(files["path"], value_set=pa.array([file.path for file in missing], pa.string())))
 
 
 class FsckHandler(NoRows):
-    """The handler of one repair: it reads no row, and looks again for what was missing right before each put."""
+    """The handler of one repair: it reads no row, and looks up the missing files again right before each put."""
 
-    def __init__(self, base: Snapshot, found: Sequence[Absent]) -> None:
-        self._base, self._files = base, _select_absent(base.files, found)
+    def __init__(self, base: Snapshot, missing: Sequence[Absent]) -> None:
+        self._base, self._files = base, _select_absent(base.files, missing)
 
     def before_put(self, winners: Sequence[Commit]) -> Conflict | None:
-        """Returns the conflict if one of the files can be read again: its rows count."""
+        """Returns the conflict if one of the files can be read again: its rows must stay."""
         return came_back(self._base.store, self._files)
 
     def vector(self, file: FileRow) -> BitMap64:
-        """Never asked for: it is judged by files."""
+        """Never called: a repair is checked by files."""
         raise AssertionError("a repair does not look at vectors")

@@ -1,8 +1,8 @@
-"""OPTIMIZE: the same rows in fewer files, or in an order in which more of them can be skipped.
+"""OPTIMIZE writes the same rows into fewer files, or in an order in which queries skip more files.
 
-Knows which files are worth writing anew; how that is done and placed, `moving` does. Guarantees: no reader sees a
-difference but in speed; what is as it should be is left alone, so that a second run does nothing; no writer of rows
-fails because of it, nor it because of one.
+Decides which files are worth rewriting; `moving` rewrites and commits them. Guarantees: readers notice only the speed;
+files that are well laid out stay, so a second run does nothing; no writer of rows fails because of it, nor it because
+of one.
 
 Source: Databricks documentation, "Optimize data file layout" and "Data skipping"; PROTOCOL.md, "Clustered Table".
 """
@@ -44,7 +44,7 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Optimized(ShownAsTable):
-    """What OPTIMIZE did: where it stands, None where there was nothing to do; ``metrics`` in Delta's names."""
+    """What OPTIMIZE did: its commit, None if there was nothing to do; ``metrics`` have Delta's names."""
 
     committed: Committed | None
     metrics: Mapping[str, int]
@@ -52,21 +52,21 @@ class Optimized(ShownAsTable):
     batches: int = 0
     partitions: int = 0
     removed: tuple[int, ...] = ()
-    """The sizes of the files that were taken away."""
+    """The sizes of the files that were removed."""
     added: tuple[int, ...] = ()
-    """The sizes of those that took their place."""
+    """The sizes of the files that replaced them."""
 
 
 @dataclass(frozen=True)
 class Optimize(Masked):
-    """Lay out the files of ``table`` anew where that is worth it.
+    """Rewrite the files of ``table`` that are worth it.
 
     Attributes:
-        where: over partition columns only: which partitions.
-        zorder_by: the columns by whose values rows are laid together, of tables that have no clustering columns.
-        full: lay out all files of a clustered table anew, also those that were laid out before.
-        auto: whether a writer runs it after its commit, by the table's properties.
-        workers: how many batches are written at once.
+        where: a condition over partition columns that selects partitions.
+        zorder_by: the columns of a Z-order, for tables without clustering columns.
+        full: rewrite all files of a clustered table, also those that were laid out before.
+        auto: whether a writer runs it after its commit, because of the table's properties.
+        workers: number of batches written at once.
 
     Example:
         >>> Optimize("/data/flights").run(engine).metrics["numRemovedFiles"]
@@ -82,10 +82,10 @@ class Optimize(Masked):
 
     @watched("OPTIMIZE")
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Optimized:
-        """Run it at the version for which ``where`` was understood, or at the newest.
+        """Run it at the version for which ``where`` was parsed, or at the newest.
 
         Raises:
-            InvalidOption, InvalidCondition: the table cannot be laid out so.
+            InvalidOption, InvalidCondition: the table cannot be laid out that way.
             DeltaConcurrentModificationException: its metadata or protocol was changed meanwhile.
         """
         engine, base = require_engine(engine, self), context.snapshot(open_log(self.table, self.storage_options))
@@ -99,14 +99,14 @@ class Optimize(Masked):
         return outcome_of(log, move.run(engine, log, context), len(files))
 
     def plan_batches(self, base: Snapshot, runtime: Runtime) -> tuple[pa.Table, list[Batch]]:
-        """The files that it looks at, and those of them that it writes anew together. Raises as `run` does."""
+        """The files that it considers, and the batches that it rewrites. Raises the errors of `run`."""
         check_changeable(base, "OPTIMIZE", changes_rows=False)
         columns = self._layout_columns(base)
         files = select_files(base, self.where)
         return files, self._batches(base, files, columns, runtime)
 
     def _layout_columns(self, base: Snapshot) -> tuple[Path, ...]:
-        """The columns to lay rows out by."""
+        """The columns by which rows are laid out."""
         clustered = base.clustering_columns
         if clustered and self.zorder_by:
             by = ", ".join(sql_names(clustered))
@@ -131,7 +131,7 @@ class Optimize(Masked):
         cube = Cube(tuple(format_column_list([column]) for column in columns), kind)
         groups = layout(files, cube, target, full=self.full)
         curve = Curve(cube.columns, kind)
-        return [Batch(each.files, curve, each.outputs, cube.tags(runtime.new_id())) for each in groups]
+        return [Batch(group.files, curve, group.outputs, cube.tags(runtime.new_id())) for group in groups]
 
     def _parameters(self, base: Snapshot) -> dict[str, str]:
         predicate = [] if self.where is EVERY_ROW else [self.where.text]
@@ -145,26 +145,30 @@ class Optimize(Masked):
 
 def select_files(base: Snapshot, where: Condition) -> pa.Table:
     """The live files of the partitions that a condition over partition columns selects. Raises InvalidCondition: it
-    names others, or cannot be understood.
+    names other columns, or cannot be decided by partition values.
     """
     if where is EVERY_ROW:
         return base.files
     if where.columns is None or where.columns - set(base.partition_columns):
-        others = sorted((where.columns or frozenset()) - set(base.partition_columns))
-        names = f"non-partition column '{others[0]}'" if others else "what cannot be told from its text"
-        known = ", ".join(base.partition_columns)
-        reason = f"Predicate references {names}. Only the partition columns may be referenced: [{known}]."
+        other_columns = sorted((where.columns or frozenset()) - set(base.partition_columns))
+        names = (
+            f"non-partition column '{other_columns[0]}'"
+            if other_columns
+            else "columns that are not known from its text"
+        )
+        partition_names = ", ".join(base.partition_columns)
+        reason = f"Predicate references {names}. Only the partition columns may be referenced: [{partition_names}]."
         raise InvalidCondition(expression=where.text, table=base.table, reason=reason)
     could, must = base.facts.could_match(where.predicate), base.facts.must_match(where.predicate)
     if could != must:
-        reason = "it cannot be told from the partition values alone which partitions it selects."
+        reason = "the partition values alone do not decide which partitions it selects."
         raise InvalidCondition(expression=where.text, table=base.table, reason=reason)
     return only(base.files, could)
 
 
 def outcome_of(log: Log, committed: Committed | None, considered: int) -> Optimized:
-    """What was done, in numbers, as the log has it: others may have moved a part of it meanwhile. It is done, whether
-    that can be read or not.
+    """The result, with the numbers of the commit: other transactions may have moved some of the files meanwhile. A
+    failure to read the commit is only logged.
     """
     commit = None
     if committed is not None:
@@ -174,12 +178,12 @@ def outcome_of(log: Log, committed: Committed | None, considered: int) -> Optimi
             _logger.warning("version %s of %s stands, and cannot be described: %s", committed.version, log.table, error)
     if committed is None or commit is None:
         return Optimized(committed, {}, considered)
-    said = commit.head.info.get("operationMetrics") or {}
+    metrics = commit.head.info.get("operationMetrics") or {}
     relocation = relocation_of(commit)
-    partitions = {tuple(each) for each in commit.removes["partitionValues"].to_pylist()}
+    partitions = {tuple(values) for values in commit.removes["partitionValues"].to_pylist()}
     return Optimized(
         committed,
-        {name: int(value) for name, value in said.items()},
+        {name: int(value) for name, value in metrics.items()},
         considered,
         len(relocation.groups) if relocation is not None else 0,
         len(partitions),

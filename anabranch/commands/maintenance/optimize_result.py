@@ -1,4 +1,4 @@
-"""What OPTIMIZE and REORG show: one row with the metrics of delta-spark, under its names."""
+"""The result of OPTIMIZE and REORG: one row with the metrics of delta-spark, under its names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from anabranch._protocol.layout.clustering import Path
 from anabranch.commands.maintenance.optimize import Optimized
 
 WORKERS = 4
-"""So many batches are written at once; Spark shares its cores between them."""
+"""Number of batches written at once; Spark shares its cores between them."""
 
 _SIZES = "STRUCT<min: BIGINT, max: BIGINT, avg: DOUBLE, totalFiles: BIGINT, totalSize: BIGINT>"
 _FILES, _CUBES = "STRUCT<num: BIGINT, size: BIGINT>", "STRUCT<numFiles: BIGINT, size: BIGINT>"
@@ -25,16 +25,16 @@ RESULT = (
     "preserveInsertionOrder: BOOLEAN, numFilesSkippedToReduceWriteAmplification: BIGINT, "
     "numBytesSkippedToReduceWriteAmplification: BIGINT, startTimeMs: BIGINT, endTimeMs: BIGINT, "
     "totalClusterParallelism: BIGINT, totalScheduledTasks: BIGINT, "
-    f"autoCompactParallelismStats: STRUCT<{', '.join(f'{each}Parallelism: BIGINT' for each in _TASKS)}>, "
+    f"autoCompactParallelismStats: STRUCT<{', '.join(f'{task}Parallelism: BIGINT' for task in _TASKS)}>, "
     "deletionVectorStats: STRUCT<numDeletionVectorsRemoved: BIGINT, numDeletionVectorRowsRemoved: BIGINT>, "
     "numTableColumns: BIGINT, numTableColumnsWithStats: BIGINT>"
 )
-"""What OPTIMIZE shows: the metrics of delta-spark, under its names; those that are not known here are NULL."""
+"""The columns of the result: the metrics of delta-spark, under its names; metrics that are not measured are NULL."""
 
 
 def result_row(done: Optimized, table: str, columns: Sequence[Path] = ()) -> dict[str, Any]:
-    """What was done, as one row of `RESULT`."""
-    changed = done.committed is not None
+    """The result as one row of `RESULT`."""
+    has_changed = done.committed is not None
     vectors = {
         "numDeletionVectorsRemoved": done.metrics.get("numDeletionVectorsRemoved", 0),
         "numDeletionVectorRowsRemoved": done.metrics.get("numDeletionVectorRowsRemoved", 0),
@@ -44,9 +44,9 @@ def result_row(done: Optimized, table: str, columns: Sequence[Path] = ()) -> dic
         "numFilesRemoved": len(done.removed),
         "filesAdded": _sizes(done.added),
         "filesRemoved": _sizes(done.removed),
-        "partitionsOptimized": done.partitions if changed else 0,
+        "partitionsOptimized": done.partitions if has_changed else 0,
         "zOrderStats": _zorder(done) if columns else None,
-        "numBatches": done.batches if changed else 0,
+        "numBatches": done.batches if has_changed else 0,
         "totalConsideredFiles": done.considered,
         "totalFilesSkipped": done.considered - len(done.removed),
         "preserveInsertionOrder": not columns,

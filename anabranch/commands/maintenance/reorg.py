@@ -1,7 +1,7 @@
-"""REORG … APPLY (PURGE): files without what is deleted or dropped in them.
+"""REORG … APPLY (PURGE) rewrites files without their deleted rows and dropped columns.
 
-Knows which files hold deleted rows, or columns that the table no longer has. Judged as OPTIMIZE: the rows are the same
-afterwards, and each is recorded where it went. The old bytes go with the next VACUUM.
+Knows which files hold deleted rows, or columns that the table no longer has. Conflicts are checked as for OPTIMIZE: the
+rows stay the same, and the commit records where each moved. The next VACUUM removes the old files.
 
 Source: Databricks documentation, "REORG TABLE" and "Purge metadata-only deletes to force data rewrite".
 """
@@ -34,11 +34,11 @@ from anabranch.commands.watching import watched
 
 @dataclass(frozen=True)
 class Purge(Masked):
-    """Write anew each file of ``table`` in which rows are deleted, or columns are left that were dropped.
+    """Rewrite each file of ``table`` that holds deleted rows or dropped columns.
 
     Attributes:
-        where: over partition columns only: which partitions.
-        workers: how many files are written at once.
+        where: a condition over partition columns that selects partitions.
+        workers: number of files written at once.
 
     Example:
         >>> Purge("/data/flights").run(engine).metrics["numRemovedFiles"]
@@ -50,18 +50,18 @@ class Purge(Masked):
 
     @watched("REORG")
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Optimized:
-        """Run it at the version for which ``where`` was understood, or at the newest.
+        """Run it at the version for which ``where`` was parsed, or at the newest.
 
         Raises:
-            InvalidCondition: the condition names other columns than those that partition the table.
+            InvalidCondition: the condition names columns that are not partition columns.
             DeltaConcurrentModificationException: its metadata or protocol was changed meanwhile.
         """
         engine, base = require_engine(engine, self), context.snapshot(open_log(self.table))
         check_changeable(base, "REORG", changes_rows=False)
         reach("read")
         files = select_files(base, self.where)
-        chosen = only(files, _to_purge(base, files))
-        batches = [Batch(chosen.slice(i, 1)) for i in range(len(chosen))]
+        purgeable = only(files, _to_purge(base, files))
+        batches = [Batch(purgeable.slice(i, 1)) for i in range(len(purgeable))]
         where = {} if self.where is EVERY_ROW else {"predicate": compact_json([self.where.text])}
         move = Move(base, batches, "REORG", {**PURGE, **where}, workers=self.workers)
         log = Log(base.store)
@@ -69,7 +69,7 @@ class Purge(Masked):
 
 
 def _to_purge(base: Snapshot, files: pa.Table) -> pa.BooleanArray:
-    """Whether each file holds deleted rows, or columns that were dropped; without names of their own none can be."""
+    """Whether each file holds deleted rows or dropped columns; without column mapping no column can be dropped."""
     marked = pc.is_valid(files["deletionVector"]).combine_chunks()
     if not is_mapped(base.metadata.configuration):
         return marked
@@ -77,23 +77,23 @@ def _to_purge(base: Snapshot, files: pa.Table) -> pa.BooleanArray:
 
 
 def _holds_more(base: Snapshot, path: str) -> bool:
-    """Whether a file has a column, or a member of one, that the table has not."""
-    there = schema_of(base.store, base.metadata, path)
-    wanted = file_schema(layout_of(base.metadata, there, base.table, path))
-    known = [*wanted, *(pa.field(name, pa.null()) for name in base.metadata.partition_keys)]
-    return _more(list(without_hidden_columns(there, base.metadata)), known)
+    """Whether a file has a column, or a member of one, that the table does not have."""
+    in_file = schema_of(base.store, base.metadata, path)
+    in_table = file_schema(layout_of(base.metadata, in_file, base.table, path))
+    expected = [*in_table, *(pa.field(name, pa.null()) for name in base.metadata.partition_keys)]
+    return _has_more(list(without_hidden_columns(in_file, base.metadata)), expected)
 
 
-def _more(there: list[pa.Field], wanted: list[pa.Field]) -> bool:
-    by_name = {field.name: field for field in wanted}
-    return any(each.name not in by_name or _more_inside(each.type, by_name[each.name].type) for each in there)
+def _has_more(fields: list[pa.Field], expected: list[pa.Field]) -> bool:
+    by_name = {field.name: field for field in expected}
+    return any(field.name not in by_name or _type_has_more(field.type, by_name[field.name].type) for field in fields)
 
 
-def _more_inside(there: pa.DataType, wanted: pa.DataType) -> bool:
-    if pa.types.is_struct(there) and pa.types.is_struct(wanted):
-        return _more(list(there), list(wanted))
-    if pa.types.is_map(there) and pa.types.is_map(wanted):
-        return _more_inside(there.key_type, wanted.key_type) or _more_inside(there.item_type, wanted.item_type)
-    if pa.types.is_list(there) and pa.types.is_list(wanted):
-        return _more_inside(there.value_type, wanted.value_type)
+def _type_has_more(type_: pa.DataType, expected: pa.DataType) -> bool:
+    if pa.types.is_struct(type_) and pa.types.is_struct(expected):
+        return _has_more(list(type_), list(expected))
+    if pa.types.is_map(type_) and pa.types.is_map(expected):
+        return _type_has_more(type_.key_type, expected.key_type) or _type_has_more(type_.item_type, expected.item_type)
+    if pa.types.is_list(type_) and pa.types.is_list(expected):
+        return _type_has_more(type_.value_type, expected.value_type)
     return False

@@ -1,9 +1,9 @@
-"""RESTORE: the table is again what it was at an older version.
+"""RESTORE makes a table equal to an older version of itself.
 
-Knows two versions of one table, and what of a table never goes back. Guarantees: rows, columns, partitioning,
-clustering and properties are those of the old version, in one commit behind all others; no ``add`` is committed whose
-data file or vector's file is not there, or may yet be deleted by a VACUUM that runs; what only ever goes on stays at
-its farther mark: the protocol, identity values, numbers of columns, row ids.
+Knows two versions of one table, and which parts of a table never go back. Guarantees: rows, columns, partitioning,
+clustering and properties are those of the old version, in one commit after all others; it commits no ``add`` whose data
+file or vector file is missing, or may still be deleted by a running VACUUM; the protocol, identity values, column
+numbers and row ids only move forward.
 
 Source: Delta Lake documentation, "Restore a Delta table to an earlier state".
 """
@@ -48,7 +48,7 @@ from anabranch.errors import (
 from anabranch.errors.html import ShownAsTable
 
 _NAMED = 100
-"""So many missing files are named at most."""
+"""Maximum number of missing files that an error names."""
 
 METRICS = {
     "table_size_after_restore": "tableSizeAfterRestore",
@@ -58,7 +58,7 @@ METRICS = {
     "removed_files_size": "removedFilesSize",
     "restored_files_size": "restoredFilesSize",
 }
-"""The columns of what RESTORE returns, as delta-spark calls them -> the same in the history."""
+"""The columns of RESTORE's result, as delta-spark names them -> the metrics in the history."""
 
 RESULT = pa.schema([(name, pa.int64()) for name in METRICS])
 
@@ -68,11 +68,11 @@ class Restored(ShownAsTable):
     """What a RESTORE did.
 
     Attributes:
-        version: the one that it went back to.
-        committed: where it stands, None where the table was that already, or with ``dry_run``.
-        metrics: Delta's, as the history has them.
-        missing: the files that it did without.
-        changes: whether the table was not that already.
+        version: the version that was restored.
+        committed: its commit; None if the table equalled that version already, or with ``dry_run``.
+        metrics: Delta's metrics, as in the history.
+        missing: the files that do not exist and were not restored.
+        changes: whether the table differed from that version.
     """
 
     version: int
@@ -89,15 +89,15 @@ class Restored(ShownAsTable):
 
 @dataclass(frozen=True)
 class Restore(Masked):
-    """Make the table again what it was at ``version``, or at ``timestamp``.
+    """Make the table equal to its state at ``version`` or at ``timestamp``.
 
-    It has read the whole table and puts another in its place: whoever changed rows meanwhile, or the metadata, is in
-    its way. At WriteSerializable blind appends are not, unless the metadata goes back too: they stand behind it.
+    It reads the whole table and replaces it, so it conflicts with every winner that changed rows or metadata. At
+    WriteSerializable, blind appends do not conflict unless the metadata changes too: they are ordered after it.
 
     Attributes:
-        ignore_missing: do without the files that are not there, instead of raising.
-        zone: of timestamps which say none.
-        dry_run: refuse what would be refused, say what would be done, and commit nothing.
+        ignore_missing: leave out files that do not exist, instead of raising.
+        zone: the zone of timestamps without one.
+        dry_run: raise the same errors, report what would be done, and commit nothing.
 
     Example:
         >>> Restore("/data/flights", version=7).run().metrics["numRestoredFiles"]
@@ -116,12 +116,12 @@ class Restore(Masked):
         """Run it.
 
         Raises:
-            InvalidOption: no version is named, or the newest, or one of another table that stood here.
-            AmbiguousTimeTravel, InvalidTimestamp: it is named twice, or by something that is none.
+            InvalidOption: no version is specified, or it belongs to another table that was here before.
+            AmbiguousTimeTravel, InvalidTimestamp: the version is specified twice, or cannot be parsed.
             VersionNotFound, TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: there is no such version.
-            RestoreFilesMissing: a file of it is not there any more.
-            AppendOnlyTable, UnsupportedFeature: the table may not be changed so.
-            DeltaConcurrentModificationException: a winner stands in the way, or a VACUUM that runs.
+            RestoreFilesMissing: a file of the version does not exist any more.
+            AppendOnlyTable, UnsupportedFeature: the table does not allow the change.
+            DeltaConcurrentModificationException: it conflicts with a winner or with a running VACUUM.
         """
         runtime, log = context.runtime, open_log(self.table, self.storage_options)
         base = context.snapshot(log)
@@ -149,27 +149,27 @@ class Restore(Masked):
         except (VersionNotFound, TimestampBeforeEarliestCommit, TimestampAfterLatestCommit) as error:
             raise type(error)(**{**error.facts, "what": "restore table"}) from None
         if target.metadata.id != base.metadata.id:
-            reason = "it is of another table, which was replaced since by the one that stands here now."
+            reason = "it belongs to another table, which the present one has replaced since."
             raise InvalidOption(option="version", value=version, reason=reason)
         return target
 
     def _without_missing(self, plan: Plan) -> tuple[Plan, tuple[str, ...]]:
-        found = absent(plan.base.store, plan.adds)
-        if not found:
+        missing = absent(plan.base.store, plan.adds)
+        if not missing:
             return plan, ()
         if not self.ignore_missing:
-            raise missing_files(plan, [each.missing for each in found])
-        gone = {each.path for each in found}
-        return plan.without(gone), tuple(sorted(each.missing for each in found))
+            raise missing_files(plan, [file.missing for file in missing])
+        missing_paths = {file.path for file in missing}
+        return plan.without(missing_paths), tuple(sorted(file.missing for file in missing))
 
     def _parameters(self, version: int) -> dict[str, Any]:
-        """What was asked for, as delta-spark says it."""
-        said = None if self.timestamp is None else str(self.timestamp)
-        return {"version": None if self.version is None else version, "timestamp": said}
+        """The operation parameters, as delta-spark writes them."""
+        timestamp = None if self.timestamp is None else str(self.timestamp)
+        return {"version": None if self.version is None else version, "timestamp": timestamp}
 
 
 def missing_files(plan: Plan, names: Sequence[str]) -> RestoreFilesMissing:
-    """The error that names them and the version."""
+    """The error for missing files, with the version."""
     facts = {"version": plan.target.version, "files": sorted(names)[:_NAMED], "count": len(names)}
     return RestoreFilesMissing(table=plan.base.table, file=min(names), **facts)
 
@@ -178,20 +178,20 @@ def missing_files(plan: Plan, names: Sequence[str]) -> RestoreFilesMissing:
 
 
 class RestoreHandler(NoRows):
-    """The handler of one RESTORE (`RebaseHandler`, and `Guarded`): every row matters to it."""
+    """The handler of one RESTORE (`RebaseHandler` and `Guarded`), which has read every row."""
 
     def __init__(self, plan: Plan, runtime: Runtime) -> None:
         self._plan, self._returning = plan, ReturningFiles(plan.base, plan.adds, runtime)
 
     def before_put(self, winners: Sequence[Commit]) -> Conflict | None:
-        """Returns the conflict, or raises an error, unless what comes back is there and stays.
+        """Returns the conflict, or raises an error, unless the files that come back exist and stay.
 
-        That a file is there now is not enough: a VACUUM that has said its START before this RESTORE stands, and knows
-        nothing of it, may delete the file a moment later. One whose START comes behind this commit sees the file live.
-        So, of all that is committed up to the version before: a VACUUM that has a START and no END, and whose retention
-        does not spare what comes back, is a conflict, to be tried again when it has ended; and the files are looked at
-        *after* that, so that what VACUUMs that have ended deleted is noticed. This holds as long as a VACUUM says its
-        END only when nothing that it does can delete a file any more. What is done without is looked for again, too.
+        It is not enough that a file exists now: a VACUUM that committed its START before this RESTORE, and does not
+        know of it, may delete the file a moment later. A VACUUM that starts after this commit sees the file as live. So
+        an earlier VACUUM that has a START and no END, and whose retention does not spare a file that comes back, is a
+        conflict; the RESTORE may be retried when it has ended. The files are looked up *after* that check, which
+        notices what completed VACUUMs deleted. This holds because a VACUUM commits its END only when it can delete no
+        file any more. The files that are left out are looked up again, too.
         """
         conflict = self._returning.conflict(winners) or self._clustering_conflict(winners)
         conflict = conflict or came_back(self._plan.base.store, self._plan.left_out)
@@ -200,17 +200,17 @@ class RestoreHandler(NoRows):
         return conflict
 
     def check_files(self) -> None:
-        """Raises RestoreFilesMissing unless each file that comes back, and the file of its vector, is there."""
-        found = absent(self._plan.base.store, self._plan.adds)
-        if found:
-            raise missing_files(self._plan, [each.missing for each in found])
+        """Raises RestoreFilesMissing unless each file that comes back exists, and the file of its vector."""
+        missing = absent(self._plan.base.store, self._plan.adds)
+        if missing:
+            raise missing_files(self._plan, [file.missing for file in missing])
 
     def _clustering_conflict(self, winners: Sequence[Commit]) -> Conflict | None:
-        """How the table is clustered goes back as well, so nobody may change it meanwhile."""
+        """The conflict with a winner that changed the clustering, which RESTORE sets back as well."""
         for winner in winners:
-            if any(each.domain == clustering.DOMAIN for each in winner.head.domains):
-                said = f"both wrote the domain {clustering.DOMAIN}"
-                return Conflict(ConcurrentWriteException, "METADATA_CHANGE", said, winner)
+            if any(domain.domain == clustering.DOMAIN for domain in winner.head.domains):
+                explanation = f"both wrote the domain {clustering.DOMAIN}"
+                return Conflict(ConcurrentWriteException, "METADATA_CHANGE", explanation, winner)
         return None
 
     def vector(self, file: FileRow) -> BitMap64:
@@ -218,9 +218,9 @@ class RestoreHandler(NoRows):
         return vector_of(self._plan.base.store, file)
 
     def could_match(self, files: pa.Table) -> pa.Table:
-        """Every file matters."""
+        """Every file: a RESTORE has read all of them."""
         return files
 
     def matches(self, files: pa.Table) -> Marks:
-        """Never asked for: it is judged by files."""
+        """Never called: a RESTORE is checked by files."""
         raise AssertionError("a RESTORE does not look at rows")

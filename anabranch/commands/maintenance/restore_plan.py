@@ -1,6 +1,6 @@
-"""What has to be done to a table so that it looks like one of its older versions.
+"""Plans the changes that make a table look like one of its older versions.
 
-Knows two snapshots and no store. Guarantee: what identifies things goes on, so that no number is given twice.
+Knows two snapshots and no store. Guarantee: identifiers only move forward, so no number is assigned twice.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from anabranch.errors import AppendOnlyTable, CorruptLog
 
 @dataclass(frozen=True)
 class Plan:
-    """What makes ``base`` look like ``target``.
+    """The changes that make ``base`` look like ``target``.
 
     Attributes:
         adds: the files of the target that are not live, or have another vector now.
-        removes: the live ones that the target does not have so.
-        again: live ones that stay, and are named again since they lack row ids that the table is to have.
-        left_out: the files of the target that it has to do without.
-        metadata, protocol, domains: what the table is to say; None, or none, where it says so.
-        row_mark: the highest row id of the target, where it was forgotten since.
+        removes: the live files that the target does not have, or has with another vector.
+        again: live files that stay and are committed again because they lack the row ids that the table requires.
+        left_out: the files of the target that are missing and not restored.
+        metadata, protocol, domains: the new metadata; None, or empty, if unchanged.
+        row_mark: the highest row id of the target, if the table has lost that mark since.
     """
 
     base: Snapshot
@@ -65,23 +65,23 @@ class Plan:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether the table is like that already."""
+        """Whether the table equals the target already."""
         changes_files = len(self.adds) or len(self.removes) or len(self.again)
         return not changes_files and self.metadata is None and self.protocol is None and not self.domains
 
     def without(self, paths: set[str]) -> Plan:
-        """The same without these files among those that come back."""
-        gone = pc.is_in(self.adds["path"], value_set=pa.array(list(paths), pa.string()))
-        return replace(self, adds=self.adds.filter(pc.invert(gone)), left_out=self.adds.filter(gone))
+        """The plan without these files, which cannot come back."""
+        is_missing = pc.is_in(self.adds["path"], value_set=pa.array(list(paths), pa.string()))
+        return replace(self, adds=self.adds.filter(pc.invert(is_missing)), left_out=self.adds.filter(is_missing))
 
     def transaction(self, parameters: Mapping[str, Any], runtime: Runtime) -> Transaction:
-        """All of it as one transaction.
+        """The plan as one transaction.
 
-        What a vector of a live file holds is never asked: after a RESTORE it counts for nothing, and whoever touches
-        that file meanwhile is a conflict. So a table whose newest vectors are lost can be restored.
+        It never reads the vector of a live file: a RESTORE replaces it, and a transaction that touches the file
+        meanwhile is a conflict. So a table whose newest vectors are lost can be restored.
         """
         base = self.base
-        touched = pa.concat_tables([self.removes, self._with_row_counts(self.again)]).to_pylist()
+        files = pa.concat_tables([self.removes, self._with_row_counts(self.again)]).to_pylist()
         return Transaction.on(
             base,
             str(runtime.new_id()),
@@ -89,7 +89,7 @@ class Plan:
             reads=whole_table(base),
             does=Changes(
                 removes=frozenset(self.removes["path"].to_pylist()),
-                sources={row["path"]: Source(row, BitMap64()) for row in touched},
+                sources={row["path"]: Source(row, BitMap64()) for row in files},
                 adds=self._with_row_counts(self.adds),
                 recommits=frozenset(self.again["path"].to_pylist()),
                 row_mark=self.row_mark,
@@ -98,19 +98,19 @@ class Plan:
         )
 
     def _with_row_counts(self, files: pa.Table) -> pa.Table:
-        """These files, each with its number of rows where it is to get row ids."""
+        """The files, with row counts if they get row ids."""
         protocol, metadata = self.protocol or self.base.protocol, self.metadata or self.base.metadata
         if not row_tracking.assigns(protocol, metadata):
             return files
-        chosen = FileSet(self.base.table, metadata.schema, metadata.partition_columns, files, {})
-        return with_counts(self.target, chosen).files
+        file_set = FileSet(self.base.table, metadata.schema, metadata.partition_columns, files, {})
+        return with_counts(self.target, file_set).files
 
     def _metrics(self) -> dict[str, int]:
-        kept = self.target.files
-        kept = kept.filter(pc.invert(pc.is_in(kept["path"], value_set=_set(self.left_out["path"]))))
+        files = self.target.files
+        files = files.filter(pc.invert(pc.is_in(files["path"], value_set=_set(self.left_out["path"]))))
         return {
-            "tableSizeAfterRestore": _bytes(kept),
-            "numOfFilesAfterRestore": len(kept),
+            "tableSizeAfterRestore": _bytes(files),
+            "numOfFilesAfterRestore": len(files),
             "numRemovedFiles": len(self.removes),
             "numRestoredFiles": len(self.adds),
             "removedFilesSize": _bytes(self.removes),
@@ -123,10 +123,10 @@ def _bytes(files: pa.Table) -> int:
 
 
 def make_plan(base: Snapshot, target: Snapshot, new_id: Callable[[], object]) -> Plan:
-    """What has to be done to ``base`` so that it looks like ``target``; a ``new_id`` names hidden columns.
+    """The plan that makes ``base`` look like ``target``; ``new_id`` makes ids for hidden columns.
 
     Raises:
-        AppendOnlyTable: files would go, and the table's may not. UnsupportedFeature: it may not be written here.
+        AppendOnlyTable: it would remove files of an append-only table. UnsupportedFeature: the table cannot be written.
     """
     check_writable(base.table, base.protocol, base.metadata)
     now, then = keys(base.files), keys(target.files)
@@ -148,7 +148,7 @@ def make_plan(base: Snapshot, target: Snapshot, new_id: Callable[[], object]) ->
     lacks = pc.is_null(stays["baseRowId"])
     again = stays.filter(lacks) if row_tracking.is_enabled(after) else stays.slice(0, 0)
     if metadata is None and forgotten:
-        metadata = base.metadata  # said again as it is: whoever gives ids meanwhile would give some that come back
+        metadata = base.metadata  # a commit of it conflicts with writers that would assign ids which come back
     row_mark = mark if forgotten else row_tracking.NOTHING
     return Plan(base, target, adds, removes, again, metadata, protocol, _domains(base, target), row_mark)
 
@@ -158,10 +158,10 @@ def _set(values: pa.ChunkedArray) -> pa.Array:
 
 
 def _began_anew(base: Snapshot, target: Snapshot) -> bool:
-    """Whether files that stay may have got row ids which the old version has for other rows: those of before row
-    tracking was dropped and listed anew. Its hidden columns have other names since, or none.
+    """Whether files that stay may have row ids that the old version uses for other rows: row tracking was dropped and
+    added again in between. Its hidden columns then have other names, or none.
     """
-    now, then = (each.metadata.configuration.get(row_tracking.ROW_ID_COLUMN) for each in (base, target))
+    now, then = (snapshot.metadata.configuration.get(row_tracking.ROW_ID_COLUMN) for snapshot in (base, target))
     if now is not None and now == then:
         return False
     stays = pc.is_in(base.files["path"], value_set=_set(target.files["path"]))
@@ -169,19 +169,19 @@ def _began_anew(base: Snapshot, target: Snapshot) -> bool:
 
 
 def _with_known_ids(adds: pa.Table, removes: pa.Table) -> pa.Table:
-    """The files that come back; one that is live now with row ids keeps them, though it had none then."""
+    """The files that come back; one that is live with row ids keeps them, even if the target has none for it."""
     lacking = adds.filter(pc.is_null(adds["baseRowId"]))["path"]
-    both = removes.filter(
+    with_ids = removes.filter(
         pc.and_(pc.is_valid(removes["baseRowId"]), pc.is_in(removes["path"], value_set=_set(lacking)))
     )
-    if not len(both):
+    if not len(with_ids):
         return adds
-    known = {row["path"]: {name: row[name] for name in row_tracking.FILE_FIELDS} for row in both.to_pylist()}
-    return files_table([{**row, **known.get(row["path"], {})} for row in adds.to_pylist()])
+    ids = {row["path"]: {name: row[name] for name in row_tracking.FILE_FIELDS} for row in with_ids.to_pylist()}
+    return files_table([{**row, **ids.get(row["path"], {})} for row in adds.to_pylist()])
 
 
 def _mark(snapshot: Snapshot) -> int:
-    """The highest row id that was given by then; of a table without, that nothing was."""
+    """The highest row id assigned up to a version; `NOTHING` for a table without row tracking."""
     domain = snapshot.state.domains.get(row_tracking.DOMAIN)
     try:
         return row_tracking.NOTHING if domain is None else row_tracking.mark_of(domain)
@@ -191,30 +191,32 @@ def _mark(snapshot: Snapshot) -> int:
 
 
 def restore_metadata(base: Metadata, target: Metadata, between: Iterable[Metadata] = ()) -> Metadata | None:
-    """The metadata of an older version as it may stand again; None where the table says the same already.
+    """The metadata of an older version, adapted so that it can be committed again; None if the table has it already.
 
-    ``between`` are those that the table had in the meantime, of which only identity values matter.
+    ``between`` are the metadata of the versions in between, of which only identity values matter.
 
-    What identifies things goes on: identity values that were reserved, numbers that columns were given, the names of
-    the columns that hold row ids, the version up to which history is guarded.
+    Identifiers only move forward: reserved identity values, column numbers, the names of the columns that hold row ids,
+    the version up to which history is protected.
     """
     names = (row_tracking.ROW_ID_COLUMN, row_tracking.COMMIT_VERSION_COLUMN)
-    kept = {key: base.configuration[key] for key in names if key in base.configuration}
-    configuration = {**kept, **target.configuration}
+    identifiers = {key: base.configuration[key] for key in names if key in base.configuration}
+    configuration = {**identifiers, **target.configuration}
     for key in (MAX_ID, PROTECTED_BEFORE):
-        known = [number_in(each.configuration, key) for each in (base, target) if key in each.configuration]
-        if known:
-            configuration[key] = str(max(known))
-    found = replace(target, configuration=configuration)
-    for each in (*between, base):
-        found = keep_assigned_values(each, found)
-    only_marks = is_watermark(base, found) and marks_of(base.schema) == marks_of(found.schema)
-    return None if found == base or only_marks else found
+        numbers = [
+            number_in(metadata.configuration, key) for metadata in (base, target) if key in metadata.configuration
+        ]
+        if numbers:
+            configuration[key] = str(max(numbers))
+    restored = replace(target, configuration=configuration)
+    for metadata in (*between, base):
+        restored = keep_assigned_values(metadata, restored)
+    only_marks = is_watermark(base, restored) and marks_of(base.schema) == marks_of(restored.schema)
+    return None if restored == base or only_marks else restored
 
 
 def restore_protocol(base: Snapshot, target: Snapshot, metadata: Metadata) -> Protocol | None:
-    """What the table has to ask for: all that it asks for now, and what the old files and metadata need; None where it
-    does. Raises UnsupportedFeature: the old version needs what is not written here.
+    """The protocol with the features that the old files and metadata need added to the present ones; None if it has
+    them. Raises UnsupportedFeature: the old version needs a feature that cannot be written.
     """
     check_writable(target.table, target.protocol, target.metadata)
     needed = reader_features(target.protocol) | writer_features(target.protocol)
@@ -224,8 +226,8 @@ def restore_protocol(base: Snapshot, target: Snapshot, metadata: Metadata) -> Pr
 
 
 def _domains(base: Snapshot, target: Snapshot) -> tuple[DomainMetadata, ...]:
-    """The clustering of the old version; other writers' domains are left as they are."""
-    now, then = (each.state.domains.get(clustering.DOMAIN) for each in (base, target))
+    """The clustering domain of the old version; other domains stay unchanged."""
+    now, then = (snapshot.state.domains.get(clustering.DOMAIN) for snapshot in (base, target))
     if then is not None:
         return () if clustering.same_clustering(then, now) else (then,)
     return () if now is None else (replace(now, removed=True),)

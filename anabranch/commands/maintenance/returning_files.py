@@ -1,7 +1,7 @@
-"""Returning files: those that a transaction brings back to a table, and the VACUUMs that may yet delete them.
+"""Returning files: those that a transaction brings back to a table, and the running VACUUMs that may delete them.
 
 Knows the commits of VACUUMs (`anabranch._transaction.running_vacuums`) and tombstones; not why files come back.
-Guarantee: a file that a VACUUM under way may delete, by what the log says of it, is a conflict.
+Guarantee: a file that a running VACUUM may delete, by the log, is a conflict.
 """
 
 from __future__ import annotations
@@ -28,20 +28,22 @@ _READERS = 8
 
 
 class ReturningFiles:
-    """Files (`FILES`) that a transaction on a snapshot brings back."""
+    """The files (`FILES`) that a transaction on a snapshot brings back."""
 
     def __init__(self, base: Snapshot, files: pa.Table, runtime: Runtime) -> None:
         self._base, self._files, self._runtime = base, files, runtime
         self._known_vacuums: tuple[Event, ...] | None = None
 
     def conflict(self, winners: Sequence[Commit]) -> Conflict | None:
-        """A VACUUM with a START and no END, up to the last of ``winners``, whose retention does not spare a file."""
+        """The conflict with a VACUUM, up to the last of ``winners``, that has a START and no END and may delete one of
+        the files.
+        """
         if not len(self._files):
             return None
         if self._known_vacuums is None:
             self._known_vacuums = tuple(_vacuums_until(self._base))
-        said = (event_of(each.version, each.timestamp, each.head.info) for each in winners)
-        events = [*self._known_vacuums, *(each for each in said if each is not None)]
+        winner_events = (event_of(winner.version, winner.timestamp, winner.head.info) for winner in winners)
+        events = [*self._known_vacuums, *(event for event in winner_events if event is not None)]
         for vacuum in under_way(events, self._runtime.now_ms()):
             file = next((row for row, removed in self._with_removal_times() if vacuum.may_delete(removed)), None)
             if file is not None:
@@ -49,14 +51,16 @@ class ReturningFiles:
         return None
 
     def _conflict(self, vacuum: Event, file: FileRow, winners: Sequence[Commit]) -> Conflict:
-        winner = next((each for each in winners if each.version == vacuum.version), None)
+        winner = next((commit for commit in winners if commit.version == vacuum.version), None)
         winner = winner or Log(self._base.store).read(vacuum.version)
         moment = in_words(vacuum.timestamp)
-        said = f"a VACUUM that began at {moment} has not said its end, and may delete a file that would come back"
-        return Conflict(ConcurrentWriteException, "VACUUM_UNDER_WAY", said, winner, file)
+        explanation = (
+            f"a VACUUM that began at {moment} has not committed its end, and may delete a file that would come back"
+        )
+        return Conflict(ConcurrentWriteException, "VACUUM_UNDER_WAY", explanation, winner, file)
 
     def _with_removal_times(self) -> Iterator[tuple[FileRow, int | None]]:
-        """The files, each with the moment at which it was removed, where the log still says it."""
+        """The files, each with the time at which it was removed, if the log still records it."""
         tombstones = self._base.tombstones
         moments = dict(zip(keys(tombstones).to_pylist(), tombstones["deletionTimestamp"].to_pylist(), strict=True))
         names = keys(self._files).to_pylist()
@@ -65,7 +69,7 @@ class ReturningFiles:
 
 
 def _vacuums_until(snapshot: Snapshot) -> Iterator[Event]:
-    """What the commits up to a snapshot say of VACUUMs, as far back as one may still run, oldest first."""
+    """The VACUUM events in commits up to a snapshot, as far back as one may still run, oldest first."""
     line = timeline(snapshot.store, snapshot.metadata)
     oldest = snapshot.timestamp - DEAD_AFTER_MS
     recent = [

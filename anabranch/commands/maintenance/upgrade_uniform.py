@@ -1,9 +1,9 @@
-"""REORG TABLE … APPLY (UPGRADE UNIFORM(ICEBERG_COMPAT_VERSION=2)): a table made fit to be read as an Iceberg table's.
+"""REORG TABLE … APPLY (UPGRADE UNIFORM(ICEBERG_COMPAT_VERSION=2)) makes a table readable as an Iceberg table.
 
-Knows what the flag of Iceberg compatibility asks of a table (PROTOCOL.md, "Iceberg Compatibility V2"), and which files
-lack it. Guarantees: flag, mapping, protocol and rewritten files come in one commit, which says that no data changed and
-stands directly behind the version that was looked at, or fails. No Iceberg metadata is produced, so
-``delta.universalFormat.enabledFormats``, which promises that, is not set: an engine that does produce it sets it.
+Knows what Iceberg compatibility requires of a table (PROTOCOL.md, "Iceberg Compatibility V2"), and which files lack it.
+Guarantees: flag, mapping, protocol and rewritten files come in one commit, which changes no data and directly follows
+the version that was read, or fails. It produces no Iceberg metadata, so it does not set
+``delta.universalFormat.enabledFormats``, which promises that: an engine that produces such metadata sets it.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from anabranch.errors import InvalidOption
 
 @dataclass(frozen=True)
 class UpgradeUniform(Masked):
-    """Make a table compatible with Iceberg: a mapping by name, no deletion vectors, files with numbers and partitions.
+    """Make a table compatible with Iceberg: mapped by name, no deletion vectors, files with field ids and partitions.
 
-    Danger: files that lack something are written anew, often all; every write meanwhile makes it fail.
+    Danger: it rewrites the files that lack something, often all; every concurrent write makes it fail.
 
     Example:
         >>> UpgradeUniform("/data/flights").run(engine)
@@ -44,12 +44,12 @@ class UpgradeUniform(Masked):
 
     @watched("REORG")
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
-        """Run it; None where the table is so already.
+        """Run it; None if the table is compatible already.
 
         Raises:
-            InvalidOption: another version of the compatibility than 2.
-            InvalidProperty: the table has a type that Iceberg does not know.
-            NotBuilt: the engine cannot write what files must say.
+            InvalidOption: the version of the compatibility is not 2.
+            InvalidProperty: the table has a type that Iceberg does not have.
+            NotBuilt: the engine cannot write such files.
             DeltaConcurrentModificationException: the table was written meanwhile.
         """
         if self.version != 2:
@@ -68,11 +68,11 @@ class UpgradeUniform(Masked):
 
 def _plan(base: Snapshot, runtime: Runtime) -> Rewriting | None:
     metadata = compatible(base.metadata, runtime)
-    files = only(base.files, pa.array([misfit(base, metadata, each) is not None for each in base.files.to_pylist()]))
+    files = only(base.files, pa.array([misfit(base, metadata, file) is not None for file in base.files.to_pylist()]))
     if metadata == base.metadata and not len(files):
         return None
-    known = base.metadata.configuration
-    changed = {key: value for key, value in metadata.configuration.items() if known.get(key) != value}
+    current = base.metadata.configuration
+    changed = {key: value for key, value in metadata.configuration.items() if current.get(key) != value}
     return Rewriting(
         base,
         files,
@@ -84,15 +84,17 @@ def _plan(base: Snapshot, runtime: Runtime) -> Rewriting | None:
 
 
 def compatible(metadata: Metadata, runtime: Runtime) -> Metadata:
-    """The metadata of the table as Iceberg would have it; columns that have a mapping keep it."""
-    known = metadata.configuration
-    said = {ICEBERG_V2: "true"}
-    if not is_mapped(known):
-        said[MODE] = BY_NAME
-    if ICEBERG_V1 in flags(known):
-        said[ICEBERG_V1] = "false"
-    if known.get(VECTORS, "").strip().lower() == "true":
-        said[VECTORS] = "false"
-    if ICEBERG_V2 in flags(known) and len(said) == 1:
+    """The table's metadata, made compatible with Iceberg; columns that have a mapping keep it."""
+    current = metadata.configuration
+    requested = {ICEBERG_V2: "true"}
+    if not is_mapped(current):
+        requested[MODE] = BY_NAME
+    if ICEBERG_V1 in flags(current):
+        requested[ICEBERG_V1] = "false"
+    if current.get(VECTORS, "").strip().lower() == "true":
+        requested[VECTORS] = "false"
+    if ICEBERG_V2 in flags(current) and len(requested) == 1:
         return metadata
-    return replace(metadata, configuration={**known, **said}).with_schema(metadata.schema, runtime.new_id, named=True)
+    return replace(metadata, configuration={**current, **requested}).with_schema(
+        metadata.schema, runtime.new_id, named=True
+    )

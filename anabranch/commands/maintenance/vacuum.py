@@ -1,9 +1,9 @@
-"""VACUUM: the files that no retained version holds are removed, and nothing else.
+"""VACUUM removes the files that no retained version holds, and nothing else.
 
-Knows the order of the steps, which is what makes it safe (docs/concepts/the-fence.md): list; announce, by a commit that
-names the jobs which are spared; look at the table as it is then, or later; remove what was listed and is not held.
-Guarantees: whatever happens in between, to this process too, no live file and no file of a retained version goes; what
-is left can be removed by the next one; two at once do no harm.
+Knows the order of the steps, which makes it safe (docs/concepts/the-fence.md): list; announce, by a commit that names
+the running jobs, whose files are spared; read the table as of that commit or later; remove what was listed and is not
+retained. Guarantees: whatever happens in between, even to this process, no live file and no file of a retained version
+is removed; the next VACUUM can remove what is left; two at once do no harm.
 
 PROTOCOL.md, section "Vacuum Protocol Check".
 """
@@ -57,14 +57,13 @@ from anabranch.errors.html import ShownAsTable
 
 HOUR_MS = 3_600_000
 DEAD_AFTER_SECONDS = 600.0
-"""A job that has shown no sign of life for so long is taken for dead. Whoever was only asleep loses time by it, and
-nothing else."""
+"""Time without a sign of life after which a job counts as dead. A job that was only asleep loses time, nothing else."""
 
 FARTHEST_AHEAD_MS = 2 * 24 * HOUR_MS
-"""A clock further ahead of the store's is not believed."""
+"""Maximum lead of this machine's clock over the store's; VACUUM refuses to run with a larger one."""
 
 _THREADS = 16
-_TOO_LATE = "this VACUUM began a week ago, and others take it for dead. Run it again."
+_TOO_LATE = "this VACUUM began a week ago, and other commands count it as dead. Run it again."
 _TIMES_ANNOUNCED = 10
 _logger = logging.getLogger(__name__)
 
@@ -76,11 +75,11 @@ class Vacuumed(ShownAsTable):
     Attributes:
         table: its URL.
         dry_run: whether nothing was removed.
-        files: what was removed, or would be, sorted by name.
-        failed: what could not be removed, and why.
-        folders: how many empty folders were removed.
-        spared: the jobs whose files were left because they run.
-        directories: how many folders were looked at.
+        files: the files that were removed, or would be, sorted by name.
+        failed: the names that could not be removed -> the reason.
+        folders: number of empty folders that were removed.
+        spared: the running jobs, whose files were left.
+        directories: number of folders that were listed.
     """
 
     table: str
@@ -93,21 +92,21 @@ class Vacuumed(ShownAsTable):
 
     @property
     def bytes(self) -> int:
-        """The size of the files."""
+        """The total size of the files."""
         return sum(entry.size for entry in self.files)
 
 
 @dataclass(frozen=True)
 class Vacuum(Masked):
-    """Remove the files of ``table`` that no version holds which was the newest within the last ``retention_hours`` (by
-    default what ``delta.deletedFileRetentionDuration`` says).
+    """Remove the files of ``table`` that are in no version that was the newest within the last ``retention_hours`` (by
+    default ``delta.deletedFileRetentionDuration``).
 
     Attributes:
-        dry_run: only say what would go.
-        lite: look only at files that the log says were removed, and list nothing.
-        check_retention: refuse to retain less than the table says.
+        dry_run: report what would be removed, and remove nothing.
+        lite: consider only files that commits removed, and list no folder.
+        check_retention: refuse a retention shorter than the table's.
         dead_after_seconds: how long a running job may show no sign of life.
-        threads: so many files or folders are worked on at once; one: on the caller's thread.
+        threads: number of files or folders processed at once; 1 uses the caller's thread.
 
     Example:
         >>> Vacuum("/data/flights", dry_run=True).run().bytes
@@ -127,98 +126,101 @@ class Vacuum(Masked):
         """Run it.
 
         Raises:
-            RetentionTooShort: it would retain less than the table says. LiteVacuumImpossible: the log does not reach
-            back far enough. LiveFilesNotConfirmed: something would go, and no second witness says which files are
-            live. UnsupportedFeature: the table needs what is not known here. StoreError: the folder cannot
-            be listed. MetadataChangedException, ProtocolChangedException: the table was changed again and again.
+            RetentionTooShort: the retention is shorter than the table's. LiteVacuumImpossible: the log does not reach
+            back far enough. LiveFilesNotConfirmed: files would be removed, and no second witness confirms which files
+            are live. UnsupportedFeature: the table needs an unknown feature. StoreError: the folder cannot be listed.
+            MetadataChangedException, ProtocolChangedException: the table was changed again and again.
         """
         runtime, log = context.runtime, open_log(self.table, self.storage_options)
-        for left in reversed(range(_TIMES_ANNOUNCED)):
+        for attempts_left in reversed(range(_TIMES_ANNOUNCED)):
             began_ms, snapshot = runtime.now_ms(), log.snapshot()
             plan = self._plan(snapshot, runtime)
             tell("listing")
-            found = plan.look(log, snapshot)
-            context.progress("listed", len(found.files), len(found.files))
+            candidates = plan.look(log, snapshot)
+            context.progress("listed", len(candidates.files), len(candidates.files))
             reach("read")
-            going = plan.keeping(log, snapshot, found).going(found.files)
-            if going:
-                require_confirmation(log, snapshot, found, going)
+            files_to_remove = plan.keeping(log, snapshot, candidates).going(candidates.files)
+            if files_to_remove:
+                require_confirmation(log, snapshot, candidates, files_to_remove)
             if self.dry_run:
-                spared = found.running or frozenset()
-                return Vacuumed(log.table, True, going, spared=spared, directories=found.directories)
+                spared = candidates.running or frozenset()
+                return Vacuumed(log.table, True, files_to_remove, spared=spared, directories=candidates.directories)
             try:
-                start = self._start(snapshot, plan, going, found, runtime)
-                keeping = self._announce(log, plan, found, start, context)
+                start = self._start(snapshot, plan, files_to_remove, candidates, runtime)
+                keeping = self._announce(log, plan, candidates, start, context)
             except DeltaConcurrentModificationException:
-                if not left:
+                if not attempts_left:
                     raise
-                continue  # the retention, or what the table asks of a writer, may be another one now
+                continue  # the retention, or what the table requires of a writer, may have changed
             last_ms = began_ms + DEAD_AFTER_MS - MARGIN_MS
-            removing = _Removing(log, keeping, found, context.progress, self.threads, runtime, last_ms)
-            done = removing.run()
-            self._end(log, done, found, keeping.cutoff_ms, context)
-            return done
+            removing = _Removal(log, keeping, candidates, context.progress, self.threads, runtime, last_ms)
+            vacuumed = removing.run()
+            self._end(log, vacuumed, candidates, keeping.cutoff_ms, context)
+            return vacuumed
         raise AssertionError("the last attempt returns or raises")
 
     def _plan(self, snapshot: Snapshot, runtime: Runtime) -> Plan:
-        """Says by which moments it goes; raises an error unless it may be run."""
+        """The plan with its cutoff times. Raises an error unless the VACUUM may run."""
         _check(snapshot)
         default_ms, hours = snapshot.properties.tombstone_retention_ms, self.retention_hours
         if hours is not None and not _is_retention(hours):
             raise InvalidOption(option="retentionHours", value=hours, reason="it takes a number of hours from 0.")
-        asked_ms = default_ms if hours is None else round(hours * HOUR_MS)
-        if self.check_retention and asked_ms < default_ms:
+        retention_ms = default_ms if hours is None else round(hours * HOUR_MS)
+        if self.check_retention and retention_ms < default_ms:
             retained = f"{default_ms / HOUR_MS:g} hours"
-            raise RetentionTooShort(table=snapshot.table, hours=f"{asked_ms / HOUR_MS:g}", retained=retained)
+            raise RetentionTooShort(table=snapshot.table, hours=f"{retention_ms / HOUR_MS:g}", retained=retained)
         now = runtime.now_ms()
-        asked_ms = min(asked_ms, now)  # no file is older than 1970, and there is no moment before all that is counted
-        return Plan(self, asked_ms, now - asked_ms, now - round(self.dead_after_seconds * 1000))
+        retention_ms = min(retention_ms, now)  # no file is older than 1970, and times are counted from there
+        return Plan(self, retention_ms, now - retention_ms, now - round(self.dead_after_seconds * 1000))
 
-    def _announce(self, log: Log, plan: Plan, found: Found, start: Transaction, context: RunContext) -> Keeping:
-        """Commit the START, and say what is kept as of that version or a later one.
+    def _announce(self, log: Log, plan: Plan, candidates: Found, start: Transaction, context: RunContext) -> Keeping:
+        """Commit the START and return what is kept as of that version or a later one.
 
         Raises:
             DeltaConcurrentModificationException: the table was changed meanwhile. TableError: this clock is wrong.
-            UnsupportedFeature: behind the START the table has got what is not known here; nothing was removed.
-            LiveFilesNotConfirmed: others changed its files meanwhile, and no second witness says the same of them.
+            UnsupportedFeature: after the START the table needs an unknown feature; nothing was removed.
+            LiveFilesNotConfirmed: another writer changed its files meanwhile, and no second witness confirms them.
         """
         reach("staged")
         version = commit(start, log, NoRows(), context.policy(blind=True), context.runtime).version
-        snapshot, own = log.snapshot(), log.read(version)
-        if own is None or own.txn_id != start.txn_id or snapshot.version < version:
-            said = "another table stands at this path now"
-            raise ProtocolChangedException(table=log.table, explanation=said, operation=START)
-        if context.runtime.now_ms() - own.raw.timestamp > FARTHEST_AHEAD_MS:
+        snapshot, start_commit = log.snapshot(), log.read(version)
+        if start_commit is None or start_commit.txn_id != start.txn_id or snapshot.version < version:
+            explanation = "another table stands at this path now"
+            raise ProtocolChangedException(table=log.table, explanation=explanation, operation=START)
+        if context.runtime.now_ms() - start_commit.raw.timestamp > FARTHEST_AHEAD_MS:
             reason = "this machine's clock is days ahead of the store's, and files would seem old. Nothing was removed."
             raise TableError(table=log.table, reason=reason)
-        plan = plan.no_later_than(own.raw.timestamp)
+        plan = plan.no_later_than(start_commit.raw.timestamp)
         _check(snapshot)
-        keeping = plan.keeping(log, snapshot, found)
+        keeping = plan.keeping(log, snapshot, candidates)
         is_known = start.base is not None and same_files(snapshot.files, start.base.files)
-        if not is_known and (going := keeping.going(found.files)):
-            require_confirmation(log, snapshot, found, going)
+        if not is_known and (files_to_remove := keeping.going(candidates.files)):
+            require_confirmation(log, snapshot, candidates, files_to_remove)
         return keeping
 
     def _start(
-        self, snapshot: Snapshot, plan: Plan, going: Sequence[Entry], found: Found, runtime: Runtime
+        self, snapshot: Snapshot, plan: Plan, files_to_remove: Sequence[Entry], candidates: Found, runtime: Runtime
     ) -> Transaction:
         default_ms = snapshot.properties.tombstone_retention_ms
-        asked = {} if self.retention_hours is None else {"specifiedRetentionMillis": plan.retained_ms}
-        parameters = {"retentionCheckEnabled": self.check_retention, "defaultRetentionMillis": default_ms, **asked}
-        counts = {"numFilesToDelete": len(going), "sizeOfDataToDelete": sum(entry.size for entry in going)}
-        info = CommitInfo(START, parameters, counts, tags=start_tags(found.running, plan.cutoff_ms))
+        specified = {} if self.retention_hours is None else {"specifiedRetentionMillis": plan.retained_ms}
+        parameters = {"retentionCheckEnabled": self.check_retention, "defaultRetentionMillis": default_ms, **specified}
+        counts = {
+            "numFilesToDelete": len(files_to_remove),
+            "sizeOfDataToDelete": sum(entry.size for entry in files_to_remove),
+        }
+        info = CommitInfo(START, parameters, counts, tags=start_tags(candidates.running, plan.cutoff_ms))
         return Transaction.on(snapshot, str(runtime.new_id()), info)
 
-    def _end(self, log: Log, done: Vacuumed, found: Found, cutoff_ms: int, context: RunContext) -> None:
-        """Say what was done. It is done, whether that can be said or not."""
+    def _end(self, log: Log, vacuumed: Vacuumed, candidates: Found, cutoff_ms: int, context: RunContext) -> None:
+        """Commit the END. A failure to do so is only logged: the files are removed either way."""
         try:
             snapshot = log.snapshot()
-            through = found.correct_through(snapshot, cutoff_ms)
-            if through is not None and not done.failed:
+            through = candidates.correct_through(snapshot, cutoff_ms)
+            if through is not None and not vacuumed.failed:
                 remember(log.store, through)
             _check(snapshot)
-            status = {"status": "FAILED" if done.failed else "COMPLETED"}
-            counts = {"numDeletedFiles": len(done.files), "numVacuumedDirectories": done.directories}
+            status = {"status": "FAILED" if vacuumed.failed else "COMPLETED"}
+            counts = {"numDeletedFiles": len(vacuumed.files), "numVacuumedDirectories": vacuumed.directories}
             ours = Transaction.on(snapshot, str(context.runtime.new_id()), CommitInfo(END, status, counts))
             with mute_listeners():  # the phases are those of the START
                 commit(ours, log, NoRows(), context.policy(blind=True), context.runtime)
@@ -228,7 +230,7 @@ class Vacuum(Masked):
 
 @dataclass(frozen=True)
 class Plan:
-    """A VACUUM about to run: what it retains, and since when files or a running job must have shown that they live."""
+    """A VACUUM about to run: its retention, and the times since which files or running jobs count as alive."""
 
     command: Vacuum
     retained_ms: int
@@ -236,11 +238,11 @@ class Plan:
     alive_since_ms: int
 
     def no_later_than(self, now_ms: int) -> Plan:
-        """The same by the store's clock, where it shows this moment or an earlier one and this machine's is ahead."""
+        """The plan by the store's clock, which shows ``now_ms`` or less, in case this machine's is ahead."""
         return replace(self, cutoff_ms=min(self.cutoff_ms, now_ms + SKEW_MS - self.retained_ms))
 
     def look(self, log: Log, snapshot: Snapshot) -> Found:
-        """What is there. A job counts as running, too, as long as its marker is too young to go."""
+        """The candidates. A job also counts as running as long as its marker is too young to be removed."""
         if self.command.lite:
             return in_log(log, snapshot, self.cutoff_ms, self.command.threads)
         alive_since_ms = min(self.alive_since_ms, self.cutoff_ms)
@@ -260,14 +262,14 @@ def _is_retention(hours: Any) -> bool:
 
 
 def _check(snapshot: Snapshot) -> None:
-    """Raises UnsupportedFeature if the table asks of a VACUUM what is not known here."""
+    """Raises UnsupportedFeature if the table requires an unknown feature of a VACUUM."""
     check_writable(snapshot.table, snapshot.protocol, snapshot.metadata)
 
 
 @dataclass(frozen=True)
-class _Removing:
-    """The removal of what was found and is not kept, up to the moment ``last_ms``: whoever brings files back takes this
-    VACUUM for dead then.
+class _Removal:
+    """Removes the candidates that are not kept, until ``last_ms``: then a command that brings files back counts this
+    VACUUM as dead.
     """
 
     log: Log
@@ -279,15 +281,15 @@ class _Removing:
     last_ms: int
 
     def run(self) -> Vacuumed:
-        """Remove it; what cannot be removed is told, and the rest goes all the same."""
-        going = self.keeping.going(self.found.files)
+        """Remove the files; report those that cannot be removed, and remove the rest all the same."""
+        files_to_remove = self.keeping.going(self.found.files)
         failed: dict[str, str] = {}
-        done = 0
-        for number, why in self._remove_all(self._groups(going)):
+        processed = 0
+        for number, why in self._remove_all(self._groups(files_to_remove)):
             failed |= why
-            done += number
-            self.progress("removed", min(done, len(going)), len(going))
-        removed = [entry for entry in going if entry.name not in failed]
+            processed += number
+            self.progress("removed", min(processed, len(files_to_remove)), len(files_to_remove))
+        removed = [entry for entry in files_to_remove if entry.name not in failed]
         spared = self.found.running or frozenset()
         folders = len(self._empty_folders(removed))
         return Vacuumed(self.log.table, False, removed, failed, folders, spared, self.found.directories)
@@ -299,13 +301,15 @@ class _Removing:
         with ThreadPoolExecutor(self.threads, thread_name_prefix="anabranch-vacuum") as pool:
             yield from pool.map(self._remove, groups)
 
-    def _groups(self, going: Sequence[Entry]) -> list[list[str]]:
-        """Names that are removed one after the other: those of a job that has not ended begin with its witness, so that
-        it learns of it should it be alive after all (`anabranch.commands.staging`).
+    def _groups(self, files_to_remove: Sequence[Entry]) -> list[list[str]]:
+        """Groups of names to remove in order: those of a job that has not ended begin with its marker, so that the job
+        notices if it is alive after all (`anabranch.commands.staging`).
         """
-        ended = {job_of(e.name) for e in self.found.files if e.name.rpartition("/")[2].startswith("_committed_")}
+        ended = {
+            job_of(entry.name) for entry in self.found.files if entry.name.rpartition("/")[2].startswith("_committed_")
+        }
         alone, jobs = list[list[str]](), dict[str, list[str]]()
-        for entry in going:
+        for entry in files_to_remove:
             job = job_of(entry.name)
             if job is None or job in ended or self.found.running is None:
                 alone.append([entry.name])
@@ -314,7 +318,7 @@ class _Removing:
         return [*jobs.values(), *alone]
 
     def _remove(self, names: Sequence[str]) -> tuple[int, dict[str, str]]:
-        """How many there were; and what could not be removed, with the reason: where it is the first, all of them."""
+        """The number of names, and those that could not be removed with the reason. If the first fails, all do."""
         failed: dict[str, str] = {}
         for number, name in enumerate(names):
             if name in failed:
@@ -328,8 +332,8 @@ class _Removing:
         return len(names), failed
 
     def _empty_folders(self, removed: Sequence[Entry]) -> list[str]:
-        """Remove the folders that hold nothing any more, or held nothing; their names."""
-        gone = {entry.name for entry in removed}
-        full = folders_of(entry for entry in self.found.files if entry.name not in gone)
-        wanted = [each for each in self.found.folders if each not in full and self.keeping.is_ours(each)]
-        return remove_empty(self.log.store, wanted)
+        """Remove the folders that are empty, now or from the start; return their names."""
+        removed_names = {entry.name for entry in removed}
+        full = folders_of(entry for entry in self.found.files if entry.name not in removed_names)
+        folders = [folder for folder in self.found.folders if folder not in full and self.keeping.is_ours(folder)]
+        return remove_empty(self.log.store, folders)

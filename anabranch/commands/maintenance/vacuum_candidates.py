@@ -1,7 +1,7 @@
-"""What VACUUM looks at: the whole folder, or, for LITE, the files that the log says were removed.
+"""The candidates of VACUUM: all files of the folder or, for LITE, the files that commits removed.
 
-Knows the store's listing and the log's commits; decides nothing. Guarantee: whatever is found here was there before the
-VACUUM announced itself, so that what a writer puts after that is never among it.
+Knows the store's listing and the log's commits; decides nothing. Guarantee: every candidate existed before the VACUUM
+announced itself, so files that a writer puts later are never among them.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from anabranch.commands.maintenance.vacuum_retained import (
 from anabranch.errors import CorruptLog, LiteVacuumImpossible, NotFound
 
 LAST = "_delta_log/_last_vacuum_info"
-"""How far the log was worked off by the last VACUUM, as delta-spark keeps it."""
+"""The file in which delta-spark records up to which version the last VACUUM processed the log."""
 
 _VERSION = "latestCommitVersionOutsideOfRetentionWindow"
 
 
 @dataclass(frozen=True)
 class Found:
-    """What may be removed, if nothing holds it.
+    """What VACUUM may remove, unless a retained version needs it.
 
     Attributes:
-        files: that were there.
-        folders: likewise, where the store has folders.
-        directories: how many there were.
+        files: the files that exist.
+        folders: the folders that exist, if the store has folders.
+        directories: number of folders.
         running: the jobs that showed a sign of life; None: jobs do not matter.
         others: folders of other tables.
-        through: the version up to which every remove is older than ``cutoff_ms``; None: not one is.
+        through: the version up to which every remove is older than ``cutoff_ms``; None: no remove is.
     """
 
     files: Sequence[Entry]
@@ -57,7 +57,7 @@ class Found:
     cutoff_ms: int
 
     def correct_through(self, snapshot: Snapshot, cutoff_ms: int) -> int | None:
-        """``through`` for the moment that turned out to be the right one: this clock may have been ahead."""
+        """``through`` for the corrected cutoff: this machine's clock may have been ahead."""
         if self.through is None or cutoff_ms >= self.cutoff_ms:
             return self.through
         through = _through(timeline(snapshot.store, snapshot.metadata), cutoff_ms)
@@ -65,33 +65,34 @@ class Found:
 
 
 def in_folder(snapshot: Snapshot, hidden: Hidden, cutoff_ms: int, alive_since_ms: int, threads: int) -> Found:
-    """Everything below the table's root that is not hidden and that a log can name. Raises StoreError: something could
-    not be listed.
+    """Everything below the table's root that is not hidden and whose name a log can hold. Raises StoreError: a folder
+    could not be listed.
     """
-    listed = tree(snapshot.store, hidden.skips, threads)
-    files, known = [each for each in listed.files if is_text(each.name)], [*filter(is_text, listed.folders)]
-    folders = set(known) or folders_of(files)
+    listing = tree(snapshot.store, hidden.skips, threads)
+    files, folder_names = [file for file in listing.files if is_text(file.name)], [*filter(is_text, listing.folders)]
+    all_folders = set(folder_names) or folders_of(files)
     running = running_jobs(files, alive_since_ms)
     through = _through(timeline(snapshot.store, snapshot.metadata), cutoff_ms)
-    return Found(files, known, len(folders) + 1, running, tables_inside(listed), through, cutoff_ms)
+    return Found(files, folder_names, len(all_folders) + 1, running, tables_inside(listing), through, cutoff_ms)
 
 
 def in_log(log: Log, snapshot: Snapshot, cutoff_ms: int, threads: int) -> Found:
-    """The files that commits removed which are older than the retention and that no VACUUM has looked at yet.
+    """The files that commits removed before the cutoff and that no VACUUM has processed yet.
 
     Raises:
         LiteVacuumImpossible: some of these commits were cleaned up.
-        CorruptLog: one cannot be read.
+        CorruptLog: a commit cannot be read.
     """
     line = timeline(log.store, snapshot.metadata)
-    through, done = _through(line, cutoff_ms), last_version(log.store)
+    through, vacuumed_through = _through(line, cutoff_ms), last_version(log.store)
     earliest = line.versions[0] if len(line) else snapshot.version + 1
-    if earliest > 0 and (done is None or done < earliest - 1):
-        needed = 0 if done is None else done + 1
+    if earliest > 0 and (vacuumed_through is None or vacuumed_through < earliest - 1):
+        needed = 0 if vacuumed_through is None else vacuumed_through + 1
         raise LiteVacuumImpossible(table=log.table, needed=needed, earliest=earliest)
     names: dict[str, int] = {}
     for version in range(
-        earliest if done is None else max(done + 1, earliest), (-1 if through is None else through) + 1
+        earliest if vacuumed_through is None else max(vacuumed_through + 1, earliest),
+        (-1 if through is None else through) + 1,
     ):
         commit = log.read(version, snapshot.partition_keys)
         if commit is None:
@@ -111,21 +112,21 @@ def in_log(log: Log, snapshot: Snapshot, cutoff_ms: int, threads: int) -> Found:
 
 
 def _through(line: Timeline, cutoff_ms: int) -> int | None:
-    kept_from = first_since(line, cutoff_ms)
-    return line.versions[kept_from - 1] if kept_from else None
+    first_retained = first_since(line, cutoff_ms)
+    return line.versions[first_retained - 1] if first_retained else None
 
 
 def last_version(store: Store) -> int | None:
-    """The version up to which the last VACUUM has worked off the log; None where nothing says so."""
+    """The version up to which the last VACUUM processed the log; None if it is not recorded."""
     try:
-        said = json.loads(hint(store, LAST)).get(_VERSION)
+        version = json.loads(hint(store, LAST)).get(_VERSION)
     except (NotFound, ValueError, AttributeError, RecursionError):
         return None
-    return said if isinstance(said, int) else None
+    return version if isinstance(version, int) else None
 
 
 def remember(store: Store, version: int) -> None:
-    """Say how far the log was worked off; only the next LITE goes by it. Raises StoreError: the store refused."""
-    known = last_version(store)
-    if known is None or known < version:
+    """Record how far the log was processed, for the next LITE VACUUM. Raises StoreError: the store refused."""
+    recorded = last_version(store)
+    if recorded is None or recorded < version:
         store.put(LAST, json.dumps({_VERSION: version}, separators=(",", ":")).encode())

@@ -1,11 +1,11 @@
-"""What VACUUM asks before it removes anything: is it certain which files are live?
+"""The check before VACUUM removes anything: is it certain which files are live?
 
-Knows what was found in the folder, and what the log says. Decides, and changes nothing. Guarantee: where it returns,
-a second witness in the log says the same of the live files (`anabranch._log.confirmation`), and each of them is there
-under the name that the log gives it: a name that was garbled would leave the true one unprotected. A LITE VACUUM, which
-lists nothing, goes by the commits instead: what it removes is not what a later commit brought back.
+Knows the candidates and the log. Decides, and changes nothing. Guarantee: if it returns, a second witness in the log
+confirms the live files (`anabranch._log.confirmation`), and each of them exists under its name in the log: a garbled
+name would leave the real file unprotected. A LITE VACUUM, which lists nothing, reads the commits instead: it removes no
+file that a later commit brought back.
 
-docs/verbs/vacuum.md says the same for users.
+docs/verbs/vacuum.md explains it for users.
 """
 
 from __future__ import annotations
@@ -27,51 +27,51 @@ from anabranch.errors import LiveFilesNotConfirmed
 
 
 def require_confirmation(log: Log, snapshot: Snapshot, found: Found, going: Sequence[Entry]) -> None:
-    """Raises LiveFilesNotConfirmed if a second witness says that some of what goes is live in the snapshot; CorruptLog,
-    CorruptVector, StoreError or UnknownStore where it cannot be found out.
+    """Raises LiveFilesNotConfirmed unless a second witness confirms the live files of the snapshot; CorruptLog,
+    CorruptVector, StoreError or UnknownStore if that cannot be checked.
     """
     confirm(snapshot)
     if found.running is None:
-        _hold_not_back(log, snapshot, going)
+        _check_not_restored(log, snapshot, going)
     else:
-        _hold_there(log, snapshot, {entry.name for entry in found.files})
+        _check_live_files_exist(log, snapshot, {entry.name for entry in found.files})
 
 
-def _hold_there(log: Log, snapshot: Snapshot, listed: set[str]) -> None:
-    """Raises an error unless each live file, and each vector, is there; those that the listing leaves out are asked for
-    by name. One that is gone may have been replaced, and removed by another VACUUM, since this version was read: then
-    the newest version says what is live.
+def _check_live_files_exist(log: Log, snapshot: Snapshot, listed_names: set[str]) -> None:
+    """Raises an error unless each live file and each vector exists; files that are not in the listing are looked up by
+    name. Since this version was read, a file may have been replaced and another VACUUM may have removed it: then the
+    newest version decides.
     """
     files = snapshot.files
-    names = pa.array(listed, pa.string())
-    plain = pc.and_(pc.is_in(files["path"], value_set=names), pc.is_null(files["deletionVector"]))
-    lost = absent(snapshot.store, files.filter(pc.invert(plain)))
+    names = pa.array(listed_names, pa.string())
+    is_listed = pc.and_(pc.is_in(files["path"], value_set=names), pc.is_null(files["deletionVector"]))
+    lost = absent(snapshot.store, files.filter(pc.invert(is_listed)))
     if lost and (newest := log.snapshot()).version > snapshot.version:
-        return _hold_there(log, newest, listed)
+        return _check_live_files_exist(log, newest, listed_names)
     if lost:
         reason = (
-            "the log has it as live, and there is no such file. Where it was lost, put it back, or take it out of the "
-            "table by FSCK REPAIR TABLE; where its name in the log is wrong, another file is live."
+            "the log lists it as live, and there is no such file. If it was lost, put it back, or remove it from the "
+            "table by FSCK REPAIR TABLE; if its name in the log is wrong, another file is live."
         )
         raise LiveFilesNotConfirmed(table=snapshot.table, file=lost[0].missing, reason=reason)
 
 
-def _hold_not_back(log: Log, snapshot: Snapshot, going: Sequence[Entry]) -> None:
-    """Raises an error if a commit since their removal has added one of these files again."""
-    left = {entry.name for entry in going}
-    live = set[str]()
+def _check_not_restored(log: Log, snapshot: Snapshot, going: Sequence[Entry]) -> None:
+    """Raises an error if a commit since their removal added one of these files again."""
+    removed = {entry.name for entry in going}
+    live_again = set[str]()
     for commit in _pending_commits(log, snapshot):
-        live -= names_of(log.table, commit.removes)
-        live |= left & names_of(log.table, commit.adds)
-    for name in sorted(live)[:1]:
-        reason = "a commit brought it back, though it is not live by the version that is read."
+        live_again -= names_of(log.table, commit.removes)
+        live_again |= removed & names_of(log.table, commit.adds)
+    for name in sorted(live_again)[:1]:
+        reason = "a commit added it again, though it is not live in the version that was read."
         raise LiveFilesNotConfirmed(table=log.table, file=name, reason=reason)
 
 
 def _pending_commits(log: Log, snapshot: Snapshot) -> Iterator[Commit]:
-    """The commits that no VACUUM has worked off yet, among them those that removed the files."""
-    done = last_version(log.store)
-    for version in range(0 if done is None else done + 1, snapshot.version + 1):
+    """The commits that no VACUUM has processed yet, among them those that removed the files."""
+    vacuumed_through = last_version(log.store)
+    for version in range(0 if vacuumed_through is None else vacuumed_through + 1, snapshot.version + 1):
         commit = log.read(version, snapshot.partition_keys)
         if commit is not None:
             yield commit

@@ -1,8 +1,8 @@
-"""What VACUUM keeps: the files of every version that is retained, and whatever is not the table's to remove.
+"""What VACUUM keeps: the files of every retained version, and files that are not the table's.
 
-Knows names, and what commits say of them. Decides, and does nothing. Any doubt keeps a file. Guarantees: a file that a
-retained version holds is kept, in whatever way its path is spelled, also through a link; so is all of a job that is
-spared, of another table inside the folder, and what is hidden and not ours.
+Knows names and commits. Decides and changes nothing; any doubt keeps a file. Guarantees: VACUUM keeps each file of a
+retained version, however its path is spelled, also through a link; and everything of a spared job, of another table
+inside the folder, and of hidden folders that are not ours.
 
 PROTOCOL.md, sections "Vacuum Protocol Check", "Deletion Vectors" and "Add CDC File".
 """
@@ -42,15 +42,15 @@ _MARKER = re.compile(r"_(?:started|beating)_(?P<id>[0-9a-f-]{36})")
 
 @dataclass(frozen=True)
 class Hidden:
-    """Which names are not the table's, as delta-spark has it: those that begin with ``_`` or ``.``, but for folders of
-    these ``partitions``, of change data, and of our own jobs.
+    """The rule of delta-spark for names that are not the table's: those that begin with ``_`` or ``.``, except folders
+    of ``partitions``, of change data, and of our own jobs.
     """
 
     partitions: tuple[str, ...]
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Hidden:
-        """By a version's partition columns, under all of their names."""
+        """The rule for a version's partition columns, by their logical and physical names."""
         return cls(tuple(f"{name}=" for name in {*snapshot.partition_columns, *snapshot.partition_keys}))
 
     def hides(self, part: str) -> bool:
@@ -58,20 +58,20 @@ class Hidden:
         return part.startswith(("_", ".")) and not part.startswith((*_NOT_HIDDEN, *self.partitions))
 
     def names(self, folder: str) -> bool:
-        """Whether a folder is called like one of a partition, of change data or of a job, so that no table is there."""
+        """Whether a folder has the name of a partition, of change data or of a job, so that it holds no table."""
         return job_of(f"{folder}/") is not None or folder.rpartition("/")[2].startswith((FOLDER, *self.partitions))
 
     def skips(self, folder: str) -> bool:
-        """Whether nothing below a folder is looked at."""
+        """Whether a folder is skipped with everything below it."""
         return job_of(f"{folder}/") is None and self.hides(folder.rpartition("/")[2])
 
     def holds(self, name: str) -> bool:
-        """Whether a file, or a folder that it lies in, is hidden."""
+        """Whether a file, or a folder that contains it, is hidden."""
         return any(map(self.hides, name.split("/")))
 
 
 def running_jobs(files: Iterable[Entry], alive_since_ms: int) -> frozenset[str]:
-    """The jobs whose marker or heartbeat was last put at this moment or later."""
+    """The jobs whose marker or heartbeat was written at this time or later."""
     return frozenset(
         match["id"]
         for entry in files
@@ -82,39 +82,39 @@ def running_jobs(files: Iterable[Entry], alive_since_ms: int) -> frozenset[str]:
 
 
 def tables_inside(tree: Tree) -> tuple[str, ...]:
-    """The folders, each with a slash at its end, of other tables that lie inside this one's."""
+    """The folders of other tables inside this one's, each with a trailing slash."""
     logs = [name for name in (*tree.left_out, *tree.links) if name.rpartition("/")[2] == LOG]
     return tuple(name.removesuffix(LOG) for name in logs if name != LOG)
 
 
 def tables_around(store: Store, folders: Iterable[str], hidden: Hidden, pool: Executor) -> tuple[str, ...]:
-    """Those of these folders, each with a slash at its end, that hold the log of another table."""
-    asked = [f"{each}/" for each in sorted(folders) if not hidden.names(each)]
-    has_log = pool.map(lambda folder: bool(store.list_from(f"{folder}{LOG}/")), asked)
-    return tuple(folder for folder, has in zip(asked, has_log, strict=True) if has)
+    """The ``folders`` that hold the log of another table, each with a trailing slash."""
+    candidates = [f"{folder}/" for folder in sorted(folders) if not hidden.names(folder)]
+    has_log = pool.map(lambda folder: bool(store.list_from(f"{folder}{LOG}/")), candidates)
+    return tuple(folder for folder, has in zip(candidates, has_log, strict=True) if has)
 
 
 # -- names in the log --------------------------------------------------------------------------------------------------
 
 
 def names_of(table: str, actions: pa.Table) -> set[str]:
-    """The names of the files that these actions speak of, data and vectors, in each way that they could be meant.
-    Raises CorruptVector: a vector's descriptor says nothing that could be kept.
+    """The names of the data and vector files of these actions, in every possible reading of a path. Raises
+    CorruptVector: a vector's descriptor names no file.
     """
     paths = actions["path"].to_pylist()
-    found = set(paths)
+    names = set(paths)
     for path in paths:
-        if "%" in path or ":" in path or path.startswith("/"):  # most mean nothing but themselves
-            found.update(_possible_names(path))
+        if "%" in path or ":" in path or path.startswith("/"):  # other paths have one reading
+            names.update(_possible_names(path))
     vectors = actions.select(["path", "deletionVector"]).filter(pc.is_valid(actions["deletionVector"]))
     for row in vectors.to_pylist():
-        found.update(_vector_names(table, row))
-    return found
+        names.update(_vector_names(table, row))
+    return names
 
 
 def _possible_names(path: str) -> Iterator[str]:
-    """A path is percent-encoded, but engines have been known to forget it; and an absolute one may spell the table's
-    folder in another way, so that everything is kept that ends like it.
+    """The possible readings of a path. Paths are percent-encoded, but some engines forget that; and an absolute path
+    may spell the table's folder in another way, so every suffix counts.
     """
     plain = unquote(path)
     yield path
@@ -136,47 +136,47 @@ def _vector_names(table: str, row: Mapping[str, Any]) -> Iterator[str]:
 
 
 def names_to_keep(log: Log, snapshot: Snapshot, cutoff_ms: int, *, change_data: bool) -> set[str]:
-    """The names of all files of the versions that were the newest at ``cutoff_ms`` or later; with ``change_data`` of
-    those files, too, that versions committed then speak of.
+    """The names of all files of the versions that were the newest at ``cutoff_ms`` or later; with ``change_data`` also
+    the change files of commits since then.
 
-    Tombstones alone do not tell: a checkpoint has dropped some where the table retained files for a shorter time, or a
-    clock was wrong, and their times are those of whoever removed the files. So the commits are asked as well.
+    Tombstones alone are not enough: a checkpoint may have dropped some, if the table had a shorter retention or a clock
+    was wrong, and their times come from the writer's clock. So the commits are read as well.
 
     Raises:
-        CorruptVector, CorruptLog: what is to be kept cannot be told.
+        CorruptVector, CorruptLog: the files to keep cannot be determined.
     """
     stones = snapshot.tombstones
     retained = pc.fill_null(pc.greater_equal(stones["deletionTimestamp"], cutoff_ms), True)
-    found = names_of(snapshot.table, snapshot.files) | names_of(snapshot.table, stones.filter(retained))
+    names = names_of(snapshot.table, snapshot.files) | names_of(snapshot.table, stones.filter(retained))
     for commit in _commits_since(log, snapshot, cutoff_ms):
-        found |= names_of(snapshot.table, commit.removes)
-        found |= {name for path in change_data_of(commit) for name in _possible_names(path)} if change_data else set()
-    return found
+        names |= names_of(snapshot.table, commit.removes)
+        names |= {name for path in change_data_of(commit) for name in _possible_names(path)} if change_data else set()
+    return names
 
 
 def find_known_by_alias(store: Store, names: set[str], files: Sequence[Entry]) -> set[str]:
-    """The names of those files that the log knows by one of ``names``, which is not that of any."""
-    others = names.difference(entry.name for entry in files)
-    return find_aliased(store, (plain(each) if ":" in each else each for each in others), files)
+    """The names of the ``files`` to which one of ``names`` refers in another spelling."""
+    unlisted = names.difference(entry.name for entry in files)
+    return find_aliased(store, (plain(name) if ":" in name else name for name in unlisted), files)
 
 
 def change_data_of(commit: Commit) -> list[str]:
-    """The paths of a commit's files of change data, which no snapshot knows."""
-    return [each["path"] for each in change_files(commit)]
+    """The paths of a commit's change files, which no snapshot contains."""
+    return [file["path"] for file in change_files(commit)]
 
 
 def _commits_since(log: Log, snapshot: Snapshot, moment_ms: int) -> Iterator[Commit]:
-    """The commits at a moment or later."""
+    """The commits at this time or later."""
     line = timeline(log.store, snapshot.metadata)
     for place in range(first_since(line, moment_ms), len(line)):
         commit = log.read(line.versions[place], snapshot.partition_keys)
-        if commit is not None:  # else it was cleaned up just now: nobody can read that version any more
+        if commit is not None:  # else it was just cleaned up: no reader can open that version any more
             yield commit
 
 
 def first_since(line: Timeline, moment_ms: int) -> int:
-    """The index of the first commit at a moment or later, by what it says or by the store's clock: a writer's may have
-    been behind.
+    """The index of the first commit at this time or later, by its own timestamp or by the store's clock: the writer's
+    clock may have been behind.
     """
     return min(line.at(moment_ms - 1) + 1, int(line.file_times_ms.searchsorted(moment_ms)))
 
@@ -186,8 +186,8 @@ def first_since(line: Timeline, moment_ms: int) -> int:
 
 @dataclass(frozen=True)
 class Keeping:
-    """What is kept: ``names``, whatever was written at ``cutoff_ms`` or later, all of the jobs ``spared``, what lies
-    below ``others`` (folders of other tables), and what is ``hidden``.
+    """What VACUUM keeps: ``names``, files written at ``cutoff_ms`` or later, files of the ``spared`` jobs, files below
+    ``others`` (folders of other tables), and ``hidden`` ones.
     """
 
     names: set[str]
@@ -197,15 +197,15 @@ class Keeping:
     hidden: Hidden
 
     def going(self, files: Sequence[Entry]) -> list[Entry]:
-        """Those of these files that go, sorted by name."""
+        """The files to remove, sorted by name."""
         going = [entry for entry in files if self._goes(entry)]
         names = {entry.name for entry in going}
-        # Hadoop writes a hidden checksum beside each local file, which is of no use without it.
+        # Hadoop writes a hidden checksum beside each local file, which is useless without that file.
         beside = [entry for entry in files if entry.name not in names and _file_of_checksum(entry.name) in names]
         return sorted([*going, *beside])
 
     def is_ours(self, folder: str) -> bool:
-        """Whether a folder may go once it holds nothing."""
+        """Whether a folder may be removed once it is empty."""
         job = job_of(f"{folder}/")
         inside = f"{folder}/".startswith(self.others) if self.others else False
         return not inside and (not self.hidden.holds(folder) if job is None else job not in self.spared)
@@ -222,29 +222,29 @@ class Keeping:
 
 
 def _file_of_checksum(name: str) -> str | None:
-    """The file of which this is Hadoop's checksum."""
+    """The file to which this Hadoop checksum belongs; None if it is not a checksum."""
     folder, slash, base = name.rpartition("/")
     is_sum = base.startswith(".") and base.endswith(".crc")
     return f"{folder}{slash}{base[1:-4]}" if is_sum else None
 
 
 def folders_of(files: Iterable[Entry]) -> set[str]:
-    """All folders that these files lie in, at any depth."""
+    """All folders that contain these files, at any depth."""
     return {folder for entry in files for folder in folders_above(entry.name)}
 
 
 def find_removed_files(table: str, commit: Commit) -> dict[str, int]:
-    """The names and sizes of the files of which a commit speaks the last time: those that it removes, their vectors,
-    and its change data. What lies outside the table's folder is not among them.
+    """The names and sizes of the files that a commit is the last to reference: those that it removes, their vectors,
+    and its change files. Files outside the table's folder are left out.
     """
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for row in commit.removes.select(["path", "size", "deletionVector"]).to_pylist():
-        found[row["path"]] = row["size"] or 0
+        sizes[row["path"]] = row["size"] or 0
         vector = row["deletionVector"]
         if vector is not None and Descriptor.from_row(vector).storage_type == "u":
-            found[Descriptor.from_row(vector).name] = 0
-    found |= dict.fromkeys(change_data_of(commit), 0)
-    names = ((_inside(table, path), size) for path, size in found.items())
+            sizes[Descriptor.from_row(vector).name] = 0
+    sizes |= dict.fromkeys(change_data_of(commit), 0)
+    names = ((_inside(table, path), size) for path, size in sizes.items())
     return {name: size for name, size in names if name is not None}
 
 

@@ -1,1 +1,1 @@
-"""Commands that read: rows, changes, history, details, and which files a condition leaves."""
+"""Commands that read: rows, changes, history, details, and the files that a condition selects."""

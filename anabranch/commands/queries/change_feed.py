@@ -1,6 +1,6 @@
-"""Reading changes: which rows each version of a range inserted and deleted, as far as the table recorded it.
+"""Reads changes: the rows that each version of a range inserted and deleted, as far as the table recorded them.
 
-Knows how a range is named, by versions and by timestamps, and delta-spark's rules for its ends.
+Knows how a range is specified, by versions or by timestamps, and delta-spark's rules for its ends.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ END, END_TIME = "endingVersion", "endingTimestamp"
 
 @dataclass(frozen=True)
 class ReadChanges(Masked):
-    """Read the changes of ``table`` from a version to another, both included: by their numbers, or by timestamps,
-    which mean the first version that was committed then or later, and the last one then or earlier.
+    """Read the changes of ``table`` from one version to another, both included. Ends are version numbers or timestamps:
+    a start is the first version committed at that time or later, an end the last one at that time or earlier.
 
-    Without an end it is the newest version, and so is an ``end`` behind it. ``zone`` is that of timestamps which say
-    none; ``beyond``: timestamps behind the newest version are taken, and a start there means no changes.
+    The default end is the newest version, which also replaces a later ``end``. ``zone`` applies to timestamps without
+    one. ``beyond`` accepts timestamps after the newest version; a start there yields no changes.
 
     Example:
         >>> ReadChanges("/data/flights", start=3).run()
@@ -58,15 +58,15 @@ class ReadChanges(Masked):
     storage_options: Mapping[str, str] | None = None
 
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Feed:
-        """What to read; ``context.at`` counts as the newest version.
+        """The files to read; ``context.at`` counts as the newest version.
 
         Raises:
-            NoChangeStart, InvalidChangeRange, ChangeStartAfterLatest: the range is none.
-            InvalidOption, InvalidTimestamp: the range cannot be read.
-            NotATable, VersionNotFound, TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no version is meant.
+            NoChangeStart, InvalidChangeRange, ChangeStartAfterLatest: the range is invalid.
+            InvalidOption, InvalidTimestamp: an end cannot be parsed.
+            NotATable, VersionNotFound, TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no version matches.
             ChangeDataNotRecorded, ChangeSchemaChanged, ChangeSchemaDiffers, ChangeFilesMissing, CorruptLog,
             CorruptVector: as `anabranch._log.changes.changes`.
-            MissingDataFile: a file has another size than the log says.
+            MissingDataFile: the size of a file differs from the log's.
         """
         log = open_log(self.table, self.storage_options)
         newest = context.snapshot(log)
@@ -76,15 +76,15 @@ class ReadChanges(Masked):
         if start > newest.version:
             raise ChangeStartAfterLatest(table=newest.table, version=start, earliest=0, latest=newest.version)
         if end is None or end >= start:
-            found = changes(log, newest, start, newest.version if end is None else end)
-            _hold_sizes(log, found)
-            return _with_layouts(log, found)
+            feed = changes(log, newest, start, newest.version if end is None else end)
+            _check_sizes(log, feed)
+            return _with_file_layouts(log, feed)
         if self._lies_between_two_versions():
             return feed_of(newest, newest.metadata)
         raise InvalidChangeRange(table=newest.table, start=start, end=end)
 
     def _start(self, newest: Snapshot) -> int | None:
-        """The first version; None where it lies behind the newest."""
+        """The first version; None if it lies after the newest."""
         _only_one(START, self.start, START_TIME, self.start_timestamp)
         if self.start is not None:
             return _number(START, self.start)
@@ -101,7 +101,7 @@ class ReadChanges(Masked):
         return last_until(newest, milliseconds(self.end_timestamp, self.zone), beyond=self.beyond)
 
     def _lies_between_two_versions(self) -> bool:
-        """Whether there is a time between the ends, though no version."""
+        """Whether the ends enclose a time span that holds no version."""
         if self.start_timestamp is None or self.end_timestamp is None:
             return False
         return milliseconds(self.start_timestamp, self.zone) <= milliseconds(self.end_timestamp, self.zone)
@@ -109,7 +109,7 @@ class ReadChanges(Masked):
 
 def _only_one(option: str, value: Any, other: str, other_value: Any) -> None:
     if value is not None and other_value is not None:
-        raise InvalidOption(option=option, value=value, reason=f"{other} says it too; give one of them.")
+        raise InvalidOption(option=option, value=value, reason=f"{other} specifies it too; give one of them.")
 
 
 def _number(option: str, value: int | str) -> int:
@@ -118,16 +118,16 @@ def _number(option: str, value: int | str) -> int:
     return int(value)
 
 
-def _hold_sizes(log: Log, feed: Feed) -> None:
-    tables = [table for each in feed.versions for table in (each.whole, each.partly, each.written)]
-    named = [table.select(["path", "size"]) for table in tables if len(table)]
-    if named:
-        hold_sizes(log.store, pa.concat_tables(named), feed.read_at)
+def _check_sizes(log: Log, feed: Feed) -> None:
+    tables = [table for version in feed.versions for table in (version.whole, version.partly, version.written)]
+    non_empty = [table.select(["path", "size"]) for table in tables if len(table)]
+    if non_empty:
+        hold_sizes(log.store, pa.concat_tables(non_empty), feed.read_at)
 
 
-def _with_layouts(log: Log, feed: Feed) -> Feed:
-    """The feed with what its files call their columns, where those are found by their numbers. Raises
-    ChangeFilesMissing: a file is gone.
+def _with_file_layouts(log: Log, feed: Feed) -> Feed:
+    """The feed with the column names of its files, if columns are matched by field id. Raises ChangeFilesMissing: a
+    file does not exist.
     """
     if not is_by_id(feed.metadata):
         return feed

@@ -44,12 +44,12 @@ HISTORY = pa.schema(
         ("steps", pa.string()),
     ]
 )
-"""The columns of DESCRIBE HISTORY, as Delta names them, and two more: ``txnId``, to look for after an unknown outcome,
-and ``steps``, which says what did each step, as EXPLAIN says it.
+"""The columns of DESCRIBE HISTORY, as Delta names them, and two more: ``txnId``, to look up after an unknown outcome,
+and ``steps``, which names the engine of each step, as EXPLAIN does.
 """
 
 SHOWN_HISTORY = pa.schema([field for field in HISTORY if field.name not in ("txnId", "steps")])
-"""The columns of delta-spark's ``DeltaTable.history``, and no other."""
+"""Exactly the columns of delta-spark's ``DeltaTable.history``."""
 
 DETAIL = pa.schema(
     [
@@ -76,8 +76,8 @@ DETAIL = pa.schema(
 def history(
     table: Location, limit: int | None = None, storage_options: Mapping[str, str] | None = None
 ) -> list[dict[str, Any]]:
-    """The newest commits first, a mapping each, with the columns of `HISTORY`; what a writer did not say, or not as
-    Delta says it, is None.
+    """One mapping for each commit, newest first, with the columns of `HISTORY`; what a writer did not record, or not
+    in Delta's form, is None.
 
     Raises:
         NotATable: there is no table. InvalidOption: the limit is no whole number from 0.
@@ -89,18 +89,18 @@ def history(
     rows = []
     for entry in log_history(log, limit, metadata):
         tags = entry.info.get("tags")
-        known = {**entry.info, "steps": tags.get(STEPS) if isinstance(tags, Mapping) else None}
-        said = {field.name: _fitting(known.get(field.name), field.type) for field in HISTORY}
-        rows.append({**said, "version": entry.version, "timestamp": _moment(entry.timestamp)})
+        info = {**entry.info, "steps": tags.get(STEPS) if isinstance(tags, Mapping) else None}
+        values = {field.name: _value_of_type(info.get(field.name), field.type) for field in HISTORY}
+        rows.append({**values, "version": entry.version, "timestamp": _moment(entry.timestamp)})
     return rows
 
 
-def _fitting(value: Any, kind: pa.DataType) -> Any:
-    """What another engine's commit says, as a value of the column's type; None where it is of another kind."""
+def _value_of_type(value: Any, kind: pa.DataType) -> Any:
+    """A value from any engine's commit, if it fits the column's type; else None."""
     if pa.types.is_map(kind):
-        return {key: _text(each) for key, each in value.items()} if isinstance(value, Mapping) else None
+        return {key: _text(item) for key, item in value.items()} if isinstance(value, Mapping) else None
     if pa.types.is_struct(kind):
-        return {each.name: _text(value.get(each.name)) for each in kind} if isinstance(value, Mapping) else None
+        return {member.name: _text(value.get(member.name)) for member in kind} if isinstance(value, Mapping) else None
     if pa.types.is_boolean(kind):
         return value if isinstance(value, bool) else None
     if pa.types.is_int64(kind):
@@ -129,16 +129,18 @@ def detail(table: Location, storage_options: Mapping[str, str] | None = None) ->
     }
 
 
-def detail_of_files(location: str | None, **known: Any) -> dict[str, Any]:
-    """What is ``known`` of a table or folder that is none of Delta's, with the columns of `DETAIL`."""
-    return {**dict.fromkeys(DETAIL.names), "location": location, "properties": {}, **known}
+def detail_of_files(location: str | None, **columns: Any) -> dict[str, Any]:
+    """The details of a table or folder that is not Delta's, with the columns of `DETAIL`; those not passed are None."""
+    return {**dict.fromkeys(DETAIL.names), "location": location, "properties": {}, **columns}
 
 
 def as_table(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
     """Rows of `history` or `detail` as an Arrow table."""
     maps = [field.name for field in schema if pa.types.is_map(field.type)]
-    plain = [{**row, **{name: None if row[name] is None else list(row[name].items()) for name in maps}} for row in rows]
-    return pa.Table.from_pylist(plain, schema=schema)
+    converted = [
+        {**row, **{name: None if row[name] is None else list(row[name].items()) for name in maps}} for row in rows
+    ]
+    return pa.Table.from_pylist(converted, schema=schema)
 
 
 def _moment(milliseconds: int | None) -> dt.datetime | None:
@@ -151,5 +153,5 @@ def _moment(milliseconds: int | None) -> dt.datetime | None:
 
 
 def _text(value: Any) -> str | None:
-    """Texts as they are, everything else as JSON, as delta-spark shows what is not text."""
+    """Text unchanged, everything else as JSON, as delta-spark shows it."""
     return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)

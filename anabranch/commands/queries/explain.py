@@ -1,4 +1,4 @@
-"""Explaining: which files a condition leaves, and what each part of it did. Needs no Spark, and reads the log only."""
+"""Explains which files a condition selects, and what each part of it ruled out. Reads only the log; needs no Spark."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from anabranch.errors.html import facts
 from anabranch.errors.visible import amount
 
 NAMED = 20
-"""So many of the files that are kept are named."""
+"""Maximum number of selected files that are listed by path."""
 _UNITS = ("bytes", "KB", "MB", "GB", "TB")
 
 
 @dataclass(frozen=True)
 class Skipping:
-    """What file skipping made of a condition, for one version of a table.
+    """The effect of a condition on file skipping, for one version of a table.
 
     Attributes:
-        table: where it is.
-        version: which one was looked at.
+        table: its URL.
+        version: the version that was examined.
         where: the condition.
-        total: live files.
-        kept: those that may hold rows for which the condition is TRUE.
-        bytes_total: their size together.
-        bytes_kept: the size of those that are kept.
-        by: what each part did, in order; parts are joined by AND.
-        files: the paths of the first of those that are kept, as in the log.
+        total: number of live files.
+        kept: number of files that may hold rows for which the condition is TRUE.
+        bytes_total: size of all live files.
+        bytes_kept: size of the files that are kept.
+        by: the effect of each part, in order; AND joins the parts.
+        files: the paths of the first `NAMED` files that are kept, as in the log.
     """
 
     table: str
@@ -47,16 +47,17 @@ class Skipping:
 
     def __str__(self) -> str:
         first = f"{self.table} at version {self.version}: {self._kept_text}"
-        return "\n".join([first, *(f"  {each}" for each in self.by)])
+        return "\n".join([first, *(f"  {conjunct}" for conjunct in self.by)])
 
     @property
     def _kept_text(self) -> str:
         return f"{self.kept} of {self.total} files, {format_size(self.bytes_kept)} of {format_size(self.bytes_total)}"
 
     def _repr_html_(self) -> str:
-        """For notebooks: how much is kept, which files, and what each part ruled out, or why it did not."""
+        """For notebooks: how much is kept, which files, and what each part ruled out, or why it ruled out no more."""
         parts = [
-            {"part": e.text, "rules out": amount(e.dropped, "file"), "why no more": e.reason or ""} for e in self.by
+            {"part": conjunct.text, "rules out": amount(conjunct.dropped, "file"), "why no more": conjunct.reason or ""}
+            for conjunct in self.by
         ]
         more = self.kept - len(self.files)
         kept = [*self.files, *([f"and {more:,} more"] if more else [])]
@@ -67,21 +68,24 @@ class Skipping:
 
 
 def explain(snapshot: Snapshot, where: str, predicate: Predicate, parts: Sequence[tuple[str, Predicate]]) -> Skipping:
-    """What skipping makes of a condition: ``predicate`` is what is known of all of it, ``parts`` are text and predicate
-    of each part, which AND joins.
+    """Applies file skipping to a condition and reports the effect.
+
+    Args:
+        predicate: the whole condition, as far as it could be translated.
+        parts: text and predicate of each part that AND joins.
     """
-    files, known = snapshot.files, snapshot.facts
-    kept = only(files, known.could_match(predicate))
+    files, file_facts = snapshot.files, snapshot.facts
+    selected = only(files, file_facts.could_match(predicate))
     return Skipping(
         table=snapshot.table,
         version=snapshot.version,
         where=where,
         total=len(files),
-        kept=len(kept),
+        kept=len(selected),
         bytes_total=pc.sum(files["size"]).as_py() or 0,
-        bytes_kept=pc.sum(kept["size"]).as_py() or 0,
-        by=tuple(verdict(text, part, known) for text, part in parts),
-        files=tuple(kept["path"].slice(0, NAMED).to_pylist()),
+        bytes_kept=pc.sum(selected["size"]).as_py() or 0,
+        by=tuple(verdict(text, part, file_facts) for text, part in parts),
+        files=tuple(selected["path"].slice(0, NAMED).to_pylist()),
     )
 
 

@@ -1,4 +1,4 @@
-"""Reading: which files hold the rows of a version, as far as a condition cannot rule them out."""
+"""Reading: selects the files of a version that a condition cannot rule out."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Read(Masked):
 
 
 def count_from_log(snapshot: Snapshot, where: Predicate = EVERY_ROW) -> int | None:
-    """For how many live rows a predicate is TRUE, by the log alone; None where a file would have to be read."""
+    """The number of live rows for which a predicate is TRUE, from the log alone; None if that takes reading a file."""
     could, must = snapshot.facts.could_match(where), snapshot.facts.must_match(where)
     if pc.any(pc.and_not(could, must)).as_py():
         return None
@@ -63,12 +63,12 @@ def count_from_log(snapshot: Snapshot, where: Predicate = EVERY_ROW) -> int | No
 
 
 _EXACT = (*INTEGERS, "date")
-"""Types whose bounds writers neither cut nor round."""
+"""Types whose bounds writers neither truncate nor round."""
 
 
 def extent_from_log(snapshot: Snapshot, column: str) -> tuple[Value | None, Value | None] | None:
-    """The least and the greatest value of a column in the live rows, both None where no row has one, by the log alone;
-    None where a file would have to be read.
+    """The smallest and the largest value of a column in the live rows, from the log alone; both are None if every row
+    is null. None if that takes reading a file.
     """
     field, files = snapshot.schema.find(column), snapshot.files
     if field is None or field.type not in _EXACT:
@@ -87,40 +87,38 @@ def extent_from_log(snapshot: Snapshot, column: str) -> tuple[Value | None, Valu
 
 
 def _have_rows(files: pa.Table) -> pa.BooleanArray | None:
-    """Whether each file has live rows; None where one does not say how many rows it has."""
+    """Whether each file has live rows; None if one has no row count."""
     counts, deleted = _counts(files)
     return None if counts.null_count else pc.greater(counts, deleted)
 
 
 def _counts(files: pa.Table) -> tuple[pa.Int64Array, pa.Int64Array]:
-    """How many rows each file has, null where the log does not say, and how many of them are deleted."""
+    """The number of rows of each file, null if the log has no count, and how many of them are deleted."""
     rows = pa.array([num_records(stats) for stats in files["stats"].to_pylist()], pa.int64())
-    deleted = [(each or {}).get("cardinality") or 0 for each in files["deletionVector"].to_pylist()]
+    deleted = [(vector or {}).get("cardinality") or 0 for vector in files["deletionVector"].to_pylist()]
     return rows, pa.array(deleted, pa.int64())
 
 
 def _has_wide_bounds(files: pa.Table) -> bool:
-    """Whether a file has lost rows, or says that its bounds may be wider than its values."""
-    says_wide = pc.match_substring_regex(files["stats"], r'"tightBounds"\s*:\s*false')
-    return bool(
-        pc.any(pc.or_(pc.is_valid(files["deletionVector"]), pc.fill_null(says_wide, True)), min_count=0).as_py()
-    )
+    """Whether a file has deleted rows, or declares that its bounds may be wider than its values."""
+    is_wide = pc.match_substring_regex(files["stats"], r'"tightBounds"\s*:\s*false')
+    return bool(pc.any(pc.or_(pc.is_valid(files["deletionVector"]), pc.fill_null(is_wide, True)), min_count=0).as_py())
 
 
 def files_to_read(snapshot: Snapshot, where: Predicate | None) -> pa.Table:
-    """The live files that may hold rows which satisfy the predicate."""
+    """The live files that may hold rows for which the predicate is TRUE."""
     if where is None:
         return snapshot.files
     return only(snapshot.files, snapshot.facts.could_match(where))
 
 
 def _partition_values(snapshot: Snapshot, files: pa.Table) -> pa.ChunkedArray:
-    """The partition values as the log spells them, by the logical names of their columns."""
+    """The partition values as written in the log, by the logical names of their columns."""
     if snapshot.partition_keys == snapshot.partition_columns:
         return files["partitionValues"]
     names = dict(zip(snapshot.partition_keys, snapshot.partition_columns, strict=True))
-    listed = [[(names[key], value) for key, value in pairs or ()] for pairs in files["partitionValues"].to_pylist()]
-    return pa.chunked_array([pa.array(listed, files["partitionValues"].type)])
+    renamed = [[(names[key], value) for key, value in pairs or ()] for pairs in files["partitionValues"].to_pylist()]
+    return pa.chunked_array([pa.array(renamed, files["partitionValues"].type)])
 
 
 FILE_COLUMNS = ("path", "size", "rows", "partition_values", "vector")
@@ -134,25 +132,25 @@ def files(
 ) -> pa.Table:
     """The live files that may hold matching rows, as an Arrow table; needs no Spark.
 
-    Columns: ``path`` (as in the log), ``size`` (bytes), ``rows`` (physical rows, null where the log does not say),
-    ``partition_values`` (map of strings) and ``vector`` (how many rows are deleted, 0 without a deletion vector).
+    Columns: ``path`` (as in the log), ``size`` (bytes), ``rows`` (physical rows, null if the log has no count),
+    ``partition_values`` (map of strings) and ``vector`` (number of deleted rows, 0 without a deletion vector).
     """
     snapshot = Read(table, version, where, storage_options).snapshot()
-    chosen = files_to_read(snapshot, where)
-    rows, deleted = _counts(chosen)
-    columns = [chosen["path"], chosen["size"], rows, _partition_values(snapshot, chosen), deleted]
+    selected = files_to_read(snapshot, where)
+    rows, deleted = _counts(selected)
+    columns = [selected["path"], selected["size"], rows, _partition_values(snapshot, selected), deleted]
     return pa.Table.from_arrays(columns, names=list(FILE_COLUMNS))
 
 
 ROW_ID, ROW_COMMIT_VERSION = "_row_id", "_row_commit_version"
-"""The columns under which the ids of rows, and the versions at which they were last changed, are shown."""
+"""The names under which row ids, and the versions that last changed the rows, are shown."""
 
 
 def row_id_columns(files: FileSet) -> dict[str, str]:
-    """The hidden columns of a table that tracks its rows, and the names under which they are shown.
+    """The hidden columns of row tracking, and the names under which they are shown.
 
     Raises:
-        InvalidOption: it does not, or a column of its own has such a name.
+        InvalidOption: the table does not track its rows, or has a column of such a name.
         CorruptLog: a file has no ids, though row tracking is enabled.
     """
     if files.tracked is None:

@@ -1,6 +1,6 @@
-"""Time travel: which version a user means, by its number, by a moment, or behind the ``@`` of a path.
+"""Time travel: resolves a version given by number, by timestamp, or after the ``@`` of a path.
 
-Knows what delta-spark takes; the zone of a session is given. Reading is `anabranch.commands.queries.read`.
+Accepts what delta-spark accepts; the caller passes the session's zone. Reading is `anabranch.commands.queries.read`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _AT = re.compile(rf"^(?P<path>.+)@(?:[vV](?P<version>\d+)|(?P<digits>\d{{{AT_DIG
 
 @dataclass(frozen=True)
 class AsOf(Masked):
-    """A table as it was: at ``version``, or at ``timestamp``, or, where both are None, as it is now.
+    """A table at ``version`` or at ``timestamp``; at its newest version if both are None.
 
-    ``zone`` is that of timestamps which say none; ``storage_options`` are as in obstore.
+    ``zone`` applies to timestamps without one; ``storage_options`` are those of obstore.
 
     Example:
         >>> AsOf("/data/flights", timestamp="2024-01-31", zone="UTC").pinned()
@@ -36,20 +36,20 @@ class AsOf(Masked):
     storage_options: Mapping[str, str] | None = None
 
     def resolve_version(self) -> tuple[Location, int | None]:
-        """The table's location and the version that is meant, None for the newest.
+        """The table's location and the version, None for the newest.
 
-        ``path@v3`` and ``path@20240131000000000`` are a path and a version only where no table lies at exactly that
-        path.
+        ``path@v3`` and ``path@20240131000000000`` are split into path and version only if no table lies at exactly
+        that path.
 
         Raises:
-            AmbiguousTimeTravel: the version is named twice. InvalidOption, InvalidTimestamp: by something that is none.
-            NotATable, TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no version is meant.
+            AmbiguousTimeTravel: the version is specified twice. InvalidOption, InvalidTimestamp: it cannot be parsed.
+            NotATable, TimestampBeforeEarliestCommit, TimestampAfterLatestCommit: no version matches.
         """
         path, at = self._split_at()
-        named = {"its number": self.version, "a timestamp": self.timestamp, f"{self.table}": at}
-        ways = [way for way, value in named.items() if value is not None]
-        if len(ways) > 1:
-            raise AmbiguousTimeTravel(table=path, first=ways[0], second=ways[1])
+        specifications = {"its number": self.version, "a timestamp": self.timestamp, f"{self.table}": at}
+        sources = [source for source, value in specifications.items() if value is not None]
+        if len(sources) > 1:
+            raise AmbiguousTimeTravel(table=path, first=sources[0], second=sources[1])
         if self.version is not None:
             return path, _number(self.version)
         if at is not None and at["version"] is not None:
@@ -71,7 +71,7 @@ class AsOf(Masked):
 
 def _number(version: int | str) -> int:
     if isinstance(version, bool) or not re.fullmatch(r"\d+", str(version)):
-        own = "a moment has an argument or option of its own, timestamp or timestampAsOf."
-        reason = f"it takes a whole number from 0; {own}"
+        hint = "a moment has an argument or option of its own, timestamp or timestampAsOf."
+        reason = f"it takes a whole number from 0; {hint}"
         raise InvalidOption(option="versionAsOf", value=version, reason=reason)
     return int(version)

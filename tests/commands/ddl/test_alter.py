@@ -233,7 +233,7 @@ def test_a_name_is_given_once_whatever_the_case_and_can_be_taken_back(world: Wor
         DropConstraint(world.path, "c").run()
     with pytest.raises(errors.InvalidOption, match="name"):
         AddConstraint(world.path, " ", world.condition("x < 40")).run(world.engine)
-    with pytest.raises(errors.InvalidProperty, match="commands of their own"):
+    with pytest.raises(errors.InvalidProperty, match="separate commands"):
         UnsetProperties(world.path, ["delta.constraints.c"]).run()
 
 

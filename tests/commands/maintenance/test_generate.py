@@ -108,7 +108,7 @@ def test_a_name_that_would_be_two_lines_refuses_it(tmp_path: Path, path: str) ->
     put_commit(tmp_path / "t", 0, PROTOCOL, metadata(), add("ok.parquet"), add(path))
     with pytest.raises(errors.ManifestRefused) as refused:
         anabranch.generate(str(tmp_path / "t"))
-    assert "end of a line" in refused.value.reason
+    assert "contains a line break" in refused.value.reason
     assert not (tmp_path / "t" / FOLDER).exists()
 
 

@@ -127,7 +127,7 @@ def test_a_vacuum_that_slept_until_others_take_it_for_dead_deletes_nothing_more(
     context = RunContext(progress=sleep)
     done = Vacuum(world.path, 0, check_retention=False, threads=1).run(None, context)
     assert (len(done.files), len(done.failed)) == (1, 2)
-    assert all("take it for dead" in why for why in done.failed.values())
+    assert all("count it as dead" in why for why in done.failed.values())
 
 
 @pytest.mark.parametrize("ahead", [40 * HOUR, 40 * DAY])

@@ -1,1 +1,1 @@
-"""The timeline of a table: what each commit did, how large the table was after it, and what would help it now."""
+"""The timeline of a table: what each commit did, the size of the table after it, and maintenance advice."""

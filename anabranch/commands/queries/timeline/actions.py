@@ -1,7 +1,8 @@
-"""The file actions of commits, one after the other, and the running totals of the table.
+"""The file actions of commits, in order, and the running totals of the table.
 
-Knows commits and no store. Guarantee: after each commit the totals are those of its snapshot, in one pass; what is kept
-is a few numbers for each live file. What a log does not say, such as the rows of a file without statistics, is None.
+Knows commits and no store. Guarantee: after each commit the totals equal those of its snapshot. One pass is enough, and
+it keeps a few numbers for each live file. What a log does not record, such as the rows of a file without statistics, is
+None.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ from anabranch.commands.queries.timeline.texts import text_of
 from anabranch.commands.queries.timeline.values import Did, FileChange, Totals
 
 SHOWN_FILES = 8
-"""So many files of a commit are shown."""
+"""Maximum number of files shown for a commit."""
 _COLUMNS = ["path", "size", "stats", "deletionVector"]
 _SMALL_COMMIT_BYTES = 1 << 20
-"""Lines of commits up to this size are parsed one by one, which is faster than Arrow for few lines."""
+"""Maximum size, in bytes, of a commit that is parsed line by line, which is faster than Arrow for few lines."""
 _RECORDS = re.compile(r'\{"numRecords":(\d{1,18})[,}]')
 _PATH_LENGTH = 300
 _BATCH = 10_000
 
 
 class File(NamedTuple):
-    """The numbers of one live file."""
+    """Size and row counts of one live file."""
 
     size: int | None
     records: int | None
@@ -39,13 +40,13 @@ class File(NamedTuple):
 
     @property
     def rows(self) -> int | None:
-        """Its live rows."""
+        """The number of its live rows."""
         return None if self.records is None else self.records - self.deleted
 
 
 class Freed(NamedTuple):
-    """What a commit left for VACUUM: how many of the table's own files it took out; the size is None where one is
-    unknown.
+    """The files that a commit freed for VACUUM: those of the table's own that it removed. The size is None if that of
+    one file is unknown.
     """
 
     files: int = 0
@@ -54,7 +55,7 @@ class Freed(NamedTuple):
 
 @dataclass(frozen=True)
 class FileActions:
-    """A commit's ``add`` and ``remove`` actions, each a logical file's key (path and vector), its path and numbers."""
+    """A commit's ``add`` and ``remove`` actions: key (path and vector), path and numbers of each logical file."""
 
     adds: list[tuple[str, str, File]]
     removes: list[tuple[str, str, File]]
@@ -62,15 +63,15 @@ class FileActions:
 
 
 class Running:
-    """The table's live files in figures, kept up to date commit by commit, from the ``files`` of a snapshot on; without
-    these the totals stay unknown.
+    """The totals of the table's live files, updated commit by commit from the ``files`` of a snapshot; without these
+    the totals stay unknown.
 
     Example:
         >>> running = Running(1 << 27, snapshot.files)
         >>> running.after(file_actions(commit)), running.totals, running.freed
 
     Attributes:
-        freed: what the last commit left for VACUUM.
+        freed: the files that the last commit freed for VACUUM.
     """
 
     def __init__(self, small_below: int, files: pa.Table | None = None) -> None:
@@ -88,35 +89,35 @@ class Running:
 
     @property
     def totals(self) -> Totals | None:
-        """The figures now."""
+        """The current totals; None if unknown."""
         if not self.known:
             return None
         rows = None if self._uncounted else self._rows
         return Totals(self._files, self._bytes, rows, self._deleted, self._small)
 
     def after(self, actions: FileActions, *, change_files: bool = False) -> Did:
-        """Apply a commit, and tell what it did."""
-        gone = {path: self._take(key, file) for key, path, file in actions.removes}
-        new = {path: (file, self._put(key, file)) for key, path, file in actions.adds}
-        self.freed = count_freed({path: file for path, file in gone.items() if path not in new})
-        return _summarize(gone, new, actions.changes_data, change_files)
+        """Apply a commit and return what it did."""
+        removed = {path: self._take(key, file) for key, path, file in actions.removes}
+        added = {path: (file, self._put(key, file)) for key, path, file in actions.adds}
+        self.freed = count_freed({path: file for path, file in removed.items() if path not in added})
+        return _summarize(removed, added, actions.changes_data, change_files)
 
     def _put(self, key: str, file: File) -> bool:
-        """Add a file; whether it was there already."""
-        there = self._live.pop(key, None)
-        if there is not None:
-            self._count(there, -1)
+        """Add a file; return whether it was live already."""
+        previous = self._live.pop(key, None)
+        if previous is not None:
+            self._count(previous, -1)
         self._live[key] = file
         self._count(file, 1)
-        return there is not None
+        return previous is not None
 
-    def _take(self, key: str, said: File) -> File:
-        """Remove a file; its numbers as its ``add`` said them, if that is known."""
-        there = self._live.pop(key, None)
-        if there is None:
-            return said
-        self._count(there, -1)
-        return there
+    def _take(self, key: str, removed: File) -> File:
+        """Remove a file; return the numbers of its ``add``, if known, else those of its ``remove``."""
+        known = self._live.pop(key, None)
+        if known is None:
+            return removed
+        self._count(known, -1)
+        return known
 
     def _count(self, file: File, sign: int) -> None:
         self._files += sign
@@ -130,11 +131,11 @@ class Running:
 
 
 def _summarize(
-    gone: Mapping[str, File], new: Mapping[str, tuple[File, bool]], changes: bool, change_files: bool
+    removes: Mapping[str, File], adds: Mapping[str, tuple[File, bool]], changes: bool, change_files: bool
 ) -> Did:
-    marked = {path: file.deleted - gone[path].deleted for path, (file, _) in new.items() if path in gone}
-    added = {path: file for path, (file, restated) in new.items() if path not in gone and not restated}
-    removed = {path: file for path, file in gone.items() if path not in new}
+    marked = {path: file.deleted - removes[path].deleted for path, (file, _) in adds.items() if path in removes}
+    added = {path: file for path, (file, restated) in adds.items() if path not in removes and not restated}
+    removed = {path: file for path, file in removes.items() if path not in adds}
     rows_added = _sum(file.rows for file in added.values())
     return Did(
         files_added=len(added),
@@ -151,27 +152,27 @@ def _summarize(
 
 
 def count_freed(files: Mapping[str, File]) -> Freed:
-    """Of removed files those that are the table's own: a clone names files of its source by absolute paths."""
-    own = [file.size for path, file in files.items() if not is_absolute(path)]
-    return Freed(len(own), _sum(own))
+    """Count the removed files that are the table's own: a clone names files of its source by absolute paths."""
+    own_sizes = [file.size for path, file in files.items() if not is_absolute(path)]
+    return Freed(len(own_sizes), _sum(own_sizes))
 
 
 def _sum(numbers: Iterable[int | None]) -> int | None:
-    found = list(numbers)
-    return None if None in found else sum(each for each in found if each is not None)
+    values = list(numbers)
+    return None if None in values else sum(value for value in values if value is not None)
 
 
 def _sample_changes(
     added: Mapping[str, File], removed: Mapping[str, File], marked: Mapping[str, int]
 ) -> tuple[FileChange, ...]:
-    some = [
+    changes = [
         *(FileChange("marked", path, None, rows) for path, rows in list(marked.items())[:SHOWN_FILES]),
         *(FileChange("added", path, file.size, file.rows) for path, file in list(added.items())[:SHOWN_FILES]),
         *(FileChange("removed", path, file.size, file.rows) for path, file in list(removed.items())[:SHOWN_FILES]),
     ]
     return tuple(
-        FileChange(each.what, text_of(each.path, _PATH_LENGTH) or "", each.bytes, each.rows)
-        for each in some[:SHOWN_FILES]
+        FileChange(change.what, text_of(change.path, _PATH_LENGTH) or "", change.bytes, change.rows)
+        for change in changes[:SHOWN_FILES]
     )
 
 
@@ -180,8 +181,8 @@ def _sample_changes(
 
 def file_actions(commit: Commit) -> FileActions:
     """A commit's file actions. Raises CorruptLog: one is malformed."""
-    found = _try_parse(commit) if len(commit.raw.data) <= _SMALL_COMMIT_BYTES else None
-    adds, removes = found or (_to_rows(commit.adds), _to_rows(commit.removes))
+    parsed = _try_parse(commit) if len(commit.raw.data) <= _SMALL_COMMIT_BYTES else None
+    adds, removes = parsed or (_to_rows(commit.adds), _to_rows(commit.removes))
     changes = any(row.get("dataChange") is not False for row in (*adds, *removes))
     return FileActions(
         [(_key(row), row["path"], _file(row)) for row in adds],
@@ -196,18 +197,18 @@ def _to_rows(actions: pa.Table) -> list[dict[str, Any]]:
 
 
 def _try_parse(commit: Commit) -> tuple[list[dict[str, Any]], list[dict[str, Any]]] | None:
-    """The bodies of add and remove actions, or None where anything is odd: then Arrow's reader decides."""
-    found: dict[str, list[dict[str, Any]]] = {"add": [], "remove": []}
+    """The bodies of add and remove actions; None if one is unusual, which leaves it to Arrow's reader."""
+    bodies_by_kind: dict[str, list[dict[str, Any]]] = {"add": [], "remove": []}
     try:
         lines = b"".join(commit.file_lines()).split(b"\n")
         for action in (json.loads(text) for text in lines if text.strip()):
-            for kind, bodies in found.items():
+            for kind, bodies in bodies_by_kind.items():
                 if (body := action.get(kind)) is not None:
                     bodies.append(body)
     except (ValueError, AttributeError, RecursionError):
         return None
-    plain = all(_is_plain(body, kind) for kind, bodies in found.items() for body in bodies)
-    return (found["add"], found["remove"]) if plain else None
+    are_plain = all(_is_plain(body, kind) for kind, bodies in bodies_by_kind.items() for body in bodies)
+    return (bodies_by_kind["add"], bodies_by_kind["remove"]) if are_plain else None
 
 
 def _is_plain(body: Any, kind: str) -> bool:
@@ -223,11 +224,11 @@ def _is_vector(vector: Any) -> bool:
         return False
     is_text = all(type(vector.get(name)) is str for name in ("storageType", "pathOrInlineDv"))
     numbers = (vector.get("cardinality"), vector.get("offset") or 0)
-    return is_text and all(type(each) is int and abs(each) < 1 << 31 for each in numbers)
+    return is_text and all(type(number) is int and abs(number) < 1 << 31 for number in numbers)
 
 
 def _key(row: Mapping[str, Any]) -> str:
-    """What tells two logical files apart: path and vector."""
+    """The identity of a logical file: path and vector."""
     vector = row.get("deletionVector")
     if vector is None:
         return row["path"]
@@ -237,6 +238,6 @@ def _key(row: Mapping[str, Any]) -> str:
 
 def _file(row: Mapping[str, Any]) -> File:
     vector, stats = row.get("deletionVector"), row.get("stats")
-    found = _RECORDS.match(stats) if stats else None
-    records = int(found[1]) if found else num_records(stats) if stats else None
+    match = _RECORDS.match(stats) if stats else None
+    records = int(match[1]) if match else num_records(stats) if stats else None
     return File(row.get("size"), records, 0 if vector is None else vector.get("cardinality") or 0)

@@ -1,6 +1,6 @@
-"""What would help a table, from figures alone.
+"""Maintenance advice for a table, from figures alone.
 
-Pure. Guarantee: no advice without the figure behind it; where a figure is unknown, nothing is advised.
+Pure. Guarantee: every piece of advice rests on a figure; an unknown figure gives none.
 """
 
 from __future__ import annotations
@@ -23,16 +23,18 @@ _UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 
 @dataclass(frozen=True)
 class Figures:
-    """What advice goes by.
+    """The figures on which advice rests.
 
     Attributes:
-        packable, packed: how many files OPTIMIZE would rewrite, and about how many files it would write.
-        behind: how many commits follow the newest checkpoint.
-        checkpoint_interval: after how many commits the table wants one.
-        removed_files, removed_bytes: what commits removed so long ago that VACUUM may delete it, and no VACUUM that the
-            log shows did; None: unknown.
-        commits, raced, refused: how many commits state their base, between how many of these and their base others
-            committed, and how many transactions this process saw refused.
+        packable: number of files that OPTIMIZE would rewrite.
+        packed: approximate number of files that it would write.
+        behind: number of commits after the newest checkpoint.
+        checkpoint_interval: number of commits after which the table requires a checkpoint.
+        removed_files, removed_bytes: files that commits removed so long ago that VACUUM may delete them, and that no
+            VACUUM in the log deleted; None: unknown.
+        commits: number of commits that record their base version.
+        raced: how many of these had another commit between their base and themselves.
+        refused: number of transactions refused in this process.
     """
 
     totals: Totals | None
@@ -48,7 +50,7 @@ class Figures:
 
 
 def advise(figures: Figures, table: str) -> tuple[Advice, ...]:
-    """The advice for a table at a URL, what matters most first; one that says that nothing is to do where that is so.
+    """The advice for the table at a URL, the most important first; a single "fine" if there is nothing to do.
 
     Example:
         >>> advise(Figures(Totals(100, 1 << 20, 100, 0, 100), packable=100, packed=1), "file:///t")[0].command
@@ -56,8 +58,10 @@ def advise(figures: Figures, table: str) -> tuple[Advice, ...]:
     """
     name = f"delta.`{table.replace('`', '``')}`"
     rules = (_optimize, _purge, _checkpoint, _vacuum, _conflicts)
-    found = sorted((each for rule in rules for each in rule(figures, name)), key=lambda each: each.weight != "act")
-    return tuple(found) or (Advice("table", "Nothing in these figures asks for maintenance.", None, "fine"),)
+    suggestions = sorted(
+        (advice for rule in rules for advice in rule(figures, name)), key=lambda advice: advice.weight != "act"
+    )
+    return tuple(suggestions) or (Advice("table", "Nothing in these figures asks for maintenance.", None, "fine"),)
 
 
 def _optimize(figures: Figures, name: str) -> Iterator[Advice]:
@@ -81,7 +85,7 @@ def _checkpoint(figures: Figures, name: str) -> Iterator[Advice]:
     if figures.behind > max(_BEHIND_INTERVALS * figures.checkpoint_interval, _LEAST_BEHIND):
         sentence = (
             f"{figures.behind:,} commits follow the last checkpoint, and every reader replays them; "
-            f"the table asks for one each {figures.checkpoint_interval:,}. The next commit of this library at a "
+            f"the table requires one every {figures.checkpoint_interval:,}. The next commit of this library at a "
             "multiple of that writes one."
         )
         yield Advice("checkpoint", sentence, None, "act")
@@ -108,7 +112,7 @@ def _conflicts(figures: Figures, name: str) -> Iterator[Advice]:
 
 
 def in_units(size: int) -> str:
-    """A number of bytes for people.
+    """Formats a number of bytes for people.
 
     Example:
         >>> in_units(1536)

@@ -1,7 +1,7 @@
-"""The timeline of a table, read from its log: no data file is opened, and no engine is needed.
+"""The timeline of a table, read from its log: it opens no data file and needs no engine.
 
-Knows the commit files that are still there, in one pass, some hundreds at a time. The table before the first of them
-comes from the snapshot of that version, where it can be had.
+Reads the commit files that still exist, in one pass, in batches of `_READ_TOGETHER`. The state before the first of
+them comes from the snapshot of that version, where one can be built.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from anabranch.errors import CorruptLog, InvalidOption, VersionNotFound
 from anabranch.errors.secrets import without_secrets
 
 LAST = 10_000
-"""So many of the newest versions are read, unless another number is asked for."""
+"""Default number of versions to read, counted from the newest."""
 _READ_TOGETHER = 256
 _MOST_FILES_SHOWN = 20_000
-"""So many files are named in all, those of the newest versions."""
+"""Maximum number of files that a timeline names; the newest versions name theirs first."""
 
 
 def timeline(
@@ -51,10 +51,10 @@ def timeline(
     storage_options: Mapping[str, str] | None = None,
     now_ms: int | None = None,
 ) -> TableTimeline:
-    """The newest ``last`` versions whose commit files are there.
+    """The newest ``last`` versions whose commit files exist.
 
     Args:
-        now_ms: the time by which retention is counted, in milliseconds since 1970; by default the present.
+        now_ms: the time from which retention is counted, in milliseconds since 1970; the default is now.
 
     Raises:
         NotATable: there is no table.
@@ -66,20 +66,20 @@ def timeline(
     log = open_log(table, storage_options)
     newest = log.snapshot()
     whole = line_of(log.store, newest.metadata)
-    kept = [place for place, version in enumerate(whole.versions) if version <= newest.version]
+    places = [place for place, version in enumerate(whole.versions) if version <= newest.version]
     target = packing.target_size(newest.properties, pc.sum(newest.files["size"]).as_py() or 0)
     checkpoints = checkpoint_versions(log)
-    found, freed = _entries(log, newest, whole, kept[-last:], checkpoints, target // 2)
-    entries = _without_many_files(found)
+    all_entries, freed = _entries(log, newest, whole, places[-last:], checkpoints, target // 2)
+    entries = _without_many_files(all_entries)
     now = NEWEST.runtime.now_ms() if now_ms is None else now_ms
-    refusals = tuple(Refusal(*each) for each in find_refused(log.table, newest.metadata.id))
+    refusals = tuple(Refusal(*refusal) for refusal in find_refused(log.table, newest.metadata.id))
     figures = _figures(newest, entries, freed, checkpoints, target, now)
     shown = without_secrets(log.table)
     return TableTimeline(
         table=shown,
         newest=newest.version,
         entries=tuple(entries),
-        older=len(kept[:-last]),
+        older=len(places[:-last]),
         small_below=target // 2,
         advice=advise(replace(figures, refused=len(refusals)), shown),
         refusals=refusals,
@@ -87,8 +87,8 @@ def timeline(
 
 
 def checkpoint_versions(log: Log) -> frozenset[int]:
-    """The versions of which the log holds a whole checkpoint."""
-    return frozenset(found.version for found in checkpoints_in(log.store.list_from(first_name(0))))
+    """The versions that have a complete checkpoint in the log."""
+    return frozenset(checkpoint.version for checkpoint in checkpoints_in(log.store.list_from(first_name(0))))
 
 
 # -- the pass over the commits -----------------------------------------------------------------------------------------
@@ -97,47 +97,47 @@ def checkpoint_versions(log: Log) -> frozenset[int]:
 def _entries(
     log: Log, newest: Snapshot, whole: Timeline, places: Sequence[int], checkpoints: frozenset[int], small_below: int
 ) -> tuple[list[Entry], list[Freed]]:
-    """The versions, and what each left for VACUUM."""
+    """The entry of each version, and the files that its commit freed for VACUUM."""
     running = Running(small_below)
     versions = [whole.versions[place] for place in places]
     first_known, base = _first_state(log, newest, versions, checkpoints)
-    found, freed = list[Entry](), list[Freed]()
+    entries, freed_by_version = list[Entry](), list[Freed]()
     for place, commit in zip(places, _commits(log, newest, whole, places), strict=True):
         if not running.known and commit.version == first_known + 1:
             running = Running(small_below, base)
         actions = file_actions(commit)
         entry = _entry(whole, place, commit, actions, running, commit.version in checkpoints)
-        freed.append(_left(entry.said.operation, actions, running.freed))
-        if commit.version == first_known:  # the state after it is known, and none before
+        freed_by_version.append(_freed_files(entry.said.operation, actions, running.freed))
+        if commit.version == first_known:  # the state after it is known, the state before it is not
             running = Running(small_below, base)
             entry = replace(entry, totals=running.totals)
-        found.append(entry)
-    return found, freed
+        entries.append(entry)
+    return entries, freed_by_version
 
 
-def _left(operation: str | None, actions: FileActions, freed: Freed) -> Freed:
-    """What a commit left for VACUUM: the files that FSCK takes out are gone, and what a RESTORE adds was taken out
-    before and must stay.
+def _freed_files(operation: str | None, actions: FileActions, freed: Freed) -> Freed:
+    """The files that a commit freed for VACUUM. FSCK removes files that no longer exist, and the files that a RESTORE
+    adds were freed by an earlier commit.
     """
     if operation == "FSCK":
         return Freed()
     if operation != "RESTORE":
         return freed
-    back = count_freed({path: file for _, path, file in actions.adds})
-    known = freed.bytes is not None and back.bytes is not None
-    return Freed(freed.files - back.files, freed.bytes - back.bytes if known else None)  # type: ignore[operator]
+    restored = count_freed({path: file for _, path, file in actions.adds})
+    are_sizes_known = freed.bytes is not None and restored.bytes is not None
+    return Freed(freed.files - restored.files, freed.bytes - restored.bytes if are_sizes_known else None)  # type: ignore[operator]
 
 
 def _first_state(
     log: Log, newest: Snapshot, versions: Sequence[int], checkpoints: Iterable[int]
 ) -> tuple[int, pa.Table]:
-    """The oldest version from which on the totals can be known without a gap, and its live files."""
+    """The oldest version from which the totals are known without a gap, and its live files."""
     whole = _last_run(versions)
     if not whole:
         return newest.version, newest.files
     if whole[0] == 0:
         return -1, empty_files()
-    for version in (whole[0] - 1, *sorted(each for each in checkpoints if each >= whole[0])):
+    for version in (whole[0] - 1, *sorted(version for version in checkpoints if version >= whole[0])):
         try:
             return version, log.snapshot(version).files
         except (VersionNotFound, CorruptLog):
@@ -146,7 +146,7 @@ def _first_state(
 
 
 def _last_run(versions: Sequence[int]) -> Sequence[int]:
-    """The versions behind the last gap."""
+    """The consecutive versions at the end, after the last gap."""
     start = len(versions) - 1
     while start > 0 and versions[start - 1] == versions[start] - 1:
         start -= 1
@@ -165,28 +165,30 @@ def _entry(
 ) -> Entry:
     head = commit.head
     did = running.after(actions, change_files=commit.has_change_feed)
-    stated = head.info.get(IN_COMMIT) if place >= whole.first_in_commit_place else None
+    commit_timestamp = head.info.get(IN_COMMIT) if place >= whole.first_in_commit_place else None
     return Entry(
         version=commit.version,
-        timestamp=int(whole.file_times_ms[place] if stated is None else stated),
+        timestamp=int(whole.file_times_ms[place] if commit_timestamp is None else commit_timestamp),
         kind=kind_of(head, adds=bool(actions.adds), removes=bool(actions.removes), changes_data=actions.changes_data),
         bytes=len(commit.raw.data),
         said=parse_commit_info(head.info),
         did=did,
-        streams=tuple((text_of(each.app_id, 200) or "", each.version) for each in head.app_transactions),
+        streams=tuple(
+            (text_of(application.app_id, 200) or "", application.version) for application in head.app_transactions
+        ),
         is_checkpoint=is_checkpoint,
         totals=running.totals,
     )
 
 
 def _without_many_files(entries: list[Entry]) -> list[Entry]:
-    """The entries, of which the newest ones name their files, until these are many."""
-    left, found = _MOST_FILES_SHOWN, []
+    """The entries; only the newest ones name their files, up to `_MOST_FILES_SHOWN` in all."""
+    remaining, newest_first = _MOST_FILES_SHOWN, []
     for entry in reversed(entries):
-        shown: tuple[FileChange, ...] = entry.did.files if len(entry.did.files) <= left else ()
-        left -= len(shown)
-        found.append(entry if shown == entry.did.files else replace(entry, did=replace(entry.did, files=shown)))
-    return found[::-1]
+        shown: tuple[FileChange, ...] = entry.did.files if len(entry.did.files) <= remaining else ()
+        remaining -= len(shown)
+        newest_first.append(entry if shown == entry.did.files else replace(entry, did=replace(entry.did, files=shown)))
+    return newest_first[::-1]
 
 
 # -- figures -----------------------------------------------------------------------------------------------------------
@@ -202,7 +204,7 @@ def _figures(
 ) -> Figures:
     packable, packed = _count_packable(newest, target)
     removed = _count_vacuumable(entries, freed, now_ms, newest.properties.tombstone_retention_ms)
-    telling = [each for each in entries if each.said.base is not None]
+    with_base = [entry for entry in entries if entry.said.base is not None]
     return Figures(
         totals=entries[-1].totals if entries and entries[-1].version == newest.version else None,
         packable=packable,
@@ -211,41 +213,41 @@ def _figures(
         checkpoint_interval=newest.properties.checkpoint_interval,
         removed_files=removed.files,
         removed_bytes=removed.bytes,
-        commits=len(telling),
-        raced=sum((each.said.base or 0) < each.version - 1 for each in telling),
+        commits=len(with_base),
+        raced=sum((entry.said.base or 0) < entry.version - 1 for entry in with_base),
     )
 
 
 def _count_packable(newest: Snapshot, target: int) -> tuple[int, int]:
-    """How many files OPTIMIZE would rewrite, and as how many."""
+    """The number of files that OPTIMIZE would rewrite, and the number that it would write."""
     if not newest.clustering_columns:
         bins = packing.plan(newest.files, target)
         return sum(map(len, bins)), len(bins)
     cube = Cube(tuple(format_column_list([column]) for column in newest.clustering_columns), "hilbert")
     groups = layout(newest.files, cube, target)
-    return sum(len(each.files) for each in groups), sum(each.outputs for each in groups)
+    return sum(len(group.files) for group in groups), sum(group.outputs for group in groups)
 
 
 def _count_vacuumable(entries: Sequence[Entry], freed: Sequence[Freed], now_ms: int, retention_ms: int) -> Freed:
-    """What was removed before the retention and after what the last VACUUM took. What a RESTORE brought back counts
-    against it, whenever that was, so the figures are rather too small.
+    """The files removed before the retention time and after the cutoff of the last VACUUM. Subtracts files that a
+    RESTORE brought back, whenever it did, so the figures tend to be too small.
     """
-    taken = _last_vacuum_cutoff_ms(entries, retention_ms)
+    already_vacuumed_ms = _last_vacuum_cutoff_ms(entries, retention_ms)
     old = [
-        left
-        for entry, left in zip(entries, freed, strict=True)
-        if taken < entry.timestamp and (entry.timestamp <= now_ms - retention_ms or left.files < 0)
+        freed_files
+        for entry, freed_files in zip(entries, freed, strict=True)
+        if already_vacuumed_ms < entry.timestamp and (entry.timestamp <= now_ms - retention_ms or freed_files.files < 0)
     ]
-    sizes = [each.bytes for each in old]
-    known = None if None in sizes else sum(size for size in sizes if size is not None)
-    return Freed(sum(each.files for each in old), known)
+    sizes = [part.bytes for part in old]
+    total = None if None in sizes else sum(size for size in sizes if size is not None)
+    return Freed(sum(part.files for part in old), total)
 
 
 def _last_vacuum_cutoff_ms(entries: Sequence[Entry], default_ms: int) -> int:
-    """The time up to which the last VACUUM that ended took what commits had removed; 0 where none is known."""
-    ends = [place for place, each in enumerate(entries) if each.said.operation == END]
+    """The cutoff of the last completed VACUUM: it deleted what commits had removed until then. 0 if none is known."""
+    ends = [place for place, entry in enumerate(entries) if entry.said.operation == END]
     before = entries[: ends[-1]] if ends else ()
-    start = next((each for each in reversed(before) if each.said.operation == START), None)
+    start = next((entry for entry in reversed(before) if entry.said.operation == START), None)
     if start is None:
         return entries[ends[-1]].timestamp - default_ms if ends else 0
     retained = retention_of(start.said.parameters)

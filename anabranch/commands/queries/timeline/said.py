@@ -1,6 +1,6 @@
-"""What a commit says of itself: ``commitInfo`` of any engine, as far as it can be understood.
+"""Parses ``commitInfo`` of any engine, as far as it can be understood.
 
-Pure. Guarantee: a field of another type than the writer should have used counts as not said; nothing is guessed.
+Pure. Guarantee: a field of an unexpected type counts as absent; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OF_METADATA = frozenset({"metaData", "protocol", "domainMetadata"})
 
 
 def parse_commit_info(info: Mapping[str, Any]) -> Said:
-    """The fields of a ``commitInfo``; the tag that records moves, which may be long, is left out."""
+    """The fields of a ``commitInfo``, without the tag that records moves, which may be long."""
     tags = info.get("tags")
     tags = tags if isinstance(tags, Mapping) else {}
     more = {name: value for name, value in info.items() if name not in _KNOWN}
@@ -49,7 +49,7 @@ def parse_commit_info(info: Mapping[str, Any]) -> Said:
 
 
 def kind_of(head: Head, *, adds: bool, removes: bool, changes_data: bool) -> Kind:
-    """What a commit did, by its actions; its word is taken only where its actions cannot tell."""
+    """What a commit did, by its actions; the recorded operation counts only where the actions do not decide."""
     operation = head.info.get("operation")
     if not (adds or removes):
         is_vacuum = isinstance(operation, str) and operation.startswith("VACUUM")

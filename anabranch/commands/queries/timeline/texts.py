@@ -1,8 +1,8 @@
-"""What a log says, as texts that may be shown: of bounded length, and without credentials.
+"""Values of a log as texts that are safe to show: of bounded length and without credentials.
 
-Pure. A log may come from a stranger: any value may be of any type, of any length, and hold anything. Guarantee: a text
-from here holds no credential of a URL, no value under a key with the name of a secret, and no character that cannot be
-seen and changes how others are shown.
+Pure. A log may come from a stranger: a value may have any type, length and content. Guarantee: a text from here holds
+no credential of a URL, no value under a key with the name of a secret, and no invisible character that changes how
+others are shown.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _HIDDEN = "***"
 
 
 def text_of(value: Any, longest: int = LONGEST) -> str | None:
-    """A value as text, other values than texts as JSON; None stays None."""
+    """A value as text; values of other types as JSON; None stays None."""
     if value is None:
         return None
     if not isinstance(value, str):
@@ -31,15 +31,15 @@ def text_of(value: Any, longest: int = LONGEST) -> str | None:
 
 
 def texts_of(value: Any) -> dict[str, str]:
-    """An object's values as texts by key; without those that are null, and none where it is no object."""
+    """The values of an object as texts, by key, without nulls; empty if ``value`` is not an object."""
     if not isinstance(value, Mapping):
         return {}
-    pairs = [(str(key), each) for key, each in value.items() if each is not None][:_MOST_PAIRS]
-    return {_cut(key, 100): _HIDDEN if is_secret(key) else text_of(each) or "" for key, each in pairs}
+    pairs = [(str(key), text) for key, text in value.items() if text is not None][:_MOST_PAIRS]
+    return {_cut(key, 100): _HIDDEN if is_secret(key) else text_of(text) or "" for key, text in pairs}
 
 
 def whole_of(value: Any) -> int | None:
-    """A whole number of 64 bits, also as text, else None."""
+    """A whole number of 64 bits, given as a number or as text; else None."""
     if isinstance(value, str) and len(value) < 20 and value.isascii() and value.removeprefix("-").isdigit():
         value = int(value)
     is_whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63
@@ -47,38 +47,38 @@ def whole_of(value: Any) -> int | None:
 
 
 def flag_of(value: Any) -> bool | None:
-    """A truth value, also as text, else None."""
-    known = {"true": True, "false": False}
-    return known.get(value) if isinstance(value, str) else value if isinstance(value, bool) else None
+    """A boolean, given as one or as text; else None."""
+    flags = {"true": True, "false": False}
+    return flags.get(value) if isinstance(value, str) else value if isinstance(value, bool) else None
 
 
 def versions_of(value: Any) -> tuple[int, ...] | None:
-    """Versions separated by commas, the first of very many; None where it is no such text."""
+    """Versions separated by commas, at most `_MOST_VERSIONS`; None if ``value`` is not such a text."""
     if not isinstance(value, str):
         return None
-    found = [whole_of(each) for each in value.split(",", _MOST_VERSIONS)[:_MOST_VERSIONS] if each]
-    return None if None in found else tuple(each for each in found if each is not None)
+    versions = [whole_of(part) for part in value.split(",", _MOST_VERSIONS)[:_MOST_VERSIONS] if part]
+    return None if None in versions else tuple(version for version in versions if version is not None)
 
 
 def _mask_json(text: str) -> str:
-    """The same text; of one that is a JSON object or list, without values under names of secrets."""
+    """The text; if it is a JSON object or list, with the values under names of secrets hidden."""
     if not text.startswith(("{", "[")) or len(text) > 100_000:
         return text
     try:
-        found = json.loads(text)
+        parsed = json.loads(text)
     except (ValueError, RecursionError):
         return text
-    masked = _mask(found)
-    return text if masked == found else _json(masked)
+    masked = _mask(parsed)
+    return text if masked == parsed else _json(masked)
 
 
 def _mask(value: Any, depth: int = 0) -> Any:
     if depth > _DEEPEST:
         return "…"
     if isinstance(value, Mapping):
-        return {key: _HIDDEN if is_secret(str(key)) else _mask(each, depth + 1) for key, each in value.items()}
+        return {key: _HIDDEN if is_secret(str(key)) else _mask(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list):
-        return [_mask(each, depth + 1) for each in value]
+        return [_mask(item, depth + 1) for item in value]
     return without_secrets(value) if isinstance(value, str) else value
 
 
@@ -87,8 +87,8 @@ def _json(value: Any) -> str:
 
 
 def _cut(text: str, longest: int) -> str:
-    """The text up to a length, with control characters and marks of direction spelled out; a lone surrogate, which
-    nothing can write, becomes a question mark.
+    """The text cut to a length, with control characters and direction marks spelled out; a lone surrogate, which cannot
+    be encoded, becomes a question mark.
     """
     text = text if len(text) <= longest else text[: longest - 1] + "…"
     if text.isprintable():

@@ -1,7 +1,7 @@
-"""What a timeline says: one `Entry` for each version, in frozen values.
+"""The values of a timeline, all frozen: one `Entry` for each version.
 
-Pure. Guarantee: None means that the log does not say it. Every text was cleaned by `anabranch.commands.queries.timeline
-.texts`: it holds no credential of a URL, no value of an option with the name of a secret, and is of bounded length.
+Pure. Guarantee: None means that the log does not record it. `anabranch.commands.queries.timeline.texts` cleaned every
+text: it holds no credential of a URL, no value of an option with the name of a secret, and is of bounded length.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Kind = Literal["append", "change", "move", "restore", "metadata", "vacuum", "empty"]
-"""What a commit did, by its actions: added new rows only; took rows away or changed them; moved rows, as OPTIMIZE does;
-set the table back; changed metadata or protocol and no file; only noted a VACUUM; nothing of these.
+"""What a commit did, by its actions: only added rows; deleted or changed rows; moved rows, as OPTIMIZE does; restored
+the table; changed metadata or protocol and no file; only recorded a VACUUM; none of these.
 """
 
 
 @dataclass(frozen=True)
 class Totals:
-    """The table after a version; ``rows`` are live ones, None where a file has no statistics."""
+    """The table after a version; ``rows`` counts live rows and is None if a file has no statistics."""
 
     files: int
     bytes: int
@@ -29,7 +29,7 @@ class Totals:
 
 @dataclass(frozen=True)
 class FileChange:
-    """One file of a commit: ``what`` became of it, and its live rows, or the newly marked ones."""
+    """One file of a commit: ``what`` happened to it, and its live rows or, if it was marked, the newly marked ones."""
 
     what: Literal["added", "removed", "marked"]
     path: str
@@ -39,13 +39,14 @@ class FileChange:
 
 @dataclass(frozen=True)
 class Said:
-    """What a commit says of itself (``commitInfo``).
+    """What a commit records about itself (``commitInfo``).
 
     Attributes:
         base: the version that the transaction read (``readVersion``).
-        rebased_over: the winners that it was carried over (``tags.anabranch.carriedOver``).
+        rebased_over: the winners over which it was rebased (``tags.anabranch.carriedOver``).
         cut: the newest version that it is ordered after (``tags.anabranch.cut``).
-        predicate, row_local: its condition, and whether that is row-local.
+        predicate: the condition that it read (``tags.anabranch.reads``).
+        row_local: whether that condition is row-local.
         more: the remaining fields, as text.
     """
 
@@ -67,11 +68,11 @@ class Said:
 
 @dataclass(frozen=True)
 class Did:
-    """What a commit did, by its actions. Files whose rows were only marked count neither as added nor as removed.
+    """What a commit did, by its actions. Files in which it only marked rows count neither as added nor as removed.
 
     Attributes:
         rows_marked: rows that it newly marked as deleted, by the cardinalities of deletion vectors.
-        rows_moved: live rows in new files that say that they change no data.
+        rows_moved: live rows in new files that declare no change of data (``dataChange`` is false).
         files: some of the files, at most `anabranch.commands.queries.timeline.actions.SHOWN_FILES`.
     """
 
@@ -92,9 +93,9 @@ class Entry:
     """One version; ``timestamp`` in milliseconds since 1970, ``bytes`` of its commit file.
 
     Attributes:
-        streams: of each application that committed with it (``txn``), its id and version.
+        streams: id and version of each application transaction (``txn``) that it contains.
         is_checkpoint: whether the log holds a checkpoint of it.
-        totals: the table after it, None where no kept file of the log says so.
+        totals: the table after it; None if no retained file of the log shows it.
     """
 
     version: int
@@ -110,7 +111,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A transaction that this process saw refused, because of the winner at ``version``."""
+    """A transaction that was refused in this process because of the winner at ``version``."""
 
     version: int
     base: int
@@ -121,7 +122,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Advice:
-    """What would help: ``command`` does it, ``sentence`` says what it would do, ``weight`` is how much it matters."""
+    """A suggestion: ``command`` carries it out, ``sentence`` describes its effect, ``weight`` is its importance."""
 
     topic: str
     sentence: str
@@ -134,8 +135,8 @@ class TableTimeline:
     """A table's timeline, oldest version first.
 
     Attributes:
-        newest: the newest version; the last entry is that one, unless its commit file was cleaned up.
-        older: how many older commits are in the log and were left out.
+        newest: the newest version; it is the last entry, unless its commit file was cleaned up.
+        older: number of older commits in the log that are not in ``entries``.
         small_below: files of fewer bytes count as small.
         refusals: the refused transactions of this process; no log holds any.
     """
