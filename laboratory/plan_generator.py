@@ -107,7 +107,7 @@ class Maker:
         """A table."""
         return Setup(
             isolation=self.dice.choice(("WriteSerializable", "WriteSerializable", "Serializable")),
-            resolution=self.dice.choice(("row", "row", "row", "file")),
+            resolution=self.dice.choice(("row", "row", "redo", "file")),
             vectors=self._often(0.8),
             partitioned=self._often(0.15),
             checkpoints=3 if self._often(0.05) else 10,

@@ -36,6 +36,9 @@ WRITE_SERIALIZABLE = "WriteSerializable"
 SERIALIZABLE = "Serializable"
 RESOLUTION_BYTES = "anabranch.resolutionBytes"
 RESOLUTION_SECONDS = "anabranch.resolutionSeconds"
+REDO = "redo"
+"""The value of ``anabranch.conflictResolution`` by which refused commands run again."""
+REDO_RUNS = "anabranch.redoRuns"
 RECORDED_MOVES = "anabranch.recordedMoves"
 FEATURE_PREFIX = "delta.feature."
 VERSIONS = ("delta.minReaderVersion", "delta.minWriterVersion")
@@ -122,13 +125,6 @@ def _size(text: str) -> int | None:
     return size_of(text) if text else None
 
 
-def _conflict_resolution(text: str) -> str:
-    value = _choice("file", "row", "redo")(text)
-    if value == "redo":
-        raise ValueError("redo is not built yet; it takes file or row")
-    return value
-
-
 KNOWN: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "delta.isolationLevel": (_isolation, WRITE_SERIALIZABLE),
     "delta.enableDeletionVectors": (_boolean, "false"),
@@ -158,9 +154,10 @@ KNOWN: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "delta.targetFileSize": (_size, ""),
     OPTIMIZED_PROPERTY: (_boolean, "false"),
     "delta.autoOptimize.autoCompact": (_choice("true", "false", "auto", "legacy"), "false"),
-    "anabranch.conflictResolution": (_conflict_resolution, "row"),
+    "anabranch.conflictResolution": (_choice("file", "row", REDO), "row"),
     RESOLUTION_BYTES: (_natural, str(64 << 30)),
     RESOLUTION_SECONDS: (_natural, "600"),
+    REDO_RUNS: (_natural, "1000"),
     RECORDED_MOVES: (_natural, str(100_000_000)),
     "anabranch.rowsInErrors": (_boolean, "true"),
 }
@@ -267,8 +264,14 @@ class Properties:
 
     @property
     def conflict_resolution(self) -> str:
-        """``file`` or ``row``; without vectors, conflicts are always per file."""
-        return str(self["anabranch.conflictResolution"]) if self.vectors else "file"
+        """``file``, ``row`` or ``redo``; without vectors, ``row`` is ``file``."""
+        value = str(self["anabranch.conflictResolution"])
+        return value if self.vectors or value == REDO else "file"
+
+    @property
+    def redo_runs(self) -> int:
+        """How often a refused command runs again at most, where conflicts are resolved by ``redo``."""
+        return int(self[REDO_RUNS])
 
     @property
     def resolution_bytes(self) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -35,6 +36,7 @@ from anabranch._sql.grammar import row_values, view_values
 from anabranch._sql.grammar import values as v
 from anabranch._sql.grammar import views as view_grammar
 from anabranch._sql.grammar.parts import Query, Statement
+from anabranch.commands.redoing import redo_statement
 
 _TABLE = " … "
 _COLUMN = "ALTER|CHANGE [COLUMN]"
@@ -225,6 +227,16 @@ def entry_of(statement: Statement) -> Entry:
     return _BY_VALUE[type(statement)]
 
 
+Redoable = (
+    row_values.DeleteRows
+    | row_values.InsertRows
+    | row_values.MergeRows
+    | row_values.TruncateTable
+    | row_values.UpdateRows
+)
+"""Statements that are one transaction on the rows of one table, so that each may run again as a whole."""
+
+
 def run(statement: Statement, on: Running) -> DataFrame:
     """Run a statement in its session; where it changes a table, as the session's settings say."""
     if isinstance(statement, Query):
@@ -236,4 +248,12 @@ def run(statement: Statement, on: Running) -> DataFrame:
         return entry.run(statement, on)
     replaces = isinstance(statement, v.CreateTable) and statement.replaces
     with honour_settings(on.spark, "REPLACE" if replaces else entry.verb):
-        return entry.run(statement, on)
+        if not isinstance(statement, Redoable) or on.frames:  # frames hold the rows of their own versions
+            return entry.run(statement, on)
+        return _run_again(entry.run, statement, on)
+
+
+def _run_again(run_once: Callable[[Any, Running], DataFrame], statement: Redoable, on: Running) -> DataFrame:
+    """Run a statement, each time on what is newest by then."""
+    runs = chain([on], iter(on.anew, None))
+    return redo_statement(lambda: run_once(statement, next(runs)), lambda: on.anew().newest(statement.table))

@@ -90,6 +90,8 @@ class Conflict:
             narrower=narrower,
             suggestion=_suggestion(self.sub_condition, ours, self.winner, narrower),
             retryable=not _is_held(ours),
+            resolution=ours.resolution,
+            reads_own_table=ours.reads is not None and ours.reads.own_table,
             **_winner_facts(self.winner),
             **self.more,
         )

@@ -25,6 +25,7 @@ from anabranch._protocol.actions import FileRow, files_table
 from anabranch._protocol.features import row_tracking
 from anabranch._protocol.features.table_features import writer_features
 from anabranch._protocol.layout.file_sets import Marks
+from anabranch._protocol.properties import REDO
 from anabranch._protocol.stats.statistics import num_records
 from anabranch._transaction.conflict_errors import SAMPLE, Conflict, file_of, some_of, why_files, why_rows
 from anabranch._transaction.identity_marks import (
@@ -171,7 +172,15 @@ def _judge_rows(ours: Transaction, net: Net, handler: RebaseHandler) -> Clear | 
 
 
 def goes_by_rows(ours: Transaction) -> bool:
-    return ours.resolution == "row" and ours.reads is not None and ours.reads.row_local
+    has_rows = ours.base is not None and ours.base.properties.vectors and ours.resolution in ("row", REDO)
+    return has_rows and ours.reads is not None and ours.reads.row_local
+
+
+def redoes_added_rows(ours: Transaction) -> bool:
+    """Whether rows that winners which had read the table added, or that blind ones added at Serializable, are redone
+    instead of refused, since the table says `redo`.
+    """
+    return ours.resolution == REDO and goes_by_rows(ours)
 
 
 # -- winners one by one: what no order can mend ------------------------------------------------------------------------
@@ -310,16 +319,16 @@ def _restored_rows_conflict(
 
 def new_rows_match(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
     """C2: no row that a winner which had read the table brought may be one that ours should have read."""
-    return _matching(net.seeing, handler)
+    return None if redoes_added_rows(ours) else _matching(net.seeing, handler)
 
 
 def blind_rows_match(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
     """C2 at Serializable: not even a blind append may have brought such a row."""
-    return _matching(net.blind, handler) if ours.serializable else None
+    return _matching(net.blind, handler) if ours.serializable and not redoes_added_rows(ours) else None
 
 
 def _matching(added: Added, handler: RebaseHandler) -> Conflict | None:
-    rows = _rows_that_match(added, handler)
+    rows = _rows_that_match(added.files, handler)
     for path, positions in sorted(rows.items()):
         winner = added.winners[path]
         said = "rows that the condition selects were added"
@@ -331,8 +340,8 @@ def _matching(added: Added, handler: RebaseHandler) -> Conflict | None:
     return None
 
 
-def _rows_that_match(added: Added, handler: RebaseHandler) -> Marks:
-    candidates = handler.could_match(added.files) if len(added.files) else added.files
+def _rows_that_match(files: pa.Table, handler: RebaseHandler) -> Marks:
+    candidates = handler.could_match(files) if len(files) else files
     return handler.matches(candidates) if len(candidates) else {}
 
 
@@ -396,11 +405,16 @@ FILE_RULES = (
 
 
 def blind_rows(ours: Transaction, net: Net, handler: RebaseHandler) -> Clear | Redo:
-    """Rows of blind appends that ours must stand behind: none of them matters, or ours is run on those that do."""
-    if ours.serializable:
+    """Rows of blind appends that ours must stand behind: none of them matters, or ours is run on those that do. By
+    `redo` this goes for rows of all winners.
+    """
+    if redoes_added_rows(ours):
+        files = pa.concat_tables([net.blind.files, net.seeing.files])
+    elif ours.serializable:
         return Clear()  # judged already: none of them matches
-    rows = _rows_that_match(net.blind, handler)
+    else:
+        files = net.blind.files
+    rows = _rows_that_match(files, handler)
     if not rows:
         return Clear()
-    keep = pc.is_in(net.blind.files["path"], value_set=pa.array(list(rows), pa.string()))
-    return Redo(net.blind.files.filter(keep), rows)
+    return Redo(files.filter(pc.is_in(files["path"], value_set=pa.array(list(rows), pa.string()))), rows)

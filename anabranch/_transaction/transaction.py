@@ -49,12 +49,14 @@ class ReadSet:
             where it inserts what it does not match.
         held: its rows were computed from the table's before, by whoever holds them, so that running the command again
             would bring the same ones.
+        own_table: its rows, or its condition, were computed from a version of the table.
     """
 
     condition: Condition
     files: frozenset[str]
     matched: Marks = field(default_factory=dict)
     held: bool = False
+    own_table: bool = False
 
     @property
     def row_local(self) -> bool:

@@ -42,6 +42,7 @@ from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.idempotence import application_of, is_written, with_txn
 from anabranch.commands.opening import file_set, only
+from anabranch.commands.redoing import with_redone_runs
 from anabranch.commands.sources import check_newest, versions_read, whole_table
 from anabranch.commands.staging import Staging
 from anabranch.commands.watching import tell
@@ -193,7 +194,8 @@ def stage_and_commit(
     with a winner.
     """
     try:
-        ours = with_txn(handler.stage(context.runtime), txn, context.runtime.now_ms())
+        ours = with_redone_runs(handler.stage(context.runtime), context.runtime)
+        ours = with_txn(ours, txn, context.runtime.now_ms())
         reach("staged")
     except BaseException:  # an interrupt too: no commit references the staged files
         handler.discard()

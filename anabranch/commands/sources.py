@@ -212,4 +212,4 @@ def whole_table(snapshot: Snapshot, where: Condition = _EVERY, *, held: bool = F
         held: as in `ReadSet`.
     """
     every = replace(where, predicate=Always(True), row_local=False)
-    return ReadSet(every, frozenset(snapshot.files["path"].to_pylist()), held=held)
+    return ReadSet(every, frozenset(snapshot.files["path"].to_pylist()), held=held, own_table=True)

@@ -114,7 +114,6 @@ def test_all_columns_are_minus_one() -> None:
         ("delta.dataSkippingNumIndexedCols", "-2"),
         ("delta.logRetentionDuration", "forever"),
         ("delta.deletedFileRetentionDuration", "interval -1 days"),
-        ("anabranch.conflictResolution", "redo"),
         ("anabranch.conflictResolution", "rows"),
     ],
 )

@@ -95,6 +95,7 @@ def test_the_engine_knows_what_values_depend_on(spark: SparkSession) -> None:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
         "spark.sql.caseSensitive": "false",
+        "spark.sql.decimalOperations.allowPrecisionLoss": "true",
         "spark.sql.legacy.literal.pickMinimumPrecision": "true",
         "spark.sql.legacy.timeParserPolicy": "CORRECTED",
         "spark.sql.legacy.typeCoercion.datetimeToString.enabled": "false",

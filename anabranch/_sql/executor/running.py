@@ -73,6 +73,10 @@ class Running:
         self.spark, self.engine, self.frames = spark, SparkEngine(spark), frames or {}
         self._snapshots: dict[tuple[str, int | None], Snapshot] = {}
 
+    def anew(self) -> Running:
+        """The same, which has read nothing yet."""
+        return Running(self.spark, self.frames)
+
     # -- versions
 
     def snapshot(self, table: Table) -> Snapshot:

@@ -46,6 +46,7 @@ from anabranch.commands.dml.new_table import (
 )
 from anabranch.commands.idempotence import is_written, with_txn
 from anabranch.commands.opening import live_rows
+from anabranch.commands.redoing import with_redone_runs
 from anabranch.commands.sources import NOTHING, VersionsRead, check_newest, whole_table
 from anabranch.errors import InvalidOption, ProtocolChangedException, TableAlreadyExists
 from anabranch.errors.rows import note
@@ -153,7 +154,7 @@ def _once(insert: Insert, context: RunContext) -> Committed | None:
     handler = InsertHandler(insert, snapshot, read)
     reach("read")
     try:
-        ours = with_txn(handler.stage(ours, runtime), insert.txn, began)
+        ours = with_txn(with_redone_runs(handler.stage(ours, runtime), runtime), insert.txn, began)
         reach("staged")
     except BaseException:  # an interrupt too: no commit references the staged files
         handler.discard()

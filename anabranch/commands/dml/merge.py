@@ -42,6 +42,7 @@ from anabranch.commands.dml.insert import under
 from anabranch.commands.engine import Engine
 from anabranch.commands.idempotence import application_of, is_written
 from anabranch.commands.opening import Location, Masked, file_set, only, open_log
+from anabranch.commands.redoing import redoable
 from anabranch.commands.row_changes import RowRebaseHandler, find_emptied, rows_of, stage_and_commit, with_counts
 from anabranch.commands.sources import NOTHING, VersionsRead, check_newest, versions_read, whole_table
 from anabranch.commands.staging import Staging, remove
@@ -77,6 +78,7 @@ class Merge(Masked):
     storage_options: Mapping[str, str] | None = None
 
     @watched("MERGE")
+    @redoable
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Merged:
         """Run it at the version for which it was parsed, or at the newest.
 

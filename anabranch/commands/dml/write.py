@@ -41,6 +41,7 @@ from anabranch.commands.dml.replaced_rows import EveryRow, SelectedRows, Written
 from anabranch.commands.engine import Backend, Engine, Sources
 from anabranch.commands.idempotence import application_of
 from anabranch.commands.opening import Location, Masked, file_set, live_rows, only, open_log
+from anabranch.commands.redoing import redoable
 from anabranch.commands.sources import VersionsRead, versions_read
 from anabranch.commands.staging import Staging
 from anabranch.commands.watching import tell, watched
@@ -115,6 +116,7 @@ class Write(Masked):
     storage_options: Mapping[str, str] | None = None
 
     @watched("WRITE")
+    @redoable
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
         """Run it.
 

@@ -1,0 +1,137 @@
+"""Redoing: a command that another transaction refused runs again on the newest version.
+
+Knows commands as functions of a context, and what a conflict reports; nothing of rows. This is what
+``anabranch.conflictResolution = redo`` means for whole commands; rows that winners added are redone within the first
+run (`anabranch._transaction.conflicts`). Guarantees: each run is the same command on a newer version, as if it had
+begun after its winners; one of them commits, or none. A change of metadata or protocol, an application id, a bound that
+is used up, and rows that were read before the command are refused as without `redo`. Of commands inside a command only
+the outer one runs again.
+
+Source: docs/concepts/redo.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+from anabranch._log.log import Log
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.properties import REDO
+from anabranch._protocol.rules.identity import keep_assigned_values
+from anabranch._transaction.retry import RetryPolicy, Runtime
+from anabranch._transaction.transaction import Transaction
+from anabranch.commands.context import NEWEST, RunContext
+from anabranch.commands.engine import Engine
+from anabranch.commands.opening import open_log
+from anabranch.errors import ConcurrentTransactionException, DeltaConcurrentModificationException
+
+Run = TypeVar("Run", bound=Callable[..., Any])
+T = TypeVar("T")
+Again = Callable[[DeltaConcurrentModificationException, Snapshot], "Callable[[], T] | None"]
+"""The next run, on a snapshot, of work that a conflict refused; None where it may not run again."""
+
+_FINAL = frozenset({"METADATA_CHANGE", "PROTOCOL_CHANGE", "ALLOTTED_TIME_EXCEEDED", "VACUUM_UNDER_WAY"})
+"""Sub-conditions of conflicts that another run must not, or cannot, resolve."""
+_PAUSES = RetryPolicy(attempts=1, first_pause=0.002, longest_pause=0.2)
+
+
+@dataclass
+class _Runs:
+    """The runs of one command that were refused: how many, and when the first one began."""
+
+    count: int
+    began_ms: int
+
+
+_current: ContextVar[_Runs | None] = ContextVar("anabranch_redone_runs", default=None)
+
+
+def with_redone_runs(ours: Transaction, runtime: Runtime) -> Transaction:
+    """Ours with metrics of the runs of its command that were refused before; unchanged in a first run."""
+    runs = _current.get()
+    if runs is None or not runs.count:
+        return ours
+    return ours.with_counts(numRedoneRuns=runs.count, redoneTimeMs=max(runtime.now_ms() - runs.began_ms, 0))
+
+
+def redoable(run: Run) -> Run:
+    """Let a command's ``run`` be run again where it was refused and its table's dial is ``redo``.
+
+    The command was understood for one schema, so it runs again only while metadata and protocol are the same; and not
+    where it computes from the rows of an older version, which would be as old in the next run.
+    """
+
+    @wraps(run)
+    def running(command: Any, engine: Engine | None = None, context: RunContext = NEWEST) -> Any:
+        def log() -> Log:
+            return open_log(command.table, command.storage_options)
+
+        def again(conflict: DeltaConcurrentModificationException, newest: Snapshot) -> Callable[[], Any] | None:
+            base = context.at if isinstance(context.at, Snapshot) else log().snapshot(conflict.facts["base_version"])
+            if conflict.facts["reads_own_table"] or not _is_same_table(base, newest):
+                return None
+            return lambda: run(command, engine, replace(context, at=newest))
+
+        return _run(lambda: run(command, engine, context), again, lambda: log().snapshot(), context.runtime)
+
+    return cast(Run, running)
+
+
+def redo_statement(run: Callable[[], T], newest: Callable[[], Snapshot]) -> T:
+    """Run a statement; run it again from its text where it was refused and its table's dial is ``redo``.
+
+    Its queries read the newest version again, so a statement that reads its own table is redone too.
+
+    Args:
+        run: understands the statement for the newest version, and runs it.
+        newest: gives the newest version of the table that it changes.
+    """
+    return _run(run, lambda conflict, snapshot: run, newest, Runtime())
+
+
+def _is_same_table(base: Snapshot, newest: Snapshot) -> bool:
+    """Whether nothing was changed but rows and the marks of identity columns."""
+    return base.protocol == newest.protocol and (
+        keep_assigned_values(newest.metadata, base.metadata) == keep_assigned_values(base.metadata, newest.metadata)
+    )
+
+
+def _run(first: Callable[[], T], again: Again[T], newest: Callable[[], Snapshot], runtime: Runtime) -> T:
+    if _current.get() is not None:
+        return first()
+    work, began, runs = first, runtime.seconds(), _Runs(0, runtime.now_ms())
+    with _counting(runs):
+        while True:
+            try:
+                return work()
+            except DeltaConcurrentModificationException as conflict:
+                if not _may_be_redone(conflict):
+                    raise
+                runtime.sleep(_PAUSES.pause(runs.count, runtime))
+                snapshot = newest()
+                properties, spent = snapshot.properties, runtime.seconds() - began
+                if runs.count >= properties.redo_runs or spent > properties.resolution_seconds:
+                    raise
+                following = again(conflict, snapshot)
+                if following is None:
+                    raise
+            work, runs.count = following, runs.count + 1
+
+
+def _may_be_redone(conflict: DeltaConcurrentModificationException) -> bool:
+    is_final = isinstance(conflict, ConcurrentTransactionException) or conflict.facts["sub_condition"] in _FINAL
+    return conflict.facts.get("resolution") == REDO and conflict.retryable and not is_final
+
+
+@contextmanager
+def _counting(runs: _Runs) -> Iterator[None]:
+    token = _current.set(runs)
+    try:
+        yield
+    finally:
+        _current.reset(token)

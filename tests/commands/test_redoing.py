@@ -1,0 +1,189 @@
+"""``anabranch.conflictResolution = redo``: what another transaction refused runs again on the newest version."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import anabranch
+from anabranch import Table, errors
+from anabranch._protocol.properties import REDO
+from anabranch.testing import at_phase
+
+ROWS = [{"id": number, "n": 0} for number in range(4)]
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Callable[..., tuple[Table, Table]]:
+    """One table, opened twice."""
+
+    def opened(**properties: str) -> tuple[Table, Table]:
+        chosen = {name.replace("_", "."): value for name, value in properties.items()}
+        anabranch.append(tmp_path / "t", ROWS, properties={"anabranch.conflictResolution": REDO, **chosen})
+        return anabranch.table(tmp_path / "t"), anabranch.table(tmp_path / "t")
+
+    return opened
+
+
+def numbers(table: Table) -> list[tuple[int, int]]:
+    return sorted((row["id"], row["n"]) for row in table.to_arrow().to_pylist())
+
+
+def metrics(table: Table) -> dict[str, int]:
+    return {name: int(value) for name, value in table.history(1)[0]["operationMetrics"].items()}
+
+
+def add(table: Table, amount: int, where: str = "id = 1") -> Any:
+    return table.update(where, {"n": f"n + {amount}"})
+
+
+Two = Callable[..., tuple[Table, Table]]
+
+
+def test_two_updates_of_one_row_both_count(two: Two) -> None:
+    mine, theirs = two()
+    with at_phase("staged", lambda: add(theirs, 10)):
+        add(mine, 1)
+    assert numbers(mine) == [(0, 0), (1, 11), (2, 0), (3, 0)]
+    assert metrics(mine)["numRedoneRuns"] == 1
+    assert metrics(mine)["redoneTimeMs"] >= 0
+
+
+def test_a_first_run_that_commits_counts_no_other(two: Two) -> None:
+    mine, _ = two()
+    add(mine, 1)
+    assert not {"numRedoneRuns", "redoneTimeMs"} & metrics(mine).keys()
+
+
+def test_a_row_that_no_longer_matches_is_left_alone(two: Two) -> None:
+    mine, theirs = two()
+    with at_phase("staged", lambda: theirs.update("id = 1", {"id": "100"})):
+        assert add(mine, 1).rows == 0
+    assert numbers(mine) == [(0, 0), (2, 0), (3, 0), (100, 0)]
+
+
+def test_a_delete_of_rows_that_are_gone_deletes_the_others(two: Two) -> None:
+    mine, theirs = two()
+    with at_phase("staged", lambda: theirs.delete("id = 1")):
+        assert mine.delete("id < 3").rows == 2
+    assert numbers(mine) == [(3, 0)]
+
+
+@pytest.mark.parametrize("level", ["WriteSerializable", "Serializable"])
+def test_rows_that_a_winner_brought_are_changed_without_another_run(two: Two, level: str) -> None:
+    mine, theirs = two(delta_isolationLevel=level)
+
+    def bring() -> None:
+        theirs.merge(pa.table({"id": [9], "n": [5]}), "target.id = source.id").whenNotMatchedInsertAll().execute()
+
+    with at_phase("staged", bring):
+        assert add(mine, 1, "id > 2").rows == 2
+    assert numbers(mine) == [(0, 0), (1, 0), (2, 0), (3, 1), (9, 6)]
+    assert "numRedoneRuns" not in metrics(mine)
+
+
+def test_a_blind_append_at_serializable_is_changed_too(two: Two) -> None:
+    mine, theirs = two(delta_isolationLevel="Serializable")
+    with at_phase("staged", lambda: theirs.append([{"id": 9, "n": 5}])):
+        add(mine, 1, "id > 2")
+    assert numbers(mine)[-2:] == [(3, 1), (9, 6)]
+
+
+def test_a_merge_updates_what_another_has_inserted(two: Two) -> None:
+    mine, theirs = two()
+    source = pa.table({"id": [1, 9], "n": [7, 7]})
+
+    def merge(table: Table) -> None:
+        builder = table.merge(source, "target.id = source.id")
+        builder.whenMatchedUpdate(set={"n": "target.n + source.n"}).whenNotMatchedInsertAll().execute()
+
+    with at_phase("staged", lambda: merge(theirs)):
+        merge(mine)
+    assert numbers(mine) == [(0, 0), (1, 14), (2, 0), (3, 0), (9, 14)]
+
+
+def test_an_overwrite_replaces_what_another_has_written(two: Two) -> None:
+    mine, theirs = two()
+    with at_phase("staged", lambda: add(theirs, 10, "id = 0")):
+        mine.overwrite([{"id": 5, "n": 5}])
+    assert numbers(mine) == [(5, 5)]
+
+
+def test_without_vectors_files_are_judged_and_the_command_runs_again(two: Two) -> None:
+    mine, theirs = two(delta_enableDeletionVectors="false")
+    with at_phase("staged", lambda: add(theirs, 10, "id = 2")):
+        add(mine, 1)
+    assert numbers(mine) == [(0, 0), (1, 1), (2, 10), (3, 0)]
+    assert metrics(mine)["numRedoneRuns"] == 1
+
+
+def test_a_change_of_the_metadata_is_refused_all_the_same(two: Two, tmp_path: Path) -> None:
+    mine, _ = two()
+    with pytest.raises(errors.MetadataChangedException), at_phase("staged", lambda: _set_property(tmp_path)):
+        add(mine, 1)
+    assert numbers(mine) == [(each["id"], 0) for each in ROWS]
+
+
+def test_a_change_of_the_metadata_behind_the_conflict_is_refused_too(two: Two, tmp_path: Path) -> None:
+    """The command was understood for the columns that there were."""
+    mine, theirs = two()
+    with (
+        pytest.raises(errors.ConcurrentDeleteReadException),
+        at_phase("staged", lambda: add(theirs, 10)),
+        at_phase("checked", lambda: _set_property(tmp_path)),
+    ):
+        add(mine, 1)
+    assert numbers(theirs)[1] == (1, 10)
+
+
+def _set_property(folder: Path) -> None:
+    from anabranch.commands.ddl.alter import SetProperties
+
+    SetProperties(folder / "t", {"custom.key": "1"}).run()
+
+
+def test_one_application_id_is_written_once(two: Two) -> None:
+    mine, theirs = two()
+    with (
+        pytest.raises(errors.ConcurrentTransactionException),
+        at_phase("staged", lambda: theirs.append(ROWS[:1], txn_app_id="app", txn_version=1)),
+    ):
+        mine.append(ROWS[:1], txn_app_id="app", txn_version=1)
+
+
+def test_runs_are_bounded(two: Two) -> None:
+    mine, theirs = two(anabranch_redoRuns="0")
+    with pytest.raises(errors.ConcurrentDeleteReadException), at_phase("staged", lambda: add(theirs, 10)):
+        add(mine, 1)
+
+
+def test_so_is_their_time(two: Two) -> None:
+    mine, theirs = two(anabranch_resolutionSeconds="0")
+    with pytest.raises(errors.DeltaConcurrentModificationException), at_phase("staged", lambda: add(theirs, 10)):
+        add(mine, 1)
+
+
+@pytest.mark.slow
+def test_a_row_that_many_count_on_loses_no_count(two: Two, tmp_path: Path) -> None:
+    two()
+    failures = list[BaseException]()
+
+    def count() -> None:
+        try:
+            for _ in range(5):
+                add(anabranch.table(tmp_path / "t"), 1)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=count) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert numbers(anabranch.table(tmp_path / "t"))[1] == (1, 20)
